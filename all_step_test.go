@@ -69,8 +69,8 @@ func TestAStepThatIsInVainIsGoneOnWithOneByOne(t *testing.T) {
 	})
 }
 
-// What may have been granted, and is not known, is given back before anybody waits long
-// for it; and who may wait goes on.
+// A claim that may have been granted is given back before another one waits long for it;
+// and a caller that may wait goes on.
 func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
@@ -224,7 +224,7 @@ func TestAStepIsRefusedForAValueOnce(t *testing.T) {
 }
 
 // A step that was not answered may have written a value, which would refuse the next
-// attempt: nobody else has written it.
+// attempt, although no other client has written it.
 func TestAStepWhoseAnswerIsLostIsNotRefusedForItsOwnValue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
@@ -274,8 +274,8 @@ func TestAStepIsForAFewLocks(t *testing.T) {
 	})
 }
 
-// A step that cannot be, because others wait here for one of the names or its ctx is
-// over, is not sent; and none leaves an inbox behind.
+// A step is not sent if others wait here for one of the names, or its ctx is over. It
+// leaves no inbox behind.
 func TestAStepThatIsInVainIsNotSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)

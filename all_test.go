@@ -160,8 +160,8 @@ func TestAllRefusesANameInTwoWays(t *testing.T) {
 	})
 }
 
-// Those who release at the same time wait for the first, and answer the same: in virtual
-// time, too.
+// Callers that release at the same time wait for the first, and return the same, in
+// virtual time, too.
 func TestAllOfThoseWhoReleaseAnswerTheSame(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
@@ -180,8 +180,8 @@ func TestAllOfThoseWhoReleaseAnswerTheSame(t *testing.T) {
 	})
 }
 
-// The last one that was acquired is released first, as it was acquired last: who waits
-// for all of them finds the first one held until the end.
+// The lock that was acquired last is released first. So a waiter for all of them finds
+// the first one held until the end.
 func TestAllAreReleasedFromTheLast(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var released []string

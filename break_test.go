@@ -43,7 +43,7 @@ func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
 	}
 }
 
-// The holder is told the person and the reason, too, beside the labels of the client.
+// The holder also learns the person and the reason, beside the labels of the client.
 func TestBrokenLeaseHearsWhoAndWhy(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)

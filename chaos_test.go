@@ -107,8 +107,8 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 	}
 }
 
-// Whatever ends the wait of one waiter in a local queue, the others go on, and nothing is
-// left.
+// If one waiter's wait in a local queue ends, for whichever reason, the others go on, and
+// nothing is left.
 func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 	for seed := range uint64(20) {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -152,9 +152,10 @@ func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 	}
 }
 
-// Whatever the backend, the network and the users' functions do, and however the client
-// is closed, the Observer's counts are right: each lease that was acquired is released or
-// lost exactly once, a loss is not reported as a success, and nothing is left behind.
+// In spite of all faults of the backend, the network and the users' functions, and
+// however the client is closed, the Observer's counts are right: each lease that was
+// acquired is released or lost exactly once, a loss is not reported as a success, and
+// nothing is left behind.
 func TestBooksAddUpOverAHostileDriver(t *testing.T) {
 	for seed := range uint64(150) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -76,8 +76,8 @@ func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// Release and Close both release the lease in the backend. Whichever is first, the lease
-// was held until then.
+// Release and Close both release the lease in the backend. The lease was held until the
+// first of them.
 func TestReleaseRacingCloseIsNoLossButOfTheClient(t *testing.T) {
 	for range 500 {
 		inWorld(t, func(t *testing.T, w *world) {

@@ -95,8 +95,8 @@ func (p placed) Properties() driver.Properties {
 	return q
 }
 
-// A handle of another kind of backend is refused. Of one kind, two places may be one
-// server, reached by two ways: so the places are said of a lease that is not held.
+// Attach refuses a handle of another kind of backend. Of one kind, two places may be one
+// server with two addresses: so the error for a lease that is not held names the places.
 func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		at := func(kind, where string, memory *memlock.Memory) *pawl.Client {
@@ -137,8 +137,8 @@ func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
 	})
 }
 
-// A renewal that is under way could keep the lease alive after whoever attached it has
-// gone: so it is waited for, and Detach asks after it.
+// A renewal that is under way could keep the lease alive after the process that attached
+// it has gone. So Detach waits for it, and asks the backend after it.
 func TestDetachWaitsForARenewalThatIsUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
@@ -174,7 +174,8 @@ func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
 	})
 }
 
-// A maximum hold is of who holds, and not of the lease: the next one has its whole TTL.
+// A maximum hold belongs to the holder, not to the lease: the next holder has its whole
+// TTL.
 func TestAMaximumHoldIsNotInTheHandle(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(&pawl.Options{TTL: 30 * time.Second})
@@ -192,8 +193,8 @@ func TestAMaximumHoldIsNotInTheHandle(t *testing.T) {
 	})
 }
 
-// One client may attach a handle twice. Each hears of the loss at once, whatever becomes
-// of the other.
+// One client may attach a handle twice. Each lease learns of the loss at once, whether or
+// not the other one still exists.
 func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {
 	for name, second := range map[string]func(t *testing.T, c *pawl.Client, net *faulty, handle pawl.Handle){
 		"the other is well": func(t *testing.T, c *pawl.Client, _ *faulty, handle pawl.Handle) {
@@ -266,7 +267,7 @@ func TestAnAttachedLeaseHasOneFence(t *testing.T) {
 	})
 }
 
-// Close may begin while a lease is attached: then it stays held, for whoever has the
+// Close may begin while a lease is attached: then it stays held, for the owner of the
 // handle.
 func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -287,7 +288,7 @@ func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
 	})
 }
 
-// What is on its way for a lease when it is detached comes before the lease goes on.
+// A request that is under way when its lease is detached ends before the lease goes on.
 func TestNothingOfADetachedLeaseComesLate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var told int

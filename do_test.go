@@ -209,8 +209,7 @@ func TestTryDoTellsItsOwnErrHeldFromThatOfItsFunction(t *testing.T) {
 	})
 }
 
-// What f started in the background hears of the end before anybody else can have the
-// name.
+// Goroutines that f started learn of the end before another client can have the name.
 func TestDoEndsTheCtxOfItsFunctionBeforeTheName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

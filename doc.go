@@ -7,25 +7,37 @@
 //
 //	err = locks.Mutex("report:nightly").Do(ctx, func(ctx context.Context) error { ... })
 //
-// Use [Mutex.TryDo] to skip a run that another worker is already doing, [Client.RWMutex]
-// for readers beside each other, and [Client.Semaphore] for at most n workers.
+// # What do I use for ...?
+//
+//   - Waiting until the other workers are done: [Mutex.Do].
+//   - Skipping a run that another worker is already doing: [Mutex.TryDo].
+//   - One run a night, on several replicas: [Once].
+//   - One leader among several instances: [Election].
+//   - Readers side by side, and a writer alone: [RWMutex].
+//   - At most n workers: [Semaphore].
+//   - Several names at once: [All].
+//   - Names of one tenant, or of one environment: [Client.Namespace].
+//   - A transaction that must not commit after the loss of its lease: CheckLease of
+//     postgreslock, mysqllock or sqlitelock.
+//   - A lease that outlives the process: [Lease.Detach] and [Client.Attach].
 //
 // # Which backends are there?
 //
-// Each is a package below this one, which a program imports for its URLs or its New:
-// memlock for one process, and tests; sqlitelock for the processes of one host, in a
-// file; one for each database, such as redislock and postgreslock; redlock for a majority
-// of several Redis servers, and quorumlock for one of any backends. README.md has all.
+// Each backend is a package below this one. A program imports it for its URLs or its New:
+// memlock for one process, and for tests; sqlitelock for the processes of one host, in a
+// file; one package for each database, such as redislock and postgreslock; redlock for a
+// majority of several Redis servers, and quorumlock for a majority of any backends.
+// README.md lists all.
 //
-// All guarantee what stands here. Where they differ (whose clock decides, what happens
-// when a server is killed), docs/backends.md has them side by side.
+// All backends guarantee what this page says. docs/internals/guarantees.md compares them
+// where they differ: whose clock decides, what happens when a server is killed.
 //
 // # What does a lock give me?
 //
-// A [Lease]: the backend's guarantee that nobody else holds the name until you release it
-// or it is lost. The client renews it for you. If that fails, [Lease.Done] is closed
-// before the backend can grant the name to another. The three kinds of locks, [Mutex],
-// [RWMutex] and [Semaphore], share one name space.
+// A [Lease]: the backend's guarantee that no other client holds the name until the holder
+// releases the lease or loses it. The client renews the lease. If it cannot, it closes
+// [Lease.Done] before the backend can grant the name to another client. [Mutex],
+// [RWMutex] and [Semaphore] share one name space.
 //
 // Processes take turns, first come, first served; in its turn a process serves its own
 // waiters in their order, for LocalHandoff (10 ms) at most, and only those that waited
@@ -33,20 +45,27 @@
 //
 // # What does a lock not give me?
 //
-// It cannot stop a write that is on its way, or one that a paused process makes when it
-// wakes up. [Lease.Fence] guards against those. It is a number that rises with every
-// grant: send it along with each write, and let the resource refuse an older one. The doc
-// of Fence says which ones to refuse for locks that several hold side by side.
+// A lock cannot stop a write that is on its way, or one that a paused process makes when
+// it wakes up. The resource must refuse such a write:
+//
+//   - If the data is in the same SQL database as the locks, call CheckLease of
+//     postgreslock, mysqllock or sqlitelock in the transaction, right before Commit.
+//     It returns [ErrStale] if the lease is over. If it returns nil, no other client
+//     gets the name before the transaction ends.
+//   - If the data is elsewhere, send [Lease.Fence] along with each write, and let
+//     the resource refuse a smaller one. The fence is a number that rises with every
+//     grant. Fence says which writes to refuse where several holders work side by
+//     side. Package fence has the checks for some databases.
 //
 // # What does ctx do?
 //
-// It bounds the call. The lease lives on after ctx is over, until Release. [Mutex.Do]
-// runs its function under both: ctx and the lease.
+// ctx bounds the call. The lease lives on after ctx is over, until Release. [Mutex.Do]
+// ends the context of its function with ctx, or with the lease if that ends first.
 //
 // # How do I stop?
 //
-// [Client.Shutdown] lets holders finish, for as long as its ctx allows: call it on
-// SIGTERM. [Client.Close] takes their leases away: defer it.
+// Call [Client.Shutdown] on SIGTERM: it lets holders finish, for as long as its ctx
+// allows. Defer [Client.Close]: it ends the leases that are left.
 //
 // # Which errors are there?
 //
@@ -54,20 +73,21 @@
 //
 //   - [ErrHeld]: others hold the lock or wait for it.
 //   - [ErrLost]: the lease ended without a release.
-//   - [ErrUnavailable]: the backend cannot be asked, so nothing is granted.
+//   - [ErrUnavailable]: the backend failed, or did not answer.
 //   - [ErrInvalid]: bad input, refused before anything was sent.
 //   - [ErrClosed]: the client is closed.
-//   - [ErrReleased], [ErrDetached]: the lease was released, or detached. Only Lease.Err
-//     and its context say so.
-//   - [ErrValue]: the name keeps a value that is not smaller than that of [WithAbove].
+//   - [ErrReleased], [ErrDetached]: the lease was released, or detached. Only
+//     Lease.Err and its context say so.
+//   - [ErrValue]: the name keeps a value that is not smaller than the value of
+//     WithAbove.
 //   - [ErrNotHeld]: Break found no lease with that fence.
 //   - [ErrStale]: CheckLease of an SQL backend found that the lease has ended.
 //
-// and on ctx's own. For details use errors.As with [HeldError], [LostError],
-// [BackendError], [InvalidError] and [CloseError].
+// and on the errors of ctx. For details use errors.As with [HeldError], [LostError],
+// [BackendError], [InvalidError], [ValueError] and [CloseError].
 //
 // # What happens when my process dies?
 //
-// Its leases expire after their TTL, 30 s by default, and the next claim in the queue
-// gets the name. Set a shorter one with [WithTTL] where that is too long.
+// Its leases expire after their TTL, 30 s by default. The next claim in the queue then
+// gets the name. [WithTTL] sets a shorter TTL.
 package pawl

@@ -13,25 +13,29 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// Election makes one of many instances the leader. [Client.Election] makes one; each
-// instance calls [Election.Run].
+// Election makes one of many instances the leader. [Client.Election] returns an Election;
+// each instance calls [Election.Run].
 type Election struct {
 	lock
 	client *Client
 
 	mu      sync.Mutex // protects all below
-	running bool       // Run is called
-	leading *Lease     // the term of this instance, or nil
+	running bool       // Run is under way
+	leading *Lease     // the lease of this instance's term, or nil
 	resign  context.CancelCauseFunc
-	value   []byte // what is written with the next term
-	why     error  // what ended the last term, campaign, or Run; see Err
+	value   []byte // the value of the next term
+	why     error  // why the last term, campaign or Run ended; see Err
 }
 
 // Election returns the election of a name. It is a mutex of that name: see [Client.Mutex]
-// for names. Options of use here: WithTTL, for a leader that dies is followed after its
-// TTL; WithValue, for what the leader says of itself, such as its address; WithHealth, so
-// that a leader that is stuck loses the lead; WithMaxHold, so that the lead goes round.
-// Run refuses WithAbove: what a leader says of itself is no condition for the next one.
+// for names. Options of use here:
+//
+//   - WithTTL: how long after the last renewal of a dead leader the next one leads.
+//   - WithValue: what the leader says of itself, such as its address.
+//   - WithHealth: a leader that is stuck loses the lead.
+//   - WithMaxHold: each leader loses the lead after that time.
+//
+// Run refuses WithAbove and WithWait.
 func (c *Client) Election(name string, options ...LockOption) *Election {
 	e := &Election{lock: c.lock(name, options), client: c}
 	e.value = orEmpty(e.o.value)
@@ -40,34 +44,46 @@ func (c *Client) Election(name string, options ...LockOption) *Election {
 
 func (e *Election) made() bool { return e != nil && e.client.made() }
 
-// Leader is who leads. The zero Leader is nobody.
+// Leader identifies the leader. The zero Leader means that no instance leads.
 type Leader struct {
 	// Term is the fence of the leader's lease, so it rises with each new leader. 0 means
-	// that nobody leads.
+	// that no instance leads.
 	Term  uint64
-	Owner Owner     // who it is
+	Owner Owner     // the leader, to people
 	Value []byte    // what it says of itself, see WithValue; nil if nothing
-	Since time.Time // on the backend's clock
+	Since time.Time // when its term began, on the backend's clock
 }
 
 // errResigned is the cause of the end of an elected function's context.
 var errResigned = errors.New("pawl: resigned")
 
-// Run waits until this instance leads, first come, first served among processes, and
-// runs f. f's context is ctx, and ends when the lead is lost, or resigned, before another
-// instance can get it; [FenceOf] finds the term in it. f has to return then: Run
-// waits for it and does not lead again before. So of the functions of all instances no
-// two run at once, but for one that goes on after its context has ended, or that was
-// stopped with its whole process and runs for a moment before the context ends: guard
-// what it writes with the term.
+// Run waits until this instance leads, first come, first served among processes, and runs
+// f. The term is the fence of the leader's lease; [FenceOf] finds it in f's context.
 //
-// When the lead was lost or resigned, and f has returned nil or its context's error, Run
-// waits for the lead again. It returns what f returns otherwise: f is done, or ctx has
-// ended. While it waits it returns ctx's error when ctx ends, and ErrClosed when the
-// client is closed, or shut down. A backend that is down is asked again after pauses that
-// grow to 10 s, for as long as it is down; but an error that asking again will not mend
-// is returned. When Run returns, or f panics, the lead goes to the next instance in the
-// queue.
+// f's context is ctx. It also ends when the lead is resigned, and when it is lost, before
+// another instance can lead. f must then return, because Run waits for it. After a
+// resignation, or when ctx ends, the client renews the lease until f has returned,
+// however long f takes: the next leader begins after that. After a loss, an f that goes
+// on may run beside the next leader. So may, for a moment, an f whose process was paused.
+// Guard the writes of f with the term.
+//
+// When f returns, there are four cases:
+//
+//   - f returned although it still led: Run returns f's error, or nil.
+//   - The lead was resigned or lost, and f returned nil, or an error that matches
+//     context.Canceled, ErrLost or the cause of its context's end (also wrapped):
+//     Run waits for the lead again.
+//   - The lead was resigned or lost, and f returned another error, even
+//     context.DeadlineExceeded: Run returns that error. After a loss it also matches
+//     ErrLost.
+//   - ctx ended: Run returns f's error, or nil.
+//
+// While Run waits for the lead, it returns ctx's error when ctx ends. After Close or
+// Shutdown it returns an error that matches ErrClosed, unless f returned an error of its
+// own. If the backend fails, Run retries after pauses that grow to 10 s, for as long as
+// the failure lasts. It returns an error that a retry cannot mend
+// ([BackendError].Permanent, ErrInvalid). When Run returns, or f panics, the next
+// instance in the queue leads.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if e == nil {
 		return errNotMade
@@ -124,7 +140,7 @@ const (
 	anotherTry              // the backend did not answer the campaign
 )
 
-// term is one time of leading. The error is what ended it, also if another follows.
+// term is one term of leading. The error is what ended it, even if another term follows.
 func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) (next, error) {
 	lease, err := e.campaign(ctx)
 	switch {
@@ -134,13 +150,13 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 	default:
 		return noTerm, err
 	}
-	var own, cause error // what f returned, and what had ended its context by then
+	var own, cause error // f's error, and what had ended its context by then
 	_, err = do(ctx, lease, nil, func(ctx context.Context) error {
 		var beside sync.WaitGroup
 		defer beside.Wait()
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		beside.Go(func() { // Shutdown waits for functions: this one makes room for the next leader
+		beside.Go(func() { // Shutdown waits for functions, and this one has to give up the lead
 			select {
 			case <-e.c.closing:
 				cancel(errResigned)
@@ -159,7 +175,7 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 		cause = context.Cause(ctx)
 		return own
 	})
-	lost := lease.Release(ctx) // as do was told
+	lost := lease.Release(ctx) // the same answer as do got
 	yields := own == nil || errors.Is(own, ErrLost) || errors.Is(own, errResigned) || errors.Is(own, context.Canceled)
 	switch {
 	case ctx.Err() != nil || !yields:
@@ -171,9 +187,9 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 	return noTerm, err
 }
 
-// write has the name keep the value that was set while this instance waited for the lead,
-// and reports whether it does, or never will. Nobody is kept from leading by a backend
-// that fails this one request, so term repeats it beside f.
+// write writes the value that SetValue set while this instance waited for the lead. It
+// returns false if another try may succeed. A backend that fails this one request must
+// not keep an instance from leading, so term repeats it beside f.
 func (e *Election) write(ctx context.Context, lease *Lease) bool {
 	kept := lease.claim.Value
 	for {
@@ -201,7 +217,7 @@ func (e *Election) campaign(ctx context.Context) (*Lease, error) {
 	return l.acquire(ctx, driver.Exclusive, driver.Unlimited, waiting)
 }
 
-// lead notes that this instance leads, or nil that it does not.
+// lead notes that this instance leads; or, with nil, that it does not.
 func (e *Election) lead(lease *Lease, resign context.CancelCauseFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -227,7 +243,7 @@ func (e *Election) end(err error) {
 	e.running, e.why = false, err
 }
 
-// note keeps what ended a term or a campaign, for Err.
+// note keeps the error that ended a term or a campaign, for Err.
 func (e *Election) note(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -240,11 +256,11 @@ var (
 	errUnheard  = errors.New("pawl: this instance asks for the lead, and has not heard who has it")
 )
 
-// Err says why this instance does not lead, as far as it is known without asking the
-// backend; it is nil while it does. While it waits for the lead that is what it heard
-// last: an error that matches ErrHeld if others lead, or one that matches ErrUnavailable
-// if the backend fails, and then nobody may lead. While it does neither, it is what ended
-// its last term, and when Run has returned, what that returned.
+// Err returns nil while this instance leads, and otherwise why it does not. It does not
+// ask the backend. While Run waits for the lead, the error is the last answer: it matches
+// ErrHeld if another instance leads, or ErrUnavailable if the backend fails, when perhaps
+// no instance leads. Between two terms it is what ended the last one. After Run it is
+// Run's error, or says that Run is over.
 func (e *Election) Err() error {
 	if !e.made() {
 		return errNotMade
@@ -253,7 +269,7 @@ func (e *Election) Err() error {
 	leading, running, why := e.leading, e.running, e.why
 	e.mu.Unlock()
 	if leading != nil {
-		return leading.Err() // also when the process was paused, and has not heard of it
+		return leading.Err() // even if the process was paused, and its context has not ended yet
 	}
 	heard := e.c.queues.Tried(&driver.Claim{Name: e.name, Weight: driver.Exclusive})
 	held, isHeld := errors.AsType[*driver.HeldError](heard)
@@ -268,9 +284,12 @@ func (e *Election) Err() error {
 	return errNotRun
 }
 
-// Resign ends the lead of this instance: the context of its function ends, and when the
-// function has returned, the next instance in the queue leads. Run then waits for the
-// lead again, behind the others. It reports whether this instance led.
+// Resign ends the lead of this instance. The context of its function ends, with a cause
+// that reads "pawl: resigned". The client renews the lease until the function has
+// returned; then the next instance in the queue leads, and Run waits for the lead again,
+// behind the others. Only Close, Shutdown's ctx, WithMaxHold and WithHealth bound a
+// function that does not return. Resign does not wait for it, and reports whether this
+// instance led.
 func (e *Election) Resign() bool {
 	if e == nil {
 		return false
@@ -284,11 +303,11 @@ func (e *Election) Resign() bool {
 	return true
 }
 
-// SetValue changes what the leader says of itself: now, if this instance leads, and for
-// its later terms. The error is that of [Lease.SetValue], for now. A value that was set
-// while this instance waited is written when its term begins, before its function runs;
-// if the backend fails then, the function runs all the same, and Run writes the value
-// when it can.
+// SetValue changes what the leader says of itself, at most 1 KB: now, if this instance
+// leads, and for its later terms. The error is the error of [Lease.SetValue], or nil if
+// this instance does not lead. Run writes a value that was set while this instance waited
+// when its term begins, before it calls f. If the backend fails then, Run calls f all the
+// same and retries the write.
 func (e *Election) SetValue(ctx context.Context, value []byte) error {
 	if !e.made() {
 		return errNotMade
@@ -306,7 +325,8 @@ func (e *Election) SetValue(ctx context.Context, value []byte) error {
 	return lease.SetValue(ctx, value)
 }
 
-// Leader asks the backend who leads. If nobody does, that is the zero Leader.
+// Leader asks the backend for the leader. If no instance leads, it returns the zero
+// Leader. It returns the errors of [Client.Inspect].
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if e == nil {
 		return Leader{}, errNotMade
@@ -315,10 +335,10 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return leader(&entry), err
 }
 
-// Watch yields who leads: at once, and each time that the leader, or what it says of
-// itself, has changed. The zero Leader means that nobody leads. It ends as [Client.Watch]
-// does, and goes on after an outage as that does: it yields the error once, with the zero
-// Leader, as nobody knows who leads.
+// Watch yields the leader: at once, and each time that the leader, or what it says of
+// itself, has changed. The zero Leader means that no instance leads. Watch ends as
+// [Client.Watch] does. In an outage it yields the error once, with the zero Leader, and
+// goes on.
 func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if e == nil {
@@ -346,7 +366,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// leader finds who leads in what the backend knows of the name.
+// leader finds the leader in an entry of the name.
 func leader(e *Entry) (l Leader) {
 	for _, h := range e.Holders {
 		if h.Weight != driver.Exclusive || h.Released {

@@ -66,7 +66,7 @@ func TestOneOfManyLeadsAndTheNextFollows(t *testing.T) {
 		third := <-terms
 		stops[2]()
 		isError(t, <-ended, context.Canceled)
-		fourth := <-terms // who resigned came back behind the others
+		fourth := <-terms // the one that resigned came back behind the others
 		if second.who != 1 || third.who != 2 || fourth.who != 0 || second.fence <= first.fence || third.fence <= second.fence || fourth.fence <= third.fence {
 			t.Errorf("%+v %+v %+v %+v", first, second, third, fourth)
 		}
@@ -356,8 +356,8 @@ func TestAFunctionThatResignedEndsRunWithAnErrorOfItsOwn(t *testing.T) {
 	})
 }
 
-// What the name keeps is of the last who wrote it: a leader that says nothing of itself,
-// or a lock of that name, does not say what the last leader did.
+// A name keeps the value of the last writer. If a leader has no value, or another lock
+// has the name, Leader does not show the value of the last leader.
 func TestALeaderThatSaysNothingDoesNotShowWhatTheLastOneSaid(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
@@ -372,7 +372,7 @@ func TestALeaderThatSaysNothingDoesNotShowWhatTheLastOneSaid(t *testing.T) {
 	})
 }
 
-// A lease that is kept for its minimum hold leads nobody.
+// A lease that is kept for its minimum hold does not lead.
 func TestWhoHasReleasedDoesNotLead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)

@@ -6,55 +6,71 @@ import (
 
 // Entry is what a backend knows of one name. It holds no token. Its fields:
 //
-//   - Name and Fence: the last fence granted on the name, 0 if none is remembered.
+//   - Name.
+//   - Fence: the last fence granted on the name, 0 if the backend remembers none.
 //   - Holders: a [Holder] for each lease.
-//   - Waiters: a [Waiter] for each claim in the queue, in the order in which they will be
-//     served.
-//   - ClosedFor: how much longer nothing will be granted, after a break or an expiry.
-//   - Value and ValueFence: what the name keeps, and the fence of the lease that wrote
-//     it.
+//   - Waiters: a [Waiter] for each claim in the queue, in the order in which the
+//     backend will serve them.
+//   - ClosedFor: how much longer the backend grants nothing, after a break or an
+//     expiry.
+//   - Value and ValueFence: what the name keeps, and the fence of the lease that
+//     wrote it.
 type Entry = driver.Entry
 
-// Holder is one lease on a name: its Fence, its Weight out of Limit, its Owner, Since
-// when it is held, on the backend's clock, and in how long it ExpiresIn if it is not
-// renewed. Released means that it is kept only for its minimum hold.
+// Holder is one lease on a name. Its fields:
+//
+//   - Fence, and its Owner.
+//   - Weight and Limit: how many permits it has, and how many there are by its
+//     count. A mutex or a writer has driver.Exclusive of driver.Unlimited, a reader
+//     has 1 of driver.Unlimited.
+//   - Since: when it was granted, on the backend's clock.
+//   - TTL: what its last claim or renewal asked for. A break with a delay of TTL gives
+//     a holder that cannot reach the backend the time to give up by itself.
+//   - ExpiresIn: how long it lasts if it is not renewed.
+//   - Released: its holder has released it, and only its minimum hold keeps it.
 type Holder = driver.Holder
 
-// Waiter is one claim in the queue of a name: its Weight out of Limit, its Owner, Since
-// when it waits, and in how long its place ExpiresIn if the waiter does not keep it.
+// Waiter is one claim in the queue of a name. Its fields:
+//
+//   - Owner: whose claim it is.
+//   - Weight and Limit: how many permits it claims, and how many there are by its
+//     count, as for a [Holder].
+//   - Since: when it began to wait.
+//   - ExpiresIn: how long its place lasts if the waiter does not keep it.
 type Waiter = driver.Waiter
 
-// Owner says who claims, for people to read: the Client's id, its Host and PID, and
-// Labels.
+// Owner identifies a holder or a waiter to people: the ID of its Client, its Host and
+// PID, and its Labels.
 type Owner = driver.Owner
 
 // Properties are facts about a backend. Its fields:
 //
-//   - Backend is its short name: "redis". Where is the name and the place, as errors have
-//     them, and the namespace of the client, if it has one.
-//   - Clock is whose clock decides what has expired.
-//   - FenceSurvives says in a sentence across what fences are known to rise.
-//   - MinTTL is the shortest TTL that it can keep; a shorter one is refused.
-//   - Push means that waiters are woken by the backend; otherwise they ask again.
+//   - Backend is its short name: "redis". Where adds the place, as errors show it,
+//     and the namespace of the client, if it has one.
+//   - Clock decides what has expired.
+//   - FenceSurvives is a sentence: across which events fences are known to rise.
+//   - MinTTL is the shortest TTL that the backend can keep; pawl refuses a shorter
+//     one.
+//   - Push means that the backend wakes waiters; otherwise they poll.
 //   - PushesChanges means the same for [Client.Watch].
 //   - Outlasts is by how much a lease may outlast its TTL in the backend.
-//   - ReportsDeletions means that a holder hears at once that its lease was deleted by
-//     hand; otherwise by the next renewal.
+//   - ReportsDeletions means that the backend notifies a holder at once when its
+//     entry was deleted by hand; otherwise the holder's next renewal detects that.
 type Properties = driver.Properties
 
-// Clock is the clock that decides what has expired: of the process, of the host, or of
-// the server. See [Properties].
+// Clock names the clock that decides what has expired: the clock of the process, of the
+// host, or of the server. See [Properties].
 type Clock = driver.Clock
 
 // The clocks.
 const (
 	ClockProcess = driver.ClockProcess // leases are of this process only
 	ClockHost    = driver.ClockHost    // leases are of this host only
-	ClockServer  = driver.ClockServer
+	ClockServer  = driver.ClockServer  // leases are of all hosts, by the server's clock
 )
 
-// Finding is what [Client.Diagnose] found: its Severity, its Subject, the Detail, and the
-// Advice.
+// Finding is one result of [Client.Diagnose]: its Severity, its Subject, the Detail, and
+// the Advice. See [driver.Finding.IsFact].
 type Finding = driver.Finding
 
 // Severity is how bad a [Finding] is.
@@ -63,6 +79,6 @@ type Severity = driver.Severity
 // The severities, the worst first.
 const (
 	SeverityError   = driver.SeverityError   // guarantees do not hold
-	SeverityWarning = driver.SeverityWarning // they hold by luck
+	SeverityWarning = driver.SeverityWarning // guarantees hold only while nothing goes wrong
 	SeverityInfo    = driver.SeverityInfo    // good to know
 )

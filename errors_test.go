@@ -222,7 +222,7 @@ func sayEnds(t *testing.T, w *world, say func(string, error)) {
 	say("a close without a backend", d.Close())
 }
 
-// The prefix stands once, however many errors are wrapped in one another.
+// The prefix appears once, however many errors are wrapped in one another.
 func TestAnErrorSaysPawlOnce(t *testing.T) {
 	down := &driver.Error{Backend: "quorum", Op: "renew", Err: &driver.Error{Backend: "redis", Op: "renew", Err: errNet}}
 	lost := &pawl.LostError{Name: "x", Fence: 17, Reason: pawl.ReasonUnreachable, Err: down}

@@ -23,7 +23,7 @@ func ExampleClient_Election() {
 		leader, err := election.Leader(ctx) // any instance may ask
 		term, _ := pawl.FenceOf(ctx, "scheduler")
 		fmt.Printf("%s leads, %v\n", leader.Value, leader.Term == term)
-		return err // who returns leads no more
+		return err // after the return this instance no longer leads
 	})
 	fmt.Println(err)
 	// Output:
@@ -31,7 +31,7 @@ func ExampleClient_Election() {
 	// <nil>
 }
 
-// Each tick of a schedule on one instance, whatever their clocks say.
+// Each tick of a schedule on one instance, in spite of clocks that differ.
 func ExampleClient_Once() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -89,7 +89,7 @@ func ExampleClient_Attach() {
 	// <nil>
 }
 
-// Each change of a name, for a page that shows who holds it.
+// Each change of a name, for a page that shows its holder.
 func ExampleClient_Watch() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)

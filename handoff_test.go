@@ -247,9 +247,9 @@ func TestLostHoldIsNotPassedOn(t *testing.T) {
 	})
 }
 
-// A lease may be taken by force just before it is released. Whoever locks after that must
-// get a greater fence, so after a signal nothing is passed on until the backend has
-// answered that the lease still stands.
+// A lease may be taken by force just before it is released. A later Lock must get a
+// greater fence, so after a signal nothing is passed on until the backend has answered
+// that the lease still holds.
 func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
 	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to everybody": {Kind: driver.SignalLook}} {
 		t.Run(name, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestProcessesAreServedInOrderThoughALeaseWasJustGranted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, _ := w.client(nil)
-		held := must(t)(a.Mutex("x").Lock(background)) // with one fence, for nobody waited
+		held := must(t)(a.Mutex("x").Lock(background)) // with one fence, because no claim waited
 		l := line{t: t}
 		l.join("a", a)
 		l.join("b", b)

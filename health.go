@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// WithHealth has check called while a lease is held, every third of its TTL. When check
-// returns an error, or does not return within that time, the lease is not renewed any
-// more and is lost with ReasonUnhealthy: so a holder that is stuck, and would otherwise
-// be renewed for ever, makes room for the next one when its TTL is over. Its own Release
-// makes room at once.
+// WithHealth makes the client call check while a lease is held, every third of its TTL.
+// When check returns an error, or does not return within that time, the lease is lost
+// with ReasonUnhealthy. So a stuck holder, whose lease the client would otherwise renew
+// for ever, makes room for the next holder after the TTL, or at once when it calls
+// Release.
 //
-// check's context is the lease's, and ends when check has to have returned.
+// The context of check is the lease's, and ends after a third of the TTL. Default: no
+// check.
 func WithHealth(check func(ctx context.Context) error) LockOption {
 	return lockOption(func(o *lockOptions) { o.health = check })
 }
 
-// watchHealth asks the holder of a lease how it is, until the lease is over.
+// watchHealth calls check until the lease is over.
 func (l *Lease) watchHealth(check func(ctx context.Context) error) {
 	every := l.claim.TTL / 3
 	timer := time.NewTimer(every)

@@ -6,9 +6,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A Locker is one way to lock a name: as a reader or as the writer, or with a number of
-// permits. [RWMutex.Reader], [RWMutex.Writer] and [Semaphore.Permits] make one. It costs
-// nothing until it is used, and many goroutines may use it.
+// A Locker is one way to lock a name: as a reader, as the writer, or with a number of
+// permits. [RWMutex.Reader], [RWMutex.Writer] and [Semaphore.Permits] return one. It
+// costs nothing until it is used, and many goroutines may use it.
 type Locker struct {
 	lock
 	weight, limit int
@@ -31,7 +31,7 @@ func (m *Mutex) part() *Locker {
 func (l *Locker) Lock(ctx context.Context) (*Lease, error) { return l.as(ctx, waiting) }
 
 // TryLock makes one attempt and does not wait. Its error matches ErrHeld if others hold
-// what this needs, or wait for it.
+// what this lock needs, or wait for it.
 func (l *Locker) TryLock(ctx context.Context) (*Lease, error) { return l.as(ctx, trying) }
 
 // Do runs f under the lock. See [Mutex.Do].
@@ -40,7 +40,7 @@ func (l *Locker) Do(ctx context.Context, f func(ctx context.Context) error) erro
 	return err
 }
 
-// TryDo runs f under the lock, without waiting, and says whether it ran. See
+// TryDo runs f under the lock, without waiting, and reports whether it ran. See
 // [Mutex.TryDo].
 func (l *Locker) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	return doUnder(ctx, l.TryLock, f)

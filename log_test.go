@@ -77,8 +77,8 @@ func TestALeaseLogsWellAndWithoutItsToken(t *testing.T) {
 	})
 }
 
-// Tokens are secrets of the client: whatever prints a client, a lock or a lease must not
-// show them.
+// Tokens are secrets of the client: printing a client, a lock or a lease must not show
+// them.
 func TestNothingThatIsPrintedShowsAToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
@@ -112,7 +112,7 @@ func TestNothingThatIsPrintedShowsAToken(t *testing.T) {
 	})
 }
 
-// Whatever is printed, with whatever verb, a copy too, it has no token.
+// Nothing that a program prints, with any verb, or as a copy, has a token.
 func TestNothingPrintsATokenWhateverTheVerb(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)

@@ -78,12 +78,12 @@ func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		noError(t, lease.Err())
 		time.Sleep(20 * time.Second)
-		isError(t, lease.Err(), pawl.ErrLost) // for nobody can know that it was renewed
+		isError(t, lease.Err(), pawl.ErrLost) // because it is unknown whether it was renewed
 	})
 }
 
-// The deadline that a request, or a function of WithHealth, has overrun is none of the
-// caller's. What the backend said is there all the same.
+// The deadline that a request, or a function of WithHealth, has overrun is not the
+// caller's. The error contains the backend's error all the same.
 func TestALossMatchesNoErrorOfACtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d := &stale{faulty: &faulty{Driver: w.memory.Driver()}}

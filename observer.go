@@ -5,40 +5,40 @@ import (
 	"time"
 )
 
-// Observer is told what happens to a client's locks, for logs, metrics and traces. Every
-// field may be nil. New copies them. [Observers] joins several.
+// Observer has functions that the client calls when something happens to its locks, for
+// logs, metrics and traces. Every field may be nil. New copies them. [Observers] joins
+// several.
 //
-// Every lease that was reported to Acquired ends in exactly one of Released and Lost,
-// which is called after Acquired has returned. So a gauge that goes up in the one and
-// down in the others is right, at the latest when Close has returned nil. A lease that
-// its caller never got, because ctx ended in the same instant, is not reported.
+// Every lease that was reported to Acquired ends in exactly one call of Released or Lost,
+// after Acquired has returned. So a gauge that goes up in Acquired and down in Released
+// and Lost is right, at the latest when Close has returned nil. A lease that its caller
+// never got, because ctx ended in the same instant, is not reported.
 //
-// Several goroutines may call the functions at once. The goroutine that made a call
-// reports Queued, Refused, Acquired and Released, the Failed of that call, and a Lost
-// that only Release found out. It goes on when they return, so they should be quick. What
-// the client finds by itself is reported by goroutines of its own.
+// Several goroutines may call the functions at once. The goroutine that called Lock or
+// Release reports Queued, Refused, Acquired and Released, the Failed of that call, and a
+// Lost that only Release detected. It goes on when the function returns, so the functions
+// should be quick. Goroutines of the client report what the client detects by itself.
 //
-// The functions may use the client and its leases, with two exceptions. Close and
-// Shutdown wait for them, so they must not wait for those. And waiting for the very name
-// that they are told of deadlocks, as with any lock that is not reentrant.
+// The functions may use the client and its leases, with two exceptions. They must not
+// wait for Close and Shutdown, which wait for them. And a function that waits for the
+// name of its event deadlocks, because no lock is reentrant.
 //
-// A function that panics, or ends its goroutine, leaves nothing behind: the call that it
-// was told of puts everything in order and panics on, and a lease that was just acquired
-// is released. On a goroutine of the client's own a panic ends the program, as it does in
-// any other.
+// If a function panics, or ends its goroutine, the call that reported to it cleans up and
+// panics on, and a lease that was just acquired is released. On a goroutine of the client
+// a panic ends the program.
 type Observer struct {
-	// Queued: a claim waits, or the backend has told it that its place in the queue has
-	// changed. A claim that waits behind others of its own client is reported when it
-	// comes, and again when it is its turn to ask while others are still ahead.
+	// Queued: a claim waits, or its place in the queue has changed. The client reports a
+	// claim that waits behind its own other claims when it begins to wait, and again when
+	// it has its turn in this process and other clients are still ahead.
 	Queued func(QueuedEvent)
 	// Refused: a claim ended without a lease. A try whose Err matches ErrHeld is a run
 	// that was skipped.
 	Refused func(RefusedEvent)
 	// Acquired: a lease was granted.
 	Acquired func(AcquiredEvent)
-	// Released: a lease was released, as far as the backend could be told.
+	// Released: a lease was released, or its release failed: see ReleasedEvent.Err.
 	Released func(ReleasedEvent)
-	// Lost: a lease ended without a release. The client found out, or its Release did.
+	// Lost: a lease ended without a release. The client detected it, or its Release did.
 	Lost func(LostEvent)
 	// Failed: a request to the backend failed. The client repeats it if there is still
 	// time.
@@ -47,23 +47,22 @@ type Observer struct {
 
 // Event is what all events have in common.
 type Event struct {
-	// Ctx carries the values of the call's ctx, for traces: that of Lock, TryLock or
-	// ForceLock, and that of Release for Released. During the call it is that ctx;
-	// afterwards it only has its values and never ends.
+	// Ctx carries the values of a ctx, for traces: the ctx of Lock, TryLock or ForceLock,
+	// and for Released the ctx of Release. During the call it is that ctx; afterwards it
+	// has only its values and never ends.
 	Ctx context.Context
 	// Claim is a number for one call of Lock, TryLock or ForceLock and the lease that it
 	// got. It is the same in all their events, and different for any other claim of any
-	// client or process. It is no secret. 0 where the event is about several.
+	// client or process. It is no secret. 0 if the event is about several claims.
 	Claim uint64
-	Name  string // what is locked; one of the names where it is about several
+	Name  string // as it is stored; one of the names if the event is about several claims
 }
 
 // QueuedEvent says that a claim waits.
 type QueuedEvent struct {
 	Event
-	// Held says who is in the way, as far as this client has heard, and the claim's own
-	// place in the queue: behind those ahead in the backend, by the last answer, and in
-	// this client.
+	// Held has the holders, by the backend's last answer, and the claim's place in the
+	// queue: behind the claims ahead of it in the backend, and in this client.
 	Held *HeldError
 }
 
@@ -71,7 +70,7 @@ type QueuedEvent struct {
 type RefusedEvent struct {
 	Event
 	Try    bool          // a call that does not wait: TryLock, TryDo, ...
-	Waited time.Duration // how long it took
+	Waited time.Duration // how long the call took
 	Err    error         // what the call returns
 }
 
@@ -79,17 +78,17 @@ type RefusedEvent struct {
 type AcquiredEvent struct {
 	Event
 	Lease  *Lease
-	Waited time.Duration // how long it took
+	Waited time.Duration // how long the call took
 }
 
-// ReleasedEvent says that a lease was released.
+// ReleasedEvent says that a lease was released or detached.
 type ReleasedEvent struct {
 	Event
 	Lease *Lease
 	Held  time.Duration // since it was granted
-	// Err is what Release returns: nil, or that the backend could not be told. The client
-	// then goes on trying until the lease would have expired. It is ErrDetached for a
-	// lease that this process has left to another.
+	// Err is what Release returns: nil, or an error that matches ErrUnavailable if the
+	// backend did not confirm the release. The client then retries until the lease would
+	// have expired. After Detach it is ErrDetached.
 	Err error
 }
 
@@ -101,16 +100,16 @@ type LostEvent struct {
 	Err   *LostError
 }
 
-// FailedEvent says that a request failed.
+// FailedEvent says that a request to the backend failed.
 type FailedEvent struct {
 	Event
 	Op    Op  // OpAcquire, OpRenew or OpRelease
-	Count int // how many claims it was about
+	Count int // how many claims the request was about
 	Err   error
 }
 
-// failed tells of a request that failed. e is of the claim that it was about, or of one
-// of several; see aboutMany.
+// failed reports a request that failed. e is the event of its claim, or of one of several
+// claims; see aboutMany.
 func (o *Observer) failed(e Event, op Op, count int, err error) {
 	if o != nil && o.Failed != nil {
 		o.Failed(FailedEvent{e, op, count, err})
@@ -120,8 +119,8 @@ func (o *Observer) failed(e Event, op Op, count int, err error) {
 // aboutMany is the event of a request for several claims.
 func aboutMany(name string) Event { return Event{Ctx: context.Background(), Name: name} }
 
-// Observers joins observers: each event is told to all of them, in their order. Those
-// that are nil are left out. One that panics keeps the event from those behind it.
+// Observers joins observers: it calls all of them for each event, in their order. It
+// leaves out nil. If one panics, those behind it do not get the event.
 func Observers(all ...*Observer) *Observer {
 	joined := &Observer{}
 	for _, o := range all {
@@ -138,7 +137,7 @@ func Observers(all ...*Observer) *Observer {
 	return joined
 }
 
-// join leaves out what is nil: the client does less where nobody is told.
+// join leaves out nil functions: the client does less if it has none to call.
 func join[E any](a, b func(E)) func(E) {
 	switch {
 	case a == nil:

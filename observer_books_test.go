@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A lease may end before the function that hears of its beginning has returned.
+// A lease may end before the function that gets its beginning has returned.
 func TestEndOfALeaseIsToldAfterItsBeginning(t *testing.T) {
 	for name, end := range map[string]func(c, other *pawl.Client, f *faulty, l *pawl.Lease){
 		"expired":  func(_, _ *pawl.Client, f *faulty, _ *pawl.Lease) { f.down() },
@@ -47,8 +47,8 @@ func TestEndOfALeaseIsToldAfterItsBeginning(t *testing.T) {
 	}
 }
 
-// A waiter may give up at the moment at which it is passed a lease. Then nobody gets that
-// lease, and the Observer does not hear of it.
+// A waiter may give up at the moment at which it is passed a lease. Then no caller gets
+// that lease, and the Observer gets no event of it.
 func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		heard := &listener{}
@@ -70,7 +70,7 @@ func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
 			_ = held.Release(background)
 			l := <-first
 			synctest.Wait()
-			cancel() // the second is ready to run, and mostly does not before the lease is passed to it
+			cancel() // the second is ready to run, and usually does not before the lease is passed to it
 			_ = l.Release(background)
 			synctest.Wait()
 		}
@@ -212,7 +212,7 @@ func TestObserverMayCallBackIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var c *pawl.Client
 		var spare *pawl.Lease
-		busy := make(chan struct{}, 1) // one at a time: what is done here is told, too
+		busy := make(chan struct{}, 1) // one at a time: its own actions are events, too
 		use := func(l *pawl.Lease) {
 			select {
 			case busy <- struct{}{}:

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// told is one event that an Observer heard.
+// told is one event that an Observer got.
 type told struct {
 	what string
 	pawl.Event
 	err error
 }
 
-// listener is an Observer that keeps all events that it hears, in their order.
+// listener is an Observer that keeps all its events, in their order.
 type listener struct {
 	mu  sync.Mutex
 	all []told
@@ -87,7 +87,7 @@ type spanKey struct{}
 
 func span(name string) context.Context { return context.WithValue(background, spanKey{}, name) }
 
-// places are the places in the queue that an Observer was told, by claim.
+// places are the places in the queue that an Observer got, by claim.
 type places struct {
 	mu   sync.Mutex
 	told map[uint64][]int
@@ -102,7 +102,7 @@ func (p *places) observer() *pawl.Observer {
 	}}
 }
 
-// first returns for each place how many claims were told that one first.
+// first returns for each place how many claims got that place first.
 func (p *places) first() map[int]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 )
 
-// LogObserver makes an observer that writes what happens to a log. A nil logger is
-// slog.Default. What is usual is at the level Debug: claims that wait, leases that are
-// acquired and released. A try that was skipped, because others held the lock, is Info.
-// What somebody has to know is Warn: requests that failed, claims that were given up. A
-// lost lease is Error. Tokens are never shown.
+// LogObserver returns an observer that writes events to a log. A nil logger is
+// slog.Default. The levels are Debug for what is usual: claims that wait, leases that
+// were acquired and released; Info for a try that was skipped because others held the
+// lock, and a claim that the name's value refused; Warn for requests that failed, and
+// claims that were given up; Error for a lost lease. It never writes tokens.
 func LogObserver(log *slog.Logger) *Observer {
 	log = cmp.Or(log, slog.Default())
 	return &Observer{

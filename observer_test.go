@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Who is not observed pays nothing for those who are: no allocation of a whole cycle is
-// made by what tells the Observer.
+// A client without an Observer pays nothing for it: no allocation of a whole cycle is
+// made by the code that calls the Observer.
 func TestWithoutAnObserverNothingIsAllocatedForIt(t *testing.T) {
 	rate := runtime.MemProfileRate
 	runtime.MemProfileRate = 1 // each
@@ -186,8 +186,8 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 	})
 }
 
-// This holds also when nobody waits for the answer any more. A lease that was passed on
-// counts as its last user's.
+// The same applies when no caller waits for the answer any more. A lease that was passed
+// on counts as its last user's.
 func TestReleaseThatIsRepeatedFailsUnderTheIDOfItsClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		heard := &listener{}
@@ -252,7 +252,8 @@ func TestSkippedRunsCanBeCounted(t *testing.T) {
 	})
 }
 
-// Whatever fields an Observer will have: all observers that have one are told, in order.
+// For each field that an Observer will have: all observers that have it are called, in
+// order.
 func TestObserversAreAllTold(t *testing.T) {
 	var told []string
 	named := func(name string) *pawl.Observer {

@@ -11,25 +11,38 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Once runs each of a row of tasks on one instance: the ticks of a schedule, say. A task
-// has a key, and is done when its key, or a greater one, has been. The name of the lock
-// keeps the last key, so an instance that is late is told that its tick is done, however
-// late it is. An instance whose clock is ahead does a tick early, and then it is done for
-// all: clocks have to be right to within the interval of the schedule. [Client.Once]
-// makes one.
+// Once runs each task of a series, such as the ticks of a schedule, on one of several
+// instances. A task has a key, and keys rise. The name of the lock keeps the last key; a
+// task whose key is not greater counts as done. So an instance that is late skips what
+// another one has done. [Client.Once] returns a Once.
 //
-// The last key is kept for as long as the backend remembers a name: by default, a day
-// after the end of the last lease on it, so however long its function ran. The name is
-// for one Once alone: another holder that writes a value there, an Election say, would
-// spend its keys or have them done again.
+//   - By default a task runs at most once: the grant of the lock notes its key,
+//     before f runs.
+//   - [WithUntilDone] runs it at least once: the key is noted after f has returned
+//     nil.
+//   - Exactly once takes an SQL database: use WithUntilDone, and let f note the key
+//     in the transaction of its work, with CheckLease of postgreslock, mysqllock or
+//     sqlitelock ([LeaseOf] finds the lease). f does nothing if the key is noted
+//     there already.
+//
+// A task that failed is skipped for good once a later key is done. An instance whose
+// clock is ahead runs a tick early, and then the tick is done for all: clocks must be
+// right to within the interval of the schedule.
+//
+// The backend keeps the last key for a day, by default, after the end of the last lease
+// on the name. An instance that is later than that runs the task again. [Client.Inspect]
+// shows the key as Entry.Value; [Client.List] does not list a name that only keeps a
+// value. Give the name to one Once alone: another lock that writes a value there, such as
+// an Election, makes Do skip or repeat tasks.
 type Once struct {
 	lock
 	untilDone, unordered bool
 }
 
 // Once returns the tasks of a name. It is a mutex of that name, with a value
-// ([WithValue]): see [Client.Mutex] for names. Options for it are [WithUntilDone] and
-// [WithUnorderedKeys]. Do refuses WithValue and WithAbove: the name keeps the keys.
+// ([WithValue]): see [Client.Mutex] for names. Options are [WithUntilDone],
+// [WithUnorderedKeys] and the options of locks. Do refuses WithValue and WithAbove,
+// because the name keeps the keys.
 func (c *Client) Once(name string, options ...OnceOption) *Once {
 	l := c.lock(name, nil)
 	o := onceOptions{lockOptions: l.o}
@@ -42,41 +55,55 @@ func (c *Client) Once(name string, options ...OnceOption) *Once {
 	return &Once{l, o.untilDone, o.unordered}
 }
 
-// WithUntilDone has a [Once] run a task until it is done. Without it, a key is done when
-// the lock is granted for it, right before its function runs: at most once, also if that
-// function fails, or its process dies in that instant. With it, a key is done when its
-// function has returned nil under a lease that was not lost: at least once. Others who
-// were called with the key wait meanwhile, and one of them takes it up if the function
-// fails or its process dies.
+// WithUntilDone makes a [Once] run a task until it is done: its function has returned nil
+// under a lease that was not lost. So it runs at least once. Other callers with the key
+// wait meanwhile; if the function fails or its process dies, one of them runs it. Without
+// WithUntilDone a task runs at most once: its key counts as done as soon as the lock is
+// granted, even if the function then fails or its process dies.
 func WithUntilDone() OnceOption { return onceOption(func(o *onceOptions) { o.untilDone = true }) }
 
 // WithUnorderedKeys is for a [Once] whose keys have no order: ids of messages or orders.
-// Each key is remembered by itself, for as long as the backend remembers a name that is
-// not in use: a day by default. Functions with different keys run side by side. The name
-// of the Once has 222 bytes at most, because 33 are added to it for each key.
+// The backend remembers each key by itself, for a day, by default, after the task.
+// Functions with different keys run side by side. The name of the Once has 222 bytes at
+// most, because each key adds 33.
 func WithUnorderedKeys() OnceOption {
 	return onceOption(func(o *onceOptions) { o.unordered = true })
 }
 
-// TimeKey is the key of a scheduled time: the later the time, the greater the key.
+// TimeKey returns the key of a scheduled time: t in UTC as text with nanoseconds, such as
+// "2026-03-29T01:00:00.000000000Z". A later t has a greater key.
+//
+// All instances must pass the same t: the scheduled time, never time.Now(), nor what a
+// time.Ticker delivers. Round the present to the schedule. Round, unlike Truncate,
+// returns the same t for a clock that is slightly behind:
+//
+//	key := pawl.TimeKey(time.Now().Round(24 * time.Hour)) // of a job that starts at midnight, UTC
+//
+// For a schedule in local time, t is time.Date(year, month, day, 2, 30, 0, 0, location).
 func TimeKey(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
-// Do runs f if no instance has done this key, or a greater one, and says whether it ran.
-// Keys are compared as bytes, and have 1 to 1024 of them; [TimeKey] makes one of a time.
-// While another instance is at this key or an earlier one, Do waits for it, first come,
-// first served among processes: so runs never overlap. ctx bounds the wait, and f's
-// context is as that of [Mutex.Do].
+// Do runs f unless the task of this key is done: unless an instance has noted this key or
+// a greater one. A key has 1 to 1024 bytes, compared as bytes; [TimeKey] makes one of a
+// time. While another instance runs a task, Do waits, first come, first served among
+// processes: so runs never overlap. ctx bounds the wait and is f's context, as in
+// [Mutex.Do]; [WithWait] bounds the wait alone.
 //
-// It returns (false, nil) if the key is done; nobody has to do anything then. If err is
-// not nil and ran is false, nobody knows that: the backend is down (ErrUnavailable), or
-// ctx ended while another instance was at work (it matches ErrHeld then). An error with
-// ran is f's own, or matches ErrLost as with Mutex.Do, or, with WithUntilDone, says that
-// it could not be noted that the key is done, so that another instance may do it again.
+//   - (false, nil): the task is done. By default another instance may still be
+//     running it.
+//   - (false, err): f did not run, and it is not known whether the task is done. err
+//     matches ErrHeld if a deadline or WithWait ended the wait, and ErrUnavailable
+//     if the backend failed; other errors are errors of [Mutex.Lock].
+//   - (true, err): f ran. err is what Mutex.Do returns. With WithUntilDone it may
+//     also say that the client could not note the key, so that another instance may
+//     run the task again.
+//
+// Calling Do again with the same key is safe after any error.
 func (o *Once) Do(ctx context.Context, key string, f func(ctx context.Context) error) (ran bool, err error) {
 	return o.do(ctx, key, waiting, f)
 }
 
-// TryDo is Do without waiting: if another instance is at work, the error matches ErrHeld.
+// TryDo is Do without waiting: the error matches ErrHeld if the task is not done and
+// another instance runs one.
 func (o *Once) TryDo(ctx context.Context, key string, f func(ctx context.Context) error) (ran bool, err error) {
 	return o.do(ctx, key, trying, f)
 }
@@ -125,8 +152,8 @@ func (o *Once) keepsKeys() error {
 }
 
 // LockName returns the name of the lock that Do acquires for a key, for [FenceOf] and
-// [Client.Inspect]: the name of the Once; with [WithUnorderedKeys], a name of the key's
-// own.
+// [Client.Inspect]: the name of the Once, or with [WithUnorderedKeys] a name for each
+// key.
 func (o *Once) LockName(key string) string {
 	if o == nil {
 		return ""
@@ -135,7 +162,7 @@ func (o *Once) LockName(key string) string {
 	return l.inner()
 }
 
-// mutex is what is claimed for a key, and the value that says that the key is done.
+// mutex is the lock to acquire for a key, and the value that says that the key is done.
 func (o *Once) mutex(key string) (l lock, value []byte) {
 	l, value = o.lock, []byte(key)
 	if o.unordered {

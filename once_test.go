@@ -16,7 +16,7 @@ import (
 )
 
 // loses makes the reply to the next Acquire of a client get lost, and the backend be away
-// for so long after that.
+// for some time after that.
 func loses(net *faulty, away time.Duration) {
 	lost := false
 	var back time.Time
@@ -34,8 +34,8 @@ func loses(net *faulty, away time.Duration) {
 	})
 }
 
-// The key was written by a grant of which nobody heard, and the lease has ended since: it
-// is not known that another has done it.
+// The key was written by a grant whose answer was lost, and the lease has ended since: it
+// is unknown whether another instance has done the task.
 func TestAKeyThatMayBeItsOwnIsNotDone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{TTL: 3 * time.Second})
@@ -142,7 +142,8 @@ func TestOnceSaysWhyNobodyKnows(t *testing.T) {
 		isError(t, err, pawl.ErrHeld)
 		noError(t, lease.Release(background))
 
-		// What is done and cannot be noted may be done again, and that is said.
+		// A task that is done and cannot be noted may be done again, and the error says
+		// so.
 		ran, err := a.Once("report", pawl.WithUntilDone()).Do(background, "1", func(context.Context) error {
 			net.down()
 			return nil

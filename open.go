@@ -16,7 +16,7 @@ import (
 //	import _ "github.com/pawl-go/pawl/memlock"           // mem:
 //
 // ctx bounds the opening only. o may be nil. The error matches ErrInvalid for a bad URL
-// or option, and ErrUnavailable if the backend cannot be reached. It never shows a
+// or option, and ErrUnavailable if the backend cannot be reached. It never contains a
 // password.
 func Open(ctx context.Context, url string, o *Options) (*Client, error) {
 	if ctx == nil {

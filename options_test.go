@@ -94,7 +94,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-// Whoever gives an option counts on it: where it would do nothing it is refused.
+// A user relies on an option: where it would have no effect it is refused.
 func TestOptionsThatWouldDoNothingAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

@@ -88,7 +88,7 @@ func TestErrorsSayThatANameIsInUseByThisClient(t *testing.T) {
 			_, err := c.Mutex("x").Lock(ctx)
 			waited <- err
 		}()
-		synctest.Wait() // it stands in the local queue: a try does not ask the backend then
+		synctest.Wait() // it is in the local queue: a try does not ask the backend then
 		_, err := c.Mutex("x").TryLock(background)
 		if want := `pawl: "x" is in use by this client`; err == nil || err.Error() != want {
 			t.Errorf("%v; want %s", err, want)
@@ -102,7 +102,7 @@ func TestErrorsSayThatANameIsInUseByThisClient(t *testing.T) {
 	})
 }
 
-// An Observer that panics or ends the goroutine when it hears of a local waiter leaves
+// An Observer that panics or ends the goroutine when it gets a local waiter leaves
 // nothing behind, whether or not that waiter has been passed a lease meanwhile.
 func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("observer") }, "Goexit": runtime.Goexit} {

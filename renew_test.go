@@ -240,7 +240,7 @@ func TestRenewalWithoutAnAnswerExtendsNothing(t *testing.T) {
 		c, f := w.client(nil)
 		lease := must(t)(c.Mutex("x").Lock(background))
 		deadline := lease.Deadline()
-		f.set(nil, func(string) error { return errNet }) // it is done, but we do not hear of it
+		f.set(nil, func(string) error { return errNet }) // the renewal is done, but its answer is lost
 		time.Sleep(20 * time.Second)
 		if f.count("renew") == 0 || !lease.Deadline().Equal(deadline) {
 			t.Errorf("deadline moved by %v", lease.Deadline().Sub(deadline))
@@ -296,7 +296,7 @@ func TestMachineThatSleptWakesUpWithoutItsLocks(t *testing.T) {
 		f.down()
 		slept.Store(int64(2 * time.Minute))
 		began := time.Now()
-		<-watched.Done() // nobody asks Err
+		<-watched.Done() // no caller uses Err
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("it took %v to notice", took)
 		}

@@ -7,12 +7,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Semaphore is a lock of n permits. A claim takes one or more at once. It gets them when
-// they are free and no claim waits ahead of it: claims for few permits do not pass a
-// claim for many.
+// Semaphore is a lock of n permits. A claim takes k of them, 1 to n, as one lease:
 //
-// n is this caller's own limit; it is not stored. Each claim counts what all others hold
-// against its own n, so a rolling deployment can change n.
+//   - Acquire waits for k permits, TryAcquire makes one attempt.
+//   - Do waits for one permit and runs a function, TryDo makes one attempt.
+//   - Permits(k) is k permits as one lock, with Lock, TryLock, Do and TryDo, and for
+//     [All].
+//
+// A claim gets its permits when k are free and no claim waits ahead of it: claims for few
+// permits do not pass a claim for many. Its lease returns all of them together: see
+// [Lease.Release].
+//
+// n is this caller's own limit; the backend does not store it. Each claim counts the
+// permits of all holders against its own n, so a rolling deployment can change n.
 type Semaphore struct {
 	lock
 	n int
@@ -24,7 +31,7 @@ func (c *Client) Semaphore(name string, n int, options ...LockOption) *Semaphore
 	return &Semaphore{c.lock(name, options), n}
 }
 
-// Permits returns k of the permits, 1 to n, as one lock: for its Do, and for [All].
+// Permits returns k permits, 1 to n, as one lock: for its Do, and for [All].
 func (s *Semaphore) Permits(k int) *Locker {
 	if s == nil {
 		return nil
@@ -38,25 +45,26 @@ func (s *Semaphore) Acquire(ctx context.Context, k int) (*Lease, error) {
 	return s.Permits(k).Lock(ctx)
 }
 
-// TryAcquire makes one attempt to get k permits. Its error matches ErrHeld if they are
-// not free, or others wait.
+// TryAcquire makes one attempt to get k permits, 1 to n, as one lease. Its error matches
+// ErrHeld if they are not free, or others wait.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Lease, error) {
 	return s.Permits(k).TryLock(ctx)
 }
 
-// Do runs f with one permit. See [Mutex.Do].
+// Do waits for one permit and runs f with it. See [Mutex.Do]. For more permits use
+// Permits(k).Do.
 func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return s.Permits(1).Do(ctx, f)
 }
 
-// TryDo runs f with one permit, without waiting, and says whether it ran. See
+// TryDo runs f with one permit, without waiting, and reports whether it ran. See
 // [Mutex.TryDo].
 func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	return s.Permits(1).TryDo(ctx, f)
 }
 
-// validatePermits refuses what the SPI would take for another kind of lock, or for a
-// claim that can never be granted.
+// validatePermits refuses numbers that the driver would take for another kind of lock, or
+// for a claim that can never be granted.
 func validatePermits(k, n int) error {
 	switch {
 	case n < 1 || n >= driver.Unlimited:

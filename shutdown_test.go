@@ -33,7 +33,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 			}
 		})
 		waited := make(chan error)
-		for _, name := range []string{"theirs", "work", "work"} { // in the backend's queue, and in that of the process
+		for _, name := range []string{"theirs", "work", "work"} { // in the backend, and in the process
 			go func() { _, err := c.Mutex(name).Lock(background); waited <- err }()
 		}
 		synctest.Wait()
@@ -126,7 +126,7 @@ func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
 	})
 }
 
-// The function may need a while to stop. What it works with must not be closed under it.
+// The function may need a while to stop. Its resources must not be closed under it.
 func TestShutdownWaitsForAFunctionWhoseLeaseIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)

@@ -113,7 +113,7 @@ func TestConfirmAsksTheBackend(t *testing.T) {
 		net.noSignals = true
 		net.mu.Unlock()
 		must(t)(b.Mutex("x").ForceLock(background))
-		noError(t, lease.Err()) // nobody has told
+		noError(t, lease.Err()) // no signal has come
 		isError(t, lease.Confirm(background), pawl.ErrLost)
 		isError(t, lease.Err(), pawl.ErrLost)
 		isError(t, (*pawl.Lease)(nil).Confirm(background), pawl.ErrInvalid)
@@ -136,7 +136,7 @@ func TestWhoIsRefusedForTheValueIsTakenBack(t *testing.T) {
 				return nil
 			default:
 				close(first)
-				return errNet // it was sent, as far as anybody knows
+				return errNet // it was sent, as far as the client knows
 			}
 		}, nil)
 		_, err := a.Mutex("x", pawl.WithValue([]byte("5")), pawl.WithAbove([]byte("5"))).Lock(background)

@@ -110,8 +110,8 @@ func TestDeadHolderIsReplacedWhenItsTTLIsOver(t *testing.T) {
 	})
 }
 
-// Nobody acts when a minimum hold is over, or a name opens after a break. Who waits had
-// been told of the end of a lease that lasts longer.
+// No client acts when a minimum hold is over, or a name opens after a break. The waiter
+// knew only the end of a lease that lasts longer.
 func TestWaiterIsInWhenTheNameOpensByItself(t *testing.T) {
 	for name, end := range map[string]func(l *pawl.Lease, other *pawl.Client) error{
 		"minimum hold": func(l *pawl.Lease, _ *pawl.Client) error { return l.Release(background) },

@@ -13,22 +13,22 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// Watch yields the entry of a name: at once, and each time that it has changed. Renewals
-// are no change, nor is time that runs. Of changes that follow each other quickly some
-// may be skipped; the last never is.
+// Watch yields the entry of a name: at once, and each time that it has changed. A renewal
+// is no change, nor is the passing of time. Watch may skip some of several quick changes,
+// but never the last.
 //
-// It looks when the backend says that something has changed, where the backend can push
-// (see Properties.PushesChanges), and when something ends by itself; and each 5 s anyway,
-// so that no change is missed for good. Elsewhere it asks every 50 ms to 1 s. So a watch
-// of a name to which nothing happens costs a request each 5 s, or one a second, and what
-// the backend needs to go on telling (docs/backends.md says what); one of a name that
-// changes all the time costs 100 a second at the most.
+// Where the backend pushes changes (see Properties.PushesChanges), Watch reads the entry
+// when the backend reports a change or a lease ends by itself, and at least every 5 s.
+// Elsewhere it polls every 50 ms to 1 s. So a watch costs one request each 5 s, or one a
+// second, while nothing changes, and what the backend needs to push (see
+// docs/internals/guarantees.md); and 100 requests a second at most while the name changes
+// all the time.
 //
-// It ends when ctx does, without an error, or when the loop is left. A backend that
-// fails, or does not answer within 5 s (or Options.RequestTimeout), is asked again. If
-// that lasts for Options.RetryFor, Watch yields the error once, with the zero Entry, as
-// nothing is known any more, and goes on: the next entry says that the backend answers
-// again. An error that asking again will not mend ([BackendError].Permanent, ErrClosed,
+// Watch ends when ctx does, without an error, or when the loop is left. It repeats a
+// request that fails, or is not answered within 5 s (or Options.RequestTimeout). If that
+// lasts for Options.RetryFor, Watch yields the error once, with the zero Entry, because
+// the state is not known any more, and goes on: the next entry says that the backend
+// answers again. An error that a retry cannot mend ([BackendError].Permanent, ErrClosed,
 // ErrInvalid) is the last thing yielded.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -82,11 +82,11 @@ type watch struct {
 
 	last    Entry
 	looked  time.Time
-	quiet   int // looks in a row that found nothing new
+	quiet   int // reads in a row that found nothing new
 	fails   int // in a row
 	failing time.Time
-	told    bool // that it fails
-	hears   bool // of changes, from the driver, if that can push them
+	told    bool // the caller knows that it fails
+	hears   bool // the driver reports changes, if its backend pushes them
 }
 
 // tell is called by the driver, and does not block.
@@ -97,8 +97,8 @@ func (w *watch) tell() {
 	}
 }
 
-// look reads the entry. It asks a backend that fails again: for some time, and without
-// an end when that was told.
+// look reads the entry, and repeats that while the backend fails: for RetryFor at first,
+// and without an end once the caller knows of the failure.
 func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 	for {
 		e, err = w.inspect(ctx)
@@ -122,7 +122,7 @@ func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 	return e, changed, nil
 }
 
-// inspect bounds the request: one whose answer is lost must not blind the watch.
+// inspect bounds the request, so that a lost answer does not stop the watch.
 func (w *watch) inspect(ctx context.Context) (Entry, error) {
 	bounded := lazyctx.WithDeadline(ctx, time.Now().Add(cmp.Or(w.c.settings.RequestTimeout, watchInterval)))
 	defer bounded.Cancel()
@@ -134,12 +134,11 @@ func (w *watch) inspect(ctx context.Context) (Entry, error) {
 }
 
 const (
-	watchPace     = 10 * time.Millisecond // a watch looks no more often, however quickly a name changes
+	watchPace     = 10 * time.Millisecond // a watch reads no more often, however quickly a name changes
 	watchInterval = 5 * time.Second       // nor less often, and it waits no longer for an answer
 )
 
-// wait waits until looking again may be worth while. It answers false when the client
-// closes.
+// wait waits until another read makes sense. It returns false when the client closes.
 func (w *watch) wait(ctx context.Context) bool {
 	d := watchInterval
 	if !w.hears || !w.c.driver.Properties().PushesChanges {
@@ -161,7 +160,8 @@ func (w *watch) wait(ctx context.Context) bool {
 	return !w.c.isClosing()
 }
 
-// pause is over after d, or sooner: when something has changed, or all is over.
+// pause is over after d, or sooner: when something has changed, or the client or ctx
+// ends.
 func (w *watch) pause(ctx context.Context, d time.Duration, changed <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -186,10 +186,10 @@ func same(a, b *Entry) bool {
 		})
 }
 
-// WaitFree returns when nobody holds the name or waits for it, and it is not closed. It
-// takes no lock and no place in the queue, so the name may be held again a moment later:
-// to do something while nobody else does, use [Mutex.Do]. It costs what [Client.Watch]
-// costs.
+// WaitFree returns when the name is free: it is not held, waited for or closed. It takes
+// no lock and no place in the queue, so the name may be held again a moment later. To run
+// something while no other client holds the name, use [Mutex.Do]. WaitFree costs what
+// [Client.Watch] costs.
 //
 // ctx bounds the wait. The error matches ctx's, and also ErrHeld when a deadline ended
 // the wait; ErrUnavailable when the backend failed for longer than Options.RetryFor; and

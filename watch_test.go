@@ -60,7 +60,7 @@ func TestWatchYieldsEachChange(t *testing.T) {
 	})
 }
 
-// A change that is not told is seen all the same.
+// A watch sees a change even if it is not reported.
 func TestWatchMissesNothingForGood(t *testing.T) {
 	for how, c := range map[string]struct {
 		break_ func(f *faulty)
@@ -190,8 +190,8 @@ func TestWatchSaysThatTheBackendDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// A watch tells of an outage once, and goes on when it is over: who only looks at entries
-// would take the leader from before it for the present one.
+// A watch reports an outage once, and goes on when it is over: a caller that only reads
+// entries would take the leader from before it for the present one.
 func TestWatchGoesOnAfterAnOutage(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
@@ -240,7 +240,7 @@ func TestWatchGoesOnAfterAnOutage(t *testing.T) {
 	})
 }
 
-// What ends by itself is pushed by nobody: a watch looks when it does.
+// No backend pushes an end that comes by itself: a watch looks when it comes.
 func TestWatchSeesAtOnceWhatEndsByItself(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		options := &pawl.Options{TTL: 2500 * time.Millisecond, QueueTTL: 2500 * time.Millisecond}
@@ -282,8 +282,8 @@ func TestWatchSeesAtOnceWhatEndsByItself(t *testing.T) {
 	})
 }
 
-// What a watch asks the backend for, of a name to which nothing happens, and of one that
-// changes all the time.
+// The requests of a watch to the backend, for a name to which nothing happens, and for
+// one that changes all the time.
 func TestWatchAsksNoMoreThanItSays(t *testing.T) {
 	for how, c := range map[string]struct {
 		break_     func(f *faulty)

@@ -17,7 +17,7 @@ type contender struct {
 	quorum func(addrs []string, ttl time.Duration) (client, error)
 	// what it has, for scenarios that need it
 	renews bool     // a lease is renewed while it is held
-	tells  bool     // its holder is told of a loss
+	tells  bool     // it notifies its holder of a loss
 	sends  []string // the commands that it sends to lock and unlock, besides what its scripts call
 
 	// how its lock can be taken from a holder: what is stored of it is deleted, what it
@@ -27,8 +27,9 @@ type contender struct {
 
 // A client locks names. Its methods are called by many goroutines.
 type client interface {
-	// lock waits for the lock. What lost returns is closed when the lease is lost; lost
-	// may be nil, and is called only where that is looked at, for it may cost something.
+	// lock waits for the lock. lost returns a channel that is closed when the lease is
+	// lost. lost may be nil. Only scenarios that use the channel call lost, because the
+	// call may cost something.
 	lock(ctx context.Context, name string) (unlock func() error, lost func() <-chan struct{}, err error)
 	close()
 }
@@ -36,7 +37,8 @@ type client interface {
 // A keyed client says where its server keeps the lock of a name.
 type keyed interface{ key(name string) string }
 
-// Those on Redis, the floor first. What is compared with what is said by the scenarios.
+// redisContenders are the contenders on Redis, the floor first. Each scenario says which
+// of them it compares.
 func redisContenders() []contender {
 	all := []contender{
 		{name: "raw", open: openRaw, sends: []string{"set", "evalsha", "eval"}},

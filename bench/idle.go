@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// idle is clients with connections of their own, as so many processes, that wait for a
-// name which somebody holds: what one of them costs meanwhile.
+// idle measures the cost of a waiter: many clients wait for a name that another client
+// holds. Each has a connection of its own, as a process would.
 func idle(name string, waiters int, engines []string) scenario {
 	const long = 10 * time.Second
 	return scenario{

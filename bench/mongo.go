@@ -99,8 +99,8 @@ func counted(at string) (n int64) {
 	return n
 }
 
-// mongoServer is a server that was there before us, by its URL. What it uses
-// cannot be seen from here.
+// mongoServer is the URL of a server that the benchmark did not start. Its processor
+// time cannot be measured from here.
 type mongoServer string
 
 func (s mongoServer) address() string     { return string(s) }
@@ -140,8 +140,8 @@ func mongoContenders() []contender {
 }
 
 // mongoDocument is the floor: a document with an end by the client's clock, taken and
-// given back by one findAndModify each, with no fence, no queue and no renewal. Who does
-// not get it tries again after a while that grows from 1 ms to 10.
+// given back by one findAndModify each, with no fence, no queue and no renewal. A client
+// that does not get it tries again after a pause that grows from 1 ms to 10.
 type mongoDocument struct {
 	c     *mongo.Client
 	locks *mongo.Collection

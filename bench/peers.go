@@ -13,8 +13,8 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// The peers, with their defaults but for the TTL; those that poll forever where their
-// default gives up.
+// The peers have their defaults, except the TTL. A peer that gives up by default polls
+// forever here.
 
 type rueidisLocker struct{ l rueidislock.Locker }
 

@@ -129,7 +129,7 @@ func postgresContenders() []contender {
 	}
 }
 
-// openURL opens Pawl with its defaults, but for the TTL.
+// openURL opens Pawl with its defaults, except the TTL.
 func openURL(url func(addr string) string) func(string, time.Duration) (client, error) {
 	return func(addr string, ttl time.Duration) (client, error) {
 		c, err := pawl.Open(context.Background(), url(addr), &pawl.Options{TTL: ttl})
@@ -148,8 +148,8 @@ var postgresRow = rowSQL{
 }
 
 // rowLocker is the floor on a database: two bare statements, with no fence, no queue and
-// no renewal. Who does not get the lock tries again after a while that grows from 1 ms to
-// 10.
+// no renewal. A client that does not get the lock tries again after a pause that grows
+// from 1 ms to 10.
 type rowLocker struct {
 	db         *sql.DB
 	take, free *sql.Stmt

@@ -49,8 +49,9 @@ func broken() scenario {
 
 func often(n int) string { return fmt.Sprintf("median and worst of %d", n) }
 
-// taken is from when a lock is taken away until its holder is told, and until somebody
-// else has it who waits. Between the two both believe that they hold it.
+// taken measures two times from when a lock is taken away: until the client notifies the
+// old holder, and until a waiter gets the lock. Between the two both believe that they
+// hold it.
 func taken(name, what string, names int, how func(c contender) taker) scenario {
 	return scenario{
 		name: name, what: what, unit: "ms to told", others: []string{"worst", "ms to the next holder", "unlock fails"}, rounds: 1,

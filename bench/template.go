@@ -11,8 +11,9 @@ import (
 // second or two, to copy it a tenth of that, and every turn begins with an empty server.
 var templates = map[string]string{}
 
-// installed makes a folder of its own for a server, with what is installed in its folder
-// "data": by a command, the first time. Both belong to nobody where we are root.
+// installed makes a folder of its own for a server, with an installed database in its
+// subfolder "data". The first time, the command of install makes the database; later
+// calls copy it. Where we are root, both folders belong to an unprivileged user.
 func installed(name string, install func(data string) *exec.Cmd) (dir string, err error) {
 	if templates[name] == "" {
 		first, err := os.MkdirTemp("", "pawl-bench-template")

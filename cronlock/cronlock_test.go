@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// instances are clients of one backend in virtual time, each as a process has it.
+// instances are clients of one backend in virtual time, one for each process.
 func instances(t *testing.T, n int) []*pawl.Client {
 	t.Helper()
 	memory := memlock.NewMemory(nil)
@@ -37,7 +37,7 @@ func instances(t *testing.T, n int) []*pawl.Client {
 	return all
 }
 
-// runs counts by the time at which they were.
+// runs counts the runs of a job by the time at which they began.
 type runs struct {
 	mu sync.Mutex
 	at []time.Time
@@ -80,7 +80,7 @@ func schedulers(t *testing.T, n int, every, takes time.Duration, with func(i int
 			t.Fatal(err)
 		}
 		all = append(all, s)
-		time.Sleep(20 * time.Millisecond) // they are not quite together
+		time.Sleep(20 * time.Millisecond) // they do not start at exactly the same time
 		s.Start()
 	}
 	return r, func() {
@@ -146,8 +146,8 @@ func TestGocronRunsOnTheLeader(t *testing.T) {
 	})
 }
 
-// Ten instances whose clocks differ, of a job that is shorter than that; one of them is
-// late by minutes.
+// Ten instances have clocks that differ by more than the job lasts. One instance is late
+// by minutes.
 func TestATickOfRobfigsCronIsDoneOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		schedule, err := cron.ParseStandard("*/5 * * * *")

@@ -6,21 +6,21 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Elector has all jobs of a scheduler run on the instance that leads. A tick in
-// the instant in which the lead changes may be run by neither instance, and where their
-// clocks differ by both: where that must not be, use a locker or a [Job].
+// Elector makes all jobs of a scheduler run on the instance that leads. When the lead
+// changes during a tick, possibly neither instance runs it, or, if their clocks differ,
+// both do. If that must not happen, use a locker or a [Job].
 type Elector struct {
 	election *pawl.Election
 	o        Options
 	ended    chan struct{}
 }
 
-// NewElector returns what gocron.WithDistributedElector takes. It campaigns in the
-// background until ctx ends, which gives the lead to the next instance; wait for Done
-// before the client is closed.
+// NewElector returns an elector for gocron.WithDistributedElector. It campaigns in the
+// background until ctx ends, which gives the lead to the next instance. Wait for Done
+// before you close the client.
 //
-// Of the options, RetryFor and Skipped are heeded, and o may be nil. gocron does not tell
-// an elector which job it asks for, so Skipped is told of "".
+// The elector uses RetryFor and Skipped of the options, and o may be nil. gocron does not
+// tell an elector which job it asks for, so Skipped gets "".
 func NewElector(ctx context.Context, e *pawl.Election, o *Options) *Elector {
 	el := &Elector{election: e, o: o.withDefaults(), ended: make(chan struct{})}
 	go func() {
@@ -34,8 +34,8 @@ func NewElector(ctx context.Context, e *pawl.Election, o *Options) *Elector {
 }
 
 // IsLeader implements gocron.Elector: it returns nil on the instance that leads, and
-// otherwise what Err does. While the backend cannot be asked it waits, for as long as
-// RetryFor says.
+// otherwise the error of Err. While the backend does not answer, it retries for
+// Options.RetryFor.
 func (e *Elector) IsLeader(ctx context.Context) error {
 	err := e.o.again(ctx, e.ended, e.Err)
 	if err != nil {
@@ -44,9 +44,9 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	return err
 }
 
-// Err says why this instance does not lead, as [pawl.Election.Err] does: it is nil while
-// it leads. After Done it is why the elector campaigns no more.
+// Err returns why this instance does not lead, like [pawl.Election.Err], or nil while it
+// leads. After Done it returns why the elector has stopped campaigning.
 func (e *Elector) Err() error { return e.election.Err() }
 
-// Done is closed when the elector campaigns no more.
+// Done is closed when the elector has stopped campaigning.
 func (e *Elector) Done() <-chan struct{} { return e.ended }

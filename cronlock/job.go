@@ -7,14 +7,14 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Schedule says when a job is to run: Next is the first time after t, or zero if there is
-// none. A cron.Schedule of robfig/cron is one.
+// Schedule determines when a job runs: Next is the first time after t, or zero if there
+// is no next time. A cron.Schedule of robfig/cron is a Schedule.
 type Schedule interface {
 	Next(t time.Time) time.Time
 }
 
 // Job runs on one instance at each tick of its schedule. It is a cron.Job of robfig/cron,
-// and can be run by any other scheduler that calls Run at the ticks.
+// and works with any other scheduler that calls Run at the ticks.
 type Job struct {
 	name     string
 	schedule Schedule
@@ -23,14 +23,19 @@ type Job struct {
 	f        func(ctx context.Context) error
 }
 
-// NewJob returns a job. schedule has to be the one that it is added with. name is that of
-// the job, the same on all instances. o may be nil.
+// NewJob returns a job. Add it to the scheduler with the same schedule. name is the name
+// of the job, the same on all instances. o may be nil.
 //
-// f's context ends when the lock is lost. Options.Failed is told of f's error, for cron
-// has nowhere to put it.
+// f runs at most once a tick: if its process crashes midway, that tick is lost. If
+// another instance should take over a run that crashed, call pawl.Once with
+// pawl.WithUntilDone in a job of your own: it runs f at least once. Options.Lock does not
+// take that option.
 //
-// An "@every" schedule begins when its instance does, so its ticks are no ones that the
-// instances share: each run is a tick of its own. Write "*/5 * * * *" instead.
+// f's context ends when the lock is lost, or the client is closed. [Job.Run] calls
+// Options.Failed with f's error, because cron has nowhere to put it.
+//
+// An "@every" schedule begins when its instance starts, so the instances do not share its
+// ticks: each run is a tick of its own. Write "*/5 * * * *" instead.
 func NewJob(locks *pawl.Client, name string, schedule Schedule, o *Options, f func(ctx context.Context) error) *Job {
 	j := &Job{name: name, schedule: schedule, o: o.withDefaults(), f: f}
 	options := make([]pawl.OnceOption, len(j.o.Lock))
@@ -41,7 +46,8 @@ func NewJob(locks *pawl.Client, name string, schedule Schedule, o *Options, f fu
 	return j
 }
 
-// Run runs f, unless another instance does or has done this tick.
+// Run runs f, unless another instance runs or has run this tick. It has no ctx, like a
+// cron.Job. To end f when the process ends, close the client.
 func (j *Job) Run() {
 	ctx := context.Background()
 	key := pawl.TimeKey(last(j.schedule, time.Now().In(j.o.Location)))
@@ -49,7 +55,7 @@ func (j *Job) Run() {
 	var failed, unanswered error
 	err := j.o.again(ctx, nil, func() (err error) {
 		if ran, err = j.once.TryDo(ctx, key, j.f); ran {
-			failed, err = err, nil // it is not to run again, whatever that is
+			failed, err = err, nil // it must not run again, whatever the error
 		}
 		if err != nil {
 			unanswered = err
@@ -57,7 +63,7 @@ func (j *Job) Run() {
 		return err
 	})
 	switch {
-	case !ran && err == nil && unanswered != nil: // it may be done by that try, which was taken back
+	case !ran && err == nil && unanswered != nil: // the unanswered try may have marked the tick as done
 		j.o.Skipped(j.name, unanswered)
 	case !ran:
 		j.o.Skipped(j.name, err)

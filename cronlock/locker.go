@@ -7,7 +7,7 @@ import (
 )
 
 // Locker locks each run of a job by the job's name: the instance that gets the lock first
-// runs it, and the others skip the run. For gocron, package gocronlock makes one.
+// runs the job, and the others skip it. For gocron, use package gocronlock.
 type Locker struct {
 	locks *pawl.Client
 	o     Options
@@ -16,9 +16,9 @@ type Locker struct {
 // NewLocker returns a locker. o may be nil.
 func NewLocker(locks *pawl.Client, o *Options) *Locker { return &Locker{locks, o.withDefaults()} }
 
-// Lock makes one attempt, for as long as Options.RetryFor where the backend cannot be
-// asked. An error means that the run is skipped, and Options.Skipped was told of it.
-// Releasing the lease keeps the name held for the rest of Options.MinHold.
+// Lock tries once, and again for Options.RetryFor while the backend does not answer. An
+// error means that the run is skipped, and that Lock has called Options.Skipped. After
+// the lease is released, the name stays held for the rest of Options.MinHold.
 func (l *Locker) Lock(ctx context.Context, job string) (*pawl.Lease, error) {
 	m := l.locks.Mutex(l.o.Prefix+job, append([]pawl.LockOption{pawl.WithMinHold(l.o.MinHold)}, l.o.Lock...)...)
 	var lease *pawl.Lease

@@ -10,38 +10,37 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Options are those of a locker, an elector and a job. The zero value and nil work.
+// Options configure a locker, an elector or a job. The zero value and nil work.
 type Options struct {
-	// Prefix comes before the job's name, in the name of its lock. Default: "cron:".
+	// Prefix precedes the job's name in the name of its lock. Default: "cron:".
 	Prefix string
 
-	// MinHold is how long the name of a job stays held after it began, though the job is
-	// done: longer than the clocks of the instances differ, and shorter than the
-	// schedule's interval. Default: 500 ms; a negative value means not at all. [Job] has
-	// no use for it: each of its ticks is done once anyway.
+	// MinHold is how long the name of a job stays held after it began, even if the job
+	// has ended. Set it longer than the difference of the instances' clocks, and shorter
+	// than the schedule's interval. Default: 500 ms; a negative value means no time. A
+	// [Job] ignores it, because each of its ticks runs once anyway.
 	MinHold time.Duration
 
-	// RetryFor is how long to try again if the backend cannot be asked. It should be less
-	// than the schedule's interval. Default 0: not at all, the run is skipped.
+	// RetryFor is how long to retry if the backend does not answer. It should be less
+	// than the schedule's interval. Default 0: no retry, the run is skipped.
 	RetryFor time.Duration
 
-	// Location is the time zone of a [Job]'s schedule: that of cron.WithLocation.
-	// Default: the machine's, which has to be the same on all instances.
+	// Location is the time zone of a [Job]'s schedule, as given to cron.WithLocation.
+	// Default: the machine's zone, which has to be the same on all instances.
 	Location *time.Location
 
-	// Skipped is told of each run that another instance does or has done, with a nil
-	// error or one that matches pawl.ErrHeld, and of each that nobody does as far as is
-	// known, with any other error. Default: the log, slog.Default; at the level Debug
-	// what another instance does, and at Warn what nobody does.
+	// Skipped is called for each skipped run. If another instance runs or has run it, the
+	// error is nil or matches pawl.ErrHeld. With any other error, no instance runs it, as
+	// far as is known. Default: the log, slog.Default, at the level Debug for runs of
+	// another instance, and Warn for runs of no instance.
 	Skipped func(job string, err error)
 
-	// Failed is told of the error that a [Job] returned, and of one that matches
-	// pawl.ErrLost if others may have run beside it. Default: the log, at the level
-	// Error.
+	// Failed gets the error of a [Job]'s function, and an error that matches pawl.ErrLost
+	// if another instance may have run beside it. Default: the log, at the level Error.
 	Failed func(job string, err error)
 
-	// Lock are options of the locks, such as pawl.WithTTL. With one that is refused, such
-	// as pawl.WithValue for a [Job], no job runs, and Skipped is told.
+	// Lock are options of the locks, such as pawl.WithTTL. With an invalid one, such as
+	// pawl.WithValue for a [Job], no job runs, and Skipped is called.
 	Lock []pawl.LockOption
 }
 
@@ -71,8 +70,7 @@ func logSkipped(job string, err error) {
 	}
 }
 
-// again calls try until the backend can be asked, for as long as the options say, and
-// until ended is closed.
+// again calls try until the backend answers, for RetryFor, or until ended is closed.
 func (o *Options) again(ctx context.Context, ended <-chan struct{}, try func() error) error {
 	for began, pause := time.Now(), 50*time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := try()

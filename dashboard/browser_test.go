@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The pages are tried in Chromium, by tests in a module of their own, so that what drives
-// it is nobody's dependency: see browser/doc.go.
+// The tests of the pages run in Chromium. They are in a module of their own, so that no
+// program depends on the driver of the browser: see browser/doc.go.
 func TestThePagesInABrowser(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PAWL_TEST_REQUIRE") == "" {

@@ -17,45 +17,45 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// Options say what a dashboard shows and allows. The zero value and nil work, for a page
+// Options are what a dashboard shows and allows. The zero value and nil work, for a page
 // that only this host can open.
 type Options struct {
-	// Hosts are the host names, without ports, that a request may be for. One for another
-	// is refused, so that a page elsewhere whose name is made to lead to this address
-	// (DNS rebinding) reads nothing. Default: LocalHosts().
+	// Hosts are the host names, without ports, that a request may use. The dashboard
+	// refuses other hosts, so that a page elsewhere whose name leads to this address (DNS
+	// rebinding) reads nothing. Default: LocalHosts().
 	Hosts []string
 
-	// Token, if it is not empty, has to be given by whoever opens the page: in a form,
-	// which sets a cookie for 12 hours, or in the header "Authorization: Bearer TOKEN".
-	// At least 16 bytes. Default: none is asked for.
+	// Token, if not empty, is required to open the page: in a form, which sets a cookie
+	// for 12 hours, or in the header "Authorization: Bearer TOKEN". At least 16 bytes.
+	// Default: the page requires none.
 	Token string
 
-	// AllowBreak lets whoever opens the page break leases. Default: nobody can.
+	// AllowBreak lets everyone who can open the page break leases. Default: false.
 	AllowBreak bool
 
 	// BreakDelay is how long a name stays closed after its lease is broken, so that the
-	// holder can stop: 0 to 30 days. Default: 5 s. A negative value means not at all.
+	// holder can stop: 0 to 30 days. Default: 5 s. A negative value means no time.
 	BreakDelay time.Duration
 
-	// Log gets a line for each lease that is broken: who, when, which fence. Default:
+	// Log gets a line for each broken lease: who, when, which fence. Default:
 	// slog.Default().
 	Log *slog.Logger
 
-	// Identify says who sends a request, for Log: from a header of a proxy, for example.
-	// It is called for each break. Default: the name in the client's certificate, if it
-	// has shown one, and its address.
+	// Identify identifies the sender of a request in Log: from a header of a proxy, for
+	// example. It is called for each break. Default: the name in the client's
+	// certificate, if there is one, and its address.
 	Identify func(*http.Request) string
 
-	// MaxStreams is how many pages may be kept up to date at once; those beyond are told
-	// to reload. Default: 256.
+	// MaxStreams is how many pages can be live at once. Further pages ask the reader to
+	// reload. Default: 256.
 	MaxStreams int
 
-	// PollInterval is how often the backend is asked while nobody looks, so that the
-	// timelines have what happened then. Default: 5 s. A negative value means not at all.
+	// PollInterval is how often the dashboard reads the backend while no page is open,
+	// for the timelines. Default: 5 s. A negative value means never.
 	PollInterval time.Duration
 
-	// Metrics is what /metrics shows besides what the dashboard itself sees. Default:
-	// nothing. Its Observer belongs into the Options of the clients that it counts.
+	// Metrics adds numbers about clients of this process to /metrics. Default: none. Set
+	// its Observer in the Options of the clients to count.
 	Metrics *Metrics
 }
 
@@ -67,23 +67,23 @@ type Handler struct {
 	doors   doors
 	lessons lessons
 	health  findings
-	streams chan struct{} // has room for as many as there may be
+	streams chan struct{} // has room for MaxStreams
 	routes  map[string]route
 
-	life context.Context //nolint:containedctx // it ends with Close
+	life context.Context //nolint:containedctx // ends with Close
 	end  context.CancelFunc
 	ran  sync.WaitGroup
 }
 
-// A route is what is behind the last part of a path.
+// A route serves the last part of a path.
 type route struct {
 	get, post http.HandlerFunc
-	open      bool // also for those without the token
-	anyHost   bool // also under a name that is none of Options.Hosts
+	open      bool // without the token, too
+	anyHost   bool // under any host name, too
 }
 
-// New returns the dashboard of a client's backend. It looks at that until Close is
-// called. The error matches pawl.ErrInvalid. o may be nil.
+// New returns the dashboard of a client's backend, which it reads until Close. The error
+// matches pawl.ErrInvalid. o may be nil.
 func New(c *pawl.Client, o *Options) (*Handler, error) {
 	h := &Handler{}
 	if o != nil {
@@ -96,7 +96,7 @@ func New(c *pawl.Client, o *Options) (*Handler, error) {
 	h.names = overview.New(c, &overview.Options{Background: max(0, h.o.PollInterval)})
 	h.guard = newGuard(h.o.Hosts)
 	h.doors = doors{token: sha256.Sum256([]byte(h.o.Token)), asked: h.o.Token != ""}
-	_, _ = rand.Read(h.doors.key[:]) // it ends the program rather than fail
+	_, _ = rand.Read(h.doors.key[:]) // it never fails
 	h.streams = make(chan struct{}, h.o.MaxStreams)
 	h.routes = h.table()
 	h.ran.Go(func() { h.names.Run(h.life) })
@@ -125,15 +125,14 @@ func (o *Options) settle(c *pawl.Client) error {
 	return nil
 }
 
-// Close ends all streams, and looks at the backend no more. It leaves the
-// client open.
+// Close ends all streams, and stops reading the backend. It leaves the client open.
 func (h *Handler) Close() {
 	h.end()
 	h.ran.Wait()
 }
 
-// table are the routes, by the last part of their paths. There is one level of them, so
-// that all links are relative, and the dashboard may stand anywhere.
+// table returns the routes, by the last part of their paths. There is only one level, so
+// all links are relative, and the dashboard works under any path.
 func (h *Handler) table() map[string]route {
 	return map[string]route{
 		"":          {get: h.list},

@@ -1,5 +1,6 @@
 // Package dashboard shows the locks of a backend in a browser: who holds what, who waits,
-// who blocks whom, what has happened since the process started, and how the backend is.
+// who blocks whom, what has happened since the process started, and the state of the
+// backend.
 //
 //	h, err := dashboard.New(client, &dashboard.Options{Hosts: []string{"ops.example"}})
 //	if err != nil {
@@ -8,18 +9,17 @@
 //	defer h.Close()
 //	mux.Handle("/locks/", h)
 //
-// It can be mounted under any path that ends with a slash, with http.StripPrefix or
-// without. `pawl serve` is this handler with a listener and flags.
+// It can be mounted under any path that ends with a slash, with or without
+// http.StripPrefix. `pawl serve` is this handler with a listener and flags.
 //
-// It asks the backend the same however many look at it: at most twice a second, and less
-// often the longer an answer takes. Changes of what is shown come at once, where the
-// backend can push.
+// The load on the backend does not depend on the number of open pages: the dashboard
+// reads it at most twice a second, and less often the longer an answer takes. If the
+// backend can push, changes on an open page appear at once.
 //
 // # Security
 //
-// Whoever can open the page sees all names, owners, labels and values that the backend
-// has, and none of its tokens. So a page that others can reach needs
-// [Options.Token], or something in front of it that asks who they are. With
-// [Options.AllowBreak] they can also break leases. docs/dashboard.md says what is
-// defended against, and how.
+// A person who can open the page sees all names, owners, labels and values of the
+// backend, but no tokens. So a page that others can reach needs [Options.Token], or a
+// proxy that authenticates them. With [Options.AllowBreak] they can also break leases.
+// docs/dashboard.md describes the attacks, and the defences against them.
 package dashboard

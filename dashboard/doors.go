@@ -22,43 +22,44 @@ const (
 	sessionFor = 12 * time.Hour
 	sessionID  = 8 // bytes
 
-	// Wrong tokens: so many at once, and then one for each pause, for each address and,
-	// ten times as many, for all together.
+	// The limits for wrong tokens: so many at once, and then one for each pause. They
+	// apply to each address and, ten times as high, to all addresses together.
 	triesAtOnce = 10
 	triesPause  = 6 * time.Second
-	mostKnown   = 1024 // addresses that are remembered
+	mostKnown   = 1024 // the largest number of remembered addresses
 
-	sparePause = 50 * time.Millisecond // between two tokens of barred addresses that are compared all the same
+	sparePause = 50 * time.Millisecond // between tokens compared in spite of a barred address
 )
 
-// doors ask for the token. A cookie has no token: it says until when it is good, signed
-// with a key of this process, so a restart ends all sessions. One that has signed out is
-// remembered until then.
+// doors checks the token, and keeps the sessions of browsers. A cookie does not have the
+// token in it. It has the end of its session, signed with a key of this process, so a
+// restart ends all sessions. doors remembers a session that has signed out until that
+// end.
 type doors struct {
 	asked bool
-	token [sha256.Size]byte // of the token, so that all comparisons are of one length
+	token [sha256.Size]byte // hashed, so that all comparisons have one length
 
 	mu    sync.Mutex // protects all below
 	key   [32]byte
-	over  map[string]time.Time // sessions that were ended, until when they were good
+	over  map[string]time.Time // ended sessions, and until when they were valid
 	tries map[string]time.Time
 
-	spared time.Time // until then no token of a barred address is compared
+	spared time.Time // no token of a barred address is compared before that
 }
 
-// admits reports whether a request has the token, or the cookie of somebody who had.
+// admits reports whether a request has the token, or a valid cookie.
 func (d *doors) admits(w http.ResponseWriter, r *http.Request) bool {
 	given, bearer := bearerOf(r)
 	if d.knows(r) {
 		return true
 	}
-	// A program that has the token may share its address, of a proxy say, with one that
-	// guesses: so a few tokens of a barred address are compared, too.
+	// A program with the token may share its address, such as a proxy's, with one that
+	// guesses. So some tokens of a barred address are compared, too.
 	return bearer && (d.spares(r) && d.is(given) || d.opens(w, r, given))
 }
 
-// knows reports whether a request is of somebody who is in. A token in a header is not
-// looked at: whoever might be guessing goes through opens.
+// knows reports whether a request has a valid cookie, or needs none. It ignores a token
+// in a header, which might be a guess: only opens counts those.
 func (d *doors) knows(r *http.Request) bool {
 	if !d.asked {
 		return true
@@ -67,13 +68,13 @@ func (d *doors) knows(r *http.Request) bool {
 	return err == nil && d.valid(c.Value, time.Now())
 }
 
-// stays reports whether who was admitted still is.
+// stays reports whether a request that was admitted still is.
 func (d *doors) stays(r *http.Request) bool {
 	given, bearer := bearerOf(r)
 	return d.knows(r) || bearer && d.is(given)
 }
 
-// is compares a token, in the same time whatever it is.
+// is compares a token in constant time.
 func (d *doors) is(given string) bool {
 	sum := sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(sum[:], d.token[:]) == 1
@@ -84,8 +85,8 @@ func bearerOf(r *http.Request) (token string, ok bool) {
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-// cookieName has the port by which the browser comes: cookies of a host are for all its
-// ports, and another dashboard on one of them would take this one's session away.
+// cookieName has the port of the URL in it: a cookie of a host is for all its ports, and
+// another dashboard on one of them would replace this one's session.
 func cookieName(r *http.Request) string {
 	if _, port, err := net.SplitHostPort(r.Host); err == nil && port != "" && strings.Trim(port, "0123456789") == "" {
 		return "pawl_session_" + port
@@ -93,7 +94,7 @@ func cookieName(r *http.Request) string {
 	return "pawl_session"
 }
 
-// opens compares a token that was given, unless too many wrong ones came from there.
+// opens compares a token, unless too many wrong tokens came from its address.
 func (d *doors) opens(w http.ResponseWriter, r *http.Request, given string) bool {
 	now, from := time.Now(), addressOf(r)
 	if wait := d.barred(from, now); wait > 0 {
@@ -107,8 +108,8 @@ func (d *doors) opens(w http.ResponseWriter, r *http.Request, given string) bool
 	return false
 }
 
-// spares reports whether a token is compared although its address is barred: 20 a second
-// at most, of all addresses. To guess 16 bytes at this pace takes for ever.
+// spares reports whether to compare a token although its address is barred: 20 a second
+// at most, of all addresses. Guessing 16 bytes at this rate takes for ever.
 func (d *doors) spares(r *http.Request) bool {
 	now := time.Now()
 	if d.barred(addressOf(r), now) <= 0 {
@@ -123,8 +124,8 @@ func (d *doors) spares(r *http.Request) bool {
 	return true
 }
 
-// addressOf is where a request comes from: of IPv6 the network, for one host has as many
-// addresses as are in it, and would use up the tries of everybody.
+// addressOf is the address of a request. For IPv6 it is the network: one host has all the
+// addresses in it, and could use up the tries of all addresses.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -141,11 +142,12 @@ func addressOf(r *http.Request) string {
 	return address.String()
 }
 
-// everybody stands for all addresses together.
+// The key for all addresses together.
 const everybody = ""
 
-// barred is for how long no token is looked at. Each wrong one moves the time of an
-// address on by a pause, and it may be ahead by as many as are allowed at once.
+// barred is for how long the dashboard compares no token of an address. Each wrong token
+// moves the time of its address forward by a pause. The time may be ahead by as many
+// pauses as tries are allowed at once.
 func (d *doors) barred(from string, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -177,8 +179,8 @@ func (d *doors) wrong(from string, now time.Time) {
 	d.tries[everybody] = later(d.tries[everybody], triesPause/10)
 }
 
-// admit sets the cookie. It goes to this dashboard only: its path is that of the page
-// that sets it.
+// admit sets the cookie, for this dashboard only: its path is the one of the page that
+// sets it.
 func (d *doors) admit(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName(r), Value: d.session(time.Now().Add(sessionFor)), MaxAge: int(sessionFor.Seconds()),
@@ -186,7 +188,8 @@ func (d *doors) admit(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// leave takes the cookie back, and ends its session, for a copy of it may be elsewhere.
+// leave deletes the cookie, and ends its session, because there may be a copy of the
+// cookie.
 func (d *doors) leave(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName(r)); err == nil && d.valid(c.Value, time.Now()) {
 		d.endSession(c.Value, time.Now())
@@ -194,7 +197,7 @@ func (d *doors) leave(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: cookieName(r), MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
 }
 
-// endSession remembers a session that is over. If those are too many, all sessions end.
+// endSession remembers an ended session. If there are too many, it ends all sessions.
 func (d *doors) endSession(session string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,7 +218,7 @@ func (d *doors) isOver(session string) bool {
 	return over
 }
 
-// session is when it ends, a number that makes it unlike all others, and the signature.
+// session is the end of a session, random bytes that make it unique, and the signature.
 func (d *doors) session(until time.Time) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(until.Unix()))
 	b = append(b, make([]byte, sessionID)...)

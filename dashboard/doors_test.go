@@ -40,7 +40,7 @@ func TestWithoutTheTokenNothingIsShown(t *testing.T) {
 		if w := s.request(t, "POST", "break", breaking("secret-job", g.Fence, "secret-job"), nil); w.Code != http.StatusUnauthorized {
 			t.Errorf("a break was answered with %d", w.Code)
 		}
-		lacks(t, s.request(t, "GET", "nowhere", nil, nil).Body.String(), "Locks on") // where the backend is
+		lacks(t, s.request(t, "GET", "nowhere", nil, nil).Body.String(), "Locks on") // the address of the backend
 		for _, to := range []string{"healthz", "style.css", "app.js", "theme.js"} {
 			s.get(t, to)
 		}
@@ -81,14 +81,14 @@ func TestCookiesCannotBeForged(t *testing.T) {
 		}
 		_, own := signIn(s, t, token, nil)
 		changed := []byte(own.Value)
-		changed[3] ^= 1 // lasts longer
+		changed[3] ^= 1 // a later end of the session
 		if w := s.request(t, "GET", "", nil, with(&http.Cookie{Name: own.Name, Value: string(changed)})); w.Code != http.StatusUnauthorized {
 			t.Errorf("a changed one was answered with %d", w.Code)
 		}
 	})
 }
 
-// A browser sends the cookies of a host to all its ports.
+// A browser sends the cookies of a host to all ports of that host.
 func TestTwoDashboardsOfAHostKeepTheirSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := map[string]bool{}
@@ -162,7 +162,8 @@ func TestAWrongTokenAThousandTimes(t *testing.T) {
 	})
 }
 
-// From ever new addresses, too, and what is remembered of them is bounded.
+// The limit holds also for requests from many addresses. The handler remembers a bounded
+// number of addresses.
 func TestWrongTokensFromEverywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
@@ -179,8 +180,8 @@ func TestWrongTokensFromEverywhere(t *testing.T) {
 	})
 }
 
-// One host has all addresses of its network, and is one. So it does not shut the door for
-// everybody.
+// One host may use every address of its network, and counts as one client. So it cannot
+// lock out other networks.
 func TestWrongTokensFromOneNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
@@ -220,7 +221,7 @@ func TestWrongTokensFromOneNetwork(t *testing.T) {
 	})
 }
 
-// Who is told to wait is told for how long, and let in then.
+// The page tells the client how long to wait, and after that accepts the token.
 func TestWhoTriesTooOftenIsToldHowLongToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
@@ -233,7 +234,7 @@ func TestWhoTriesTooOftenIsToldHowLongToWait(t *testing.T) {
 				t.Errorf("it was answered with %d, and Retry-After %q, want %s", w.Code, got, want)
 			}
 			wants(t, w.Body.String(), "Try again in "+want+" s.")
-			time.Sleep(1500 * time.Millisecond) // 4.5 s are left, which is 5
+			time.Sleep(1500 * time.Millisecond) // 4.5 s are left, rounded up to 5
 		}
 		time.Sleep(3 * time.Second)
 		if code, _ := signIn(s, t, token, nil); code != http.StatusSeeOther {
@@ -242,7 +243,7 @@ func TestWhoTriesTooOftenIsToldHowLongToWait(t *testing.T) {
 	})
 }
 
-// A copy of the cookie is worth nothing any more, and what was open ends.
+// After a sign-out a copy of the cookie is useless, and open streams end.
 func TestSigningOutEndsTheSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -273,7 +274,8 @@ func TestSigningOutEndsTheSession(t *testing.T) {
 	})
 }
 
-// However many sign out behind it: what is remembered of that is bounded.
+// A session stays ended, even if many others sign out later. The handler remembers a
+// bounded number of ended sessions.
 func TestASessionThatWasEndedStaysEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// secure sets the headers that every answer has. No page of ours has a script or a style
-// of its own, so the browser is told to run none.
+// secure sets the headers of every answer. No page has inline scripts or styles, so the
+// headers forbid the browser to run any.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY") // for browsers that do not know frame-ancestors
+	h.Set("X-Frame-Options", "DENY") // for browsers without frame-ancestors
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -21,17 +21,17 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// What a request may bring.
+// The largest requests.
 const (
 	mostBody = 4 << 10
 	mostURL  = 4 << 10
 )
 
-// LocalHosts are the names of the host itself, which are the default of Options.Hosts:
-// localhost, 127.0.0.1 and ::1. The slice is the caller's own.
+// LocalHosts are the names of the host itself, the default of Options.Hosts: localhost,
+// 127.0.0.1 and ::1. The caller owns the slice.
 func LocalHosts() []string { return []string{"localhost", "127.0.0.1", "::1"} }
 
-// A guard refuses requests before anything looks at what they want.
+// A guard refuses requests before any handler reads them.
 type guard struct {
 	hosts []string
 	cross *http.CrossOriginProtection
@@ -48,7 +48,7 @@ func newGuard(hosts []string) guard {
 	return g
 }
 
-// hostOf is a host without its port, as it is compared.
+// hostOf is a host without its port, in a form to compare.
 func hostOf(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -56,11 +56,11 @@ func hostOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// passes refuses what is for another host, comes from another site and would change
-// something, or is too large. A page of another site whose name leads here is of the same
-// origin as this one, as far as the browser can tell: so the host is looked at first, and
-// for every request, except of a page that says nothing of the locks (anyHost): a kubelet
-// asks by the address of the pod, which nobody knows before.
+// passes refuses a request that uses a wrong host name, comes from another site and would
+// change something, or is too large. For the browser, a page of another site whose name
+// leads here has the same origin as this one. So passes checks the host first, on every
+// request, except for pages that show nothing of the locks (anyHost): a kubelet asks by
+// the address of the pod, which is not known before.
 func (g *guard) passes(w http.ResponseWriter, r *http.Request, anyHost bool) bool {
 	switch {
 	case !anyHost && !slices.Contains(g.hosts, hostOf(r.Host)):
@@ -78,7 +78,7 @@ func (g *guard) passes(w http.ResponseWriter, r *http.Request, anyHost bool) boo
 	return false
 }
 
-// who is how a sender is named in the log, if nobody says it better.
+// who names a sender in the log, by default.
 func who(r *http.Request) string {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return r.TLS.VerifiedChains[0][0].Subject.CommonName + " " + r.RemoteAddr

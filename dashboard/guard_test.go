@@ -12,20 +12,20 @@ import (
 	"github.com/pawl-go/pawl/dashboard"
 )
 
-// routes are all there are, by what is asked of each.
+// routes are all routes, each with its method.
 var routes = map[string]string{
 	"": "GET", "name?name=job": "GET", "events?view=list": "GET", "break?name=job&fence=5": "GET", "health": "GET", "healthz": "GET",
 	"login": "GET", "logout": "POST", "fencing": "GET", "metrics": "GET", "style.css": "GET", "app.js": "GET", "theme.js": "GET", "nowhere": "GET",
 }
 
-// A page elsewhere whose name leads to this address is of this page's origin, to the
-// browser. What it cannot do is to send another Host.
+// A page of another site can have a name that resolves to this address. To the browser,
+// that page has the same origin as the dashboard. But the page cannot send another Host.
 func TestEveryRouteRefusesAnotherHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for to, method := range routes {
 			if to == "healthz" {
-				continue // it says nothing of the locks, and a kubelet asks by the address of the pod
+				continue // it reveals no locks, and a kubelet uses the address of the pod
 			}
 			for _, host := range []string{"evil.example", "evil.example:7420", "localhost.evil.example", "127.0.0.1.evil.example", "", "[::2]:7420", "127.0.0.2"} {
 				w := s.request(t, method, to, nil, func(r *http.Request) { r.Host = host })
@@ -144,7 +144,7 @@ func TestWhatIsTooLargeIsRefused(t *testing.T) {
 	})
 }
 
-// It may be mounted anywhere, with the prefix taken off or not.
+// The handler works under any path, with the prefix stripped or not.
 func TestItWorksUnderAnyPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)

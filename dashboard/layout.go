@@ -13,7 +13,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// asset is a file that is in the program.
+// asset serves an embedded file.
 func asset(name, kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		body, err := assets.ReadFile("assets/" + name)
@@ -27,12 +27,12 @@ func asset(name, kind string) http.HandlerFunc {
 	}
 }
 
-// A page is a document around what it is about.
+// A page is a document with its layout.
 type page struct {
 	title  string
-	at     string // the link of the navigation that leads here
+	at     string // its link in the navigation
 	status int    // default: 200
-	live   string // where its stream is, or empty
+	live   string // the URL of its stream, or empty
 	body   []markup.Part
 }
 
@@ -63,7 +63,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, p page) {
 	}
 }
 
-// What the navigation has.
+// The links of the navigation.
 var places = []struct{ url, words string }{{"./", "Names"}, {"health", "Health"}, {"fencing", "Fencing"}}
 
 func (h *Handler) header(at string) markup.HTML {
@@ -86,7 +86,7 @@ func (h *Handler) header(at string) markup.HTML {
 	)
 }
 
-// footer says where the locks are, to those who may know.
+// footer shows where the locks are, if the reader may know.
 func (h *Handler) footer(r *http.Request) markup.HTML {
 	said := markup.El("p", markup.Attr("role", "status"), markup.Attr("id", "said"), class("unseen"))
 	if !h.doors.knows(r) {
@@ -100,7 +100,7 @@ func (h *Handler) footer(r *http.Request) markup.HTML {
 	)
 }
 
-// refuse answers with a page that says why.
+// refuse answers with a page that has the reason.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	h.write(w, r, page{title: http.StatusText(status), status: status, body: []markup.Part{
 		text("h1", http.StatusText(status)),

@@ -17,20 +17,20 @@ const (
 	lessonFor    = 30 * time.Minute // after its last step
 )
 
-// lessons are the worlds of the visitors, by what their cookies say.
+// lessons are the lessons of the visitors, by the values of their cookies.
 type lessons struct {
-	mu  sync.Mutex // protects all below, and what is in the lessons
+	mu  sync.Mutex // protects all below, and the lessons
 	all map[string]*attended
 }
 
-// An attended lesson is one that somebody is in.
+// An attended lesson has a visitor.
 type attended struct {
 	*lesson
 	used time.Time
 }
 
-// openLocked is the lesson of a visitor. Those that are over, and the oldest if there are
-// too many, make room for a new one.
+// openLocked returns the lesson of a visitor. If it has to begin a new one, it deletes
+// those that are too old, and the oldest if there are too many.
 func (l *lessons) openLocked(id string, now time.Time) *attended {
 	a := l.all[id]
 	if a == nil {
@@ -58,7 +58,7 @@ func (l *lessons) openLocked(id string, now time.Time) *attended {
 	return a
 }
 
-// lessonPage shows the world of a visitor as it is, or one that has not begun.
+// lessonPage shows the lesson of a visitor, or the beginning of one.
 func (h *Handler) lessonPage(w http.ResponseWriter, r *http.Request) {
 	id := ""
 	if c, err := r.Cookie(lessonCookie); err == nil {
@@ -67,8 +67,8 @@ func (h *Handler) lessonPage(w http.ResponseWriter, r *http.Request) {
 	h.write(w, r, page{title: "Fencing", at: "fencing", body: h.lessons.show(id)})
 }
 
-// show is what a visitor sees. The answer is written after: who takes it slowly keeps
-// nobody else waiting.
+// show renders a lesson. It does not write the answer under the lock, because a slow
+// visitor would keep the others waiting.
 func (l *lessons) show(id string) []markup.Part {
 	l.mu.Lock()
 	defer l.mu.Unlock()

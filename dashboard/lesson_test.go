@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// step takes a step of the lesson, and shows where it has led.
+// step takes a step of the lesson, and returns the page to which it leads.
 func (s *site) step(t *testing.T, n int, cookie *http.Cookie) (string, *http.Cookie) {
 	t.Helper()
 	carry := func(r *http.Request) {
@@ -64,9 +64,9 @@ func TestEachVisitorHasALessonOfTheirOwn(t *testing.T) {
 		_, one := s.step(t, 0, nil)
 		_, two := s.step(t, 0, nil)
 		s.step(t, 1, one)
-		page, _ := s.step(t, 5, two) // it is not where this one is
+		page, _ := s.step(t, 5, two) // the lesson of two is at another step
 		lacks(t, page, "a draft with fence")
-		for i := range 200 { // room is made: the oldest go
+		for i := range 200 { // new lessons replace the oldest
 			time.Sleep(time.Second)
 			if _, c := s.step(t, 0, nil); c == nil {
 				t.Fatal(i)
@@ -79,7 +79,7 @@ func TestEachVisitorHasALessonOfTheirOwn(t *testing.T) {
 	})
 }
 
-// A stuck is a browser that takes nothing of its answer until it is closed.
+// A stuck is a browser that reads nothing of its answer until it is closed.
 type stuck struct {
 	*httptest.ResponseRecorder
 	until chan struct{}
@@ -98,7 +98,7 @@ func TestASlowVisitorKeepsNobodyFromTheLesson(t *testing.T) {
 		w := stuck{httptest.NewRecorder(), make(chan struct{})}
 		defer close(w.until)
 		go s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/fencing", nil))
-		synctest.Wait() // it is being written
+		synctest.Wait() // the handler is writing the answer
 		seen := make(chan string, 1)
 		go func() {
 			other := httptest.NewRecorder()

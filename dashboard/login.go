@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/internal/markup"
 )
 
-// askToken is what those get who have no token, instead of a page.
+// askToken answers a request without the token with a form.
 func (h *Handler) askToken(w http.ResponseWriter, r *http.Request) {
 	h.askAgain(w, r, "")
 }
@@ -34,8 +34,8 @@ func (h *Handler) askAgain(w http.ResponseWriter, r *http.Request, why string) {
 	}})
 }
 
-// login takes the token from the form, and sets a cookie. A token in a URL would stay in
-// histories and logs, so there is no such way.
+// login takes the token from the form, and sets a cookie. It takes no token from a URL,
+// which would stay in histories and logs.
 func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	if !h.doors.asked {
 		http.Redirect(w, r, "./", http.StatusSeeOther)

@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// past is what was seen of a name since the process started: as a picture, as a chart,
-// and as a table that says the same.
+// past shows the leases of a name that were seen since the process started: as a picture,
+// as a chart, and as a table with the same content.
 func (h *Handler) past(m moment, name string) markup.HTML {
 	memory := h.names.Memory()
 	leases := memory.Of(name)
-	// The picture ends a little later than now, and is the same until then.
+	// The picture ends up to 5 s after now, so that it stays the same until then.
 	end := m.now.Add(m.v.Offset).Truncate(5 * time.Second).Add(5 * time.Second)
 	var rows []markup.HTML
 	for i := range leases {
@@ -34,7 +34,7 @@ func (h *Handler) past(m moment, name string) markup.HTML {
 			memory.Began.UTC().Format("2006-01-02 15:04 MST"), overview.MostLeases, overview.MostNames), class("aside")))
 }
 
-// endWords say how a lease ended.
+// endWords describe how a lease ended.
 var endWords = map[overview.End]string{
 	overview.Held: "held now", overview.Released: "released", overview.Expired: "lost: not renewed in time",
 	overview.Broken: "lost: broken", overview.Unseen: "over; how was not seen",
@@ -65,7 +65,7 @@ func (m moment) pastRow(l *overview.Past) markup.HTML {
 	return rowOf(state, fenceOf(l.Fence), cell("Holder", owner(l.Owner)), cell("Waited", waited), cell("Held", held), cell("Ended", ended...))
 }
 
-// The pictures are this wide; the browser makes them as wide as there is room.
+// The pictures have this width; the browser scales them to the room that there is.
 const (
 	wide      = 960
 	laneHigh  = 26
@@ -83,8 +83,8 @@ func label(class_, words string, x, y float64) markup.HTML {
 	return text("text", words, class(class_), markup.Attr("x", strconv.FormatFloat(x, 'f', 1, 64)), markup.Attr("y", strconv.FormatFloat(y, 'f', 1, 64)))
 }
 
-// picture is as wide as there is room, and where that is little, on a phone, it is moved
-// sideways: with a finger, or with the keyboard.
+// picture fills the width of the page. On a narrow page, such as on a phone, the reader
+// scrolls it sideways, with a finger or the keyboard.
 func picture(words string, height int, parts ...markup.Part) markup.HTML {
 	svg := markup.El("svg", append([]markup.Part{
 		markup.Attr("role", "img"), markup.Attr("aria-label", words), class("picture"),
@@ -93,7 +93,7 @@ func picture(words string, height int, parts ...markup.Part) markup.HTML {
 	return markup.El("div", class("scroll"), markup.Attr("tabindex", "0"), markup.Attr("role", "group"), markup.Attr("aria-label", "Picture"), svg)
 }
 
-// timeline is who held when, a lane for each lease, and how long it had waited before.
+// timeline shows who held the name when, a lane for each lease, and how long it waited.
 func timeline(leases []overview.Past, end time.Time) markup.HTML {
 	leases = slices.Clone(leases[:min(len(leases), mostLanes)])
 	slices.Reverse(leases)
@@ -132,7 +132,7 @@ func timeline(leases []overview.Past, end time.Time) markup.HTML {
 		markup.El("figcaption", text("span", "waited", class("key waited")), text("span", "held", class("key held")), text("span", "lost", class("key lost"))))
 }
 
-// short is a name that fits in front of a lane.
+// short cuts a name to the room in front of a lane.
 func short(s string) string {
 	s = visible.Text(s)
 	if r := []rune(s); len(r) > 24 {
@@ -141,8 +141,8 @@ func short(s string) string {
 	return s
 }
 
-// durations are how long leases waited and were held, one beside the other, on a scale
-// of their own each: a job of hours may wait for a second.
+// durations shows how long leases waited and were held, in two charts. Each chart has its
+// own scale, because a job of hours may wait for a second.
 func durations(leases []overview.Past) markup.HTML {
 	var over []overview.Past
 	for i := range leases {

@@ -10,22 +10,22 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A sight is what a page shows of a view: parts that are sent again when they change, and
-// the names whose changes are wanted at once.
+// A sight renders a view for a page: the parts, which a stream sends again when they
+// change, and the names whose changes it needs at once.
 type sight func(m moment) (parts []part, names []string)
 
-// A part is what is inside the element with this id.
+// A part is the content of the element with this id.
 type part struct {
 	id   string
 	html markup.HTML
 }
 
-// How fresh a page is, and how long it waits for that. What was seen before is shown
-// rather than nothing, with its age.
+// How fresh the view of a page should be, and how long a request waits for that. If there
+// is only an old view, the page shows that, with its age.
 const (
 	freshFor  = time.Second
 	freshWait = 120 * time.Millisecond
-	firstWait = 3 * time.Second // where nothing was seen yet
+	firstWait = 3 * time.Second // before the first look
 )
 
 func (h *Handler) latest(r *http.Request) moment {
@@ -38,7 +38,7 @@ func (h *Handler) latest(r *http.Request) moment {
 	return moment{v: h.names.Latest(ctx, freshFor), now: time.Now()}
 }
 
-// placed are the parts by id, to be put where they belong.
+// placed returns the parts by id.
 func placed(parts []part) map[string]markup.HTML {
 	all := map[string]markup.HTML{}
 	for _, p := range parts {
@@ -47,12 +47,12 @@ func placed(parts []part) map[string]markup.HTML {
 	return all
 }
 
-// region is an element that holds a part.
+// region is an element with a part in it.
 func region(tag, id string, parts map[string]markup.HTML, more ...markup.Part) markup.HTML {
 	return markup.El(tag, append(more, markup.Attr("id", id), parts[id])...)
 }
 
-// notices are what everybody has to know who looks.
+// notices are the warnings at the top of every page.
 func (m moment) notices() markup.HTML {
 	var all []markup.HTML
 	say := func(class_, head, words string) {
@@ -83,11 +83,11 @@ func (m moment) notices() markup.HTML {
 	return markup.Join(all...)
 }
 
-// untilNow is how long ago something was, by this process's clock.
+// untilNow is the age of a time on this process's clock.
 func (m moment) untilNow(t time.Time) markup.HTML { return m.ticking("data-since", t, m.now.Sub(t)) }
 
-// how says whether changes are pushed. It goes by whole seconds, for what it says of a
-// backend that is now quicker and now slower is the same.
+// how describes how changes reach the page. It rounds to whole seconds, so that the text
+// does not change whenever the backend is a little faster or slower.
 func how(v *overview.View) string {
 	every := "every " + brief(v.Pace+time.Second-1)
 	if v.Push {

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	quietFor = 15 * time.Second // then a comment is sent, so that nothing between takes the stream for dead
-	writeFor = 10 * time.Second // who takes nothing for so long is gone
+	quietFor = 15 * time.Second // a comment is sent then, so that no proxy takes the stream for dead
+	writeFor = 10 * time.Second // a reader that takes nothing for so long is gone
 )
 
-// sightOf is what a stream shows, or nil.
+// sightOf is the sight of a stream, or nil.
 func (h *Handler) sightOf(q url.Values) sight {
 	switch name := q.Get("name"); {
 	case q.Get("view") == "list":
@@ -27,8 +27,8 @@ func (h *Handler) sightOf(q url.Values) sight {
 	return nil
 }
 
-// events sends the parts of a page that change, until the browser or the dashboard goes.
-// What is sent is markup: names in it are escaped where it is made, as in the page.
+// events sends the parts of a page that change, until the browser leaves or the dashboard
+// closes. It sends markup, in which names are escaped, as on the page.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	see := h.sightOf(r.URL.Query())
 	if see == nil {
@@ -44,7 +44,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep it
+	w.Header().Set("X-Accel-Buffering", "no") // otherwise nginx buffers it
 	if r.Method == http.MethodHead {
 		return
 	}
@@ -53,14 +53,14 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 
 // An update is one message of a stream.
 type update struct {
-	Now   int64             `json:"now"`             // by this process's clock, in milliseconds
-	Stale bool              `json:"stale,omitempty"` // the backend does not answer: this is from before
+	Now   int64             `json:"now"`             // on this process's clock, in milliseconds
+	Stale bool              `json:"stale,omitempty"` // the backend does not answer: this is old
 	Parts map[string]string `json:"parts"`
 }
 
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // nothing is read
+	_ = control.SetReadDeadline(time.Time{}) // the stream reads nothing
 	viewer := h.names.Join()
 	defer viewer.Leave()
 	ctx, cancel := context.WithCancel(r.Context())
@@ -72,7 +72,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
 			return // its session is over
 		}
 		if v.Looked.IsZero() && v.Err == nil {
-			continue // the page knows as much
+			continue // there is no view yet, and the page already says so
 		}
 		m := moment{v: v, now: time.Now(), stream: true}
 		parts, names := see(m)
@@ -80,7 +80,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
 		news := map[string]string{}
 		for _, p := range parts {
 			s := p.html.String()
-			if last, was := sent[p.id]; !was || last != s { // the first time what is empty, too: the page may be older
+			if last, was := sent[p.id]; !was || last != s { // the first time also empty parts: the page may be older
 				news[p.id], sent[p.id] = s, s
 			}
 		}
@@ -97,7 +97,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
 	}
 }
 
-// await is the next view, or nil when it is over.
+// await returns the next view, or nil when the stream is over.
 func (h *Handler) await(
 	ctx context.Context, viewer *overview.Viewer, seen *overview.View, control *http.ResponseController, w http.ResponseWriter, r *http.Request,
 ) *overview.View {
@@ -114,7 +114,7 @@ func (h *Handler) await(
 	}
 }
 
-// write sends the parts that have changed, or, without any, that it is still there.
+// write sends the parts that have changed, or, without any, a sign of life.
 func write(control *http.ResponseController, w http.ResponseWriter, u update) error {
 	message := []byte(": quiet\n\n")
 	if u.Parts != nil {
@@ -124,7 +124,7 @@ func write(control *http.ResponseController, w http.ResponseWriter, u update) er
 		}
 		message = append(append([]byte("data: "), body...), "\n\n"...)
 	}
-	_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // a writer without deadlines has its own
+	_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // fails for a writer without deadlines
 	if _, err := w.Write(message); err != nil {
 		return err
 	}

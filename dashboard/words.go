@@ -15,9 +15,9 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A moment is when something is shown. In a stream, times are left to the browser: it
-// shows them by how long ago they were sent, never by its own clock, which may be wrong.
-// So markup that is sent differs only if something has happened.
+// A moment is a view with the time at which it is shown. In a stream, the browser
+// computes times from when they were sent, never from its own clock, which may be wrong.
+// So the markup of a stream changes only when something has happened.
 type moment struct {
 	v      *overview.View
 	now    time.Time
@@ -27,12 +27,12 @@ type moment struct {
 // stamp is a time for the browser, in milliseconds of this process's clock.
 func stamp(t time.Time) int64 { return t.Round(200 * time.Millisecond).UnixMilli() }
 
-// ago is how long ago something was, by the backend's clock. It goes on.
+// ago is how long ago something was, by the backend's clock. The browser keeps counting.
 func (m moment) ago(t time.Time) markup.HTML {
 	return m.ticking("data-since", t.Add(-m.v.Offset), m.v.Since(t, m.now))
 }
 
-// until is how long it is until a time, by this process's clock.
+// until is the time left until t, by this process's clock.
 func (m moment) until(t time.Time) markup.HTML {
 	return m.ticking("data-until", t, max(0, t.Sub(m.now)))
 }
@@ -45,7 +45,7 @@ func (m moment) ticking(how string, t time.Time, d time.Duration) markup.HTML {
 	return markup.El("span", markup.Attr("class", "t"), markup.Int(how, stamp(t)), markup.Text(text))
 }
 
-// left is the time that a lease has left, as a bar and in words.
+// left is the time left of a lease, as a bar and in words.
 func (m moment) left(r *overview.Row, i int) markup.HTML {
 	end, ttl := r.At.Add(r.Holders[i].ExpiresIn), max(r.TTLs[i], 1).Round(100*time.Millisecond)
 	class, words := "left", "time left"
@@ -61,8 +61,8 @@ func (m moment) left(r *overview.Row, i int) markup.HTML {
 	return markup.Join(bar, markup.Text(" "), m.leftWords(end))
 }
 
-// overWords are shown for a lease whose time is over, as far as was seen. It may be
-// renewed by now, if the backend does not answer.
+// overWords are shown for a lease whose time is over by the last look. If the backend
+// does not answer, it may have been renewed since.
 const overWords = "over unless renewed"
 
 func (m moment) leftWords(end time.Time) markup.HTML {
@@ -77,7 +77,7 @@ func (m moment) leftWords(end time.Time) markup.HTML {
 	return markup.El("span", markup.Attr("class", "t"), markup.Int("data-until", stamp(end)), markup.Attr("data-over", overWords), markup.Text(words))
 }
 
-// brief is a duration as exactly as people want it. app.js has the same.
+// brief formats a duration for people. app.js does the same.
 func brief(d time.Duration) string {
 	s := int64(max(0, d) / time.Second)
 	switch {
@@ -91,7 +91,7 @@ func brief(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", s/86400, s%86400/3600)
 }
 
-// exact is a duration that was measured.
+// exact formats a measured duration.
 func exact(d time.Duration) string {
 	switch {
 	case d >= time.Minute:
@@ -104,19 +104,19 @@ func exact(d time.Duration) string {
 	return "less than 1ms"
 }
 
-// bare is an error without the "pawl: " that those of the library begin with.
+// bare is an error without the "pawl: " of the library's errors.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
-// word is what others wrote, on its own: it has a direction of its own, too.
+// word is a text from outside. It is isolated, so that its direction does not spread.
 func word(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Text(s))) }
 
-// owner is who holds or waits.
+// owner is a holder or a waiter.
 func owner(o pawl.Owner) markup.HTML {
 	name := o.Who()
 	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), word(name))
 }
 
-// labels are chips, in byte order of their keys.
+// labels lists labels, in byte order of their keys.
 func labels(all map[string]string) markup.HTML {
 	if len(all) == 0 {
 		return markup.HTML{}
@@ -154,10 +154,10 @@ func count(n int, thing string) string {
 	return strconv.Itoa(n) + " " + thing
 }
 
-// class is an attribute that nearly everything has.
+// class is the attribute of that name.
 func class(s string) markup.Attribute { return markup.Attr("class", s) }
 
-// text is an element with nothing but text in it.
+// text is an element with only text in it.
 func text(tag, s string, parts ...markup.Part) markup.HTML {
 	return markup.El(tag, append(parts, markup.Text(s))...)
 }

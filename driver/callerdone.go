@@ -2,10 +2,10 @@ package driver
 
 import "context"
 
-// CallerDone is closed when the caller of ctx gives up. It is ctx.Done() without the
-// deadline of the request, for drivers that keep that one themselves: then no timer is
-// made for it, which would cost more than the rest of a request that is answered quickly.
-// With a ctx that cannot tell the two apart it is ctx.Done().
+// CallerDone is closed when the caller of ctx gives up. Unlike ctx.Done(), it ignores the
+// deadline of the request. A driver that keeps that deadline itself then needs no timer,
+// which would cost more than the rest of a fast request. For a ctx that does not separate
+// the two, CallerDone returns ctx.Done().
 //
 // It is nil if the caller never gives up.
 func CallerDone(ctx context.Context) <-chan struct{} {

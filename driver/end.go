@@ -11,12 +11,12 @@ const MaxRequest = time.Minute
 
 // End returns when a request with this ctx, sent now, can no longer take effect: at ctx's
 // deadline, and no later than MaxRequest from now. It is a moment on the caller's clock.
-// A driver whose requests may arrive after they were given up has to know it on the
-// backend's clock, as a lower bound:
+// A driver whose requests may arrive after the caller gave up needs a lower bound of that
+// moment on the backend's clock:
 //
-// A reply with the backend's time b, received at r, says that this moment is b + (End -
-// r) on the backend's clock, or a little later, for the reply took its time. Less a
-// thousandth of what passed since r, for two clocks never run at the same speed. The
+// Let a reply with the backend's time b be received at r. Then End is b + (End - r) on
+// the backend's clock, or a little later, because the reply took some time. Subtract a
+// thousandth of the time since r, because two clocks never run at the same speed. The
 // bound holds as long as the backend's clock is not set back.
 func End(ctx context.Context) time.Time { return EndFrom(ctx, time.Now()) }
 

@@ -1,9 +1,14 @@
 package driver
 
-// Lease is what a check of leases in a transaction wants to know of one: postgreslock,
-// mysqllock and sqlitelock have such a check, CheckLease. A *pawl.Lease is one. Name and
-// fence come from the same value, so those of two leases cannot be mixed.
+// Lease is what CheckLease of postgreslock, mysqllock and sqlitelock needs to know of a
+// lease that it checks in a transaction. A *pawl.Lease is one. Name and fence come from
+// one value, so a caller cannot mix two leases.
+//
+// Two more methods are optional, and a *pawl.Lease has both. Err() error returns nil
+// while its client trusts the lease: the check refuses a lease that its client knows to
+// be over. Backend() string returns the backend that granted it, as Properties.Where: the
+// check refuses a lease that another backend granted.
 type Lease interface {
-	StoredName() string // as the backend has it, with its namespace
+	StoredName() string // as the backend stores it, with its namespace
 	Fence() uint64
 }

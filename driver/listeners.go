@@ -5,13 +5,14 @@ import (
 	"sync"
 )
 
-// Listeners are those who hear the signals of one driver. The zero value has none.
+// Listeners are the functions that receive the signals of one driver. The zero value has
+// none.
 type Listeners struct {
 	mu  sync.Mutex // protects the list; never held while a listener is called
 	all []*func(Signal)
 }
 
-// Listen is what Signaler wants of it: f hears what is told from now on, until stop is
+// Listen is the method of Signaler: f receives each signal from now on, until stop is
 // called.
 func (l *Listeners) Listen(f func(Signal)) (stop func()) {
 	l.mu.Lock()
@@ -24,7 +25,7 @@ func (l *Listeners) Listen(f func(Signal)) (stop func()) {
 	}
 }
 
-// Notify hands a signal to each of them, in the order in which they came.
+// Notify calls each listener with a signal, in the order in which they were added.
 func (l *Listeners) Notify(s Signal) {
 	l.mu.Lock()
 	all := l.all

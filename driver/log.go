@@ -2,10 +2,10 @@ package driver
 
 import "log/slog"
 
-// LogValue implements slog.LogValuer: who an owner is, in a line.
+// LogValue implements slog.LogValuer: the owner in a line.
 func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// LogValue implements slog.LogValuer: what is held, by whom, and for how much longer.
+// LogValue implements slog.LogValuer: the fence, the owner, and how much longer it holds.
 func (h Holder) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.Uint64("fence", h.Fence), slog.Any("owner", h.Owner)}
 	if h.Weight != Exclusive {
@@ -18,7 +18,7 @@ func (h Holder) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// LogValue implements slog.LogValuer: who waits, and how much longer the place lasts.
+// LogValue implements slog.LogValuer: the owner, and how much longer the place lasts.
 func (w Waiter) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.Any("owner", w.Owner)}
 	if w.Weight != Exclusive {
@@ -27,8 +27,8 @@ func (w Waiter) LogValue() slog.Value {
 	return slog.GroupValue(append(attrs, slog.Duration("left", round(w.ExpiresIn)))...)
 }
 
-// LogValue implements slog.LogValuer: the name, its last fence, how many hold it and wait
-// for it, and of both the first.
+// LogValue implements slog.LogValuer: the name, its last fence, how many leases hold it,
+// how many claims wait, and the first of each.
 func (e Entry) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("name", e.Name)}
 	if e.Fence > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// newScheme is one that nobody registered: what a test registers stays registered in the
-// process, also when the test is run again.
+// newScheme is one that is not registered yet: a test's scheme stays registered in the
+// process, even when the test runs again.
 func newScheme() string { return fmt.Sprintf("test-%d", schemes.Add(1)) }
 
 var schemes atomic.Int64
@@ -73,15 +73,15 @@ func TestOpenNeverShowsAPassword(t *testing.T) {
 		"redis://user:hunter2@host\x7f",
 		"redis://user:hunter2@ho st",
 		"redis://user:hunter2@[::1",
-		"redis://:hunter2",             // somebody forgot the host
-		"redis://localhost:hunter2",    // or took the port for the password
+		"redis://:hunter2",             // the host is missing
+		"redis://localhost:hunter2",    // or the password is in the place of the port
 		"redis://:hunter2%40host:6379", // or escaped too much
 		"postgres://host/db?password=hunter2&x=%zz\n",
 		"root:hunter2@tcp(localhost:3306)/db", // as go-sql-driver has it
 		"host=x password=hunter2",             // as libpq has it
 		"host=x password=a:hunter2",
 		"%zzhunter2:",
-		"hunter2@host:6379",    // somebody forgot all that comes before the password
+		"hunter2@host:6379",    // all that comes before the password is missing
 		"hunter2:pw@host:6379", // or only the scheme
 		"hunter2:pw?x@host/y",
 		"redis://user:hunter2#x@host",

@@ -10,9 +10,9 @@ import (
 
 func (o Owner) labelKeys() []string { return slices.Sorted(maps.Keys(o.Labels)) }
 
-// plain returns s as it is when a terminal shows it as it is, and quoted otherwise:
-// labels and host names are written by others, and must not be able to move the cursor,
-// hide text, or forge a line or a label.
+// plain returns s as it is if a terminal shows it as it is, and quoted otherwise. Other
+// people write labels and host names, and these must not move the cursor, hide text, or
+// forge a line or a label.
 func plain(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune("\" =\uFFFD", r) }) {
 		return strconv.QuoteToGraphic(s)

@@ -38,7 +38,7 @@ func Schemes() []string {
 	return slices.Sorted(maps.Keys(openers))
 }
 
-// packageOf is where a scheme of Pawl's own is registered, or empty.
+// packageOf is the folder of the backend that registers a scheme of Pawl's own, or empty.
 func packageOf(scheme string) string {
 	for _, b := range backends.All {
 		if slices.Contains(b.Schemes, scheme) {

@@ -6,19 +6,19 @@ import (
 	"io"
 )
 
-// Token is the secret of one claim: 128 random bits. Whoever knows it can release the
-// lease, so it prints as "[token]" whatever the verb, and marshals to nothing else.
+// Token is the secret of one claim: 128 random bits. Anyone who knows it can release the
+// lease. So every verb prints it as "[token]", and so does every marshaler.
 type Token [16]byte
 
-// NewToken draws a token from crypto/rand. A machine without randomness ends the program,
-// as crypto/rand says, which is better than a token that can be guessed.
+// NewToken draws a token from crypto/rand. Without randomness crypto/rand ends the
+// program, which is better than a token that can be guessed.
 func NewToken() Token {
 	var t Token
 	_, _ = rand.Read(t[:])
 	return t
 }
 
-// IsZero reports whether t is no token at all.
+// IsZero reports whether t is the zero token, which no claim has.
 func (t Token) IsZero() bool { return t == Token{} }
 
 // Format implements fmt.Formatter: no verb prints the secret.

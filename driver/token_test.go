@@ -80,9 +80,9 @@ func TestNoVerbPrintsAToken(t *testing.T) {
 	}
 }
 
-// It cannot be otherwise, and this test is here so that everybody who embeds a claim
-// knows it: fmt calls no methods on unexported fields. A struct that keeps a token in one
-// needs a Format or String of its own.
+// This cannot be otherwise, and the test is here for authors who embed a claim: fmt calls
+// no methods on unexported fields. A struct that keeps a token in one needs a Format or
+// String of its own.
 func TestUnexportedFieldsAreBeyondOurReach(t *testing.T) {
 	careless := struct{ token driver.Token }{secret}
 	if s := fmt.Sprintf("%v", careless); !leaks(s) {

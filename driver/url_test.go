@@ -53,8 +53,8 @@ func TestAnUnknownParameterIsToldThoseThatThereAre(t *testing.T) {
 	}
 }
 
-// A password with a /, ? or # in it ends where the host should: what stands before the @
-// is not quoted, and what should have been done is said.
+// A password with a /, ? or # in it ends where the host should: the error does not quote
+// the text before the @, and it says how to write the URL.
 func TestNothingBeforeAnAtIsQuoted(t *testing.T) {
 	for _, raw := range []string{
 		"x://user:12?s3cret@host",
@@ -94,7 +94,7 @@ func TestEachOfSeveralHostsMayHaveAPort(t *testing.T) {
 	}
 }
 
-// A parameter of TLS that is called so elsewhere is told its name here.
+// For a parameter of TLS under its name in another library, the error has our name.
 func TestAParameterOfTLSIsToldItsName(t *testing.T) {
 	own := []string{"ca_cert", "client_cert", "client_key", "server_name", "skip_verify", "poll"}
 	for raw, want := range map[string]string{

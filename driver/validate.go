@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of what can be claimed.
+// The limits of a claim.
 const (
 	MaxName   = 255 // bytes in a name
 	MinTTL    = 10 * time.Millisecond
@@ -48,7 +48,8 @@ func ValidateName(name string) error {
 	return nil
 }
 
-// Validate refuses a claim that could not be kept. Its error is an [*InvalidError].
+// Validate refuses a claim that a backend could not keep. Its error is an
+// [*InvalidError].
 func (c *Claim) Validate() error {
 	if err := ValidateName(c.Name); err != nil {
 		return err
@@ -86,8 +87,8 @@ func (c *Claim) Validate() error {
 }
 
 // ValidateAll refuses claims that cannot be granted together: more than MaxAll, two of
-// one name, one that is not valid, and one that queues or is forced. Its error is an
-// [*InvalidError].
+// one name or of one token, one that is not valid, and one that queues or is forced. Its
+// error is an [*InvalidError].
 func ValidateAll(claims []Claim) error {
 	if len(claims) < 1 || len(claims) > MaxAll {
 		return invalid("claims", fmt.Sprintf("are %d", len(claims)), fmt.Sprintf("1 to %d", MaxAll))
@@ -107,7 +108,8 @@ func ValidateAll(claims []Claim) error {
 	return nil
 }
 
-// ValidateValue refuses a value that is too long. It may have any bytes, or none.
+// ValidateValue refuses a value that is too long. A value may be empty, and have any
+// bytes.
 func ValidateValue(v []byte) error {
 	if len(v) > MaxValue {
 		return invalid("value", fmt.Sprintf("has %d bytes", len(v)), fmt.Sprintf("at most %d bytes", MaxValue))
@@ -139,7 +141,7 @@ func ValidateFence(fence uint64) error {
 	return nil
 }
 
-// Validate refuses an owner that some backend could not keep, or not give back as it was.
+// Validate refuses an owner that some backend could not store and return unchanged.
 func (o *Owner) Validate() error {
 	for _, of := range [...]struct{ what, text string }{{"client", o.Client}, {"host", o.Host}} {
 		if len(of.text) > MaxLabel || !utf8.ValidString(of.text) {

@@ -19,7 +19,7 @@ func valid() driver.Claim {
 	}
 }
 
-// refuses wants an InvalidError about what; "" wants none.
+// refuses wants an InvalidError about what; "" wants no error.
 func refuses(t *testing.T, err error, what string) {
 	t.Helper()
 	var invalid *driver.InvalidError
@@ -167,7 +167,7 @@ func TestDelays(t *testing.T) {
 }
 
 // An owner that one backend stores and another cannot read would make a name unusable for
-// everybody.
+// all clients.
 func TestOwners(t *testing.T) {
 	large := math.MaxInt32 // and one more is negative where an int has 32 bits: refused as well
 	long := func(n int) string { return strings.Repeat("x", n) }

@@ -54,7 +54,7 @@ func TestAWatcherMayStopAndBeginWhileItIsTold(t *testing.T) {
 	}
 }
 
-// A backend follows each name once, however many watch it, and as long as somebody does.
+// A backend follows each name once, however many watch it, and as long as one does.
 func TestANameIsFollowedWhileSomebodyWatchesIt(t *testing.T) {
 	var said []string
 	var changed func()

@@ -1,14 +1,13 @@
 package driver
 
-// As finds what a driver can do beside [Driver]: an ability such as [Signaler], [Lister]
-// or [AllAcquirer]. It is that of d itself, or, if d has none and has a method
-// Unwrap() Driver, of the driver that it wraps. Whoever uses a driver looks for abilities
-// with it.
+// As finds an ability of a driver beyond [Driver], such as [Signaler], [Lister] or
+// [AllAcquirer]: in d itself, or, if d lacks it and has a method Unwrap() Driver, in the
+// driver that d wraps. All users of a driver look for abilities with it.
 //
 // So a driver around another one, for traces, metrics or faults, embeds a Driver and has
-// Unwrap: then pushing, lists and steps of several names go on working, and do not pass
-// through it. What it wants to see of them it declares itself. If it may not let them
-// pass, it has no Unwrap.
+// Unwrap: then signals, lists and steps of several names keep working, but bypass the
+// wrapper. To see them, the wrapper implements that ability itself. A wrapper that must
+// not let them bypass it has no Unwrap.
 func As[Ability any](d Driver) (can Ability, ok bool) {
 	for d != nil {
 		if can, ok = d.(Ability); ok {

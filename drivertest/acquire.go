@@ -34,7 +34,7 @@ func testAcquire(s *suite) {
 	})
 
 	s.test("ARefusalSaysWhichFenceWasGrantedLast", func(k *kit) {
-		// So a waiter can tell a grant that it hears of late from the one that it waits
+		// So a waiter can tell an outdated signal of a grant from the one that it waits
 		// for.
 		c := k.permits(1, 2)
 		first := k.a.gets(c)
@@ -68,7 +68,7 @@ func testAcquire(s *suite) {
 			k.Fatalf("the repeat got the fence %d, the first %d", again.Fence, first.Fence)
 		}
 		k.b.gets(other)
-		if again := k.a.gets(c); again.Fence != first.Fence { // also when there is no room for another
+		if again := k.a.gets(c); again.Fence != first.Fence { // even if there is no room for another claim
 			k.Fatalf("the repeat got the fence %d, the first %d", again.Fence, first.Fence)
 		}
 		k.b.sees(2, 0)
@@ -122,7 +122,7 @@ func testAcquire(s *suite) {
 			{0: 0xff, 1: 0xfe, 2: 0xc3, 3: 0x28, 15: 0x80},
 		} {
 			c := k.mutex(on(k.nth(i)))
-			copy(special[4:12], c.Token[:]) // still nobody else's
+			copy(special[4:12], c.Token[:]) // still unique
 			c.Token = special
 			g := k.a.gets(c)
 			if again := k.b.gets(c); again.Fence != g.Fence {

@@ -266,12 +266,12 @@ func testAll(s *suite) {
 	})
 }
 
-// several makes claims of names of their own.
+// several makes claims of several new names.
 func (k *kit) several(kinds ...func(...option) driver.Claim) []driver.Claim {
 	return k.severalAt(fmt.Sprint(serial.Add(1)), kinds...)
 }
 
-// severalAt makes claims of the names of a place.
+// severalAt makes claims of several names under a place.
 func (k *kit) severalAt(place string, kinds ...func(...option) driver.Claim) []driver.Claim {
 	claims := make([]driver.Claim, len(kinds))
 	for i, kind := range kinds {

@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// basics is the topic that comes before the others.
+// basics is the first topic.
 const basics = "Basics"
 
-// testBasics: what nothing else works without. The first of its subtests that fails, in
-// this order, is reported, and none behind it: it is the most telling one.
+// testBasics: the other topics need what it tests. Only the first of its subtests that
+// fails, in this order, is reported, because it says most about the cause.
 func testBasics(s *suite) {
 	s.turn = make(chan struct{})
 	close(s.turn)
@@ -154,7 +154,7 @@ func testBasics(s *suite) {
 					k.Errorf("Acquire: %v; want it granted, or a *driver.HeldError", err)
 				}
 			})
-			if n := granted.Load(); n != 1 && (n != 0 || !k.s.WritesLate) { // of a quorum's votes nobody may have most
+			if n := granted.Load(); n != 1 && (n != 0 || !k.s.WritesLate) { // or no claim has a quorum
 				k.Fatalf("%d of 8 were granted one mutex; want 1", n)
 			}
 		}

@@ -10,8 +10,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// BenchmarkHolders measures what a step costs beside each of these numbers of holders of
-// its name. A number of holders that the backend refuses is skipped, with its error.
+// BenchmarkHolders measures the cost of a step on a name with each of these numbers of
+// holders. If the backend refuses that many holders, the benchmark is skipped, with the
+// error.
 //
 // measure runs one step as often as b says, and may report metrics of its own. nil means
 // a bare b.Loop.
@@ -39,7 +40,7 @@ func BenchmarkHolders(b *testing.B, d driver.Driver, measure func(b *testing.B, 
 	}
 }
 
-// crowded is a name that many hold.
+// crowded is a name with many holders.
 type crowded struct {
 	b    *testing.B
 	d    driver.Driver
@@ -55,7 +56,7 @@ func (c *crowded) permit(limit int) driver.Claim {
 	}
 }
 
-// fill grants all permits, many at the same time: a driver may share requests.
+// fill grants all permits, many at the same time, because a driver may share requests.
 func (c *crowded) fill() error {
 	c.last = c.permit(c.n)
 	if _, err := c.d.Acquire(c.b.Context(), c.last); err != nil {
@@ -90,7 +91,7 @@ type benchmarkStep struct {
 	run  func()
 }
 
-// steps are in their order: the writer that waits stays, so it comes late.
+// steps must run in this order: the waiting writer stays, so it comes late.
 func (c *crowded) steps() []benchmarkStep {
 	writer, behind := c.permit(driver.Unlimited), c.permit(driver.Unlimited)
 	writer.Weight, writer.Queue, behind.Queue = driver.Exclusive, true, true

@@ -11,9 +11,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// BenchmarkOneName has 64 clients want one name for leases of a second, and counts the
-// leases and those that were lost. An op is a minute. In Brief they release at once; in
-// Kept they hold the name for three seconds, so that each lease has to be renewed.
+// BenchmarkOneName makes 64 clients compete for one name with leases of a second, and
+// counts the leases, and the lost ones. An op is a minute. In Brief the clients release
+// at once; in Kept they hold the name for three seconds, so that each lease has to be
+// renewed.
 func BenchmarkOneName(b *testing.B, open func(b *testing.B) driver.Driver) {
 	b.Run("Brief", func(b *testing.B) { oneName(b, open, 0) })
 	b.Run("Kept", func(b *testing.B) { oneName(b, open, 3*time.Second) })

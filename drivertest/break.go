@@ -15,7 +15,7 @@ func testBreaking(s *suite) {
 		k.b.mustBreak(g.Fence, 0, op)
 		k.b.sees(0, 0)
 		k.brokenBy(k.a.renew(c, long), op)
-		k.brokenBy(k.a.renew(c, long), op) // as often as it asks
+		k.brokenBy(k.a.renew(c, long), op) // each time that it asks
 	})
 
 	s.test("WithoutADelayLetsTheNextInAtOnce", func(k *kit) {
@@ -62,7 +62,7 @@ func testBreaking(s *suite) {
 		broken := k.brokenBy(k.a.renew(c, long), op)
 		most := long
 		if k.s.Clock == nil {
-			most += k.u / 4 // it lasts longer where it may begin later
+			most += k.u / 4 // the name stays closed longer if the step may have taken effect later
 		}
 		if broken.ClosedFor <= long/2 || broken.ClosedFor > most {
 			k.Errorf("ClosedFor = %v, want %v", broken.ClosedFor, long)
@@ -173,7 +173,7 @@ func testBreaking(s *suite) {
 	})
 }
 
-// notThere wants a break to have found nobody.
+// notThere wants a break to have found no lease.
 func (k *kit) notThere(err error) {
 	k.Helper()
 	if !errors.Is(err, driver.ErrNotHeld) {

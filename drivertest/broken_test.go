@@ -25,12 +25,12 @@ const parallelEnv = "PAWL_DRIVERTEST_PARALLEL"
 // noNetwork is the fault of a harness.
 const noNetwork = "the harness has no network"
 
-// faults are all the broken drivers; they stand in faults_*_test.go by topic.
+// faults are all the broken drivers; they are in faults_*_test.go by topic.
 var faults = slices.Concat(acquireFaults, renewFaults, releaseFaults, expiryFaults, queueFaults, fenceFaults,
 	raiseFaults, forceFaults, nameFaults, inspectFaults, signalFaults, endFaults, lateFaults, farFaults, ticketFaults, valueFaults, watchFaults, allFaults)
 
-// A broken driver mostly keeps its process waiting for what never comes, so there may be
-// more of them at once than processors.
+// A broken driver usually keeps its process waiting for something that never comes, so
+// there may be more such processes than processors.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	parallel := os.Getenv(parallelEnv)
@@ -94,8 +94,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}
 }
 
-// A backend that is wrong in a basic way is told that, and nothing else; and one whose
-// harness has no network is told what to do.
+// The suite reports a basic fault of a backend, and nothing else. To the author of a
+// harness without a network it says what to do.
 func TestTheSuiteEndsWithWhatIsBasic(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -152,7 +152,7 @@ func runSuite(t *testing.T, exe string, f *fault) (failed []string, out string) 
 	return runSubtests(t, exe, f.name, f.wants)
 }
 
-// runSubtests is that with some of the suite's subtests; none are all.
+// runSubtests is that with some of the suite's subtests; an empty some means all.
 func runSubtests(t *testing.T, exe, fault string, some []string) (failed []string, out string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -35,12 +35,12 @@ func (k *kit) permits(weight, limit int, options ...option) driver.Claim {
 	return c
 }
 
-// mutex claims all; a writer is the same.
+// mutex makes a claim for all permits; a writer's claim is the same.
 func (k *kit) mutex(options ...option) driver.Claim {
 	return k.permits(driver.Exclusive, driver.Unlimited, options...)
 }
 
-// reader claims one of all.
+// reader makes a claim for one permit of all.
 func (k *kit) reader(options ...option) driver.Claim {
 	return k.permits(1, driver.Unlimited, options...)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// client is a driver with the sentences that tests are made of. They end the test when
-// they are not true, so they are for the test's own goroutine.
+// client is a driver with the assertions that tests consist of. A failed assertion ends
+// the test, so only the test's own goroutine may use them.
 type client struct {
 	driver.Driver
 	k *kit
@@ -28,7 +28,7 @@ func (d *client) gets(c driver.Claim) driver.Grant {
 	return g
 }
 
-// refused wants the claim refused because of others.
+// refused wants the claim refused because of other claims.
 func (d *client) refused(c driver.Claim) *driver.HeldError {
 	d.k.Helper()
 	g, err := d.Acquire(d.k.ctx, c)
@@ -129,7 +129,7 @@ func (d *client) entry(name string) driver.Entry {
 	return e
 }
 
-// sees wants so many holders and waiters of the kit's name.
+// sees wants this number of holders and waiters of the kit's name.
 func (d *client) sees(holders, waiters int) driver.Entry {
 	d.k.Helper()
 	e := d.entry(d.k.name)
@@ -152,13 +152,13 @@ func (d *client) heldBy(want ...uint64) {
 	}
 }
 
-// breaks takes the lease with this fence of the kit's name.
+// breaks breaks the lease with this fence of the kit's name.
 func (d *client) breaks(fence uint64, delay time.Duration, by driver.Owner) error {
 	d.k.Helper()
 	return d.Driver.(driver.LeaseBreaker).Break(d.k.ctx, d.k.name, fence, delay, by)
 }
 
-// mustBreak wants the lease with this fence taken.
+// mustBreak wants the lease with this fence broken.
 func (d *client) mustBreak(fence uint64, delay time.Duration, by driver.Owner) {
 	d.k.Helper()
 	if err := d.breaks(fence, delay, by); err != nil {

@@ -71,8 +71,8 @@ func testClose(s *suite) {
 	})
 
 	s.test("AWaitersTurnStillComesToOthers", func(k *kit) {
-		// A promoted waiter whose client is closed cannot be told, and that must not stop
-		// the one who passes on.
+		// A signal cannot reach a promoted waiter whose client is closed, and that must
+		// not stop the client that passes the name on.
 		holder, gone := k.mutex(), k.mutex(queue(long))
 		k.b.gets(holder)
 		k.a.waits(gone, 1)
@@ -95,7 +95,7 @@ func testClose(s *suite) {
 		k.closes(d)
 		all.Wait()
 		for i, c := range claims {
-			// An attempt that was on its way has an unknown outcome, as when a connection
+			// An attempt that was under way has an unknown outcome, as when a connection
 			// breaks.
 			if err := answers[i]; err != nil && !errors.Is(err, driver.ErrClosed) && !errors.Is(err, driver.ErrUnavailable) {
 				k.Fatalf("Acquire: %v; want it granted, or ErrClosed", err)

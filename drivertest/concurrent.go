@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testConcurrent: many goroutines on both clients, with nothing but the backend between
-// them. The race detector does not help here, for a backend is no happens-before; the
-// counts do.
+// testConcurrent: many goroutines on both clients, with only the backend between them.
+// The race detector does not help here, because a backend establishes no happens-before;
+// the counts do.
 func testConcurrent(s *suite) {
 	s.timeless = true
 	workers, rounds := 8, s.fewer(10)

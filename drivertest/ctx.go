@@ -8,8 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testCtx: the ctx of a call bounds the call, and neither before it nor after it anything
-// else.
+// testCtx: the ctx of a call bounds the call, and nothing before or after it.
 func testCtx(s *suite) {
 	s.test("ThatIsOverReturnsItsErrorAndChangesNothing", func(k *kit) {
 		cancelled, cancel := context.WithCancel(k.ctx)
@@ -69,7 +68,7 @@ func testCtx(s *suite) {
 			k.Fatal(err)
 		}
 		cancel()
-		for range 15 { // what the end of a ctx starts runs beside us, if it is let
+		for range 15 { // the end of a ctx may start something that runs beside us
 			time.Sleep(time.Millisecond)
 			k.a.keeps(c)
 		}
@@ -110,7 +109,7 @@ func testCtx(s *suite) {
 				k.Fatalf("Acquire: %v; want it granted, or the ctx's error", err)
 			}
 			if k.settles(k.b, c); err != nil && !s.NoNetwork {
-				unknown = append(unknown, c) // it may be behind that release, until its end
+				unknown = append(unknown, c) // an attempt may arrive after that release, until its end
 			} else {
 				k.isFree(c.Name)
 			}

@@ -1,5 +1,5 @@
-// Package drivertest is what every backend of Pawl must pass. The comments in
-// [github.com/pawl-go/pawl/driver] are the contract, and the subtests here are its
+// Package drivertest is the test suite that every backend of Pawl must pass. The comments
+// in [github.com/pawl-go/pawl/driver] are the contract, and the subtests here are its
 // sentences.
 //
 // A backend needs a harness and one line:
@@ -21,28 +21,26 @@
 //
 // That is all for a backend with a server and a clock of its own: the suite lets real
 // time pass, in short pieces, with 48 subtests side by side (or as many as -parallel
-// says). A backend
-// whose clock can be injected says so with [Harness.Clock]; then no time is waited for,
-// the instants of expiry themselves are looked at, and time passes in the random
+// says). If the clock of the backend can be injected, set [Harness.Clock]. Then the suite
+// does not wait, it tests the exact instants of expiry, and time passes in the random
 // comparison with memlock, too.
 //
 // With [Harness.OpenThrough] the suite has a network of its own between a client and its
-// servers. It holds up requests until their end has passed, makes them slower, and cuts
-// connections. A backend without a network, in memory or in a file, says NoNetwork.
+// servers. It delays requests until their end has passed, makes them slower, and cuts
+// connections. For a backend without a network, in memory or in a file, set NoNetwork.
 //
 // Run returns when all subtests have. It begins with the topic Basics, and ends with it
-// if one of the basics fails: that one is reported. The other topics begin, and are
-// reported, in an order in which the most telling failure comes first. Each failure comes
-// with a line that begins "look at:". Of a backend that is wrong in one way the suite
-// wants to say so within 30 s: two [Harness.Patience] after the first failure no other
-// subtest begins, and those that still wait end.
+// if one of the basics fails; then it reports that one. The other topics begin, and are
+// reported, in an order in which the most useful failure comes first. Each failure has a
+// line that begins "look at:". If a backend has one fault, the suite should report it
+// within 30 s: two [Harness.Patience] after the first failure no other subtest begins,
+// and those that still wait end.
 //
-// The suite needs no empty backend: it uses names of its own in each run. Abilities are
-// found as the root package finds them, by type assertion; what a driver cannot do is not
-// tested, and the log says so.
+// The suite needs no empty backend: it uses new names in each run. It finds abilities by
+// type assertion on the driver itself, skips what the driver cannot do, and logs that.
 //
-// docs/writing-a-backend.md and docs/writing-a-store.md make a backend each, and show
-// what the suite says of first tries.
+// docs/internals/writing-a-backend.md and docs/internals/writing-a-store.md each write a
+// backend, and show what the suite reports about first tries.
 //
 // A suite that cannot fail proves nothing: broken_test.go runs it on drivers with one
 // fault each, and wants the subtest that names the fault to fail.

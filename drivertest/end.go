@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testEnd: a request that was overtaken, by its caller's patience or by another request,
-// changes nothing when it arrives. Where requests cannot outlive their calls, what a call
-// did is there when it returns.
+// testEnd: a request that arrives after its caller gave up, or after another request,
+// changes nothing. If requests cannot outlive their calls, the effect of a call is
+// visible when it returns.
 func testEnd(s *suite) {
 	if s.NoNetwork {
 		testNothingOutlivesItsCall(s)
@@ -24,7 +24,7 @@ func testEnd(s *suite) {
 	testFarAway(s)
 }
 
-// testLateClaims: in every mode, alone and together with others.
+// testLateClaims: in every mode, alone and with other claims.
 func testLateClaims(s *suite) {
 	for name, mode := range map[string][]option{
 		"ATryThatComesAfterItsEndChangesNothing":          nil,
@@ -80,7 +80,7 @@ func testLateClaims(s *suite) {
 			*call
 			timely, held bool
 			mode         int
-			fence        uint64 // of who held the name before
+			fence        uint64 // of the claim that held the name before
 		}
 		var all []*one
 		for i := range 12 * len(modes) {
@@ -145,7 +145,7 @@ func testLateClaims(s *suite) {
 	})
 }
 
-// testLateRepeats: so it is with those that are known already.
+// testLateRepeats: late repeats of known claims change nothing, either.
 func testLateRepeats(s *suite) {
 	s.test("ALateRepeatDoesNotMakeALeaseLast", func(k *kit) {
 		slow, c := k.slow(), k.mutex()
@@ -208,7 +208,7 @@ func testLateRepeats(s *suite) {
 	})
 }
 
-// repeats lets a claim be repeated too late, after the others were released.
+// repeats makes a repeat of a claim arrive too late, after the others were released.
 func (k *kit) repeats(slow *slow, c driver.Claim, released ...driver.Claim) {
 	k.Helper()
 	letGo := slow.hold()
@@ -221,7 +221,7 @@ func (k *kit) repeats(slow *slow, c driver.Claim, released ...driver.Claim) {
 	k.settle()
 }
 
-// testLateReleases: only those with OnTime have an end.
+// testLateReleases: only releases with OnTime have an end.
 func testLateReleases(s *suite) {
 	s.test("AReleaseOnTimeThatComesAfterItsEndDoesNothing", func(k *kit) {
 		slow, held, queued := k.slow(), k.mutex(), k.mutex(queue(long))
@@ -266,7 +266,7 @@ func testLateReleases(s *suite) {
 	})
 }
 
-// testGivenUp: what the caller of a call that is under way is owed.
+// testGivenUp: the promises to the caller of a call that is under way.
 func testGivenUp(s *suite) {
 	s.test("ACallReturnsSoonAfterItsCtxEnds", func(k *kit) {
 		slow, held := k.slow(), k.mutex(on(k.nth(9)))
@@ -350,7 +350,7 @@ func testGivenUp(s *suite) {
 		}
 		k.pauses(k.brief() / 2)
 		cancel()
-		letGo() // they come before their end, and may well be granted
+		letGo() // the requests arrive before their end, and may well be granted
 		for _, c := range calls {
 			k.gaveUp(c.wait())
 		}
@@ -376,7 +376,7 @@ func testGivenUp(s *suite) {
 				k.gaveUp(c.wait())
 			}
 			for _, c := range calls {
-				k.settles(k.b, c.claim) // it may be the first to come
+				k.settles(k.b, c.claim) // the release may be the first to arrive
 			}
 			if inTime {
 				letGo()
@@ -396,8 +396,8 @@ func testGivenUp(s *suite) {
 	}
 }
 
-// testNothingOutlivesItsCall: with whichever error a call returns, what it did is to be
-// seen, and it does no more.
+// testNothingOutlivesItsCall: whichever error a call returns, its effect is visible then,
+// and it has no other effect later.
 func testNothingOutlivesItsCall(s *suite) {
 	s.test("WhatACallDidIsThereWhenItReturns", func(k *kit) {
 		const tries = 60

@@ -91,8 +91,8 @@ func testExpiry(s *suite) {
 	})
 
 	s.test("AShorterLeaseOrPlaceDoesNotEndALongerOne", func(k *kit) {
-		// What is stored of a name lasts as long as the longest that is in it, whoever
-		// wrote last.
+		// The state of a name lasts as long as its longest lease or place, whichever was
+		// written last.
 		c := k.permits(1, 3)
 		g := k.a.gets(c)
 		short := k.permits(1, 3, ttl(k.u))
@@ -136,7 +136,7 @@ func testExpiry(s *suite) {
 		k.a.gets(k.permits(1, 4))
 		first := k.a.gets(k.permits(1, 4, ttl(long/2)))
 		k.a.gets(k.permits(2, 4))
-		k.a.waits(k.permits(1, 4, queue(k.u)), 1) // its place ends before, and holds nothing
+		k.a.waits(k.permits(1, 4, queue(k.u)), 1) // its place ends first, and holds nothing
 		held := k.b.refused(k.mutex())
 		if held.Holders != 3 || held.Holder.Fence != first.Fence || held.Holder.Weight != 1 || held.Holder.Limit != 4 {
 			k.Errorf("%d holders, the first %+v; want 3, the first the one with the fence %d", held.Holders, held.Holder, first.Fence)
@@ -146,7 +146,7 @@ func testExpiry(s *suite) {
 	s.test("RetryAfterCountsTheLockDelayOfTheFirstThatExpires", func(k *kit) {
 		k.a.gets(k.permits(1, 2, ttl(2*k.u)))
 		k.a.gets(k.permits(1, 2, ttl(k.u), lockDelay(2*k.u)))
-		k.retries(k.permits(1, 2), 3*k.u) // the second expires, and closes the name beyond the end of the first
+		k.retries(k.permits(1, 2), 3*k.u) // the second lease expires, and closes the name beyond the end of the first
 	})
 
 	s.test("ManyOtherNamesDoNotHoldItUp", func(k *kit) {
@@ -166,8 +166,8 @@ func testExpiry(s *suite) {
 	})
 }
 
-// retries wants the claim to be refused until about d from now, and to be granted then,
-// and to be told so.
+// retries wants the claim to be refused until about d from now, with an answer that says
+// so, and to be granted then.
 func (k *kit) retries(c driver.Claim, d time.Duration) {
 	k.Helper()
 	held := k.b.refused(c)

@@ -1,6 +1,7 @@
 package drivertest
 
-// Room settles how many subtests run side by side, whatever -parallel is set to later.
+// Room sets how many subtests run side by side; a later change of -parallel has no
+// effect.
 func Room() { room() }
 
 // Thorough has all subtests run, though others have failed.

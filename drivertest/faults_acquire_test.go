@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// acquires makes a fault of a function that stands in for Acquire.
+// acquires makes a fault of a function that replaces Acquire.
 func acquires(acquire func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error)) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver { return acquirer{d, acquire} }
 }
@@ -195,7 +195,7 @@ var acquireFaults = []fault{{
 	}),
 }}
 
-// refusals makes a fault of a function that changes what a claim is told that is not
+// refusals makes a fault of a function that changes the answer to a claim that is not
 // granted.
 func refusals(change func(*driver.HeldError)) func(*faulty) driver.Driver {
 	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {

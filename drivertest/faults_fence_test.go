@@ -65,7 +65,7 @@ var fenceFaults = []fault{{
 	name:  "the fence is a counter that is lost with the data",
 	wants: []string{"Fence/RisesAcrossLostData", "Fence/IsTheTimeInMicrosecondsAtLeast"},
 	step: func(s *server, _ *locktable.Entry, now locktable.Instant, f apply) {
-		f(now - locktable.At(s.wiped)) // all instants move alike, so nothing else is wrong
+		f(now - locktable.At(s.wiped)) // all instants move by the same amount, so nothing else is wrong
 	},
 }, {
 	name:  "a range is not reserved",
@@ -99,7 +99,7 @@ var fenceFaults = []fault{{
 	}),
 }}
 
-// resetFence forgets the last fence of a name that nobody holds.
+// resetFence forgets the last fence of a name without holders.
 func (d *faulty) resetFence(name string) {
 	d.edit(name, func(e *locktable.Entry, _ locktable.Instant) {
 		if len(e.Holders) == 0 {

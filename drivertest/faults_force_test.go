@@ -148,7 +148,7 @@ var forceFaults = []fault{{
 	wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/ATheftReachesTheHolder"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		f(now)
-		e.Broken = nil // in the step itself, for a holder that hears of it asks at once
+		e.Broken = nil // in the step itself, because a holder that gets its signal renews at once
 	},
 }, {
 	name:  "a broken holder is told once only",

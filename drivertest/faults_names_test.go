@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// renamed is a driver that keeps something else than the name.
+// renamed is a driver that stores something other than the name.
 type renamed struct {
 	*faulty
 	to func(string) string

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// passing makes a fault of the claims that do not see those who wait.
+// passing makes a fault of claims that do not see the waiters.
 func passing(who func(d *faulty, c driver.Claim) bool) func(*faulty) driver.Driver {
 	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (g driver.Grant, err error) {
 		if c.Validate() != nil || ctx.Err() != nil || !who(d, c) {

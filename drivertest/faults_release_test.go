@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// releases makes a fault of a function that stands in for Release.
+// releases makes a fault of a function that replaces Release.
 func releases(release func(ctx context.Context, d *faulty, l driver.LeaseRef) error) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver { return releaser{d, release} }
 }

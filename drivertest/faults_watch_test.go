@@ -18,7 +18,7 @@ type watching struct {
 
 func (w *watching) Watch(name string, f func()) (stop func()) { return w.watch(w.faulty, name, f) }
 
-// A deaf driver does not hear of what it does itself.
+// A deaf driver gets no reports of its own changes.
 type deaf struct {
 	*faulty
 	busy atomic.Bool
@@ -38,7 +38,8 @@ func (d *deaf) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 	return d.faulty.Acquire(ctx, c)
 }
 
-// telling are drivers that hide some changes from those who watch, or show what is none.
+// telling are drivers that hide some changes from watches, or report changes that are
+// not.
 func telling(name string, wants []string, news func(before, e *locktable.Entry) bool) fault {
 	return fault{name: name, wants: wants, step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		before := locktable.Entry{Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}

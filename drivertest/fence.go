@@ -7,8 +7,8 @@ import (
 )
 
 func testFence(s *suite) {
-	// rises wants g to come after all that was granted before; last is the last fence of
-	// that range.
+	// rises wants g to come after all earlier grants; last is the last fence of that
+	// range.
 	rises := func(k *kit, last *uint64, g driver.Grant) {
 		k.Helper()
 		if g.Fence <= *last {
@@ -34,7 +34,7 @@ func testFence(s *suite) {
 		}
 	})
 
-	// A range reaches ahead of the clock, which would hide that a fence was forgotten.
+	// A range reaches ahead of the clock, which would hide a forgotten fence.
 	s.test("RisesAcrossForce", func(k *kit) {
 		var last uint64
 		for i := range 10 {
@@ -73,8 +73,8 @@ func testFence(s *suite) {
 	})
 
 	s.test("RisesAfterTheNameWasIdle", func(k *kit) {
-		// Whatever the backend forgets of a name that nobody uses, the next fence is
-		// greater.
+		// The backend may forget an unused name, but the next fence is greater all the
+		// same.
 		c := k.mutex(fences(100))
 		var last uint64
 		rises(k, &last, k.a.gets(c))
@@ -89,7 +89,8 @@ func testFence(s *suite) {
 	})
 
 	s.test("RisesAfterARunThatWasReleasedAtOnce", func(k *kit) {
-		// The clock has not passed the range yet, so the name cannot have been forgotten.
+		// The clock has not passed the range yet, so the backend cannot have forgotten
+		// the name.
 		var last uint64
 		for range 3 {
 			c := k.mutex(fences(driver.MaxFences))

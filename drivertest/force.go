@@ -68,7 +68,7 @@ func testForce(s *suite) {
 		waiters := k.line(2)
 		taker := k.mutex(force)
 		k.b.gets(taker)
-		k.a.sees(1, 2) // a claim that is asked for again has a place in any case
+		k.a.sees(1, 2) // a repeat of a claim always has a place
 		k.b.waits(waiters[1], 2)
 		k.a.waits(waiters[0], 1)
 		k.b.releases(taker)

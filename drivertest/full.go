@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Full is for a backend whose server limits how large an entry may be: holder and other
-// are drivers of a server whose limit is some 200 kB. Full has claims queue for two names
-// until each is full, and wants the claims that come then to be refused for good, with a
-// hint in which limit stands: the name of the setting, or what to do instead. The holders
-// and the waiters must not notice: leases are renewed, also together, places are kept,
-// values are written, and releases pass the names on.
+// Full is for a backend whose server limits the size of an entry: holder and other are
+// drivers of a server whose limit is about 200 kB. Full makes claims queue for two names
+// until each is full. It wants further claims to be refused for good, with limit in the
+// hint: the name of the setting, or what to do instead. The holders and the waiters must
+// not notice: leases are renewed, also together, places are kept, values are written, and
+// releases pass the names on.
 func Full(t *testing.T, limit string, holder, other driver.Driver) {
 	t.Helper()
 	f := &full{T: t, limit: limit, holder: holder, other: other}
@@ -70,7 +70,7 @@ func (f *full) want(what string, err, want error) {
 	}
 }
 
-// fill has claims with labels of that size join the queue, until one is refused. Every
+// fill makes claims with labels of that size join the queue, until one is refused. Every
 // fourth of them is exclusive.
 func (f *full) fill(name string, label int) (waits []driver.Claim) {
 	for range 2000 {
@@ -103,7 +103,7 @@ func (f *full) renew() {
 	f.want("Renew", errors.Join(append(each, err)...), nil)
 }
 
-// passOn releases the leases of a name again and again, until all who waited held it.
+// passOn releases the leases of a name repeatedly, until all waiters have held it.
 func (f *full) passOn(name string, waits []driver.Claim) {
 	f.Logf("%d wait for %s", len(waits), name)
 	for len(waits) > 0 {

@@ -7,104 +7,106 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Harness tells the suite how to use one backend. Open is needed, and OpenThrough or
+// Harness tells the suite how to use one backend. Open is required, and OpenThrough or
 // NoNetwork.
 type Harness struct {
-	// Open opens one more client of the backend under test. Clients share nothing but the
-	// backend, as if each were in a process of its own. It fails t itself if it cannot.
-	// The suite closes what it opened. It does not see that a client takes its own clock
-	// for the server's, unless the server's clock differs from that of the machine.
+	// Open opens one more client of the backend under test. Clients share nothing except
+	// the backend, as if each were in a process of its own. It fails t itself if it
+	// cannot. The suite closes what it opened. If a client takes its own clock for the
+	// server's, the suite notices that only if the two clocks differ.
 	Open func(t testing.TB) driver.Driver
 
-	// Clock is the backend's clock, if it can be moved: a *memlock.Clock does. It stands
-	// still by itself. nil means that the backend has a clock of its own: then the suite
-	// waits, in real time.
+	// Clock is the backend's clock, if it can be moved: for example a *memlock.Clock. It
+	// stands still by itself. nil means that the backend has a clock of its own: then the
+	// suite waits, in real time.
 	Clock Clock
 
-	// Unit is a short time: most leases that have to expire last one or two of it, and
-	// what happens within a quarter of it counts as at once. Default: 10 s with a Clock,
-	// 500 ms without. It is raised to twice Properties().MinTTL.
+	// Unit is a short time: most leases that have to expire last one or two units, and an
+	// event within a quarter of a unit counts as immediate. Default: 10 s with a Clock,
+	// 500 ms without. It is at least twice Properties().MinTTL.
 	Unit time.Duration
 
-	// Blur is how much longer than it was asked for a lease, a place or a lock-delay may
-	// last, where the backend's time is only known to within that. A backend with a Clock
-	// has none.
+	// Blur is how much longer than requested a lease, a place or a lock-delay may last,
+	// if the backend's time is known only to within that. It is 0 for a backend with a
+	// Clock.
 	Blur time.Duration
 
-	// Patience is how long a signal may take before it counts as missing. A subtest has
-	// some Patiences, beside the time that it lets pass, before it counts as stuck.
+	// Patience is how long a signal may take before it counts as missing. A subtest
+	// counts as stuck after several Patiences, in addition to the time that it lets pass.
 	// Default 5 s.
 	Patience time.Duration
 
-	// Wipe loses all that the backend stored, as a server does that is killed without
+	// Wipe loses all that the backend stored, like a server that is killed without
 	// persistence. Clients opened before are not used after it. nil means that this
 	// cannot be tested here. It must not disturb other subtests: without a Clock they run
 	// at the same time, and Wipe has to empty a backend of its own, which the Opens of
-	// the same t see.
+	// the same t use.
 	Wipe func(t testing.TB)
 
 	// OpenThrough opens one more client, as Open does, whose connections go through n: it
 	// dials with [Network.Dial], or finds its servers at their [Network.Addr]. So the
-	// suite sees what a request does that arrives after its end, see [driver.End], what
-	// the client does where the network becomes slower, and what it says where there is
-	// none.
+	// suite sees the effect of a request that arrives after its end, see [driver.End];
+	// what the client does when the network becomes slower; and its errors without a
+	// network.
 	OpenThrough func(t testing.TB, n *Network) driver.Driver
 
 	// NoNetwork says that no request of this backend outlives its call, and that there is
-	// no OpenThrough: all is in the memory of this process, or in a file. The suite looks
-	// at that instead.
+	// no OpenThrough: all is in the memory of this process, or in a file. Then the suite
+	// tests that instead.
 	NoNetwork bool
 
 	// Sessions open clients whose sessions differ from those of Open, and from each
 	// other, in all that a URL, a user or a role can set on this backend: encoding,
 	// collation, time zone, how values are quoted and written, isolation. The suite wants
-	// them to see the same names. nil means that a session has nothing to set.
+	// them to see the same names. nil means that a session has no such settings.
 	Sessions []func(t testing.TB) driver.Driver
 
-	// Elsewhere opens a client of another place that the same server has: another schema,
-	// prefix, bucket or database, each by one of these. What is held here is free there,
-	// so Properties().Where has to tell them apart: a handle of a lease says by it where
-	// the lease is.
+	// Elsewhere are functions that each open a client of another place on the same
+	// server: another schema, prefix, bucket or database. A name that is held here is
+	// free there, so Properties().Where has to tell the places apart: the handle of a
+	// lease contains it.
 	Elsewhere []func(t testing.TB) driver.Driver
 
-	// TellsLater says that there is a Clock, and still those who watch a name are told of
-	// a change soon after the step that makes it, not before that returns.
+	// TellsLater says that, although there is a Clock, a watch's function is called soon
+	// after the step that changes the name, and not before the step returns.
 	TellsLater bool
 
 	// AllAtOnce says that the driver is a [driver.AllAcquirer] that grants claims of any
-	// names in one step, and the suite looks at that. Without it, names may be on
-	// different servers.
+	// names in one step. The suite tests that. Without it, names may be on different
+	// servers.
 	AllAtOnce bool
 
-	// AgreesLate allows what a quorum does whose nodes have clocks of their own. When it
-	// passes a name on, each node gives a fence of its own, and they agree on one when
-	// the claimant is told. If others are granted beside it before that, their fences are
-	// lower although they came later; what Entry showed of it until then was no more than
-	// a guess; and where they leave no room within its limit, which must be smaller than
-	// theirs, it is refused. Exclusive claims have nobody beside them, so nothing is
-	// allowed for those but the guess.
+	// AgreesLate allows the behavior of a quorum whose nodes have clocks of their own.
+	// When it passes a name on, each node gives a fence of its own, and they agree on one
+	// when the client learns of the grant. If other claims are granted beside it before
+	// that, their fences are lower although they came later, and Entry showed only a
+	// guess until then. If they leave no room within its limit, which must be smaller
+	// than theirs, it is refused. An exclusive claim has no others beside it, so only the
+	// guess is allowed for it.
 	AgreesLate bool
 
-	// WritesLate allows what every quorum does: a waiter to which the name is passed on
-	// has its value written when it is told, and not before. And a claim may be granted
-	// with a higher fence than one server would give it: at a node where the claim before
-	// it comes later, the two have to agree on other fences.
+	// WritesLate allows the behavior of every quorum. A waiter to which the name is
+	// passed on has its value written when its client learns of the grant, and not
+	// before. A claim may be granted with a higher fence than one server would give it:
+	// if the earlier claim reaches a node later, the two have to agree on other fences.
+	// And if a holder renews with a shorter TTL than before, Inspect may show the longer
+	// one until all nodes know.
 	WritesLate bool
 
-	thorough bool // all subtests are run, though many have failed
+	thorough bool // all subtests run, though many have failed
 }
 
-// Clock is a clock that stands still until it is told to move.
+// Clock is a clock that moves only when it is advanced.
 type Clock interface {
 	Now() time.Time
 	Advance(d time.Duration)
 }
 
-// long is for leases that shall not expire while a test looks at them.
+// long is for leases that must not expire during a test.
 const long = time.Hour
 
 // Run runs the whole suite, as subtests of t, and returns when all of them have. It
-// begins with the basics; where one of those fails, the suite ends with it.
+// begins with the basics; if one of those fails, the suite ends with it.
 func Run(t *testing.T, h Harness) {
 	switch {
 	case h.OpenThrough == nil && !h.NoNetwork:

@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// badNames cannot be kept byte for byte by every backend, or cannot be shown.
+// badNames are names that some backend cannot keep byte for byte, or that cannot be
+// shown.
 var badNames = map[string]string{
 	"Empty":          "",
 	"Of256Bytes":     strings.Repeat("x", driver.MaxName+1),
@@ -71,8 +72,7 @@ func labels(n int, value string) option {
 	}
 }
 
-// testInvalid: what cannot be kept is refused alike by every backend, before anything is
-// sent.
+// testInvalid: every backend refuses the same input, before anything is sent.
 func testInvalid(s *suite) {
 	s.timeless = true
 	s.test("NamesAreRefused", func(k *kit) {

@@ -14,7 +14,7 @@ func testList(s *suite) {
 		}
 		done := k.mutex(on(k.name + "/released"))
 		k.a.gets(done)
-		k.a.releases(done) // its fence may be remembered: that is not news
+		k.a.releases(done) // its fence may be remembered: List does not show that
 		k.b.entry(k.name + "/read")
 		k.lists(k.name, "/A", "/Z", "/a", "/a b", "/a/1", "/b", "/~", "/\u00e9")
 	})
@@ -100,7 +100,7 @@ func testList(s *suite) {
 				break
 			}
 		}
-		k.b.gets(k.mutex(on(k.nth(0)), force)) // nothing is locked by a listing that was left
+		k.b.gets(k.mutex(on(k.nth(0)), force)) // a listing that was left locks nothing
 	})
 
 	s.test("MayBeUsedWhileItRuns", func(k *kit) {

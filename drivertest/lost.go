@@ -9,8 +9,8 @@ import (
 )
 
 // testLostAnswers: the server does what a request asks for, and its answer is lost. Then
-// the call returns an error that says nothing of the outcome. Or the client library sends
-// the request again by itself, and then the call returns what the first one did.
+// the call returns an error that leaves the outcome open. Or the client library sends the
+// request again by itself, and then the call returns the result of the first one.
 func testLostAnswers(s *suite) {
 	const look = "whether the client library, or the driver, sends a request again by itself after its answer was lost: the second one meets " +
 		"what the first one did. Turn that off and return the error, or have the server recognize the second one"
@@ -85,7 +85,7 @@ func testLostAnswers(s *suite) {
 				c := k.mutex(on(name))
 				g := k.b.gets(c)
 				k.isUnknown("Break", far.Driver.(driver.LeaseBreaker).Break(ctx, name, g.Fence, 0, driver.Owner{Client: "op"}), nil)
-				// It may take effect, or not, or later.
+				// It may take effect at once, later, or not at all.
 				if err := k.b.renew(c, c.TTL); errors.Is(err, driver.ErrNotHeld) {
 					k.b.gets(k.mutex(on(name)))
 				} else if err != nil {
@@ -96,13 +96,13 @@ func testLostAnswers(s *suite) {
 	}
 }
 
-// loses has f make a call on each of some names: on the first name the network loses the
-// server's first answer to far, on the next name the second, and so on as long as a call
-// has so many.
+// loses makes f call on each of some names. On the first name the network loses the
+// server's first answer to far, on the next name the second, and so on for as many
+// answers as a call has.
 func (k *kit) loses(f func(far *slow, ctx context.Context, name string)) {
 	k.Helper()
 	far := k.slow()
-	defer func() { k.asked.Add(int64(time.Since(k.began))) }() // to wait for what is lost takes long
+	defer func() { k.asked.Add(int64(time.Since(k.began))) }() // waiting for what is lost takes long
 	for nth := 1; nth <= 6; nth++ {
 		name := k.nth(nth)
 		for pause := time.Millisecond; ; pause *= 2 { // until it has a connection, and knows the name
@@ -123,8 +123,8 @@ func (k *kit) loses(f func(far *slow, ctx context.Context, name string)) {
 	}
 }
 
-// isUnknown wants what a call may return where the server's answer was lost: what it
-// returns otherwise, or an error that says nothing of the outcome.
+// isUnknown wants an allowed result of a call whose answer was lost: the usual result, or
+// an error that leaves the outcome open.
 func (k *kit) isUnknown(what string, err, would error) {
 	k.Helper()
 	if err == nil || would != nil && errors.Is(err, would) {

@@ -2,7 +2,8 @@ package drivertest
 
 import "github.com/pawl-go/pawl/driver"
 
-// MinHold: a name stays held for a while after the grant, though its holder is done.
+// testMinHold: a name stays held for a while after the grant, though its holder has
+// released.
 func testMinHold(s *suite) {
 	s.test("KeepsTheNameHeldAfterARelease", func(k *kit) {
 		c := k.mutex()

@@ -8,8 +8,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// lookalikes are names that somebody's collation, pattern, path, hash tag, escaping or
-// normalisation takes for another of them. X stands for what makes them this run's own.
+// lookalikes are names that some collation, pattern, path, hash tag, escaping or
+// normalisation confuses with each other. X stands for the part that makes them unique to
+// this run.
 var lookalikes = []string{
 	"X", "x", "X ", " X", "X\u00a0", "X.", "X/", "X//", "/X", "X/.", "X/..", "X:", "X-", "X\\", "X\\\\",
 	"Xjob", "XJob", "XJOB", "Xjob ", // case, and trailing space
@@ -27,7 +28,7 @@ var lookalikes = []string{
 	"Xnull", "XNULL", "X:queue", "X:fence", "X/holders", "pawl:X", "semaphore:X", // our own keys, perhaps
 }
 
-// lookalike makes the kit's own name of a pattern, with room left for short ones.
+// lookalike makes the kit's own name from a pattern, with room left for short ones.
 func (k *kit) lookalike(pattern string) string {
 	if pattern == "x" {
 		return strings.ToLower(k.name) + "/" // so that it is not in the way of the others
@@ -51,7 +52,7 @@ func testNames(s *suite) {
 			k.Fatalf("%d of %d names were granted", len(held), len(lookalikes))
 		}
 		waiting := map[string]driver.Claim{}
-		for name := range held { // what is stored for those who wait must not meet either
+		for name := range held { // the records of the waiters must not be confused, either
 			c := k.mutex(on(name), queue(long))
 			if refused := k.b.refused(c); refused.Position != 1 || refused.Holders != 1 {
 				k.Errorf("%+q has %d holders, and the first who waits for it has the place %d", name, refused.Holders, refused.Position)
@@ -80,7 +81,8 @@ func testNames(s *suite) {
 	})
 
 	s.test("OfAllKindsAreTheSameNames", func(k *kit) {
-		// A semaphore on x, and a mutex on what some key of it might be called.
+		// A semaphore on x, and a mutex on a name that some backend might use as a key
+		// for it.
 		k.a.gets(k.permits(1, 2))
 		k.a.gets(k.permits(1, 2))
 		k.a.waits(k.permits(1, 2, queue(long)), 1)
@@ -110,7 +112,7 @@ func testNames(s *suite) {
 	})
 
 	s.test("OfOneByteAreFine", func(k *kit) {
-		// They are shared with whoever uses the server, so only an answer is wanted.
+		// All users of the server share these names, so the test only wants an answer.
 		for _, name := range []string{"a", "'", "%", "*", "{", "}", "\\", "\"", "?", "0", " "} {
 			if _, err := k.a.Inspect(k.ctx, name); err != nil {
 				k.Errorf("Entry(%q): %v", name, err)

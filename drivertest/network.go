@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// A Network is what the suite has between one client and its servers: on it requests are
-// held up, take longer, or find nobody. A client goes over it if it is given a
-// [Network.Dial], or the [Network.Addr] of each of its servers. A client in memory that
-// plays one on a network asks [Network.Send].
+// A Network is the suite's network between one client and its servers. It can delay
+// requests, make them slower, or refuse them. A client uses it through a [Network.Dial],
+// or the [Network.Addr] of each of its servers. A client in memory that imitates a
+// network calls [Network.Send].
 type Network struct {
 	t testing.TB
 
@@ -23,8 +23,8 @@ type Network struct {
 	conns map[net.Conn]bool
 	gate  chan struct{} // requests wait until it is closed; nil: they do not
 	delay time.Duration // of each request
-	down  bool          // nobody is there
-	lost  int           // which of the next answers is lost; 0: none
+	down  bool          // all connections are refused
+	lost  int           // which of the next answers is lost; 0 means none
 	used  bool          // something was sent
 	over  bool
 	loops sync.WaitGroup
@@ -42,8 +42,8 @@ func newNetwork(t testing.TB) *Network {
 	return n
 }
 
-// Addr is the address, "127.0.0.1:" and a port, at which a client finds the server whose
-// own address that is, "host:port".
+// Addr is the address, "127.0.0.1:" and a port, at which a client finds the server with
+// the address server, "host:port".
 func (n *Network) Addr(server string) string {
 	n.t.Helper()
 	r, err := n.road("tcp", server)
@@ -63,9 +63,9 @@ func (n *Network) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, "tcp", r.listener.Addr().String())
 }
 
-// Send is for a client in memory: it sends a request. arrives is closed when that is at
-// the server, also if the client has given it up by then. It is an error if nobody is
-// there.
+// Send is for a client in memory, which calls it to send a request. arrives is closed
+// when the request is at the server, even if the client has given it up by then. Send
+// returns an error if the network is down.
 func (n *Network) Send() (arrives <-chan struct{}, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,8 +83,8 @@ func (n *Network) Send() (arrives <-chan struct{}, err error) {
 	return arrived, nil
 }
 
-// Answer is for a client in memory: it asks before it returns what the server answered.
-// It is an error if the answer is lost on its way.
+// Answer is for a client in memory, which calls it before it returns the server's answer.
+// It returns an error if the answer is lost on its way.
 func (n *Network) Answer() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -103,7 +103,7 @@ var arrived = func() chan struct{} {
 	return c
 }()
 
-// hold holds up what is sent from now on until letGo, which may be called twice.
+// hold delays what is sent from now on until letGo, which may be called twice.
 func (n *Network) hold() (letGo func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,15 +119,15 @@ func (n *Network) hold() (letGo func()) {
 	})
 }
 
-// slow has each request take so much longer from now on.
+// slow makes each request take that much longer from now on.
 func (n *Network) slow(by time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.delay = by
 }
 
-// lose loses the nth answer from now on, and ends the connection on which it comes.
-// wasLost reports whether that has happened; it does not happen after wasLost.
+// lose loses the nth answer from now on, and ends its connection. wasLost reports whether
+// that has happened; after wasLost it no longer happens.
 func (n *Network) lose(nth int) (wasLost func() bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,7 +141,7 @@ func (n *Network) lose(nth int) (wasLost func() bool) {
 	}
 }
 
-// cut ends all connections, and lets no other begin.
+// cut ends all connections, and refuses new ones.
 func (n *Network) cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -211,7 +211,7 @@ func (n *Network) serve(r *road) {
 	}
 }
 
-// requests passes on what a client sends, also if the client has gone by then: the server
+// requests passes on what a client sends, even if the client has gone by then: the server
 // reads that first, and then the end.
 func (n *Network) requests(client, server net.Conn) {
 	way := make(chan func(), 1024)
@@ -259,7 +259,7 @@ func (n *Network) replies(client, server net.Conn) {
 		}
 	}
 	_ = client.Close()
-	_, _ = io.Copy(io.Discard, server) // what it was sent, it is to read
+	_, _ = io.Copy(io.Discard, server) // the server reads all that it was sent
 	_ = server.Close()
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,6 +1,6 @@
 package drivertest
 
-// How long a place in the queue lasts.
+// testPlace: how long a place in the queue lasts.
 func testPlace(s *suite) {
 	s.test("EachRepeatKeepsItForAnotherQueueTTL", func(k *kit) {
 		k.a.gets(k.mutex())
@@ -77,8 +77,8 @@ func testPlace(s *suite) {
 	})
 
 	s.test("ARepeatWithATryDoesNotLoseIt", func(k *kit) {
-		// A wait that ends asks once more without queueing, then releases: that must not
-		// lose what it has.
+		// A wait that ends sends its claim once more without Queue, then releases: that
+		// must not lose its place or grant.
 		k.a.gets(k.mutex())
 		waiter, second := k.mutex(queue(long)), k.mutex(queue(long))
 		k.b.waits(waiter, 1)

@@ -12,7 +12,7 @@ func testQueue(s *suite) {
 		for i, c := range waiters {
 			k.a.releases(holder)
 			later := waiters[i+1:]
-			k.a.sees(1, len(later)) // a claim that is asked for again has a place in any case
+			k.a.sees(1, len(later)) // a repeat of a claim always has a place
 			for j := range later {
 				j = len(later) - 1 - j // the last first, for the same reason
 				k.b.waits(later[j], j+1)
@@ -60,13 +60,13 @@ func testQueue(s *suite) {
 		k.b.waits(first, 0)
 		k.a.sees(1, 0)
 		k.a.releases(holder)
-		k.a.sees(0, 0) // nobody to pass it to
+		k.a.sees(0, 0) // there is no waiter to pass it to
 	})
 
 	s.test("ATryFailsWhileAnyoneWaits", func(k *kit) {
 		k.a.gets(k.permits(1, 3))
 		k.b.waits(k.permits(3, 3, queue(long)), 1)
-		k.a.waits(k.permits(1, 3), 0) // there is room for it, and somebody is ahead
+		k.a.waits(k.permits(1, 3), 0) // there is room for it, but a waiter is ahead
 		k.a.sees(1, 1)
 	})
 

@@ -60,7 +60,7 @@ func testRaise(s *suite) {
 	s.test("NoNumberIsTheFenceOfTwo", func(k *kit) {
 		one, two := k.permits(1, 3), k.permits(1, 3)
 		f1, f2 := k.a.gets(one).Fence, k.b.gets(two).Fence
-		high := k.b.raises(one, f2) // taken
+		high := k.b.raises(one, f2) // that number is taken
 		if high <= f2 {
 			k.Fatalf("raised from %d to %d beside a lease with %d", f1, high, f2)
 		}
@@ -124,7 +124,7 @@ func testRaise(s *suite) {
 	})
 }
 
-// raises wants the fence of a claim raised, and returns what it is then.
+// raises wants the fence of a claim raised, and returns the new fence.
 func (d *client) raises(c driver.Claim, fence uint64) uint64 {
 	d.k.Helper()
 	got, err := d.Driver.(driver.FenceRaiser).RaiseFence(d.k.ctx, lease(c), fence)

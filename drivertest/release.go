@@ -90,7 +90,7 @@ func testRelease(s *suite) {
 		nobody := c
 		nobody.Token = driver.Token{}
 		k.b.cannotRelease(nobody)
-		k.a.releasesEarly(c, long) // what is kept has no token, and that must not be taken for the zero one
+		k.a.releasesEarly(c, long) // a lease that is kept has no token, and must not be found by the zero token
 		k.b.cannotRelease(nobody)
 		k.b.heldBy(g.Fence)
 	})
@@ -113,7 +113,7 @@ func testRelease(s *suite) {
 		k.b.waits(first, 1)
 		k.b.waits(second, 2)
 		k.a.releases(holder)
-		e := k.a.sees(1, 1) // before anybody asked again
+		e := k.a.sees(1, 1) // before any waiter asked again
 		if h := e.Holders[0]; h.Fence <= g.Fence {
 			k.Errorf("passed on with the fence %d after %d", h.Fence, g.Fence)
 		}

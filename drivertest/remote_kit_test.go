@@ -23,7 +23,7 @@ type remote struct {
 	held []*parcel  // what was under way for a while
 }
 
-// network is what is wrong with the network, or with who sends over it. All may be nil.
+// network is a fault of the network, or of a client that uses it. All fields may be nil.
 type network struct {
 	late   func(p *parcel, others []*parcel, late bool) bool   // whether the server takes it for late
 	arrive func(ctx context.Context, done <-chan struct{})     // waits for the answer, instead of until ctx ends
@@ -42,8 +42,8 @@ type parcel struct {
 	unbounded bool          // its ctx had no deadline
 }
 
-// send makes a request: do is run when it arrives, and is told whether it is too late. It
-// returns what do returned, or the ctx's error.
+// send makes a request: when it arrives, it runs do, with late saying whether it is too
+// late. It returns the result of do, or the ctx's error.
 func send[T any](ctx context.Context, r *remote, p *parcel, do func(ctx context.Context, late bool) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {

@@ -105,7 +105,7 @@ func testRenew(s *suite) {
 		nobody := c
 		nobody.Token = driver.Token{}
 		k.a.lost(nobody)
-		k.a.releasesEarly(c, long) // what is kept has no token, and that must not be taken for the zero one
+		k.a.releasesEarly(c, long) // a lease that is kept has no token, and must not be found by the zero token
 		k.a.lost(nobody)
 	})
 

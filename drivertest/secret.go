@@ -80,7 +80,8 @@ func (k *kit) noToken(v any, tokens ...driver.Token) {
 	}
 }
 
-// spellings are the ways in which a token shows in text. Half of it is a secret, too.
+// spellings are the ways in which text may show a token. Half of a token is a secret,
+// too.
 func spellings(t driver.Token) []string {
 	half := t[:len(t)/2]
 	var dec, list []string

@@ -91,7 +91,7 @@ func testSemaphore(s *suite) {
 		k.a.gets(k.permits(most, most))
 		k.b.refused(k.permits(most, most))
 		k.b.refused(k.permits(1, most))
-		k.b.gets(k.reader()) // one more is exactly all
+		k.b.gets(k.reader()) // one more fills the limit exactly
 		k.b.refused(k.reader())
 	})
 
@@ -99,6 +99,6 @@ func testSemaphore(s *suite) {
 		k.a.gets(k.permits(1, 1))
 		k.b.refused(k.permits(1, 1))
 		k.b.refused(k.mutex())
-		k.b.gets(k.reader()) // held to its own limit, which is all
+		k.b.gets(k.reader()) // it is held to its own limit, which is all
 	})
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // foreignNames have characters that two encodings store differently, that some encodings
-// lack, and whose bytes are no character at all, or a quote or a backslash, in others.
+// lack, and whose bytes in other encodings are invalid, or a quote or a backslash.
 var foreignNames = []string{"ascii", "gr\u00f6\u00dfe", "\u0160\u0141\u20ac", "\u4e94\u8868\u80fd", "\u304a\u00c1\u00cd", "\U0001f512", `a'b"c\d\\`}
 
-// testSessions: clients whose sessions differ are clients of one backend all the same.
+// testSessions: clients whose sessions differ share one backend all the same.
 func testSessions(s *suite) {
 	s.timeless = true
 	who := driver.Owner{Client: "drivertest", Host: "caf\u00e9-\u4e94", PID: 1, Labels: map[string]string{"gr\u00fc\u00df": "\u0160\U0001f512"}}
@@ -95,7 +95,7 @@ func (k *kit) agree(a, b *client, name string, who driver.Owner) {
 		k.Errorf("Entry(%+q) = %+v", name, e)
 	}
 	a.keeps(holder)
-	b.keeps(holder) // the token names the lease, whoever sends it
+	b.keeps(holder) // the token names the lease, whichever client sends it
 	a.releases(holder)
 	later := b.gets(waiter)
 	if later.Fence <= g.Fence {

@@ -4,8 +4,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testSignals runs where Properties().Push says that signals arrive. Nothing may depend
-// on one, and yet a backend whose signals never come is slower than it says.
+// testSignals runs if Properties().Push says that signals arrive. Nothing may depend on
+// one, but a backend whose signals never come is slower than it claims.
 func testSignals(s *suite) {
 	s.test("APromotedWaiterHearsThatItWasGrantedAndItsFence", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(long), fences(5))
@@ -103,11 +103,11 @@ func testSignals(s *suite) {
 		k.a.gets(holder)
 		k.b.waits(waiter, 1)
 		stopped.stop()
-		stopped.stop() // twice is as good as once
+		stopped.stop() // a second call does nothing
 		k.a.releases(holder)
 		first.next(driver.SignalGranted, waiter)
 		second.next(driver.SignalGranted, waiter)
-		for len(stopped.heard) > 0 { // before it was stopped it may have heard SignalLook
+		for len(stopped.heard) > 0 { // before it was stopped it may have received SignalLook
 			if sig := <-stopped.heard; sig.Token == waiter.Token {
 				k.Errorf("a stopped listener heard %+v", sig)
 			}
@@ -143,7 +143,7 @@ type listener struct {
 }
 
 func (d *client) listen() *listener {
-	// A listener does not block. Nothing here sends more signals than fit.
+	// A listener does not block. No test sends more signals than fit.
 	l := &listener{k: d.k, heard: make(chan driver.Signal, 1024)}
 	signaler, _ := driver.As[driver.Signaler](d.Driver)
 	l.stop = signaler.Listen(func(s driver.Signal) {
@@ -156,8 +156,8 @@ func (d *client) listen() *listener {
 	return l
 }
 
-// next waits for the signal of this kind for this claim. Others may come before it:
-// SignalLook, and repeats.
+// next waits for the signal of this kind for this claim. Other signals may come before
+// it: SignalLook, and repeats.
 func (l *listener) next(kind driver.SignalKind, c driver.Claim) driver.Signal {
 	l.k.Helper()
 	missing := l.k.overdue()

@@ -4,9 +4,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testOpening wants the head of the queue told to look when nobody acts at the instant at
-// which its name can be granted next. Else the name stands idle until the keep-alive of a
-// waiter that had heard of a later instant, or was not at the head when it asked.
+// testOpening wants a SignalLook for the head of the queue when no client acts at the
+// next instant at which its name can be granted. Otherwise the name stays idle until the
+// keep-alive of a waiter that knew a later instant, or was not at the head when it asked.
 func testOpening(s *suite) {
 	s.test("TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft", func(k *kit) {
 		c, first, second := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
@@ -15,7 +15,7 @@ func testOpening(s *suite) {
 		k.b.waits(first, 1)
 		k.b.waits(second, 2)
 		k.a.releasesEarly(c, long)
-		heard.looks(first) // else it would ask again when the lease would have been over
+		heard.looks(first) // otherwise it would ask again only at the end of the lease
 		k.b.releases(first)
 		heard.looks(second)
 	})

@@ -24,7 +24,7 @@ type suite struct {
 	timeless bool // being late is no excuse, see late.go
 
 	tests sync.WaitGroup // subtests that run side by side
-	turn  chan struct{}  // of the basics: closed when all before have been reported
+	turn  chan struct{}  // for the basics: closed when all before have been reported
 }
 
 // of is the suite for one topic.
@@ -35,18 +35,18 @@ func (s *suite) of(t *testing.T, topic topic) *suite {
 	}
 }
 
-// running is what the topics of one Run have in common.
+// running is what the topics of one Run share.
 type running struct {
 	stalls stalls
 	failed atomic.Bool
 	trip   atomic.Int64  // the quickest grant of the basics, in ns; 0 if -run left them out
-	over   chan struct{} // closed when the suite has failed, and the rest would only keep its user waiting
+	over   chan struct{} // closed when the suite has failed, and the rest would only cost time
 }
 
 func newRunning() *running { return &running{over: make(chan struct{})} }
 
 // enough is after how many Patiences since the first failure the other subtests end: the
-// author of the backend waits for the first one to be printed.
+// author of the backend waits for the first failure to be printed.
 const enough = 2
 
 // fails notes that a subtest has failed.
@@ -66,8 +66,8 @@ func (s *suite) isOver() bool {
 	}
 }
 
-// room is how many subtests of this process run side by side: they mostly wait for time
-// to pass. So there may be many more of them than processors, unless -parallel says how
+// room is how many subtests of this process run side by side. They mostly wait for time
+// to pass, so there may be many more of them than processors, unless -parallel says how
 // many.
 var room = sync.OnceValue(func() chan struct{} {
 	n := 48
@@ -79,13 +79,13 @@ var room = sync.OnceValue(func() chan struct{} {
 	return make(chan struct{}, max(n, 1))
 })
 
-// test runs f as a subtest with two clients and a name of its own: beside the others
-// where time is real and waited for. An injected clock is moved for all at once, so there
-// one goes after the other. It is not testing's Parallel, with which a subtest begins
-// after Run has returned.
+// test runs f as a subtest with two clients and a name of its own. With a real clock it
+// runs beside the others. An injected clock is moved for all at once, so there the
+// subtests run one after the other. It does not use testing's Parallel, with which a
+// subtest begins only after Run has returned.
 func (s *suite) test(name string, f func(k *kit)) { s.lookAt(s.look, name, f) }
 
-// lookAt is test for a subtest that has something of its own to look at.
+// lookAt is test for a subtest with a "look at" text of its own.
 func (s *suite) lookAt(look, name string, f func(k *kit)) {
 	before, own := s.turn, make(chan struct{})
 	if s.name == basics {
@@ -106,15 +106,14 @@ func (s *suite) lookAt(look, name string, f func(k *kit)) {
 		do()
 		return
 	}
-	room() <- struct{}{} // in their order: one of the basics waits in it for those before it
+	room() <- struct{}{} // in their order: one of the basics in it waits for those before it
 	s.tests.Go(func() {
 		defer func() { <-room() }()
 		do()
 	})
 }
 
-// exact is test for what happens at an instant, which can only be looked at where the
-// clock stands still.
+// exact is test for an event at an exact instant, which needs a clock that stands still.
 func (s *suite) exact(name string, f func(k *kit)) {
 	if s.Clock != nil {
 		s.test(name, f)

@@ -8,13 +8,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testClient: what users get, a pawl.Client, over the backend. The root package has its
-// own tests; these are for what needs both, the client's waiting and the backend's queue.
-// Nothing here waits for time to pass, except where the backend's is real.
+// testClient: a pawl.Client, as users have it, over the backend. The root package has its
+// own tests; these need both the client's waiting and the backend's queue. They do not
+// wait for time to pass, unless the backend's time is real.
 func testClient(s *suite) {
 	s.test("AMutexIsHeldByOneGoroutineOfAllClients", func(k *kit) {
 		section := section{limit: driver.Unlimited}
-		// One passes leases among its own goroutines, the other gives each back.
+		// One client passes leases among its own goroutines, the other gives each back.
 		k.throng(6, 10, []*pawl.Client{k.locks(nil), k.locks(&pawl.Options{LocalHandoff: -1})}, func(c *pawl.Client) error {
 			return c.Mutex(k.name).Do(k.ctx, func(ctx context.Context) error {
 				fence, _ := pawl.FenceOf(ctx, k.name)

@@ -25,7 +25,7 @@ func (k *kit) locks(o *pawl.Options) *pawl.Client {
 	return c
 }
 
-// ends closes a client: what its waiters left behind in the background is then done.
+// ends closes a client, and so waits for the background work of its waiters.
 func (k *kit) ends(c *pawl.Client) {
 	k.Helper()
 	if err := c.Close(); err != nil {
@@ -50,7 +50,7 @@ func (k *kit) releasesIt(l *pawl.Lease) {
 	}
 }
 
-// hears waits until the lease is lost, and wants this to be why.
+// hears waits until the lease is lost, and wants this reason.
 func (k *kit) hears(l *pawl.Lease, why pawl.Reason) *pawl.LostError {
 	k.Helper()
 	if _, ok := happens(k, l.Done()); !ok {

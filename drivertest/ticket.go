@@ -9,8 +9,8 @@ import (
 // ticket dates a claim.
 func ticket(at time.Time) option { return func(c *driver.Claim) { c.Ticket = uint64(at.UnixMicro()) } }
 
-// testTicket is for drivers that can be nodes of a quorum: a waiter stands in the queue
-// as if it had come at its ticket, at most MaxLead before it came.
+// testTicket is for drivers that can be nodes of a quorum: a waiter is queued as if it
+// had come at its ticket, at most MaxLead before it came.
 func testTicket(s *suite) {
 	s.test("AWaiterStandsAsIfItHadComeThen", func(k *kit) {
 		holder := k.mutex()
@@ -97,9 +97,9 @@ func testTicket(s *suite) {
 	})
 }
 
-// inTime runs f, whose last request has a ticket, until that has come while tickets
+// inTime runs f, whose last request has a ticket, until the request arrives while tickets
 // count: no later than MaxLead after the instant that f returns. A busy machine may need
-// some tries, and undo is for those that were too late. The ctx of the kit ends them.
+// several tries, and undo undoes those that were too late. The ctx of the kit ends them.
 func (k *kit) inTime(f func() time.Time, undo func()) {
 	k.Helper()
 	for k.s.Clock == nil {
@@ -111,8 +111,8 @@ func (k *kit) inTime(f func() time.Time, undo func()) {
 	f()
 }
 
-// pair puts two claims into the queue, one a moment after the other, and says when it was
-// between them, and when the second had not come yet.
+// pair puts two claims into the queue, one a moment after the other. It returns an
+// instant between them, and one before the second came.
 func (k *kit) pair() (first, second driver.Claim, between, came time.Time) {
 	k.Helper()
 	if k.s.Blur >= driver.MaxLead {
@@ -129,7 +129,7 @@ func (k *kit) pair() (first, second driver.Claim, between, came time.Time) {
 		if half := waiters[1].Since.Sub(waiters[0].Since) / 2; half >= time.Microsecond {
 			return first, second, waiters[0].Since.Add(half), came
 		}
-		// Clients may know the time to within a while only, and the second was behind.
+		// Clients may know the time only roughly, and the second client's was behind.
 		k.a.releases(first)
 		k.b.releases(second)
 	}

@@ -41,7 +41,7 @@ func testValueWrites(s *suite) {
 			g := k.a.gets(c)
 			k.pass(10 * 24 * time.Hour)
 			k.a.releases(c)
-			for range 100 { // whoever takes a step may forget what is old
+			for range 100 { // each step may make the backend forget old names
 				k.a.releases(k.granted(k.mutex(on(k.nth(1)))))
 			}
 			k.b.finds("one", g.Fence)
@@ -157,7 +157,7 @@ func testValueWrites(s *suite) {
 		k.a.finds("two", f2)
 		k.a.writes(withValue(one, "three"))
 		k.b.finds("three", f1)
-		k.b.gets(k.permits(1, 3)) // with none
+		k.b.gets(k.permits(1, 3)) // without a value
 		k.b.finds("three", f1)
 		k.b.endsWith(withValue(two, "four"))
 		k.a.finds("four", f2)
@@ -210,7 +210,7 @@ func testValueWrites(s *suite) {
 			k.b.finds("one", high)
 			k.a.releases(c)
 			next := k.mutex()
-			k.a.raises(next, k.a.gets(next).Fence+1000) // which wrote nothing
+			k.a.raises(next, k.a.gets(next).Fence+1000) // it wrote nothing
 			k.b.finds("one", high)
 		})
 
@@ -255,7 +255,7 @@ func testValueWrites(s *suite) {
 func testValueAbove(s *suite) {
 	s.test("AClaimThatIsNotAboveItIsRefusedAndToldSo", func(k *kit) {
 		c := k.mutex(rising("5"))
-		g := k.a.gets(c) // a name that keeps nothing is below all
+		g := k.a.gets(c) // a name without a value is below all
 		for _, v := range []string{"5", "4", "49", ""} {
 			if refused := k.b.refusedFor(k.mutex(rising(v)), "5"); refused.Fence != g.Fence {
 				k.Errorf("refused for fence %d, want %d", refused.Fence, g.Fence)
@@ -283,7 +283,7 @@ func testValueAbove(s *suite) {
 	s.test("TheConditionNeedNotBeWhatIsWritten", func(k *kit) {
 		k.a.releases(k.granted(k.mutex(value("5"))))
 		k.b.releases(k.granted(k.mutex(above("6"), value("3"))))
-		g := k.a.gets(k.mutex(above("4"))) // which writes nothing
+		g := k.a.gets(k.mutex(above("4"))) // it writes nothing
 		e := k.b.finds("3", 0)
 		if e.ValueFence >= g.Fence {
 			k.Errorf("the value is of fence %d, and %d wrote nothing", e.ValueFence, g.Fence)

@@ -12,10 +12,10 @@ import (
 // value is what the name keeps from the grant on.
 func value(v string) option { return func(c *driver.Claim) { c.Value = []byte(v) } }
 
-// above makes the claim one that is granted above this value only.
+// above makes the claim one that is granted only above this value.
 func above(v string) option { return func(c *driver.Claim) { c.Above = []byte(v) } }
 
-// rising is a claim that is granted above what it writes only.
+// rising makes the claim one that is granted only above the value that it writes.
 func rising(v string) option {
 	return func(c *driver.Claim) { c.Value, c.Above = []byte(v), []byte(v) }
 }
@@ -34,7 +34,7 @@ func (k *kit) granted(c driver.Claim) driver.Claim {
 	return c
 }
 
-// finds wants the kit's name to keep a value, written under this fence; 0 is any.
+// finds wants the kit's name to keep a value, written under this fence; 0 means any.
 func (d *client) finds(v string, fence uint64) driver.Entry {
 	d.k.Helper()
 	return d.findsAt(d.k.name, v, fence)
@@ -49,7 +49,7 @@ func (d *client) findsAt(name, v string, fence uint64) driver.Entry {
 	return e
 }
 
-// refusedFor wants the claim refused for the value of its name.
+// refusedFor wants the claim refused because of the value of its name.
 func (d *client) refusedFor(c driver.Claim, v string) *driver.ValueError {
 	d.k.Helper()
 	g, err := d.Acquire(d.k.ctx, c)
@@ -90,7 +90,7 @@ func (s *slow) releasesWith(l driver.LeaseRef) *call {
 	return s.calls("Release", func(ctx context.Context) error { return s.Release(ctx, l) })
 }
 
-// looks waits for a signal that tells the claim, or everybody, to look.
+// looks waits for a SignalLook for the claim, or for all claims.
 func (l *listener) looks(c driver.Claim) {
 	l.k.Helper()
 	missing := l.k.overdue()
@@ -115,8 +115,8 @@ func (k *kit) together(n int, f func(i int)) {
 	all.Wait()
 }
 
-// untilAnswered asks until the claim is granted, or refused for another reason than
-// others.
+// untilAnswered asks until the claim is granted, or refused for another reason than other
+// claims.
 func (k *kit) untilAnswered(d *client, c driver.Claim) (fence uint64, err error) {
 	for {
 		g, err := d.Acquire(k.ctx, c)

@@ -60,10 +60,11 @@ func session(b *testing.B, client *clientv3.Client) *concurrency.Session {
 	return s
 }
 
-// each runs b.N cycles in so many goroutines, and says how many there were in a second.
+// each runs b.N cycles in so many goroutines, and returns how many there were in a
+// second.
 func each(b *testing.B, goroutines int, cycle func(i int) error) {
 	b.Helper()
-	for i := range goroutines { // what is new costs more
+	for i := range goroutines { // new names cost more
 		if err := cycle(i); err != nil {
 			b.Fatal(err)
 		}
@@ -86,7 +87,8 @@ func each(b *testing.B, goroutines int, cycle func(i int) error) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
 }
 
-// BenchmarkHandOver is from a release to the grant of a client that waits elsewhere.
+// BenchmarkHandOver is the time from a release to the grant of a client that waits
+// elsewhere.
 func BenchmarkHandOver(b *testing.B) {
 	c := etcdtest.Start(b, 1, "--unsafe-no-fsync=false")
 	b.Run("etcdlock", func(b *testing.B) {

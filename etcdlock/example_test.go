@@ -24,7 +24,7 @@ func ExampleOpen() {
 	defer locks.Close()
 }
 
-// Over the client that a program has already.
+// With a client of your own.
 func ExampleNew() {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
 	if err != nil {

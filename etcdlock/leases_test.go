@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// Whatever a process holds, it has one etcd lease and two watches.
+// A process has one etcd lease and two watches, however much it holds.
 func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds: run it without -short")

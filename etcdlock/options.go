@@ -14,17 +14,17 @@ const MinTTL = time.Second
 
 // Options for a driver. The zero value, and nil, are fine.
 type Options struct {
-	// Prefix begins all keys, and two slashes follow it. Clients that shall exclude each
-	// other have the same one. It has no two slashes in a row, and none at its end.
-	// Default: "pawl"; 256 bytes at most.
+	// Prefix begins all keys, followed by two slashes. Clients that must exclude each
+	// other need the same prefix. It must not contain two slashes in a row, or end with
+	// one. Default: "pawl"; 256 bytes at most.
 	Prefix string
 
-	// Retention is how long the last fence of a name is remembered after its last grant,
-	// at the least, and its value after its last lease: an instance that is late by more
-	// runs a tick of pawl.Once again. Default: 24 hours; 1 minute to 30 days.
+	// Retention is how long, at least, the backend remembers the last fence of a name
+	// after its last grant, and its value after its last lease. An instance that is later
+	// than that runs a tick of pawl.Once again. Default: 24 hours; 1 minute to 30 days.
 	Retention time.Duration
 
-	// Where is how errors name the cluster. Default: its endpoints.
+	// Where is the name of the cluster in errors. Default: its endpoints.
 	Where string
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// A backup that is restored brings back the locks of then. A client that was open all the
-// time takes nothing for true that it knew from after it, though revisions come again.
+// A backup that is restored brings back its locks. A client that was open all the time
+// trusts nothing that it learned after the backup, although revisions come again.
 func TestABackupRestored(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -21,7 +21,7 @@ func TestABackupRestored(t *testing.T) {
 	kept := mutex("kept")
 	gets(t, a, kept)
 	restore := backup(t, c.Members[0])
-	for range 5 { // which is forgotten
+	for range 5 { // which the backup lacks
 		lost := mutex("lost")
 		gets(t, a, lost)
 		releases(t, a, lost)
@@ -39,18 +39,18 @@ func TestABackupRestored(t *testing.T) {
 	keeps(t, a, kept)
 }
 
-// After the backup of a lease others held its name, and the last of them does when it is
-// restored: that one is told that its lease is lost, the lease of then ends in its time,
-// and the next fence is above all that were shown.
+// After the backup of a lease other clients held its name, and the last of them does when
+// the backup is restored. That holder learns that its lease is lost, the restored lease
+// expires in its time, and the next fence is above all earlier ones.
 func TestABackupRestoredWhileOthersHold(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	a, b := opened(t, c.URL()), opened(t, c.URL())
 	first := locked(t, a, "job")
 	restore := backup(t, c.Members[0])
-	_ = first.Release(t.Context()) // it may be lost, if the server was away for long
+	_ = first.Release(t.Context()) // it may be lost, if the server was down for long
 	last := locked(t, b, "job")
-	free := locked(t, b, "free") // which nobody had before
+	free := locked(t, b, "free") // a name that is new
 	if err := free.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestABackupRestoredWhileOthersHold(t *testing.T) {
 	}
 }
 
-// The same, and nobody is there when it is restored.
+// The same, and no client is open when it is restored.
 func TestABackupRestoredWhileNobodyIsThere(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -81,8 +81,8 @@ func TestABackupRestoredWhileNobodyIsThere(t *testing.T) {
 	}
 }
 
-// The cluster has lost all: holders are told, and the next fences are above all that were
-// shown, be the client new or one that was there before.
+// The cluster has lost all data: holders learn that they lost, and the next fences are
+// above all earlier ones, for a new client and for one that was open before.
 func TestAllDataLost(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -101,14 +101,14 @@ func TestAllDataLost(t *testing.T) {
 	}
 }
 
-// backup makes one of a member's data, and has it work for a moment after that.
+// backup copies a member's data, and lets the member work for a moment after that.
 func backup(t *testing.T, m *etcdtest.Member) (restore func()) {
 	t.Helper()
 	kept := filepath.Join(m.Dir, "backup")
 	m.Kill()
 	copies(t, m.Data(), kept)
 	m.Run()
-	time.Sleep(2 * time.Second) // which the clock of the backup does not know of
+	time.Sleep(2 * time.Second) // the clock of the backup lacks them
 	return func() {
 		t.Helper()
 		m.Kill()
@@ -117,7 +117,7 @@ func backup(t *testing.T, m *etcdtest.Member) (restore func()) {
 	}
 }
 
-// copies makes one folder a copy of another.
+// copies makes a folder a copy of another.
 func copies(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.RemoveAll(to); err != nil {
@@ -140,7 +140,7 @@ func locked(t *testing.T, c *pawl.Client, name string) *pawl.Lease {
 	return l
 }
 
-// isTold wants the holder to be told within a TTL that the lease is lost.
+// isTold wants the client to notify the holder within a TTL that its lease is lost.
 func isTold(t *testing.T, l *pawl.Lease) {
 	t.Helper()
 	select {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// Nobody was there for two hours, and so the clock stood still. Who looks does not take
-// what is held since a moment ago for a lock of the morning.
+// No client was open for two hours, so the clock stood still. A lease that began a moment
+// ago is not shown as one of two hours ago.
 func TestAClockThatStoodStillDatesNoGrantBack(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// Names are forgotten when nobody has used them for the retention, and not those that are
-// held. Their fences rise all the same.
+// Clients forget names that were not used for the retention, except those that are held.
+// Their fences rise all the same.
 func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -29,7 +29,7 @@ func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 	}
 	admin := client(t, c.Addrs()...)
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		one := mutex("now") // others see to what is old
+		one := mutex("now") // other steps tidy
 		gets(t, d, one)
 		releases(t, d, one)
 		left, err := admin.Get(brief(t), "pawl//entry/", clientv3.WithPrefix(), clientv3.WithCountOnly())
@@ -49,7 +49,7 @@ func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 	}
 }
 
-// With the retention that there is nothing is forgotten.
+// With the default retention nothing is forgotten.
 func TestNamesAreRememberedForTheRetention(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)

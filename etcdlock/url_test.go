@@ -44,7 +44,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// describe is what a URL says, but for what is as by default.
+// describe lists the settings of a URL that are not the defaults.
 func describe(u *url.URL) (string, error) {
 	c, o, err := parseURL(u)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// What a watch missed may be compacted by the time that it is there again.
+// The revisions that a watch missed may be compacted when it begins again.
 func TestAWatchLooksWhenItsRevisionsAreGone(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -67,7 +67,7 @@ func TestAMemberThatIsLostIsNoEndOfAWatch(t *testing.T) {
 	}
 }
 
-// Without the right to read a name nothing of it is heard.
+// Without the right to read a name, a watch sees nothing of it.
 func TestAWatchThatIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	c := withUsers(t)
@@ -87,7 +87,7 @@ func TestAWatchThatIsNotAllowed(t *testing.T) {
 	told := make(chan struct{}, 1000)
 	t.Cleanup(d.Watch("other", func() { told <- struct{}{} }))
 	select {
-	case <-told: // so that whoever watches begins to ask
+	case <-told: // so that the watcher begins to poll
 	case <-time.After(20 * time.Second):
 		t.Fatal("nobody was told that nothing is heard")
 	}

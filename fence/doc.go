@@ -1,11 +1,11 @@
-// Package fence is the side that checks: it refuses a write that carries an old fencing
-// token, because its holder was paused and has lost the lock to another.
+// Package fence checks fencing tokens on the side of the data: it refuses a write with an
+// old fence, whose holder was paused and has lost the lock to another one.
 //
-// A lock cannot stop a write that is already on its way; only what is written to can. It
-// remembers, per resource, the highest fence that it has accepted, and refuses a lower
-// one with a [StaleError]. A fence is accepted again and again, for its holder writes
-// more than once. The number is in [pawl.Lease.Fence] and, inside of Do, in the context:
-// [pawl.FenceOf].
+// A lock cannot stop a write that is already on its way. Only the data store can. It
+// remembers, for each resource, the highest fence that it has accepted, and refuses a
+// lower one with a [StaleError]. It accepts the same fence again and again, because its
+// holder writes more than once. [pawl.Lease.Fence] returns the fence. Inside of Do,
+// [pawl.FenceOf] reads it from the context.
 //
 //   - [Memory] is for a service that keeps its data itself.
 //   - [CheckPostgres], [CheckMySQL] and [CheckSQLite] are one statement in the caller's
@@ -18,26 +18,26 @@
 //   - [Handler] and [Transport] carry the fence over HTTP.
 //   - [Compare] is for a store of one's own.
 //
-// Who reads, computes and writes has its fence checked before it reads, too: else an old
-// holder whose write comes before the new one's first is let in, and what the new one
-// read before that is not true any more.
+// If a holder reads, computes and writes, check its fence before it reads, too. Otherwise
+// the store accepts a write of the old holder that comes before the new holder's first
+// write, and the data that the new holder has read is out of date.
 //
 // # Which fences may be compared?
 //
-// Those of one name. A resource is guarded by one lock; fences of two names have nothing
-// to do with each other. [pawl.FenceOf] has the fence of a name, and 0 where ctx is under
-// no lease on it, which every check refuses with a [*pawl.InvalidError].
+// Only fences of the same name. One lock guards a resource, and fences of two names are
+// unrelated. [pawl.FenceOf] returns the fence of a name, and 0 if ctx is under no lease
+// on it. Every check refuses 0 with a [*pawl.InvalidError].
 //
 // # What of readers and permits?
 //
-// They hold side by side, so their fences are no order. A reader's is as good as a higher
-// one until a writer comes in between: [Memory.CheckReader], [CheckPostgresReader],
-// [RedisReaderScript] and [MongoReader] compare it with the writers' only, and from then
-// on keep out a writer that held before it. For what permits write no fence can be
-// compared: one with a much lower fence may still be held. [Holders] asks where the locks
-// are whether this one is.
+// They hold side by side, so the order of their fences means nothing. A reader's fence is
+// as good as a higher one until a writer comes in between. [Memory.CheckReader],
+// [CheckPostgresReader], [RedisReaderScript] and [MongoReader] compare it only with
+// fences of writers, and from then on refuse a writer that held before the reader. For
+// writes under a permit no fence can be compared: a permit with a much lower fence may
+// still be held. [Holders] asks the backend whether a permit is held.
 //
-// docs/fencing.md has all of it side by side, with what a paused holder is told.
+// docs/fencing.md compares all of them, with the errors that a paused holder gets.
 //
 // The idea is Martin Kleppmann's: How to do distributed locking, 2016.
 package fence

@@ -13,7 +13,7 @@ import (
 	_ "github.com/pawl-go/pawl/memlock"
 )
 
-// A holder that was paused past the end of its lease writes as if nothing had happened.
+// A holder that was paused past the end of its lease writes as if it still held the lock.
 func Example() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -48,8 +48,8 @@ func ExampleRedisScript() {
 	// Output: true
 }
 
-// A service that refuses requests of holders that have lost the lock, and a client that
-// sends the fence of the lock under which it runs.
+// The service refuses requests of holders that have lost the lock. The client sends the
+// fence of the lock under which it runs.
 func ExampleHandler() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -82,8 +82,7 @@ func ExampleHandler() {
 	// pawl: request was refused: needs the headers Fencing-Token and Fencing-Resource; allowed: Fencing-Token and Fencing-Resource, once each, of the lease on what it writes to
 }
 
-// Of two permits the one with the lower fence is as good as the other, as long as it is
-// held.
+// While both permits are held, the permit with the lower fence is as good as the other.
 func ExampleHolders() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -103,7 +102,8 @@ func ExampleHolders() {
 	// <nil> true
 }
 
-// A store is a few lines over the client that a program has: docs/fencing.md has them.
+// A store is a few lines around the client that a program already uses. docs/fencing.md
+// shows them.
 func ExampleUpdateObject() {
 	write := func(ctx context.Context, store fence.ObjectStore, lease *pawl.Lease) error {
 		return fence.UpdateObject(ctx, store, "accounts/7.json", lease.Fence(), func(old []byte) ([]byte, error) {

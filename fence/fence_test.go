@@ -26,7 +26,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// What was read while a writer came is said to be of no one moment.
+// If a writer comes during a read, GuardReader returns a StaleError.
 func TestAReaderIsToldOfAWriterThatCameMeanwhile(t *testing.T) {
 	var m fence.Memory
 	read := func(f uint64, meanwhile func()) error {
@@ -46,7 +46,7 @@ func TestAReaderIsToldOfAWriterThatCameMeanwhile(t *testing.T) {
 	}
 }
 
-// For stores of one's own.
+// Compare is for an application's own stores.
 func TestCompare(t *testing.T) {
 	highest := map[string]uint64{}
 	write := func(resource string, f uint64) error {
@@ -60,8 +60,8 @@ func TestCompare(t *testing.T) {
 	fencetest.Rejects(t, write)
 }
 
-// A check and its write are one: whoever has a higher fence writes after all with lower
-// ones.
+// A check and its write are one step. So a writer with a higher fence writes after all
+// writers with lower fences.
 func TestGuardLetsOneWriteAtATime(t *testing.T) {
 	var m fence.Memory
 	var all sync.WaitGroup

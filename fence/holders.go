@@ -8,24 +8,24 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Holders checks whether a lease holds its name at this moment, by asking where the locks
-// are. It is for what holds side by side: of the permits of a semaphore one with a much
-// lower fence may hold beside the newest, so there is no highest one to compare with. For
-// readers, writers and mutexes it is right, too. It costs a request, and a resource is
-// the name of its lock.
+// Holders checks whether a lease holds its name at this moment, by asking the backend. It
+// is for leases that are held side by side: a permit of a semaphore with a much lower
+// fence may be held beside the newest one, so there is no highest fence to compare with.
+// It also works for readers, writers and mutexes. It costs a request, and the resource
+// must be the name of the lock.
 //
-// It is weaker than a fence that is compared in the same step as the write. The lease may
-// be broken, or taken by force, between the two; and what is written after the lease has
-// ended by itself is only found then. Where the locks are in the database that is written
-// to, CheckLease of postgreslock, mysqllock and sqlitelock asks the same question inside
-// of the transaction, and has neither gap.
+// It is weaker than a fence that is compared in the same step as the write. Another
+// client may break the lease, or take it by force, between the two. And Guard notices
+// only afterwards that a lease has ended during the write. If the locks are in the
+// database that you write to, CheckLease of postgreslock, mysqllock and sqlitelock asks
+// the same question inside of the transaction, without these gaps.
 type Holders struct {
-	Locks *pawl.Client // has the locks, or a backend that it shares with those who hold
+	Locks *pawl.Client // a client of the backend that has the locks
 }
 
-// Check returns for how long the lease with this fence holds its name at least, unless
-// somebody ends it: counted from before the call, as if it was not renewed any more. It
-// returns a [*StaleError] if the lease does not hold the name.
+// Check returns how long the lease with this fence still holds its name, counted from
+// before the call, if it is not renewed and no client ends it. It returns a [*StaleError]
+// if the lease does not hold the name.
 func (h Holders) Check(ctx context.Context, resource string, fence uint64) (left time.Duration, err error) {
 	if err := validate(resource, fence); err != nil {
 		return 0, err
@@ -36,7 +36,7 @@ func (h Holders) Check(ctx context.Context, resource string, fence uint64) (left
 	}
 	for _, holder := range e.Holders {
 		last := holder.Fence
-		if holder.Weight == driver.Exclusive { // it may have a range, and nobody holds beside it
+		if holder.Weight == driver.Exclusive { // its fence may be a range; it is alone
 			last = max(last, e.Fence)
 		}
 		if holder.Fence <= fence && fence <= last && !holder.Released && holder.ExpiresIn > 0 {
@@ -47,9 +47,8 @@ func (h Holders) Check(ctx context.Context, resource string, fence uint64) (left
 }
 
 // Guard runs write if the lease holds the name. The ctx of write ends when the lease
-// would if it was not renewed any more. If write is over only after that, the lease is
-// looked at again: a [*StaleError] then means that others may have held the name while it
-// wrote.
+// would end without a renewal. If write ends after that, Guard checks the lease again: a
+// [*StaleError] then means that others may have held the name while it wrote.
 func (h Holders) Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error {
 	began := time.Now()
 	left, err := h.Check(ctx, resource, fence)
@@ -66,7 +65,7 @@ func (h Holders) Guard(ctx context.Context, resource string, fence uint64, write
 	return err
 }
 
-// GuardReader is Guard: both ask for the same.
+// GuardReader is Guard: both make the same check.
 func (h Holders) GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error {
 	return h.Guard(ctx, resource, fence, read)
 }

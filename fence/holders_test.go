@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Of permits a lower fence is as good as a higher one, for as long as it is held.
+// While it is held, a permit with a lower fence is as good as one with a higher fence.
 func TestHolders(t *testing.T) {
 	client, sleep := fencetest.Memory(t)
 	guard := fence.Holders{Locks: client()}
@@ -53,7 +53,7 @@ func TestHolders(t *testing.T) {
 	kept := must(client().RWMutex("rates", pawl.WithTTL(time.Minute), pawl.WithMinHold(time.Second)).RLock(t.Context()))(t)
 	holds("rates", reader)
 	holds("rates", kept)
-	if err := kept.Release(t.Context()); err != nil { // it stands there for its minimum hold
+	if err := kept.Release(t.Context()); err != nil { // the server keeps it for its minimum hold
 		t.Fatal(err)
 	}
 	over("rates", kept, kept.Fence())
@@ -64,7 +64,7 @@ func TestHolders(t *testing.T) {
 	})
 }
 
-// A lease that is passed on inside of a client has a fence for each user.
+// A client passes a lease on from one user to the next. Each user has its own fence.
 func TestHoldersKnowsTheFencesOfARange(t *testing.T) {
 	client, _ := fencetest.Memory(t)
 	locks := client()
@@ -84,7 +84,7 @@ func TestHoldersKnowsTheFencesOfARange(t *testing.T) {
 	all.Wait()
 }
 
-// What is written until after the lease would have ended is looked at again.
+// A write that ends after the end of the lease is checked again.
 func TestHoldersBoundsAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := must(pawl.New(memlock.New(nil), nil))(t)

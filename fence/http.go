@@ -13,38 +13,39 @@ import (
 // The headers that carry a fence over HTTP.
 const (
 	HeaderToken    = "Fencing-Token"    // the fence, in decimal
-	HeaderResource = "Fencing-Resource" // what it guards: the name of the lock, or what the two sides agreed on
+	HeaderResource = "Fencing-Resource" // the resource: the name of the lock, or what both sides agreed on
 )
 
-// A Guarder runs a write if its fence is good. [Memory] and [Holders] are such; a service
-// that keeps its fences elsewhere writes its own.
+// A Guarder runs a write if its fence is good. [Memory] and [Holders] are Guarders. A
+// service that keeps its fences elsewhere implements its own.
 type Guarder interface {
 	Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error
 }
 
-// A ReaderGuarder is a Guarder that can run what only reads, too, if its fence is good,
-// and finds out afterwards whether it still is.
+// A ReaderGuarder is a Guarder that also runs reads if their fence is good, and checks
+// afterwards whether it still is.
 type ReaderGuarder interface {
 	Guarder
 	GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error
 }
 
-// Handler refuses requests with stale fences, for a service that writes. resource says
-// what a request writes to, from its path say: a fence for something else is no fence for
-// that. Where it is nil, the header says it, and who sends the request is trusted with
-// that. All requests need both headers, but for GET, HEAD and OPTIONS: those pass, unless
-// g is a [ReaderGuarder] and they have the headers, for what they read. What is refused
-// gets a body of application/problem+json (RFC 9457):
+// Handler refuses requests with stale fences, for a service that writes. resource returns
+// what a request writes to, for example from its path, because a fence of another
+// resource must not count. If resource is nil, Handler takes the resource from the
+// header, and so trusts the sender. All requests need both headers, except GET, HEAD and
+// OPTIONS. Those pass, unless g is a [ReaderGuarder] and they have the headers; Handler
+// then checks their fence for reading. A refused request gets a body of
+// application/problem+json (RFC 9457):
 //
 //   - 409 Conflict: the fence is stale. "fence" and "highest" have both.
 //   - 428 Precondition Required: a header is missing.
 //   - 400 Bad Request: a header comes twice, is no fence, or names another resource.
 //   - 503 Service Unavailable: the guard failed.
 //
-// A handler runs inside of the guard: with [Memory] no two write to one resource at the
-// same time. Where the guard fails after that, in the commit of a transaction say, the
-// connection is ended: the client must not take the handler's answer for true. Who is let
-// in by the headers is no matter of this package: authenticate before.
+// next runs inside of the guard: with [Memory] no two writes to one resource run at the
+// same time. If the guard fails after that, for example in the commit of a transaction,
+// Handler closes the connection, so that the client does not trust the answer of next.
+// The headers do not authenticate the sender: do that before.
 func Handler(g Guarder, resource func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guard := g.Guard
@@ -59,7 +60,7 @@ func Handler(g Guarder, resource func(*http.Request) string, next http.Handler) 
 		}
 		name, fence, trouble := headers(r.Header)
 		if trouble == nil && resource != nil && resource(r) != name {
-			if reads { // under a lock on something else
+			if reads { // the sender holds a lock on something else
 				next.ServeHTTP(w, r)
 				return
 			}
@@ -84,7 +85,7 @@ func Handler(g Guarder, resource func(*http.Request) string, next http.Handler) 
 	})
 }
 
-// headers reads what a request carries.
+// headers reads the headers of a request.
 func headers(h http.Header) (resource string, fence uint64, trouble *problem) {
 	tokens, resources := h.Values(HeaderToken), h.Values(HeaderResource)
 	switch {
@@ -103,19 +104,19 @@ func headers(h http.Header) (resource string, fence uint64, trouble *problem) {
 	return resources[0], fence, nil
 }
 
-// Transport is an http.RoundTripper that sends the fence of the lease under which a
-// request is made, as Do has it in the context, and the lease's name as the resource. A
-// request under no such lease, and one that has the headers already, is sent as it is.
+// Transport is an http.RoundTripper that sends the fence of a lease, which it finds in
+// the request's context, as inside of Do. It sends the name of the lock as the resource.
+// A request under no such lease, or with these headers already, stays unchanged.
 type Transport struct {
-	Base http.RoundTripper // sends; default: http.DefaultTransport
+	Base http.RoundTripper // default: http.DefaultTransport
 
-	// Resource returns the name of the lock that guards what a request writes to, from
-	// its path say. Required. "" sends the request as it is.
+	// Resource returns the name of the lock that guards what a request writes to, for
+	// example from its path. Required. "" leaves the request unchanged.
 	Resource func(*http.Request) string
 }
 
-// RoundTrip implements http.RoundTripper. What [Handler] refuses is an answer like any
-// other, see [ResponseError]. Without a Resource the error matches [pawl.ErrInvalid], and
+// RoundTrip implements http.RoundTripper. A refusal by [Handler] is an ordinary response,
+// see [ResponseError]. Without a Resource the error matches [pawl.ErrInvalid], and
 // nothing is sent.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Resource == nil {

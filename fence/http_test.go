@@ -164,7 +164,7 @@ func TestWhatIsNoFenceIsAProblem(t *testing.T) {
 	}
 }
 
-// A problem of somebody else's is no answer of Handler's.
+// A problem document of another service is no answer of Handler.
 func TestProblemsOfOthersAreLeftAlone(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json; charset=utf-8")
@@ -179,7 +179,7 @@ func TestProblemsOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A fence is for what the request writes to, and for nothing else.
+// A fence is valid only for the resource to which the request writes.
 func TestAFenceOfAnotherResourceIsRefused(t *testing.T) {
 	path := func(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") }
 	s := httptest.NewServer(fence.Handler(new(fence.Memory), path, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
@@ -222,7 +222,7 @@ func TestAFenceOfAnotherResourceIsRefused(t *testing.T) {
 	}
 }
 
-// late is a guard whose commit fails when the handler has answered.
+// late is a guard whose commit fails after the handler has answered.
 type late struct{}
 
 func (late) Guard(ctx context.Context, resource string, f uint64, write func(ctx context.Context) error) error {

@@ -6,23 +6,23 @@ import (
 )
 
 // Memory remembers the highest fence of each resource in this process, for a service that
-// is the only one to write to them. It forgets nothing: what one resource needs is about
-// 100 bytes. The zero Memory is ready, and many goroutines may use it.
+// is the only one to write to them. It never forgets a resource, and needs about 100
+// bytes for each. The zero Memory is ready, and many goroutines may use it.
 type Memory struct {
 	mu    sync.Mutex // protects the map and the fences in it, not the turns
 	known map[string]*mark
 }
 
-// A mark is what is known of one resource.
+// A mark has the fences of one resource.
 type mark struct {
-	written uint64        // the highest accepted of those who write
-	seen    uint64        // the highest accepted of anybody
-	turn    chan struct{} // has room for the one who writes, in Guard
+	written uint64        // the highest accepted fence of a writer
+	seen    uint64        // the highest accepted fence of a writer or reader
+	turn    chan struct{} // holds one while a write runs in Guard
 }
 
-// Check accepts a write with this fence, or refuses it with a [*StaleError]. What comes
-// between the check and the write is not guarded: a writer that is paused there writes
-// after one with a higher fence. Guard is for that.
+// Check accepts a write with this fence, or refuses it with a [*StaleError]. It does not
+// guard the time between the check and the write: a writer that is paused there can write
+// after one with a higher fence. Guard prevents that.
 func (m *Memory) Check(resource string, fence uint64) error {
 	if err := validate(resource, fence); err != nil {
 		return err
@@ -31,9 +31,9 @@ func (m *Memory) Check(resource string, fence uint64) error {
 	return err
 }
 
-// Guard runs write if the fence is good. While it runs nobody else writes to the
-// resource, so that a check and its write are one. It returns write's error, or that of
-// Check, or ctx's if that ends while others write. ctx is write's.
+// Guard runs write if the fence is good. No other write to the resource runs meanwhile,
+// so the check and the write are one step. It returns the error of write, of Check, or of
+// ctx if ctx ends while other writes run. write gets ctx.
 func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error {
 	if err := validate(resource, fence); err != nil {
 		return err
@@ -49,17 +49,18 @@ func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write
 		return ctx.Err()
 	}
 	if _, err := m.check(resource, fence); err != nil {
-		return err // a higher one came while this one waited for its turn
+		return err // a higher fence came while this write waited for its turn
 	}
 	return write(ctx)
 }
 
-// CheckReader is Check for a reader of an RWMutex: it is refused if a writer with a
-// higher fence was accepted. It refuses no other reader, and each writer with a lower
-// fence from then on: the readers had to wait until that one had lost the lock.
+// CheckReader is Check for a reader of an RWMutex. It refuses the reader if it has
+// accepted a writer with a higher fence. It refuses no other reader, but from then on
+// each writer with a lower fence: that writer has lost the lock, or the reader could not
+// have got it.
 //
-// Who reads more than once calls it before the first time and after the last: then no
-// writer came in between, and what was read is of one moment.
+// A caller that reads more than once calls it before the first read and after the last.
+// If both succeed, no writer came in between, and all reads are consistent.
 func (m *Memory) CheckReader(resource string, fence uint64) error {
 	if err := validate(resource, fence); err != nil {
 		return err
@@ -74,9 +75,9 @@ func (m *Memory) CheckReader(resource string, fence uint64) error {
 	return nil
 }
 
-// GuardReader runs read between two calls of CheckReader. Other readers run beside it,
-// and so does a writer with a higher fence that comes meanwhile: then the second call
-// finds it, and what was read is not of one moment. ctx is read's.
+// GuardReader runs read between two calls of CheckReader. Other readers may run beside
+// it, and so may a writer with a higher fence that comes meanwhile. The second call then
+// refuses the reader, because the reads are not consistent. read gets ctx.
 func (m *Memory) GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error {
 	if err := m.CheckReader(resource, fence); err != nil {
 		return err
@@ -98,7 +99,8 @@ func (m *Memory) check(resource string, fence uint64) (*mark, error) {
 	return k, nil
 }
 
-// mark is what is known of a resource, from now on. The caller holds mu.
+// mark returns the fences of a resource, and makes them if they are missing. The caller
+// holds mu.
 func (m *Memory) mark(resource string) *mark {
 	k := m.known[resource]
 	if k == nil {

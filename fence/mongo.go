@@ -1,8 +1,8 @@
 package fence
 
-// Mongo is what a write to a document of MongoDB has to have besides its own: a condition
-// of its filter and a part of its update, as maps that every driver takes. The document
-// is found only if no higher fence was written to it. The update of one document is
+// Mongo returns what a write to a document of MongoDB needs: a condition for its filter
+// and a part of its update, as maps that every driver takes. The filter matches the
+// document only if no higher fence was written to it. The update of one document is
 // atomic, so nothing comes between the check and the write.
 //
 //	filter, update, err := fence.Mongo("account-1", lease.Fence())
@@ -18,9 +18,10 @@ package fence
 //	}
 //
 // The filter has a condition on the field [MongoSeen], and the update a "$max" of it and
-// of [MongoFence]: who has a "$max" too adds the fields to that. With an upsert a stale
-// write fails with a duplicate key, E11000. The error is a [*pawl.InvalidError] if the
-// fence is none; then both maps are nil, and writing to them panics.
+// of [MongoFence]. If your update has a "$max", too, add the fields to that. With an
+// upsert a stale write fails with a duplicate key, E11000. The error is a
+// [*pawl.InvalidError] if the number is no fence; then both maps are nil, and writing to
+// them panics.
 func Mongo(resource string, fence uint64) (filter, update map[string]any, err error) {
 	if err := validate(resource, fence); err != nil {
 		return nil, nil, err
@@ -28,13 +29,14 @@ func Mongo(resource string, fence uint64) (filter, update map[string]any, err er
 	return notAbove(MongoSeen, fence), map[string]any{"$max": map[string]any{MongoFence: int64(fence), MongoSeen: int64(fence)}}, nil
 }
 
-// MongoReader is Mongo for a reader of an RWMutex: the document is found unless a writer
-// with a higher fence has written to it. The update, in a FindOneAndUpdate that reads the
-// document, has it refuse each writer with a lower fence from then on, and no other
-// reader: the readers had to wait until that writer had lost the lock.
+// MongoReader is Mongo for a reader of an RWMutex. The filter matches the document unless
+// a writer with a higher fence has written to it. Use the update in a FindOneAndUpdate
+// that reads the document. From then on the document refuses each writer with a lower
+// fence, but no other reader: that writer has lost the lock, or the reader could not have
+// got it.
 //
-// Who reads more than once does it so the first time and the last: then no writer came in
-// between, and what was read is of one moment.
+// A caller that reads more than once does so at the first read and at the last. If both
+// succeed, no writer came in between, and all reads are consistent.
 func MongoReader(resource string, fence uint64) (filter, update map[string]any, err error) {
 	if err := validate(resource, fence); err != nil {
 		return nil, nil, err
@@ -42,13 +44,13 @@ func MongoReader(resource string, fence uint64) (filter, update map[string]any, 
 	return notAbove(MongoFence, fence), map[string]any{"$max": map[string]any{MongoSeen: int64(fence)}}, nil
 }
 
-// A document without the field is found, too.
+// notAbove also matches a document without the field.
 func notAbove(field string, fence uint64) map[string]any {
 	return map[string]any{field: map[string]any{"$not": map[string]any{"$gt": int64(fence)}}}
 }
 
 // The fields of a document that have its fences.
 const (
-	MongoFence = "pawl_fence" // the highest of those who wrote
-	MongoSeen  = "pawl_seen"  // the highest of anybody, readers included
+	MongoFence = "pawl_fence" // the highest fence of a writer
+	MongoSeen  = "pawl_seen"  // the highest fence of a writer or reader
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/internal/fencetest"
 )
 
-// report is a body that has its fence in it.
+// report returns an update whose body contains its fence.
 func report(f uint64, text string) func([]byte) ([]byte, error) {
 	return func([]byte) ([]byte, error) { return fmt.Appendf(nil, "# fence %d\n%s\n", f, text), nil }
 }
@@ -34,7 +34,7 @@ func TestUpdateObject(t *testing.T) {
 		t.Errorf("a long key: %v", err)
 	}
 
-	// What update says is the answer, and nothing is written.
+	// UpdateObject returns the error of update, and writes nothing.
 	full := errors.New("full")
 	if err := fence.UpdateObject(ctx, b, "new", 5, func(old []byte) ([]byte, error) {
 		if old != nil {
@@ -48,7 +48,7 @@ func TestUpdateObject(t *testing.T) {
 		t.Errorf("it was written: %v", err)
 	}
 
-	// Other metadata stay, and an object without a fence is below each.
+	// UpdateObject keeps other metadata. An object without a fence is below every fence.
 	if err := b.Put(ctx, "old", fence.Object{Body: []byte("one"), Metadata: map[string]string{"Author": "somebody"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestUpdateObject(t *testing.T) {
 	if string(o.Body) != "one two 5" || o.Metadata["Author"] != "somebody" || o.Metadata["Pawl-Fence"] != "5" {
 		t.Errorf("%q %v", o.Body, o.Metadata)
 	}
-	// What is no fence is none: it is not taken for a low one.
+	// A value that is not a fence does not count as a low fence.
 	if err := b.Put(ctx, "old", fence.Object{ETag: o.ETag, Metadata: map[string]string{"pawl-fence": "five"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +74,8 @@ func TestUpdateObject(t *testing.T) {
 	}
 }
 
-// An ETag is a hash of the body. So a paused holder's condition holds again when a body
-// comes back; with the fence in it, none does.
+// An ETag is a hash of the body. So the condition of a paused holder is true again when
+// an old body comes back. A body with its fence in it never comes back.
 func TestABodyThatComesBack(t *testing.T) {
 	b := startS3(t)
 	ctx := t.Context()
@@ -91,7 +91,7 @@ func TestABodyThatComesBack(t *testing.T) {
 	if again != off {
 		t.Skipf("this store has an ETag for each write: %s, %s", off, again)
 	}
-	put(off, "on", 2) // the paused holder of 2, who has read the first one: the store lets it in
+	put(off, "on", 2) // the paused holder of 2 has read the first body: accepted
 
 	err := fence.UpdateObject(ctx, b, "switch", 4, func([]byte) ([]byte, error) { return []byte("off"), nil })
 	if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "fence") {
@@ -109,7 +109,7 @@ func TestABodyThatComesBack(t *testing.T) {
 	}
 }
 
-// A meddler does something between the reading of an object and its writing.
+// A meddler calls before between the read of an object and its write.
 type meddler struct {
 	fence.ObjectStore
 	before func()
@@ -129,7 +129,8 @@ func (m *meddler) Put(ctx context.Context, key string, o fence.Object) error {
 	return err
 }
 
-// A higher fence that is written between the reading and the writing of a paused holder.
+// A holder is paused between its read and its write, and another holder writes a higher
+// fence meanwhile.
 func TestAHolderIsPausedBetweenReadingAndWriting(t *testing.T) {
 	b := startS3(t)
 	for _, key := range []string{"new", "old"} {
@@ -146,7 +147,8 @@ func TestAHolderIsPausedBetweenReadingAndWriting(t *testing.T) {
 	}
 }
 
-// A client that was not answered sends it again, and is refused then because of itself.
+// A client gets no answer and sends the write again. Its own first write makes the store
+// refuse the second.
 func TestAWriteThatTheStoreGetsTwiceIsOne(t *testing.T) {
 	b := startS3(t)
 	add := func(old []byte) ([]byte, error) { return append(old, "5;"...), nil }
@@ -163,7 +165,8 @@ func TestAWriteThatTheStoreGetsTwiceIsOne(t *testing.T) {
 	}
 }
 
-// All who come together write, one after the other; none is lost.
+// Many holders update one object at the same time. All of them write, one after the
+// other.
 func TestUpdatesOfOneObjectAtOnce(t *testing.T) {
 	b := startS3(t)
 	var all sync.WaitGroup
@@ -182,7 +185,8 @@ func TestUpdatesOfOneObjectAtOnce(t *testing.T) {
 	}
 }
 
-// One that changes for ever is given up, or when ctx ends.
+// UpdateObject gives up on an object that always changes: after some tries, or when ctx
+// ends.
 func TestAnObjectThatChangesForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tried := 0
@@ -202,14 +206,14 @@ func TestAnObjectThatChangesForEver(t *testing.T) {
 	})
 }
 
-// A busy store is one where another is always quicker.
+// A busy store is one where another writer is always faster.
 type busy struct{}
 
 func (busy) Get(context.Context, string) (fence.Object, error) { return fence.Object{ETag: "x"}, nil }
 
 func (busy) Put(context.Context, string, fence.Object) error { return fence.ErrObjectChanged }
 
-// An ETag that no condition can name is no condition.
+// An ETag that cannot stand in a condition cannot protect a write.
 func TestAnETagThatIsNone(t *testing.T) {
 	for _, etag := range []string{"", `W/"x"`} {
 		failed, ok := errors.AsType[*pawl.BackendError](fence.UpdateObject(t.Context(), tagged(etag), "x", 5, report(5, "")))
@@ -219,7 +223,7 @@ func TestAnETagThatIsNone(t *testing.T) {
 	}
 }
 
-// A tagged store is one whose adapter has forgotten the ETag, or whose proxy changes it.
+// A tagged store returns a bad ETag: its adapter omits the ETag, or its proxy changes it.
 type tagged string
 
 func (g tagged) Get(context.Context, string) (fence.Object, error) {
@@ -230,7 +234,7 @@ func (tagged) Put(context.Context, string, fence.Object) error { return nil }
 
 func TestProbeObjectStore(t *testing.T) {
 	b := startS3(t)
-	for range 2 { // the object is there the second time
+	for range 2 { // the second time, the object exists
 		if err := fence.ProbeObjectStore(t.Context(), b, "pawl-probe"); err != nil {
 			t.Error(err)
 		}
@@ -261,7 +265,7 @@ func TestProbeObjectStore(t *testing.T) {
 	}
 }
 
-// A heedless store is one that leaves something of a request out, as old ones do.
+// A heedless store ignores a part of a request, as old stores do.
 type heedless struct {
 	*bucket
 	changes func(o *fence.Object, there fence.Object)

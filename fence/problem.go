@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// problemType is by what [ResponseError] knows a problem of [Handler], and where people
-// find what it means.
+// problemType identifies a problem of [Handler] for [ResponseError], and leads people to
+// its documentation.
 const problemType = "https://github.com/pawl-go/pawl/blob/main/docs/fencing.md#http"
 
 // A problem is the body of an answer, as in RFC 9457.
@@ -33,7 +33,7 @@ func problemOf(err error) *problem {
 	if errors.Is(err, pawl.ErrInvalid) {
 		return &problem{Status: http.StatusBadRequest, Detail: detail}
 	}
-	// The reason is nobody's business outside.
+	// The client must not see the cause.
 	return &problem{Status: http.StatusServiceUnavailable, Detail: "the fence cannot be checked"}
 }
 
@@ -44,17 +44,17 @@ func (p *problem) write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(p)
 }
 
-// ResponseError returns the error for which [Handler] refused a request, and nil if an
-// answer is none of Handler's:
+// ResponseError returns the error for which [Handler] refused a request, or nil for any
+// other response:
 //
 //   - 409: a [*StaleError].
 //   - 400 and 428: a [*pawl.InvalidError]. The headers are missing, or no fence, or of
 //     another resource.
 //   - 503: a [*pawl.BackendError]. The service cannot check the fence now.
 //
-// It reads the body of such an answer, and leaves closing it to the caller.
+// It reads the body of such a response. The caller still has to close the body.
 func ResponseError(r *http.Response) error {
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // what cannot be parsed is none
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // a header that cannot be parsed has no type
 	if kind != "application/problem+json" {
 		return nil
 	}

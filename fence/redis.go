@@ -8,38 +8,38 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// RedisScript makes a Lua script that runs write, a script of the caller's, if the fence
-// is good, and in the same step: nothing comes between the check and the write. The
-// script takes:
+// RedisScript returns a Lua script that runs write, your own script, if the fence is
+// good. The check and the write are one step. The script takes:
 //
 //   - KEYS[1]: the key of the resource's highest fences, and after it the keys of write.
 //     In a cluster they share a hash tag.
 //   - ARGV[1]: the fence, in decimal, and after it the arguments of write.
 //
-// In write KEYS and ARGV are its own, from 1. What it returns is what the script returns.
-// If the fence is stale, or none, the script returns an error reply, which [RedisError]
-// makes a [*StaleError] or a [*pawl.InvalidError] of, and write does not run.
+// In write, KEYS and ARGV have only its own keys and arguments, from 1. The script
+// returns what write returns. If the fence is stale or invalid, write does not run, and
+// the script returns an error reply, which [RedisError] converts to a [*StaleError] or a
+// [*pawl.InvalidError].
 //
-// The highest fences do not expire. A key that is evicted or deleted forgets them: a
-// server that evicts keys is no place for it.
+// The highest fences do not expire. If the server evicts or deletes a key, the fences are
+// lost, so do not use a server that evicts keys.
 func RedisScript(write string) string { return redisScript("true", write) }
 
-// RedisReaderScript is RedisScript for a reader of an RWMutex: read runs unless a writer
-// with a higher fence was accepted. It refuses no other reader, and each writer with a
-// lower fence from then on: the readers had to wait until that one had lost the lock. It
-// writes, so it runs on a master.
+// RedisReaderScript is RedisScript for a reader of an RWMutex. It runs read unless a
+// writer with a higher fence was accepted. It refuses no other reader, but from then on
+// each writer with a lower fence: that writer has lost the lock, or the reader could not
+// have got it. It writes, so it runs on a master.
 //
-// Who reads in several scripts runs one before the first time and one after the last:
-// then no writer came in between, and what was read is of one moment.
+// A caller that reads in several scripts runs this one first and last. If both succeed,
+// no writer came in between, and all reads are consistent.
 func RedisReaderScript(read string) string { return redisScript("false", read) }
 
 func redisScript(writes, script string) string {
 	return strings.Replace(redisCheck, "WRITES", writes, 1) + "\nlocal KEYS, ARGV = rest(KEYS), rest(ARGV)\n" + script + "\n"
 }
 
-// A fence is a whole number below 2^53 for the next two centuries, which is as far as the
-// numbers of Lua are exact. What is stored is the highest fence of those who wrote, and
-// that of anybody.
+// A fence is a whole number below 2^53 for the next two centuries, so the numbers of Lua
+// are exact. The key has two numbers: the highest fence of the writers, and the highest
+// fence of all.
 const redisCheck = `local writes = WRITES
 local fence = KEYS[1] and ARGV[1] and string.match(ARGV[1], '^%d+$') and tonumber(ARGV[1])
 if not fence or fence < 1 or fence >= 9007199254740992 then return redis.error_reply('INVALIDFENCE ' .. tostring(ARGV[1])) end
@@ -59,10 +59,10 @@ local function rest(all)
   return some
 end`
 
-// RedisError makes a typed error of the one with which a script of [RedisScript] or
-// [RedisReaderScript] refuses to run: a [*StaleError]; a [*pawl.InvalidError], if what
-// was sent is no fence; or a [*pawl.BackendError] that is Permanent, if something else is
-// stored under the key of the fences. Other errors, and nil, it returns as they are.
+// RedisError converts the error reply of a script of [RedisScript] or
+// [RedisReaderScript]: to a [*StaleError]; to a [*pawl.InvalidError] if the number is no
+// fence; or to a [*pawl.BackendError] that is Permanent if the key of the fences has
+// another value. It returns other errors, and nil, unchanged.
 func RedisError(err error, resource string, fence uint64) error {
 	if err == nil {
 		return nil

@@ -20,8 +20,8 @@ import (
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
-// A bucket is an ObjectStore without an SDK: S3's protocol by hand. Through those that
-// people have, the same is done in internal/testservers/s3clients.
+// A bucket is an ObjectStore without an SDK: it speaks S3's protocol itself.
+// internal/testservers/s3clients does the same with common clients.
 type bucket struct {
 	url string // of the bucket
 }
@@ -82,7 +82,7 @@ func (b *bucket) do(ctx context.Context, method, path string, header http.Header
 	return answer.Header, said, err
 }
 
-// sign signs a request as AWS Signature Version 4 has it.
+// sign signs a request by AWS Signature Version 4.
 func sign(r *http.Request, body []byte, now time.Time) {
 	const region = "us-east-1/s3/aws4_request"
 	day, second := now.Format("20060102"), now.Format("20060102T150405Z")

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// The tables that the checks need, in the database that is written to. Make them with the
-// application's own, before the first check. fence is the highest of those who wrote, and
-// seen the highest of anybody.
+// The tables for the checks, in the database that the application writes to. Make them
+// with the application's own tables, before the first check. fence is the highest fence
+// of a writer, and seen the highest of a writer or reader.
 const (
 	PostgresTable = `CREATE TABLE IF NOT EXISTS pawl_fences (resource text PRIMARY KEY, fence bigint NOT NULL, seen bigint NOT NULL)`
 	MySQLTable    = `CREATE TABLE IF NOT EXISTS pawl_fences (resource varbinary(255) PRIMARY KEY, fence bigint unsigned NOT NULL, seen bigint unsigned NOT NULL) ENGINE = InnoDB`
 	SQLiteTable   = `CREATE TABLE IF NOT EXISTS pawl_fences (resource text PRIMARY KEY, fence integer NOT NULL, seen integer NOT NULL) WITHOUT ROWID`
 )
 
-// A fence that is refused has been granted all the same, so it may be remembered: it says
-// nothing that the higher one does not say.
+// A refused fence was also granted, so a statement may store it: it is below the one that
+// is stored.
 const (
-	// The resource is sent as bytes: PostgreSQL reads a text in the session's encoding.
+	// Bytes, because PostgreSQL reads a text in the session's encoding.
 	postgresWriter = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (pg_catalog.convert_from($1, 'UTF8'), $2, $2) ON CONFLICT (resource)
 		DO UPDATE SET fence = greatest(known.fence, excluded.fence), seen = greatest(known.seen, excluded.seen) RETURNING seen`
 	postgresReader = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (pg_catalog.convert_from($1, 'UTF8'), 0, $2) ON CONFLICT (resource)
@@ -30,53 +30,52 @@ const (
 	sqliteReader = `INSERT INTO pawl_fences (resource, fence, seen) VALUES (?1, 0, ?2) ON CONFLICT (resource)
 		DO UPDATE SET seen = max(seen, excluded.seen) RETURNING fence`
 
-	// LAST_INSERT_ID of a value is what the server answers with: MySQL has no RETURNING.
-	// The resource is sent in hexadecimal: a session may convert what a client sends,
-	// bytes, too.
+	// MySQL has no RETURNING, but returns the argument of LAST_INSERT_ID. The resource is
+	// in hexadecimal, because a session may convert what a client sends, even bytes.
 	mysqlWriter = `INSERT INTO pawl_fences (resource, fence, seen) VALUES (UNHEX(?), ?, LAST_INSERT_ID(?)) ON DUPLICATE KEY
 		UPDATE fence = GREATEST(fence, VALUES(fence)), seen = LAST_INSERT_ID(GREATEST(seen, VALUES(seen)))`
 	mysqlReader = `INSERT INTO pawl_fences (resource, seen, fence) VALUES (UNHEX(?), ?, LAST_INSERT_ID(0)) ON DUPLICATE KEY
 		UPDATE seen = GREATEST(seen, VALUES(seen)), fence = LAST_INSERT_ID(fence)`
 )
 
-// A Row is what QueryRow returns, in database/sql and in pgx.
+// A Row is the result of QueryRow in database/sql and in pgx.
 type Row interface{ Scan(dest ...any) error }
 
-// Query makes a query function of one whose row is of a type of its own, so that this
-// package needs no driver: fence.Query(tx.QueryRow) of a pgx.Tx, or
-// fence.Query(tx.QueryRowContext) of a *sql.Tx.
+// Query converts a query function whose row has another type, so that this package needs
+// no driver: fence.Query(tx.QueryRow) for a pgx.Tx, or fence.Query(tx.QueryRowContext)
+// for a *sql.Tx.
 func Query[R Row](query func(ctx context.Context, sql string, args ...any) R) func(ctx context.Context, sql string, args ...any) Row {
 	return func(ctx context.Context, sql string, args ...any) Row { return query(ctx, sql, args...) }
 }
 
 // CheckPostgres accepts a write with this fence, or refuses it with a [*StaleError]: then
 // roll the transaction back. It is one statement in the caller's transaction, best the
-// first: it locks the row of the resource, so that others who write to the resource wait
+// first: it locks the row of the resource, so that other writers of the resource wait
 // until the transaction ends.
 //
 //	err := fence.CheckPostgres(ctx, fence.Query(tx.QueryRow), "accounts", lease.Fence())
 //
-// It needs the table of [PostgresTable], in the search path. Where that is missing, or is
-// another, or may not be written to, the error is a [*pawl.BackendError] that is
-// Permanent and says what to do. In REPEATABLE READ or above a transaction that waited
-// here fails with SQLSTATE 40001, and is to be repeated.
+// It needs the table of [PostgresTable], in the search path. If the table is missing, is
+// another one, or is not writable, the error is a [*pawl.BackendError] that is Permanent
+// and says what to do. In REPEATABLE READ or above, a transaction that waited here fails
+// with SQLSTATE 40001: repeat it.
 func CheckPostgres(ctx context.Context, query func(ctx context.Context, sql string, args ...any) Row, resource string, fence uint64) error {
 	return check(ctx, "postgres", query, postgresWriter, resource, []byte(resource), fence)
 }
 
-// CheckPostgresReader is CheckPostgres for a reader of an RWMutex: it is refused if a
-// writer with a higher fence was accepted. It refuses no other reader, and each writer
-// with a lower fence from then on: the readers had to wait until that one had lost the
-// lock.
+// CheckPostgresReader is CheckPostgres for a reader of an RWMutex. It refuses the reader
+// if it has accepted a writer with a higher fence. It refuses no other reader, but from
+// then on each writer with a lower fence: that writer has lost the lock, or the reader
+// could not have got it.
 //
-// It may stand alone, outside of a transaction, and should: readers who are in one wait
-// for each other until it ends.
+// Best call it outside of a transaction: readers that call it in transactions wait for
+// each other until those end.
 //
 //	err := fence.CheckPostgresReader(ctx, fence.Query(pool.QueryRow), "accounts", lease.Fence())
 //
-// Who reads in several transactions, or something besides the database, calls it before
-// the first time and after the last: then no writer came in between, and what was read is
-// of one moment.
+// A caller that reads in several transactions, or reads something besides the database,
+// calls it before the first read and after the last. If both succeed, no writer came in
+// between, and all reads are consistent.
 func CheckPostgresReader(ctx context.Context, query func(ctx context.Context, sql string, args ...any) Row, resource string, fence uint64) error {
 	return check(ctx, "postgres", query, postgresReader, resource, []byte(resource), fence)
 }
@@ -106,8 +105,8 @@ func check(ctx context.Context, store string, query func(ctx context.Context, sq
 }
 
 // CheckMySQL is CheckPostgres on MySQL and MariaDB, with the table of [MySQLTable]. In
-// REPEATABLE READ under innodb_snapshot_isolation a transaction that has read before it,
-// and waited here, fails with 1020, and is to be repeated.
+// REPEATABLE READ under innodb_snapshot_isolation, a transaction that has read before it,
+// and waited here, fails with error 1020: repeat it.
 func CheckMySQL(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error {
 	return checkMySQL(ctx, tx, mysqlWriter, resource, fence, fence, fence)
 }
@@ -137,8 +136,8 @@ func checkMySQL(ctx context.Context, db interface {
 	return decide(resource, fence, uint64(highest))
 }
 
-// inTable is the error of a statement. All three databases name the table if it is that
-// which is wrong: it is missing, has other columns, or may not be written to.
+// inTable is the error of a statement. All three databases name the table if the table is
+// the cause: it is missing, has other columns, or is not writable.
 func inTable(store, resource string, err error) error {
 	failed := failed(store, "check the fence for", resource, err)
 	if text := err.Error(); strings.Contains(text, "pawl_fences") || strings.Contains(text, "'seen'") {

@@ -12,8 +12,8 @@ import (
 // StaleError refuses a write with an old fence. It matches [pawl.ErrStale].
 type StaleError struct {
 	Resource string
-	Fence    uint64 // of what was refused
-	Highest  uint64 // of what was accepted before; not above Fence if only the end of its lease is known
+	Fence    uint64 // the refused fence
+	Highest  uint64 // the highest accepted one; at most Fence if only the end of the lease is known
 }
 
 // Is makes errors.Is(err, pawl.ErrStale) true.
@@ -26,10 +26,10 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("pawl: stale: the fence %d for %q is below %d: its holder has lost the lock", e.Fence, e.Resource, e.Highest)
 }
 
-// Compare refuses a fence below the highest that a store knows of a resource with a
-// [*StaleError], and what is no fence with a [*pawl.InvalidError]. It is for stores that
-// this package has nothing for: they compare, and remember the higher one, in one step
-// with the write. highest is 0 if none is known.
+// Compare refuses a fence below the highest one that a store knows for a resource with a
+// [*StaleError], and an invalid fence with a [*pawl.InvalidError]. It is for stores that
+// this package does not support: such a store compares, and remembers the higher fence,
+// in one step with the write. highest is 0 if the store has no fence.
 func Compare(resource string, fence, highest uint64) error {
 	if err := validate(resource, fence); err != nil {
 		return err
@@ -37,12 +37,12 @@ func Compare(resource string, fence, highest uint64) error {
 	return decide(resource, fence, highest)
 }
 
-// MaxResource is how long the name of a resource may be, in bytes. It is as the names of
-// locks are: UTF-8 without control characters.
+// MaxResource is how long the name of a resource may be, in bytes. Its form is the one of
+// lock names: UTF-8 without control characters.
 const MaxResource = driver.MaxName
 
-// validate refuses what is no fence of any lease, and what some store could not keep as
-// it is: a database that does not take an argument ends the caller's transaction.
+// validate refuses invalid fences, and resources that some store could not keep: a
+// database that refuses an argument aborts the caller's transaction.
 func validate(resource string, fence uint64) error {
 	if err := driver.ValidateName(resource); err != nil {
 		if invalid, ok := errors.AsType[*driver.InvalidError](err); ok {
@@ -60,13 +60,13 @@ func validateFence(fence uint64) error {
 			What: "fence", Problem: "is 0, as FenceOf has it where ctx is under no lease on that name",
 			Allowed: "what Lease.Fence returned",
 		}
-	case fence > math.MaxInt64: // what databases have
+	case fence > math.MaxInt64: // the range of integers in databases
 		return &pawl.InvalidError{What: "fence", Problem: fmt.Sprintf("is %d", fence), Allowed: "what Lease.Fence returned"}
 	}
 	return nil
 }
 
-// decide compares a fence with the highest, itself included.
+// decide accepts a fence that is not below the highest.
 func decide(resource string, fence, highest uint64) error {
 	if fence < highest {
 		return &StaleError{resource, fence, highest}
@@ -74,8 +74,7 @@ func decide(resource string, fence, highest uint64) error {
 	return nil
 }
 
-// failed is the error of a store that could not be asked, or has something else than a
-// fence.
+// failed is the error of a store that did not answer, or has another value than a fence.
 func failed(store string, op pawl.Op, resource string, err error) *pawl.BackendError {
 	return &pawl.BackendError{Backend: store, Op: op, Name: resource, Err: err}
 }

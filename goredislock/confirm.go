@@ -12,15 +12,15 @@ import (
 
 var errUnknownNode = errors.New("the name was moved to a node that is not known yet")
 
-// Confirm implements redisscript.Sender. What is in one pipeline go-redis sends on one
-// connection, which is nobody else's until it is answered; and a pipeline to one node
+// Confirm implements redisscript.Sender. go-redis sends a pipeline on one connection,
+// which no other request uses until the pipeline is answered; and a pipeline to one node
 // follows no redirection.
 func (s *sender) Confirm(ctx context.Context, c redisscript.Confirmation) (redisscript.Reply, int) {
 	on, err := s.node(ctx, c)
 	if err != nil {
 		return redisscript.Reply{Err: err}, 0
 	}
-	if node, ok := on.(*redis.Client); ok && node.Options().ReadTimeout > 0 { // it would give up on the answer
+	if node, ok := on.(*redis.Client); ok && node.Options().ReadTimeout > 0 { // the client would give up on the answer
 		c.Timeout = min(c.Timeout, node.Options().ReadTimeout*3/4)
 	}
 	send := func(verb, script string) (*redis.Cmd, *redis.IntCmd) {
@@ -53,7 +53,7 @@ func (s *sender) node(ctx context.Context, c redisscript.Confirmation) (redis.Un
 	if c.Server == "" {
 		return s.cluster.MasterForKey(ctx, c.Keys[0])
 	}
-	var mu sync.Mutex // ForEachMaster asks them side by side
+	var mu sync.Mutex // ForEachMaster calls the function in several goroutines
 	var found *redis.Client
 	err := s.cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
 		if node.Options().Addr == c.Server {

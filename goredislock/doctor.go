@@ -24,7 +24,7 @@ func (s *sender) Servers(ctx context.Context) ([]redisscript.Server, error) {
 	if s.cluster == nil {
 		return []redisscript.Server{{Name: s.where, Do: asking(s.client)}}, nil
 	}
-	var mu sync.Mutex // ForEachShard asks them side by side
+	var mu sync.Mutex // ForEachShard calls the function in several goroutines
 	var all []redisscript.Server
 	err := s.cluster.ForEachShard(ctx, func(_ context.Context, node *redis.Client) error {
 		mu.Lock()
@@ -47,7 +47,7 @@ func asking(client redis.UniversalClient) func(ctx context.Context, command ...s
 	}
 }
 
-// flat is an answer as text: of a list or a map, each element in a line.
+// flat returns an answer as text, with one line for each element of a list or a map.
 func flat(v any) string {
 	var b strings.Builder
 	switch v := v.(type) {

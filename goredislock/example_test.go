@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/goredislock"
 )
 
-// A driver over the go-redis client that the program has already.
+// A driver over a go-redis client of your own.
 func ExampleNew() {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer client.Close()

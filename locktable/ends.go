@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// Idle reports whether nothing would be lost with the entry but its last fence, which the
-// clock has passed: it may be forgotten, and the next fence is greater all the same, as
+// Idle reports whether a table may forget the entry: only its last fence would be lost,
+// and the clock has passed that fence. The next fence is then greater all the same, as
 // long as the clock does not run back. A holder or a waiter counts until its time is
-// over, not until somebody finds that out.
+// over, whether or not a step has found that out.
 func (e *Entry) Idle(now Instant) bool { return e.Value.Bytes == nil && e.unused(now) }
 
-// Forgettable is for a table that keeps entries for a while after their last grant, and a
-// value after its last use: its writing, or the end of a lease since. It reports whether
-// nothing that is younger would be lost with the entry. A fence counts from its grant: it
-// is kept for a clock that runs back, which has as far to go to meet it.
+// Forgettable is for a table that keeps an entry until retention after its last grant,
+// and a value until retention after its last use: its writing, or the end of a later
+// lease. It reports whether the table may forget the entry. The table keeps a fence for
+// retention after its grant, so that fences rise even if the clock runs back by that
+// much.
 func (e *Entry) Forgettable(now Instant, retention time.Duration) bool {
 	last := max(Instant(e.Fence), e.Value.At)
 	for _, h := range e.Holders {
-		last = max(last, h.Expires) // which nobody has found yet
+		last = max(last, h.Expires) // no step has found that yet
 	}
 	return e.unused(now) && last.Add(retention) <= max(now, e.Day)
 }
 
-// unused reports whether there is nothing to the entry but its last fence and its value.
+// unused reports whether the entry has nothing but its last fence and its value.
 func (e *Entry) unused(now Instant) bool {
 	return e.Rest.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, e.Day, 0)) &&
 		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.Add(h.LockDelay) > now }) &&
@@ -32,8 +33,8 @@ func (e *Entry) unused(now Instant) bool {
 		!slices.ContainsFunc(e.Marks, func(m Mark) bool { return m.Until > now })
 }
 
-// Ends is when nothing of the entry counts any more but its last fence and its value,
-// both of which are older.
+// Ends is the instant from which only the entry's last fence and its value count. Both
+// are older than that instant.
 func (e *Entry) Ends() Instant {
 	ends := max(e.Closed, e.Rest.Lapses, e.Value.At)
 	for _, h := range e.Holders {

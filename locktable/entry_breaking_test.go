@@ -146,7 +146,7 @@ func TestForce(t *testing.T) {
 			g := l.granted(mutex("a"))
 			l.ok(l.breaks(g.Fence, time.Minute, "boss"))
 			l.granted(forced(mutex("b")))
-			// What was promised to a is no longer true, and is not said again.
+			// The promise to a is no longer true, and is not repeated.
 			equal(l.t, "closed for", brokenBy(l.t, l.renew("a", ttl)).ClosedFor, 0)
 			equal(l.t, "closed for", l.refused(try(mutex("c"))).ClosedFor, 0)
 		},

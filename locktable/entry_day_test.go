@@ -32,7 +32,7 @@ func TestFencesGoByTheDayWhereTheClockIsBehind(t *testing.T) {
 	if e.Day = day.Add(time.Second); !e.Forgettable(later, time.Millisecond) {
 		t.Error("not forgotten")
 	}
-	e.Day = 0 // somebody whose clock is behind
+	e.Day = 0 // a client whose clock is behind
 	c.Token = driver.NewToken()
 	if next, err := e.Acquire(later, c, "inbox"); err != nil || next.Fence != g.Fence+1 {
 		t.Errorf("fence %d after %d, %v", next.Fence, g.Fence, err)

@@ -64,8 +64,8 @@ func TestAskingAgainAfterALostReplyIsTheSame(t *testing.T) {
 		l, choose := newLab(t), drawing(t)
 		for range steps(t) {
 			o := l.next(choose, false)
-			// Who is refused for the value has no place to keep. Meanwhile others may
-			// have written a smaller one: those who waited behind.
+			// A claim that is refused for the value loses its place. Meanwhile the
+			// waiters behind it may have written a smaller one.
 			if said := l.do(o); o.what != "acquire" || strings.HasPrefix(said, "refused for the value") {
 				continue
 			}
@@ -106,9 +106,9 @@ func TestRefusesSaysWhatAcquireWould(t *testing.T) {
 	})
 }
 
-// Whatever went before, when everybody is dead but one who keeps asking, it is granted as
-// soon as the last lease and its lock-delay, and each place in the queue and what it may
-// be granted, have ended.
+// In any state, if all clients are dead except one that keeps asking, that one is granted
+// as soon as the last lease and its lock-delay, and each place in the queue and its
+// possible grant, have ended.
 func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newLab(t), drawing(t)
@@ -140,8 +140,8 @@ func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 	})
 }
 
-// The head of the queue has nobody to wait for but the holders: dead, they cost TTL and
-// lock-delay, no more.
+// The head of the queue waits only for the holders: if they are dead, they cost their TTL
+// and lock-delay, no more.
 func TestTheHeadIsGrantedAtTheInstantTheLastHolderIsOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newLab(t), drawing(t)
@@ -237,7 +237,7 @@ func FuzzOperations(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{1, 5, 3, 2, 4, 0, 6, 8, 2, 7}, 40))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1024 {
-			return // the entry is checked after each step, so long inputs only take long
+			return // the lab checks the entry after each step, so long inputs only take long
 		}
 		choose, left := reading(b)
 		l, m := newLab(t), &model{}
@@ -253,7 +253,7 @@ func FuzzOperations(f *testing.F) {
 	})
 }
 
-// The answers and the signals are the model's, whatever happens.
+// In each case the answers and the signals are the model's.
 func TestTheEntryAnswersAsTheModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, m, choose := newLab(t), &model{}, drawing(t)

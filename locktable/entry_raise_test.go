@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// All laws hold for everything else that happens, though fences are raised in between.
+// All laws hold for all other operations, though fences are raised in between.
 func TestLawsHoldThoughFencesAreRaised(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newLab(t), drawing(t)

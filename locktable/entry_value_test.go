@@ -78,7 +78,7 @@ func TestValue(t *testing.T) {
 			l.refused(rising(mutex("b"), "5"))
 			l.refused(mutex("c"))
 			l.ok(l.renews(driver.LeaseRef{Token: tokenOf("a"), TTL: ttl, Value: []byte("5")}))
-			l.state("a | b c") // nobody looks before it is its turn, or it asks
+			l.state("a | b c") // no waiter is checked before its turn, or its next claim
 			l.notAbove(rising(mutex("b"), "5"), "5")
 			l.state("a | c")
 			l.notAbove(forced(rising(mutex("d"), "4")), "5")
@@ -189,7 +189,7 @@ func TestValue(t *testing.T) {
 	})
 }
 
-// The driver keeps a copy, for its caller may go on with what it gave.
+// The driver keeps a copy, because its caller may change what it gave.
 func TestTheTableKeepsACopyOfAValue(t *testing.T) {
 	m := memory{newShelf(), &locktable.Entry{}}
 	d := locktable.New(m, "1")
@@ -216,7 +216,7 @@ func TestTheTableKeepsACopyOfAValue(t *testing.T) {
 	equal(t, "value", string(m.e.Value.Bytes), "release")
 }
 
-// What writes a value has an end, also a renewal among others.
+// A request that writes a value has an end, and so has a renewal in a batch.
 func TestARenewalWithAValueThatComesAfterItsEndWritesNothing(t *testing.T) {
 	s := newShelf()
 	d := s.client("1")

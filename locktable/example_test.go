@@ -92,8 +92,8 @@ func (s *store) Properties() driver.Properties {
 
 func (s *store) Close() error { return nil }
 
-// A backend of any table that can change one row atomically. What is left to do is to
-// forget idle rows, and to pass the suite in drivertest.
+// A backend over any table that can change one row atomically. It still has to forget
+// idle rows, and to pass the suite in drivertest.
 func ExampleNew() {
 	ctx := context.Background()
 	s := &store{rows: map[string][]byte{}}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Unless told otherwise by flags, the properties try more than rapid's 100 examples, for
-// each costs microseconds, and a failure is said with its seed and leaves no file.
+// Unless flags say otherwise, the properties try more than rapid's 100 examples, because
+// each costs microseconds. A failure is reported with its seed and leaves no file.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	told := map[string]bool{}

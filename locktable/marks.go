@@ -8,28 +8,30 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A Mark says that a client watches the name, and until when. A step that people can see
-// leaves a signal for each of them, which goes the way of all signals. So a name without
-// marks costs nobody anything; and as they stand in the entry, no step can miss one.
+// A Mark says that a client watches the name, and until when. A step with a visible
+// change leaves a signal for each mark, which is sent like all signals. So watching costs
+// nothing on a name without marks. And since the marks are in the entry, no step can miss
+// one.
 type Mark struct {
-	Token driver.Token // which of its watches it is
+	Token driver.Token // which of the client's watches it is
 	Inbox string       // of the client
 	Until Instant
 }
 
-// maxMarks is how many may watch a name and be told. A client for whom there is no room
-// asks.
+// maxMarks is how many clients may watch a name by signals. A client for which there is
+// no room polls.
 const maxMarks = 64
 
 // signalChanged is for the client whose mark has that token. It reaches no listener.
 const signalChanged = driver.SignalLost + 1
 
-// IsChange reports whether a signal is for who watches, and not for a claim or a lease: a
+// IsChange reports whether a signal is for a watch, and not for a claim or a lease. A
 // table may have to tell them apart, see [Driver.Deliver].
 func IsChange(s driver.Signal) bool { return s.Kind == signalChanged }
 
-// Mark has a client told of changes for so long, in which it is to come again. known says
-// that it was told until now; ok, that there was room.
+// Mark makes the entry signal changes to a client, for the time d from now. Marking it
+// again extends that. known says that the mark was still there, so the client has missed
+// nothing; ok, that there was room.
 func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 	e.settle(now)
 	defer e.tell()
@@ -47,8 +49,8 @@ func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 	return i >= 0, true
 }
 
-// tell has the head of the queue look, if it has to, and leaves a signal for everybody
-// who watches, if there is news. Every method ends with it.
+// tell signals the head of the queue, if it has to ask again, and all marks, if people
+// can see a change. Every method ends with it.
 func (e *Entry) tell() {
 	if e.sooner && e.OpensAt() != 0 {
 		e.tellHead()
@@ -62,32 +64,33 @@ func (e *Entry) tell() {
 	}
 }
 
-// hush takes back what tell has left, where the same transaction has told of it before:
-// who is told looks when all of it is there.
+// hush drops the signals that tell has added for marks. It is for the second step of a
+// transaction whose first step has added them already: the client reads the entry after
+// the whole transaction.
 func (e *Entry) hush() {
 	e.News = false
 	e.Signals = slices.DeleteFunc(e.Signals, func(s Signal) bool { return IsChange(s.Signal) })
 }
 
-// unmark drops the marks that are over. That is no change: they go when something else is
-// stored.
+// unmark drops the marks that are over. That does not count as a change: the table stores
+// it with the next change.
 func (e *Entry) unmark(now Instant) {
 	e.Marks = slices.DeleteFunc(e.Marks, func(m Mark) bool { return m.Until <= now })
 }
 
-// Hearing is a table whose signals come in by themselves. The driver over it needs no
-// more to tell of changes: whoever watches a name marks its entry, see [Mark].
+// Hearing is a table that can receive signals at any time. Then watching needs nothing
+// more: a client that watches a name marks its entry, see [Mark].
 type Hearing interface {
-	// Hear has signals come in until stop is called, also while this client neither holds
-	// nor waits. It calls f each time that they begin to, for what was sent before may be
-	// lost, and with false each time that they no longer do. It does not block.
+	// Hear makes signals come in until stop is called, even while this client neither
+	// holds nor waits. It calls f(true) each time that they begin to come in, because
+	// earlier ones may be lost, and f(false) each time that they stop. It does not block.
 	Hear(f func(hears bool)) (stop func())
 }
 
 // markFor is how long a mark lasts, unless it is renewed.
 const markFor = time.Minute
 
-// mark marks names for this client, in steps that are together where the table has them.
+// mark marks names for this client. The table may take the steps together.
 func (d *Driver) mark(ctx context.Context, tokens []driver.Token, names []string) (known, ok []bool, err error) {
 	steps := make([]Step, len(names))
 	for i, name := range names {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// mark has somebody watch.
+// mark makes a client watch.
 func (l *lab) mark(who string, d time.Duration) (known, ok bool) {
 	l.t.Helper()
 	return l.e.Mark(l.now, locktable.Mark{Token: tokenOf(who), Inbox: who}, d)
@@ -123,7 +123,7 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// A name that nobody watches is stored as it was before there were marks.
+// A name without watches is stored as it was before there were marks.
 func TestMarksAreStoredBehindAllElse(t *testing.T) {
 	e := full()
 	without := e.Append(nil)
@@ -152,7 +152,8 @@ func TestOnlyWhatIsForWhoWatchesIsAChange(t *testing.T) {
 	}
 }
 
-// Who finds that places in rows have lapsed tells of it, also if it does nothing else.
+// A step that finds that places in rows have lapsed reports that, even if it does nothing
+// else.
 func TestPlacesThatLapseApartAreTold(t *testing.T) {
 	r, now := lined(t, 20, mutex)
 	e, err := locktable.Decode(r.stored)

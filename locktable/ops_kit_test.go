@@ -113,7 +113,8 @@ func claimOf(choose chooser) driver.Claim {
 	return c
 }
 
-// ownerOf is who claims with a token: each of its fields has a value of its own.
+// ownerOf is the owner of the claims with a token: each of its fields has a value of its
+// own.
 func ownerOf(t driver.Token) driver.Owner {
 	who := whose(t)
 	return driver.Owner{Client: who, Host: "host of " + who, PID: int(t[0]), Labels: map[string]string{"who": who}}

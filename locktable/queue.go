@@ -7,22 +7,22 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Rest is the part of a queue that a step does not see. Where waiters are stored apart
-// from their entry, a step is shown the first of them and the place of its own claim, so
-// it costs what it changes, however many wait.
+// Rest is the part of a queue that a step does not see. If waiters are stored apart from
+// their entry, a step sees the first of them and the place of its own claim, so its cost
+// does not grow with the queue.
 //
-// As it is stored with the entry, it is about all waiters, and has the first three fields
-// only.
+// A stored Rest describes all waiters, because the stored Queue is then empty. It has
+// only the first three fields.
 type Rest struct {
-	Len    int     // how many stand behind those in Entry.Queue
-	Last   Instant // the last of them came no later
-	Lapses Instant // before this nobody's place lapses
+	Len    int     // how many waiters there are behind those in Entry.Queue
+	Last   Instant // no waiter came later than this
+	Lapses Instant // no place lapses before this
 
 	Own   *Waiter // the step's own claim, if it is one of the Len
-	Ahead int     // how many of the Len stand ahead of it, or of the place that it would take
+	Ahead int     // how many of the Len are ahead of it, or of the place that it would take
 }
 
-// waiting is how many stand in the queue.
+// waiting is the length of the whole queue.
 func (e *Entry) waiting() int { return len(e.Queue) + e.Rest.Len }
 
 // place finds a waiter by its token, and its position, from 1. The position is 0 if the
@@ -39,10 +39,11 @@ func (e *Entry) place(token driver.Token) (w *Waiter, position int) {
 	return nil, 0
 }
 
-// arrival returns when a claim that joins the queue now came, and the position that it
-// gets. It comes now, behind all others; with a ticket, it stands as if it had come then,
-// but no more than MaxLead ago. In a queue time never runs back, or claims that come
-// after the clock did so would pass the others.
+// arrival returns the time of arrival of a claim that joins the queue now, and the
+// position that it gets. Without a ticket the claim arrives now, behind all others. With
+// a ticket, it is queued as if it had arrived at the ticket's time, but no more than
+// MaxLead ago. Times of arrival never fall along the queue; otherwise a claim that
+// arrives after the clock ran back would pass the others.
 func (e *Entry) arrival(now Instant, c *driver.Claim) (came Instant, position int) {
 	ticket := c.Ticket
 	if !c.Queue {
@@ -80,7 +81,7 @@ func (e *Entry) join(position int, w Waiter) *Waiter {
 		e.Queue = slices.Insert(e.Queue, i, w)
 		return &e.Queue[i]
 	}
-	own := w // not w itself, which would be allocated in either case
+	own := w // not w itself, which would then be allocated in either case
 	e.Rest.Own, e.Rest.Ahead = &own, position-1-len(e.Queue)
 	e.Rest.Len++
 	return &own
@@ -103,8 +104,8 @@ func (e *Entry) leave(token driver.Token) bool {
 	return true
 }
 
-// OpensAt is when the name can be granted although nobody acts: when it is not closed any
-// more, or when the first minimum hold is over. It is 0 if neither is the case.
+// OpensAt is when the name can be granted although no client acts: when it is no longer
+// closed, or when the first minimum hold is over. It is 0 if neither applies.
 func (e *Entry) OpensAt() (at Instant) {
 	if e.Closed != 0 {
 		return e.Closed
@@ -117,8 +118,8 @@ func (e *Entry) OpensAt() (at Instant) {
 	return at
 }
 
-// tellHead has the head of the queue look: nobody acts when the name opens by itself, so
-// the head has to know when to ask.
+// tellHead signals the head of the queue to ask again. When the name opens by itself no
+// client acts, so the head has to know when to ask.
 func (e *Entry) tellHead() {
 	switch {
 	case len(e.Queue) > 0:

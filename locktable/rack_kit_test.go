@@ -10,17 +10,17 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// rack is the plainest table whose waiters stand apart: the stored entry of one name, and
-// its queue in order. It counts what a step asked of the rows.
+// rack is the simplest table whose waiters are stored apart: the stored entry of one
+// name, and its queue in order. It counts what a step asked of the rows.
 type rack struct {
 	stored []byte
 	line   []locktable.Waiter
 
-	long, short int // how long a queue stands in the entry; 0 is not at all
+	long, short int // how long a queue in the entry may be; 0 is not at all
 
 	looked, moved, lapses, tries int
 	news                         bool
-	forgets                      bool // to drop who has lapsed
+	forgets                      bool // to drop waiters that have lapsed
 	err                          error
 }
 
@@ -108,7 +108,7 @@ func (r *rack) do(now locktable.Instant, o op) (string, error) {
 	return answer, nil
 }
 
-// whole is the entry with all who wait, as it would be stored in one piece.
+// whole is the entry with all waiters, as it would be stored in one piece.
 func (r *rack) whole(t tb) []byte {
 	t.Helper()
 	e := &locktable.Entry{}
@@ -153,7 +153,7 @@ func sameApart(t tb, l *lab, r *rack, o op) {
 	}
 }
 
-// line makes a rack with a holder and n who wait.
+// lined makes a rack with a holder and n waiters.
 func lined(t tb, n int, claim func(who string) *driver.Claim) (*rack, locktable.Instant) {
 	t.Helper()
 	r, now := &rack{}, start

@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Refuses is the first half of Acquire, for a claim that neither queues nor forces: it
-// passes on what has expired, and answers what Acquire would refuse the claim with. nil
-// is a grant, which is not made.
+// Refuses is the first half of Acquire, for a claim that neither queues nor forces. It
+// passes the name on if its holder has expired, and returns the error with which Acquire
+// would refuse the claim. nil means that Acquire would grant it; Refuses does not.
 func (e *Entry) Refuses(now Instant, c *driver.Claim) error {
 	e.settle(now)
 	defer e.tell()
@@ -26,7 +26,7 @@ func (e *Entry) Refuses(now Instant, c *driver.Claim) error {
 	return e.held(now, c, position)
 }
 
-// notAbove refuses a claim for the value of the name, and with that its place.
+// notAbove refuses a claim for the value of the name, and takes away its place.
 func (e *Entry) notAbove(now Instant, c *driver.Claim) error {
 	if e.below(c.Above) {
 		return nil
@@ -39,10 +39,10 @@ func (e *Entry) notAbove(now Instant, c *driver.Claim) error {
 	return refused
 }
 
-// held makes the error of a claim that is refused: what is in its way, and when that
-// changes by itself.
+// held makes the error of a refused claim: what is in its way, and when that changes by
+// itself.
 func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
-	e.sooner = e.sooner && position != 1 // the head hears it by this answer
+	e.sooner = e.sooner && position != 1 // this answer reaches the head
 	var head Instant
 	switch {
 	case len(e.Queue) > 0:
@@ -61,8 +61,8 @@ func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldErr
 	return refused
 }
 
-// others finds the holder that expires first, and of several that do so at once the one
-// with the longest lock-delay; and counts the holders. The claim's own lease is left out.
+// others counts the holders, and finds the one that expires first; of several that expire
+// at once, the one with the longest lock-delay. It leaves out the claim's own lease.
 func (e *Entry) others(own driver.Token) (first *Holder, n int) {
 	for i := range e.Holders {
 		h := &e.Holders[i]
@@ -76,11 +76,11 @@ func (e *Entry) others(own driver.Token) (first *Holder, n int) {
 	return first, n
 }
 
-// retryAfter is how long asking for c again is of no use, unless somebody acts. While
-// the name is closed nothing changes before it opens. Otherwise the first holder expires,
+// retryAfter is how long sending c again is of no use, unless a client acts. While the
+// name is closed, nothing changes before it opens. Otherwise the first holder expires,
 // and its lock-delay closes the name to all; or, if only the queue is in the way of a
-// claim that would fit, the place of its head lapses. head is when that is, 0 if nobody
-// waits.
+// claim that would fit, the place of its head lapses. head is when that place lapses, 0
+// if there is no queue.
 func (e *Entry) retryAfter(now Instant, c *driver.Claim, first *Holder, head Instant) (d time.Duration) {
 	if e.Closed > now {
 		return now.Until(e.Closed)

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Waiters in rows of their own make no difference that anybody could see.
+// Waiters in rows of their own make no visible difference.
 func TestAQueueThatStandsApartIsServedAsTheOneInTheEntry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, r, choose := newLab(t), &rack{}, drawing(t)
@@ -52,7 +52,7 @@ func TestAStepCostsWhatItChangesHoweverManyWait(t *testing.T) {
 	}
 }
 
-// Rows and their indexes are for long queues. Many names have one or two who wait.
+// Rows and their indexes are for long queues. Many names have one or two waiters.
 func TestAShortQueueStandsInTheEntry(t *testing.T) {
 	r := &rack{long: locktable.LongQueue, short: locktable.ShortQueue}
 	now := start
@@ -100,8 +100,8 @@ func TestAllWhoFitAreLetInAlthoughTheyStandApart(t *testing.T) {
 	}
 }
 
-// An operator deletes rows of waiters, all or some of them: those waiters have no place
-// any more. The others are served, and nobody else notices.
+// An operator deletes rows of waiters, all or some of them: those waiters have lost their
+// places. The others are served, and notice nothing.
 func TestAWaiterWhoseRowIsDeletedHasNoPlace(t *testing.T) {
 	for what, after := range map[string]locktable.Instant{"at once": 1, "when all places have lapsed": locktable.Instant(2 * wait / time.Microsecond)} {
 		for deleted := 1; deleted <= 4; deleted++ {
@@ -150,7 +150,7 @@ func TestDamagedRowsAreNoFreePlace(t *testing.T) {
 	}
 }
 
-// Somebody deletes the row of a name, as one does that is damaged, and not those of its
+// An operator deletes the row of a name, perhaps a damaged one, and not the rows of its
 // waiters.
 func TestRowsThatAreLeftOverAreNobodys(t *testing.T) {
 	r, now := lined(t, 3, mutex)

@@ -16,52 +16,52 @@ import (
 	"github.com/pawl-go/pawl/internal/watching"
 )
 
-// A Table stores entries by name and runs a function on one atomically. A backend has to
-// be no more than that: transactions, or compare-and-swap, on rows of names and bytes.
+// A Table stores entries by name and runs a function on one atomically. A backend needs
+// no more than that: transactions, or compare-and-swap, on rows of names and bytes.
 type Table interface {
 	// Update runs f on the entry of each step's name, each in an atomic step of its own
 	// (one transaction for all is fine) and at the backend's time. f gets the index of
-	// the step, the entry as stored (new if there is none) and the time, and reports with
-	// e.Changed and e.Signals what it did: a changed entry is stored before Update
-	// returns, then its signals are sent. If a step has to be repeated, f is run again on
-	// a fresh entry. A name need not appear once only.
+	// the step, the entry as stored (new if there is none) and the time. f reports what
+	// it did with e.Changed and e.Signals: Update stores a changed entry before it
+	// returns, and then sends its signals. To repeat a step, Update runs f again on a
+	// fresh entry. A name may occur more than once.
 	//
 	// A step that is OnTime changes nothing after the end of ctx, see [driver.End]. So
-	// the table compares that end with its clock inside the step, when nothing can hold
-	// the step up any more: once it has the lock, or in the condition of the write. Where
-	// Update returns only after all that it began is done or undone, it is enough to look
-	// at ctx there.
+	// the table compares that end with its clock inside the step, when nothing can delay
+	// the step any more: once it has the lock, or in the condition of the write. If
+	// Update returns only after all that it began is done or undone, it is enough to
+	// check ctx there.
 	//
-	// An entry that cannot be decoded is an error for its name, never an empty entry. On
-	// an error the caller knows nothing: some names may have been changed.
+	// An entry that cannot be decoded is an error for its name, never an empty entry.
+	// After an error the outcome is unknown: some names may have been changed.
 	Update(ctx context.Context, steps []Step, f func(i int, e *Entry, now Instant)) error
 
-	// Read returns the entry as stored, with all waiters, and the backend's time. It need
-	// not see steps under way.
+	// Read returns the entry as stored, with all waiters, and the backend's time. It may
+	// miss steps that are still under way.
 	Read(ctx context.Context, name string) (*Entry, Instant, error)
 
 	// Scan yields the stored entries whose names start with prefix, in byte order of the
 	// names. An error that concerns one row comes with its name, and the scan goes on;
-	// any other one ends it.
+	// any other error ends it.
 	Scan(ctx context.Context, prefix string) iter.Seq2[Row, error]
 
 	Properties() driver.Properties
 	Close() error
 }
 
-// Watchable is a table that can tell of changes in a way of its own.
+// Watchable is a table with its own way to report changes.
 type Watchable interface {
-	// Watch is that of [driver.Watcher], for a name that is not being watched. Nothing is
-	// watched any more when the table is closed.
+	// Watch is the method of [driver.Watcher]. The driver calls it for a name that it
+	// does not watch yet. Closing the table ends all watches.
 	Watch(name string, f func()) (stop func())
 }
 
 // Grouped is a table that can take steps of several names as one.
 type Grouped interface {
-	// UpdateAll is Update in one atomic step of all names. Once f answers false, it is
-	// not run on the steps that are left; what it has done until then counts, and that is
-	// no error. A table that cannot answers with [errors.ErrUnsupported], and has done
-	// nothing.
+	// UpdateAll is Update in one atomic step of all names. If f returns false, UpdateAll
+	// skips the steps that are left, stores what f has done until then, and returns no
+	// error. If the table cannot take these steps as one, UpdateAll changes nothing and
+	// returns [errors.ErrUnsupported].
 	UpdateAll(ctx context.Context, steps []Step, f func(i int, e *Entry, now Instant) bool) error
 }
 
@@ -69,8 +69,8 @@ type Grouped interface {
 // rest.
 type Step struct {
 	Name   string
-	Token  driver.Token // whose place in the queue it is about; zero: nobody's
-	Place  bool         // it counts who is ahead of that place, or of the one that it would take
+	Token  driver.Token // the claim whose place in the queue it concerns; zero: no place
+	Place  bool         // it counts the waiters ahead of that place, or of the place that it would take
 	Ticket uint64       // with Place: of the claim, see driver.Claim
 	OnTime bool         // it has an end, see Table.Update
 }
@@ -95,9 +95,9 @@ type Driver struct {
 	watching  *watching.Watching // nil unless the table is Hearing
 }
 
-// New makes a driver over a table. inbox is where this client's signals go: the table
-// sends the signals of an entry to the inboxes that they name, and hands what comes in
-// for its own to [Driver.Deliver].
+// New makes a driver over a table. inbox is where this client's signals go. The table
+// sends the signals of an entry to the inboxes in them, and passes those for its own
+// inbox to [Driver.Deliver].
 func New(t Table, inbox string) *Driver {
 	d := &Driver{table: t, inbox: inbox}
 	switch t := t.(type) {
@@ -115,9 +115,9 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
-	c.Owner = shown(c.Owner) // the table keeps it, and the caller may go on with its map
+	c.Owner = shown(c.Owner) // the table keeps it, and the caller may change its map
 	c.Value, c.Above = bytes.Clone(c.Value), bytes.Clone(c.Above)
-	a := struct { // one allocation for all that outlives this frame
+	a := struct { // one allocation for everything that outlives this frame
 		claim   driver.Claim
 		step    [1]Step
 		grant   driver.Grant
@@ -154,8 +154,8 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	}
 	grants, told := make([]driver.Grant, n), make([]bool, n)
 	var refused error
-	// First it looks at all of them, and passes on what has expired: that stays, whatever
-	// becomes of the claims. Then it grants.
+	// The first pass looks at all names, and passes on those whose holders have expired;
+	// the table stores that even if the claims are refused. The second pass grants.
 	steps = slices.Concat(steps, steps)
 	err := table.UpdateAll(ctx, steps, func(i int, e *Entry, now Instant) bool {
 		if i < n {
@@ -214,14 +214,14 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	return answers, nil
 }
 
-// StepsError is the error of an Update some of whose steps failed each by itself; the
-// others were taken.
+// StepsError is the error of an Update in which some steps failed, each by itself; the
+// other steps were taken.
 type StepsError struct{ Failed map[int]error }
 
 func (e *StepsError) Error() string { return fmt.Sprintf("%d steps failed", len(e.Failed)) }
 
-// renewHalves renews each half by itself, down to the entries that are damaged, so that
-// these cost nobody else a lease.
+// renewHalves renews each half by itself, down to the damaged entries, so that these cost
+// no other holder its lease.
 func (d *Driver) renewHalves(ctx context.Context, leases []driver.LeaseRef) []error {
 	var answers []error
 	for half := range slices.Chunk(leases, (len(leases)+1)/2) {
@@ -320,11 +320,11 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 				continue
 			}
 			if !strings.HasPrefix(row.Name, prefix) {
-				continue // a table may be generous
+				continue // a table may yield more names
 			}
 			e := row.Entry.Public(row.Now, row.Name)
 			if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
-				continue // remembered for its fence only
+				continue // kept for its fence or its value only
 			}
 			if !yield(e, nil) {
 				return
@@ -337,10 +337,10 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.listeners.Listen(f) }
 
 // Watch implements driver.Watcher. A table that is neither [Hearing] nor [Watchable]
-// tells nothing, and its Properties say so.
+// reports no changes, and its Properties say so.
 func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.Watch(name, f) }
 
-// Deliver hands a signal that came in for this driver's inbox to its listeners.
+// Deliver passes a signal that came in for this driver's inbox to its listeners.
 func (d *Driver) Deliver(s driver.Signal) {
 	switch {
 	case IsChange(s) && d.watching != nil:
@@ -379,7 +379,7 @@ func (d *Driver) run(ctx context.Context, op driver.Op, name string, steps []Ste
 		return driver.ErrClosed
 	}
 	onTime := slices.ContainsFunc(steps, func(s Step) bool { return s.OnTime })
-	if !onTime && ctx.Err() != nil { // else the table looks, at the right time
+	if !onTime && ctx.Err() != nil { // otherwise the table checks it, at the right time
 		return ctx.Err()
 	}
 	err := d.table.Update(ctx, steps, f)
@@ -396,9 +396,9 @@ func (d *Driver) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// trouble gives an error of the table its operation and its name. The end of the caller's
-// own ctx passes as it is, unless the table says more of it. The end of a ctx that is not
-// the caller's is trouble like any other.
+// trouble adds the operation and the name to an error of the table. It returns the end of
+// the caller's own ctx as it is, unless the table has put it into a [*driver.Error]. The
+// end of another ctx is an error like any other.
 func (d *Driver) trouble(ctx context.Context, op driver.Op, name string, err error) error {
 	if d.closed.Load() {
 		return driver.ErrClosed

@@ -134,7 +134,7 @@ func TestAfterCloseEverythingIsAnsweredErrClosed(t *testing.T) {
 	}
 }
 
-// What fails because it was closed meanwhile has no other trouble to tell.
+// A call that fails because the driver was closed meanwhile returns ErrClosed.
 func TestACallThatIsOvertakenByCloseIsAnsweredErrClosed(t *testing.T) {
 	c := &closing{shelf: newShelf()}
 	d := locktable.New(c, "1")

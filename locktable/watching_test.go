@@ -11,8 +11,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// ears is a shelf whose signals come in while f is there, and whether that is so can be
-// told.
+// ears is a shelf whose signals come in while f is set. A test can say whether they do.
 type ears struct {
 	*shelf
 	hears func(bool)
@@ -31,7 +30,7 @@ func (e *ears) Hear(f func(hears bool)) (stop func()) {
 
 func (e *ears) Close() error { return nil }
 
-// UpdateAll takes one step after the other, for here is nobody to come in between.
+// UpdateAll takes one step after the other, because no other client can come in between.
 func (e *ears) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	for i, s := range steps {
 		goesOn := true
@@ -86,8 +85,8 @@ func TestChangesAreToldThroughMarks(t *testing.T) {
 	})
 }
 
-// What several claims find expired is told whether they are refused or granted, and with
-// the grant of the same step it is told once.
+// An expiry that several claims find is reported whether they are refused or granted;
+// with a grant in the same step it is reported once.
 func TestClaimsOfSeveralNamesAreToldOnce(t *testing.T) {
 	for what, claims := range map[string][]driver.Claim{
 		"granted": {*try(mutex("b"))},
@@ -117,7 +116,7 @@ func TestClaimsOfSeveralNamesAreToldOnce(t *testing.T) {
 	}
 }
 
-// As long as somebody watches, the marks stand, and no longer.
+// Marks last as long as a client watches, and no longer.
 func TestMarksAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, x, y := aside()
@@ -155,7 +154,8 @@ func TestMarksAreRenewed(t *testing.T) {
 	})
 }
 
-// Who is not heard, or cannot mark, is told, and hears from then on that it has to ask.
+// A watch that gets no signals, or cannot mark its name, is notified, and has to poll
+// from then on.
 func TestAWatchThatIsDeafSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, x, _ := aside()
@@ -185,7 +185,7 @@ func TestAWatchThatIsDeafSaysSo(t *testing.T) {
 	})
 }
 
-// Somebody deletes the name, and the mark with it.
+// An operator deletes the name, and the mark with it.
 func TestAMarkThatIsGoneIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, x, y := aside()
@@ -223,7 +223,7 @@ func TestANameThatCannotBeMarkedIsAlone(t *testing.T) {
 	})
 }
 
-// What may concern everybody concerns those who watch, too.
+// A signal for all claims is for watches, too.
 func TestALookForEverybodyIsToldToWhoWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, x, _ := aside()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until it is told to move: for tests that look at the
+// Clock is a clock that moves only when a test moves it, so that the test can look at the
 // exact instant of an expiry without waiting for it.
 //
 //	clock := memlock.NewClock(time.Now())
@@ -20,10 +20,10 @@ type Clock struct {
 	t  time.Time
 }
 
-// NewClock makes a clock that stands at t.
+// NewClock makes a clock that shows t.
 func NewClock(t time.Time) *Clock { return &Clock{t: t} }
 
-// Now is where the clock stands.
+// Now is the time that the clock shows.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

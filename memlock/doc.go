@@ -1,6 +1,6 @@
 // Package memlock keeps locks in the memory of one process: for programs that have no
-// other process to exclude, for tests, and as the oracle that every other backend is
-// compared with.
+// other process to exclude, for tests, and as the oracle with which every other backend
+// is compared.
 //
 //	locks, err := pawl.New(memlock.New(nil), nil)
 //
@@ -9,8 +9,9 @@
 //
 // # URLs
 //
-//   - "mem:" is a Memory of its own, which nobody else can open.
-//   - "mem:NAME" is shared by all in this process who open that name, until it ends.
+//   - "mem:" is a Memory of its own, which no other client can open.
+//   - "mem:NAME" is shared by all callers in this process that open that name, until it
+//     ends.
 //
 // There are no parameters.
 package memlock

@@ -45,7 +45,8 @@ func ExampleNewMemory() {
 	// <nil>
 }
 
-// A clock that stands still shows the instant at which a lease expires.
+// With a clock that stands still, a test can look at the instant at which a lease
+// expires.
 func ExampleClock() {
 	ctx := context.Background()
 	clock := memlock.NewClock(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC))

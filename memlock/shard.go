@@ -11,13 +11,13 @@ import (
 )
 
 // A shard holds the names that hash to it, each with its entry. Names are spread over
-// shards so that goroutines on names of their own seldom wait for each other. The zero
-// value is empty.
+// shards so that goroutines on different names seldom wait for each other. The zero value
+// is empty.
 type shard struct {
 	mu      sync.Mutex
 	entries map[string]*entry
-	spare   *entry // one that was forgotten, for the next name: most are held for a moment
-	floor   uint64 // the highest fence of the entries that were forgotten
+	spare   *entry // a forgotten one, for the next name: most names are held for a moment
+	floor   uint64 // the highest fence of the forgotten entries
 	later   []birth
 	next    int // of later
 	born    int
@@ -25,8 +25,8 @@ type shard struct {
 	_       [64]byte // keeps neighbours out of each other's cache line
 }
 
-// An entry is numbered by its birth on the shard, and so is the list of births that
-// sweepLocked goes through: a name may be forgotten and come again.
+// An entry has the number of its birth on the shard, and so has each birth in the list
+// that sweepLocked goes through: a name may be forgotten and come again.
 type entry struct {
 	locktable.Entry
 	born int
@@ -37,15 +37,15 @@ type birth struct {
 	born int
 }
 
-// sweepEvery is after how many steps on a shard its oldest names are looked at.
+// sweepEvery is after how many steps on a shard sweepLocked checks its oldest names.
 const sweepEvery = 16
 
-// step runs f on the entry of a step, and returns the signals that it leaves, and whether
-// there is news for those who watch.
+// step runs f on the entry of a step, and returns its signals, and whether it made a
+// change that people can see.
 func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock func() time.Time, f func(i int, e *locktable.Entry, now locktable.Instant)) (signals []locktable.Signal, news bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if step.OnTime && ctx.Err() != nil { // now that nothing holds it up any more
+	if step.OnTime && ctx.Err() != nil { // now that nothing can delay the step any more
 		return nil, false, ctx.Err()
 	}
 	e := s.entryLocked(step.Name)
@@ -63,7 +63,7 @@ func (s *shard) entryLocked(name string) *entry {
 	return s.takeLocked(name)
 }
 
-// leaveLocked ends a step on an entry, and returns what is left in it, as step does.
+// leaveLocked ends a step on an entry, and returns its signals and news, as step does.
 func (s *shard) leaveLocked(name string, e *entry, now locktable.Instant) (signals []locktable.Signal, news bool) {
 	if forgettable(e, now) {
 		s.forgetLocked(name, e)
@@ -103,25 +103,26 @@ func (s *shard) appendNames(to []string, prefix string) []string {
 // keepValues is how long a value is kept after it was written, and the name last held.
 const keepValues = 24 * time.Hour
 
-// forgettable reports whether an entry can go. The shard remembers how high the fences of
-// all of its names were, so none has to be kept for its own.
+// forgettable reports whether the shard may forget an entry. The shard remembers the
+// highest fence of all its forgotten names, so it need not keep each one's.
 func forgettable(e *entry, now locktable.Instant) bool {
 	return e.Idle(now) || e.Value.Bytes != nil && e.Forgettable(now, keepValues)
 }
 
-// forgetLocked loses an entry that is idle.
+// forgetLocked forgets an entry that is idle.
 func (s *shard) forgetLocked(name string, e *entry) {
 	s.floor = max(s.floor, e.Fence)
 	delete(s.entries, name)
 	s.spare = e
 	if last := len(s.later) - 1; last >= s.next && s.later[last].born == e.born {
-		s.later = s.later[:last] // mostly it was the last to come, and need not be swept
+		s.later = s.later[:last] // usually it was the last to come, and need not be swept
 	}
 }
 
-// sweepLocked forgets what became idle after its last step: what expired, and what was
-// released in the microsecond of its grant. Now and then it looks at twice as many names
-// as can have come since, the oldest first, so all get their turn, however many they are.
+// sweepLocked forgets the names that became idle after their last step: they expired, or
+// were released in the microsecond of their grant. Now and then it checks twice as many
+// names as can have come since, the oldest first, so all get their turn, however many
+// there are.
 func (s *shard) sweepLocked(now locktable.Instant) {
 	if s.steps++; s.steps%sweepEvery != 0 {
 		return
@@ -137,13 +138,13 @@ func (s *shard) sweepLocked(now locktable.Instant) {
 			s.later = append(s.later, old)
 		}
 	}
-	if 2*s.next >= len(s.later) { // mostly it is empty now, and begins again in the same memory
+	if 2*s.next >= len(s.later) { // usually it is empty now, and begins again in the same memory
 		s.later, s.next = append(s.later[:0], s.later[s.next:]...), 0
 	}
 }
 
-// takeLocked makes an empty entry for a name. What it has in slices beyond their length
-// is of the entry that was there before, and is overwritten.
+// takeLocked makes an empty entry for a name. Its slices have elements beyond their
+// length, which are from an earlier entry, and are overwritten.
 func (s *shard) takeLocked(name string) *entry {
 	e := s.spare
 	if e == nil {

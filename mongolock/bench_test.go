@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl/drivertest"
 )
 
-// On FerretDB these say little: its proxy looks each document up before an update.
+// On FerretDB these say little: its proxy reads each document before an update.
 
-// BenchmarkCycle is an acquire and a release of a name that nobody else wants.
+// BenchmarkCycle measures an acquire and a release of a name that no other client uses.
 func BenchmarkCycle(b *testing.B) {
 	server := serve(b)
 	d := open(b, server.at(server.addr, database()))
@@ -26,7 +26,7 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// BenchmarkFloor is two updates of one document.
+// BenchmarkFloor measures two updates of one document.
 func BenchmarkFloor(b *testing.B) {
 	server := serve(b)
 	d := open(b, server.at(server.addr, database()))

@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// What is sent asks for what the guarantees stand on, whatever the URL says: a write is
-// acknowledged by a majority, or by the journal of a server that is alone, and a name is
-// read so that nothing acknowledged before is missed.
+// Requests ask for the concerns on which the guarantees depend, whatever the URL says: a
+// majority acknowledges a write, or the journal of a server alone, and a read of a name
+// misses no acknowledged write.
 func TestWhatHasToBeAcknowledged(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -54,7 +54,7 @@ func TestWhatHasToBeAcknowledged(t *testing.T) {
 		mu.Lock()
 		sent = nil
 		mu.Unlock()
-		// What the server makes of it does not matter here.
+		// The server's answer does not matter here.
 		now := locktable.At(time.Now())
 		e := &locktable.Entry{}
 		_, _ = d.store.Load(within(t, 5*time.Second), []string{"job"})

@@ -18,17 +18,17 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// drivertest lets many subtests wait side by side; but with more of them the server,
-	// which does one thing at a time, takes longer to answer than leases last.
+	// drivertest lets many subtests wait side by side. With more of them, the server,
+	// which does one thing at a time, answers later than leases end.
 	if err := flag.Set("test.parallel", "24"); err != nil {
 		panic(err)
 	}
 	leaktest.Main(m)
 }
 
-// Each subtest has a collection of its own: FerretDB takes longer the more there is in
-// one. Those with crowds have a server of their own, for it does one thing at a time, and
-// the others look at what is how late.
+// Each subtest has a collection of its own, because FerretDB gets slower with the size of
+// one. Subtests with crowds have a server of their own, because it does one thing at a
+// time, and the others measure delays.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	crowds, server, db := serve(t), serve(t), database()
@@ -45,8 +45,8 @@ func TestConformance(t *testing.T) {
 		_, _ = h.Write([]byte(t.Name()))
 		return fmt.Sprintf("pawl%x", h.Sum(nil))
 	}
-	// The drivers of a server share one client, as those of a program do: to connect
-	// takes the server longer than the tests do.
+	// The drivers of a server share one client, like those of a program, because
+	// connecting takes the server longer than the tests.
 	clients := map[*testServer]*mongo.Client{}
 	for _, s := range []*testServer{crowds, server} {
 		client, err := mongo.Connect(options.Client().ApplyURI(s.at(s.addr, db)))

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Somebody deletes the documents: what was held is granted again, with a greater fence,
-// and its holder hears of it when it renews.
+// An operator deletes the documents: held names are granted again, with greater fences,
+// and the next renewal tells the holder.
 func TestDocumentsThatAreDeleted(t *testing.T) {
 	t.Parallel()
 	server := serve(t)

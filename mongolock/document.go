@@ -14,10 +14,10 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
 )
 
-// A document is what is stored of a name.
+// A document is what the server stores of a name.
 //
-// The server writes its time into it, as At, in the moment in which it takes effect, for
-// it cannot be told to refuse what comes too late: see package stamped.
+// The server writes its time into it, as At, at the moment of the update, because it
+// cannot refuse an update that arrives too late: see package stamped.
 type document struct {
 	Name     string    `bson:"_id"`
 	Version  int64     `bson:"version"` // random, so that no two swaps have the same
@@ -25,7 +25,8 @@ type document struct {
 	Envelope []byte    `bson:"envelope"`
 }
 
-// stored is what counts of it.
+// stored returns the value that is in force, the new one or the one before it, and its
+// version.
 func (d *document) stored() (s optimistic.Stored, err error) {
 	e, err := stamped.Open(d.Envelope)
 	if err != nil {
@@ -34,26 +35,28 @@ func (d *document) stored() (s optimistic.Stored, err error) {
 	return optimistic.Stored{Value: e.At(locktable.At(d.At)), Version: uint64(d.Version)}, nil
 }
 
-// envelope is what a swap stores. A stamp is cut to the millisecond: it stands for what
-// began up to one before the end of the window, and no later.
+// envelope is what a swap stores. The server cuts a stamp to the millisecond, so the
+// stamp of an update in the last millisecond of the window would still count. So the
+// window ends a millisecond earlier.
 func envelope(s *optimistic.Swap) *stamped.Envelope {
 	e := stamped.Next(*s, nil)
 	e.Window.To = e.Window.To.Add(-time.Millisecond)
 	return e
 }
 
-// whole is a time cut to the millisecond.
+// whole cuts a time to the millisecond.
 func whole(i locktable.Instant) locktable.Instant { return i - i%1000 }
 
-// newVersion draws the version of a value.
+// newVersion draws the version of a value at random.
 func newVersion() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
 	return max(1, binary.NativeEndian.Uint64(b[:])>>1)
 }
 
-// replaced is the filter for the document that a swap replaces. With no version it finds
-// none, and the name is inserted: if another one has done so, that is a duplicate.
+// replaced is the filter for the document that a swap replaces. Version 0 matches no
+// document, so the update inserts the name: if another client has done so, that is a
+// duplicate key.
 func replaced(s *optimistic.Swap) bson.D {
 	return bson.D{{Key: "_id", Value: s.Name}, {Key: "version", Value: int64(s.Version)}}
 }
@@ -69,16 +72,17 @@ func (t *store) update(s *optimistic.Swap, version uint64) bson.D {
 			{Key: "waiting", Value: len(s.Entry.Queue)},
 			{Key: "fence", Value: int64(s.Entry.Fence)},
 		}},
-		// If this is void, what was before it has to last as long as it would have.
+		// If this update is void, the value before it counts. So the server must not
+		// forget it earlier than it would have.
 		{Key: "$max", Value: bson.D{{Key: "forget", Value: forget}}},
 	}
 }
 
-// mostBytes is how large the server lets a document be.
+// mostBytes is the server's limit for a document.
 const mostBytes = 16 << 20
 
-// full returns an error for a claim that joins an entry which is too large for one more.
-// A document has the new value and the one before it, and what is shown to people.
+// full returns an error for a claim whose entry is too large for one more claim. A
+// document has the new value, the value before it, and the columns for people.
 func (t *store) full(s *optimistic.Swap) error {
 	if s.Spare == 0 || 2*(len(s.Value)+s.Spare)+mostShown*(driver.MaxLabel+64) <= t.most {
 		return nil
@@ -89,10 +93,10 @@ func (t *store) full(s *optimistic.Swap) error {
 	}
 }
 
-// mostShown is how many holders are shown to people.
+// mostShown is how many holders a document shows to people.
 const mostShown = 100
 
-// holders are shown to people who look into the database.
+// holders lists the holders for people who look into the database.
 func holders(e *locktable.Entry) bson.A {
 	all := bson.A{}
 	for _, h := range e.Holders[:min(len(e.Holders), mostShown)] {

@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-go/pawl/drivertest"
 )
 
-// A queue grows until its entry does not fit into a document. The limit of a server is
-// fixed, and 160 times as high as the one here.
+// A queue grows until its entry does not fit into a document. A server's fixed limit is
+// 160 times as high as the one here.
 func TestAQueueThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	server := serve(t)

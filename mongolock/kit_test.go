@@ -18,15 +18,15 @@ import (
 
 var ctx = context.Background()
 
-// A testServer is a FerretDB behind a proxy that serialises, or the real server
-// of PAWL_TEST_MONGODB_URL. Tests of one share it, each with a database of its own.
+// A testServer is a FerretDB behind a proxy that serialises, or the real server of
+// PAWL_TEST_MONGODB_URL. The tests of one share it, each with a database of its own.
 type testServer struct {
 	url  string // without a database
 	addr string
 
 	t    testing.TB
 	data string
-	cmd  *exec.Cmd // nil if it is not ours
+	cmd  *exec.Cmd // nil for a real server
 }
 
 // The steps of a test.
@@ -38,7 +38,7 @@ var (
 // realURL is the real server, if there is one.
 func realURL() string { return os.Getenv("PAWL_TEST_MONGODB_URL") }
 
-// serve finds the server for a test.
+// serve returns the server for a test.
 func serve(t testing.TB) *testServer {
 	t.Helper()
 	if realURL() != "" {
@@ -71,7 +71,7 @@ func (s *testServer) run() {
 	s.t.Helper()
 	s.cmd = exec.Command(testservers.Build(s.t, "ferretdb"), "-data", s.data, "-listen", s.addr)
 	s.cmd.Stderr = os.Stderr
-	if _, err := s.cmd.StdinPipe(); err != nil { // it ends with us
+	if _, err := s.cmd.StdinPipe(); err != nil { // it ends with this process
 		s.t.Fatal(err)
 	}
 	if err := s.cmd.Start(); err != nil {
@@ -97,12 +97,12 @@ func (s *testServer) kill() {
 
 var databases atomic.Int64
 
-// database names a new one.
+// database names a new database.
 func database() string {
 	return fmt.Sprintf("pawl_test_%d_%d_%d", os.Getpid(), time.Now().UnixMilli()%1e6, databases.Add(1))
 }
 
-// at is the URL of a database, of the server or of what stands before it at addr.
+// at is the URL of a database, on the server or on a proxy at addr.
 func (s *testServer) at(addr, db string) string {
 	base, query, _ := strings.Cut(s.url, "?")
 	base = strings.TrimSuffix(strings.Replace(base, s.addr, addr, 1), "/")

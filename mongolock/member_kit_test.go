@@ -12,9 +12,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// A member stands before a FerretDB and speaks as the primary of a replica set, as far as
-// that can be had without one: it says that it is, does a write that is sent twice once,
-// and can answer what a primary answers on a bad day. It sees all that is really sent.
+// A member is a proxy before a FerretDB that imitates the primary of a replica set: it
+// claims to be one, makes a write that is sent twice only once, and can give the answers
+// of a primary in trouble. It records all commands.
 type member struct {
 	addr, to string
 	l        net.Listener
@@ -33,13 +33,13 @@ type sent struct {
 	again           bool // the driver has sent it before
 }
 
-// A plan is for one command that is to come.
+// A plan is for one future command.
 type plan struct {
 	command string              // its name
-	before  func()              // is called before the server gets it
-	instead bson.D              // is answered, and the server does not get it
-	answer  func() bson.D       // says what is answered instead
-	adds    bson.D              // is put into the answer
+	before  func()              // called before the server gets it
+	instead bson.D              // the answer; the server does not get the command
+	answer  func() bson.D       // returns the answer instead
+	adds    bson.D              // added to the answer
 	cuts    bool                // the connection ends in place of the answer
 	is      func(c bson.D) bool // which one; nil is any
 }
@@ -65,20 +65,20 @@ func startMember(t testing.TB, to string) *member {
 	return m
 }
 
-// url is that of the replica set.
+// url is the URL of the replica set.
 func (m *member) url(db string) string {
 	return "mongodb://" + m.addr + "/" + db + "?replicaSet=rs0&push=false"
 }
 
-// next sets what happens to commands that are to come, each once.
+// next sets what happens to future commands, each once.
 func (m *member) next(p ...*plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.plans = append(m.plans, p...)
 }
 
-// all are the commands of those names that were sent since the last call, but for those
-// that store signals, or look for them.
+// all returns the commands with these names since the last call, except those that store
+// or read signals.
 func (m *member) all(names ...string) (out []sent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +118,7 @@ func (m *member) serve(loops *sync.WaitGroup) {
 	}
 }
 
-// pass is one command and its answer.
+// pass passes on one command and its answer.
 func (m *member) pass(client, server net.Conn) error {
 	request, err := readMessage(client)
 	if err != nil {
@@ -155,7 +155,7 @@ func (m *member) pass(client, server net.Conn) error {
 	return err
 }
 
-// plan takes the plan for a command out of the list.
+// plan removes the plan for a command from the list.
 func (m *member) plan(command bson.D) *plan {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +170,7 @@ func (m *member) plan(command bson.D) *plan {
 	return p
 }
 
-// write is what tells retryable writes apart; empty if a command is none.
+// write identifies a retryable write; empty for other commands.
 func write(command bson.D) string {
 	session, number := field(command, "lsid"), field(command, "txnNumber")
 	if session == nil || number == nil {
@@ -199,7 +199,7 @@ func (m *member) note(s sent) {
 	m.sent = append(m.sent, s)
 }
 
-// introduced is an answer to "hello" of a primary.
+// introduced turns an answer to "hello" into a primary's.
 func (m *member) introduced(answer bson.D) bson.D {
 	return append(slices.DeleteFunc(slices.Clone(answer), func(e bson.E) bool {
 		return e.Key == "ismaster" || e.Key == "isWritablePrimary" || e.Key == "logicalSessionTimeoutMinutes"
@@ -230,7 +230,7 @@ func readMessage(from io.Reader) ([]byte, error) {
 
 func isQuery(m []byte) bool { return binary.LittleEndian.Uint32(m[12:]) == kindQuery }
 
-// commandOf reads a command, with the documents that stand beside it as a field of it.
+// commandOf reads a command, with the documents beside it as a field.
 func commandOf(request []byte) (command bson.D) {
 	if isQuery(request) { // flags, the name of a collection, two numbers, the command
 		at := headerLen + 4
@@ -261,7 +261,7 @@ func commandOf(request []byte) (command bson.D) {
 	return command
 }
 
-// exchange sends a request on, and reads what is answered.
+// exchange sends a request on, and reads the answer.
 func exchange(server io.ReadWriter, request []byte) (answer bson.D, err error) {
 	if _, err := server.Write(request); err != nil {
 		return nil, err
@@ -296,7 +296,8 @@ func replyWith(request []byte, answer bson.D) []byte {
 	return reply
 }
 
-// field is one of a document, by the names on the way to it; nil if it is not there.
+// field returns a field of a document, by the names on the way to it; nil if it is
+// missing.
 func field(d bson.D, path ...string) any {
 	for _, e := range d {
 		if e.Key != path[0] {
@@ -311,7 +312,7 @@ func field(d bson.D, path ...string) any {
 	return nil
 }
 
-// refusal is the answer of a server that does not do it.
+// refusal is the answer of a server that refuses a command.
 func refusal(code int32, name string, labels ...string) bson.D {
 	d := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: code}, {Key: "codeName", Value: name}, {Key: "errmsg", Value: name}}
 	if len(labels) > 0 {
@@ -320,7 +321,7 @@ func refusal(code int32, name string, labels ...string) bson.D {
 	return d
 }
 
-// doubt is what a server adds if no majority has it, as far as it knows.
+// doubt is what a server adds if it does not know that a majority has the write.
 func doubt(code int32, name string, labels ...string) bson.D {
 	d := bson.D{{Key: "writeConcernError", Value: bson.D{
 		{Key: "code", Value: code}, {Key: "codeName", Value: name}, {Key: "errmsg", Value: name},

@@ -18,15 +18,16 @@ import (
 func init() { engine.Register(openURL, "mongodb", "mongodb+srv") }
 
 // Driver is a client of MongoDB. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
+// driver.AllAcquirer and driver.Diagnoser.
 type Driver struct {
 	inner engine.Noted
 	store *store
 }
 
-// New makes a driver over a database of a client that is open, and stays so when the
-// driver is closed. The write and read concerns of that database do not matter: the
-// driver has its own. Its error is a [*driver.InvalidError].
+// New makes a driver over a database of an open client, which stays open when the driver
+// is closed. The driver ignores the write and read concerns of that database, and uses
+// its own. The error is a [*driver.InvalidError].
 func New(db *mongo.Database, o *Options) (*Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *mongo.Database"}
@@ -34,9 +35,9 @@ func New(db *mongo.Database, o *Options) (*Driver, error) {
 	return build(db, o, nil)
 }
 
-// Open opens the servers that a URL names; the package comment has the forms. Closing the
-// driver closes what was opened. The error is a [*driver.InvalidError] or a
-// [*driver.Error], without the password; ctx bounds only the opening.
+// Open opens the servers of a URL; the package comment has the forms. Closing the driver
+// closes its client. The error is a [*driver.InvalidError] or a [*driver.Error], without
+// the password; ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
 }
@@ -84,7 +85,7 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*Driver, error) {
 	return d, nil
 }
 
-// place is how errors name the server.
+// place names the server in errors.
 func (t *store) place() string {
 	place := "mongodb " + t.Where + "/" + t.db.Name()
 	if t.Collection != defaultCollection {
@@ -93,7 +94,7 @@ func (t *store) place() string {
 	return place
 }
 
-// disconnect closes a client. What is under way has a moment to end.
+// disconnect closes a client. Requests under way have a moment to end.
 func disconnect(c *mongo.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()

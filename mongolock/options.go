@@ -10,21 +10,21 @@ import (
 
 // Options for a driver. The zero value, and nil, are fine.
 type Options struct {
-	// Collection is where the locks are. Signals have one beside it, with ".signals"
-	// behind its name. Clients that shall exclude each other have the same database and
-	// the same collection. Default: "pawl".
+	// Collection has the locks. Signals are in a second collection, with ".signals"
+	// behind its name. Clients that exclude each other need the same database and the
+	// same collection. Default: "pawl".
 	Collection string
 
-	// Retention is how long a name is remembered after its last use, at the least. When
-	// it is forgotten, the next fence is greater all the same, unless the server's clock
-	// was set back past its last grant. Default: 24 hours; at least a minute.
+	// Retention is how long, at least, the server remembers a name after its last use.
+	// After that, the next fence is still greater, unless the server's clock was set back
+	// past the last grant. Default: 24 hours; at least a minute.
 	Retention time.Duration
 
-	// NoPush does without change streams: signals are then looked for.
+	// NoPush makes the driver poll for signals instead of using change streams.
 	NoPush bool
 
-	// Where is how errors name the server. Default: its addresses, for what was opened by
-	// [Open]; "of the caller" for a client that was handed over.
+	// Where names the server in errors. Default: its addresses, for a driver made by
+	// [Open]; "of the caller" for a client given to [New].
 	Where string
 }
 

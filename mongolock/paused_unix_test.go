@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The server stands still: calls return when their ctx ends, and what was sent meanwhile
-// is void when it goes on.
+// When the server hangs, calls return when their ctx ends, and what was sent meanwhile is
+// void when it goes on.
 func TestAServerThatIsPaused(t *testing.T) {
 	t.Parallel()
 	server := ferret(t)
@@ -48,7 +48,7 @@ func TestAServerThatIsPaused(t *testing.T) {
 	}
 }
 
-// signal sends the process a signal, and waits until one that shall stop it has.
+// signal sends the process a signal, and waits until a stop signal has taken effect.
 func (s *testServer) signal(sig syscall.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {

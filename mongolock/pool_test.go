@@ -13,8 +13,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// A program's own requests may take all connections of its pool: steps wait for one, and
-// either come in time or are void.
+// A program's own requests may take all connections of its pool. Steps wait for one, and
+// are in time or void.
 func TestAPoolThatIsUsedUp(t *testing.T) {
 	t.Parallel()
 	m := startMember(t, ferret(t).addr)
@@ -53,7 +53,7 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 	steps.Wait()
 	heldOnce(t, m, db.Name(), "waited", gets(t, d, waited).Fence)
 
-	// Many goroutines get on with the one connection.
+	// Many goroutines use the one connection.
 	for i := range 20 {
 		steps.Go(func() {
 			c := mutex(fmt.Sprint("job ", i))

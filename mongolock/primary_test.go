@@ -24,13 +24,13 @@ func onReplicas(t *testing.T) (*member, string, *Driver) {
 	t.Helper()
 	m, db := startMember(t, ferret(t).addr), database()
 	d := open(t, m.url(db))
-	gets(t, d, mutex("other")) // the time is known from here on
+	gets(t, d, mutex("other")) // from here on the time is known
 	m.all()
 	return m, db, d
 }
 
-// heldOnce fails unless one lease with that fence holds a name, by the word of another
-// client.
+// heldOnce fails unless one lease with that fence holds a name, as another client reads
+// it.
 func heldOnce(t *testing.T, m *member, db, name string, fence uint64) {
 	t.Helper()
 	e, err := open(t, m.url(db)).Inspect(within(t, 10*time.Second), name)
@@ -39,8 +39,8 @@ func heldOnce(t *testing.T, m *member, db, name string, fence uint64) {
 	}
 }
 
-// What MongoDB's client sends again, as the answer did not come or said that the primary
-// is none any more, is done once, and answered as it was the first time.
+// MongoDB's client repeats a write if the answer was lost, or said that the primary has
+// stepped down. The write happens once, and gets the first answer.
 func TestAWriteThatIsSentAgainCountsOnce(t *testing.T) {
 	t.Parallel()
 	m, db, d := onReplicas(t)
@@ -68,7 +68,8 @@ func TestAWriteThatIsSentAgainCountsOnce(t *testing.T) {
 			if first := p.instead == nil; all[1].again != first {
 				t.Errorf("%s: the server did it first: %v", what, !first)
 			}
-			// If a primary was looked for, what was sent again was late, and so void.
+			// If the client looked for a new primary, the repeated write was late, and so
+			// void.
 			for _, s := range all[2:] {
 				if write(s.command) == write(all[0].command) {
 					t.Errorf("%s: %s was sent a third time", what, command)
@@ -96,8 +97,8 @@ func TestAWriteThatIsSentAgainCountsOnce(t *testing.T) {
 	}
 }
 
-// A write that a majority has not acknowledged in time may be forgotten: nobody is told
-// that it is granted. Asked for again, it is the same grant, and is written anew.
+// A write that no majority has acknowledged in time may be lost: the driver reports no
+// grant. A repeated claim gets the same grant, and writes it again.
 func TestAWriteWithoutAMajorityIsNoGrant(t *testing.T) {
 	t.Parallel()
 	m, db, d := onReplicas(t)
@@ -129,7 +130,7 @@ func TestAWriteWithoutAMajorityIsNoGrant(t *testing.T) {
 	}
 }
 
-// Of two that insert one name, the server refuses the second, who is told that it is
+// If two clients insert one name, the server refuses the second, which reads that it is
 // held.
 func TestTwoThatInsertOneName(t *testing.T) {
 	t.Parallel()
@@ -153,7 +154,7 @@ func TestTwoThatInsertOneName(t *testing.T) {
 	}
 	heldOnce(t, m, db, "job", g.Fence)
 
-	// So it is of many at once.
+	// The same with many at once.
 	w, err := d.store.Time(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +170,7 @@ func TestTwoThatInsertOneName(t *testing.T) {
 	heldOnce(t, m, db, "job", g.Fence)
 }
 
-// What the user may not do is said, and is not tried for long.
+// A missing right is reported, and the driver does not retry for long.
 func TestRightsThatAreMissing(t *testing.T) {
 	t.Parallel()
 	m, db, d := onReplicas(t)
@@ -180,7 +181,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 			t.Errorf("%s: %v; want a permanent error with a hint", command, err)
 		}
 	}
-	// Without indexes, and without signals, all works but that others hear later.
+	// Without indexes and signals all works, but others learn of changes later.
 	for range 2 {
 		m.next(&plan{command: "createIndexes", instead: refusal(unauthorized, "Unauthorized")})
 		m.next(&plan{command: "insert", instead: refusal(unauthorized, "Unauthorized")})
@@ -198,9 +199,9 @@ func TestRightsThatAreMissing(t *testing.T) {
 	gets(t, d, waits)
 }
 
-// What is really sent stands on what the server guarantees: a write is for one version of
-// one name, inserts only where there was none, may be sent again, and is acknowledged by
-// a majority for as long as that takes; a name is read linearizably, and by the primary.
+// The commands depend on what the server guarantees. A write is for one version of one
+// name, inserts only a missing one, may be repeated, and waits for a majority as long as
+// that takes. A read of a name is linearizable, and goes to the primary.
 func TestWhatIsSent(t *testing.T) {
 	t.Parallel()
 	m, _, d := onReplicas(t)
@@ -244,7 +245,7 @@ func TestWhatIsSent(t *testing.T) {
 		}
 		seen[kind]++
 	}
-	// Where a write comes late it is made again.
+	// A late write is repeated.
 	if seen["find"] < 2 || seen["findAndModify"] < 3 || seen["update"] < 1 || seen["find many"] < 1 {
 		t.Errorf("%v; want two finds, three findAndModify, and one update with a find of many", seen)
 	}

@@ -14,7 +14,7 @@ type proxy struct {
 	l    net.Listener
 
 	mu    sync.Mutex
-	lose  []byte // the reply to the next request with this in it is lost, with its connection
+	lose  []byte // the reply to the next request with this text is lost, and its connection
 	conns map[net.Conn]bool
 }
 
@@ -44,7 +44,7 @@ func (p *proxy) cut() {
 	}
 }
 
-// loseReply loses the reply to the next request with this in it.
+// loseReply loses the reply to the next request that has this in it.
 func (p *proxy) loseReply(request string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *proxy) serve(loops *sync.WaitGroup) {
 	}
 }
 
-// requests passes on what a client sends, also when the client is gone by then.
+// requests passes on what a client sends, even after the client has gone.
 func (p *proxy) requests(client, server net.Conn) {
 	b := make([]byte, 64<<10)
 	for {

@@ -17,16 +17,16 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// server is what has to be known of the server before it can be used rightly.
+// server is what the driver has to know about the server to use it correctly.
 type server struct {
-	entries *mongo.Collection // read as a majority has it
-	latest  *mongo.Collection // the same, read so that nothing acknowledged before is missed
+	entries *mongo.Collection // reads what a majority has
+	latest  *mongo.Collection // the same, with reads that miss no acknowledged write
 	signals *mongo.Collection
 	pushes  bool // it has change streams
 	terse   bool // it can return a part of the document that it updates
 }
 
-// greeting is what a server says of itself.
+// greeting is the server's answer to "hello".
 type greeting struct {
 	LocalTime time.Time `bson:"localTime"`
 	SetName   string    `bson:"setName"`
@@ -34,13 +34,13 @@ type greeting struct {
 	Hosts     []string  `bson:"hosts"`
 	Passives  []string  `bson:"passives"`
 	Arbiters  []string  `bson:"arbiters"`
-	Topology  bson.Raw  `bson:"topologyVersion"` // MongoDB has it, those that imitate it do not
+	Topology  bson.Raw  `bson:"topologyVersion"` // MongoDB has it, its imitations do not
 }
 
 func (g *greeting) router() bool   { return g.Msg == "isdbgrid" }
 func (g *greeting) replicas() bool { return g.SetName != "" || g.router() }
 
-// server asks once what the server is.
+// server asks the server once what it is.
 func (t *store) server(ctx context.Context) (*server, error) {
 	t.mu.Lock()
 	at := t.at
@@ -81,11 +81,11 @@ func (t *store) greet(ctx context.Context) (*greeting, error) {
 
 // serverOf chooses how to read and write.
 //
-// Grants are acknowledged by a majority, so no election forgets them. A server alone has
-// none, and writes its journal. What is read of one name is linearizable where there are
-// replicas: a member that was primary, and does not know better yet, cannot answer that.
-// An old answer would grant nothing, as it does not survive the swap; but it could say
-// that somebody holds nothing who does.
+// A majority acknowledges grants, so no election forgets them. A server alone has no
+// majority, and writes its journal. Reads of one name are linearizable on a replica set:
+// a former primary that has not noticed the election cannot answer such a read. An old
+// answer would grant nothing, because the swap then fails, but it could report that a
+// holder does not hold its name.
 func (t *store) serverOf(g *greeting) *server {
 	acknowledged, newest := writeconcern.Majority(), readconcern.Linearizable()
 	if !g.replicas() {
@@ -107,8 +107,8 @@ func (t *store) serverOf(g *greeting) *server {
 }
 
 // index makes the collections, and the indexes by which the server forgets what is old.
-// Twenty processes may do so at once. Nothing depends on them but space, so it goes on
-// beside the first steps, and where it fails the doctor says so.
+// Twenty processes may do so at once. Only space depends on the indexes, so index runs
+// beside the first steps, and the doctor reports if it failed.
 func (t *store) index() {
 	ctx, cancel := context.WithTimeout(t.life, time.Minute)
 	defer cancel()
@@ -126,8 +126,9 @@ func (t *store) index() {
 	}
 }
 
-// failed says at the end of ctx, which the client may see a moment before it has come,
-// what took so long, if the client knows.
+// failed types an error. If ctx has ended, it adds the client's own error, which may say
+// what took so long. The client may give up a moment before ctx ends, so failed waits for
+// that.
 func (t *store) failed(ctx context.Context, err error) error {
 	if err == nil || t.life.Err() != nil {
 		return t.life.Err()
@@ -137,7 +138,7 @@ func (t *store) failed(ctx context.Context, err error) error {
 		<-ctx.Done()
 	}
 	switch ended := ctx.Err(); {
-	case errors.Is(ended, context.Canceled), ended != nil && err == ended: //nolint:errorlint // it says no more
+	case errors.Is(ended, context.Canceled), ended != nil && err == ended: //nolint:errorlint // err adds nothing to it
 		return ended
 	case ended != nil && !errors.Is(err, ended):
 		err = fmt.Errorf("%w (%w)", ended, err)

@@ -15,13 +15,13 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// Signals for others are documents. Where there are change streams, each driver has one
-// over those for its own inbox; else it looks for them, and deletes what it has read.
-// Those that nobody reads the server forgets.
+// Signals for others are documents. On a replica set, each driver has a change stream for
+// its own inbox. On a server alone it polls for them, and deletes what it has read. The
+// server forgets signals that no driver reads.
 const signalLife = 60 // seconds
 
-// message is a signal as it is stored. Its id begins with the inbox, so that those for
-// one are found without a second index.
+// message is a stored signal. Its id begins with the inbox, so that a query for one inbox
+// needs no second index.
 type message struct {
 	ID     string    `bson:"_id"`
 	At     time.Time `bson:"at"`
@@ -32,8 +32,8 @@ func mine(field, inbox string) bson.D {
 	return bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: inbox + "/"}, {Key: "$lt", Value: inbox + "0"}}}}
 }
 
-// send stores the signals of the swaps that took effect. Nothing depends on them but
-// speed, so what goes wrong is not told: whoever waits asks by itself, later.
+// send stores the signals of the swaps that took effect. Only speed depends on them, so
+// send ignores errors: a waiter without a signal asks by itself, later.
 func (t *store) send(ctx context.Context, at *server, swaps []optimistic.Swap, swapped []optimistic.Swapped) {
 	var all []any
 	for i := range swaps {
@@ -50,7 +50,7 @@ func (t *store) send(ctx context.Context, at *server, swaps []optimistic.Swap, s
 	}
 }
 
-// listen delivers what is for this driver, from when it first waits or holds until it is
+// listen delivers the signals for this driver, from its first wait or lease until it is
 // closed.
 func (t *store) listen(deliver func(driver.Signal)) {
 	select {
@@ -60,7 +60,7 @@ func (t *store) listen(deliver func(driver.Signal)) {
 	}
 	at, err := t.server(t.life)
 	if err != nil {
-		return // closed: a claim was answered, so the server is known
+		return // only if closed: Hurry means that a claim was answered, so the server is known
 	}
 	if at.pushes {
 		t.stream(at, deliver)
@@ -68,7 +68,8 @@ func (t *store) listen(deliver func(driver.Signal)) {
 	newPoller(t, at, deliver).Run(t.life)
 }
 
-// stream delivers what a change stream says, until there cannot be one.
+// stream delivers the signals of a change stream, until the driver is closed or the
+// server refuses it several times in a row.
 func (t *store) stream(at *server, deliver func(driver.Signal)) {
 	ctx, end := context.WithCancel(t.life)
 	defer end()
@@ -101,7 +102,7 @@ func (t *store) stream(at *server, deliver func(driver.Signal)) {
 		Run: run,
 		Turned: func(hears bool) {
 			if hears {
-				deliver(driver.Signal{Kind: driver.SignalLook}) // what came before is not in the stream
+				deliver(driver.Signal{Kind: driver.SignalLook}) // the stream lacks what came before
 			}
 		},
 		FirstPause: 20 * time.Millisecond, LongestPause: 5 * time.Second,

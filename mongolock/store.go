@@ -26,7 +26,7 @@ type store struct {
 	clock  optimistic.Clock
 	claims *engine.Claims
 	most   int    // bytes in a document
-	close  func() // what was opened for this driver, nil if nothing was
+	close  func() // closes what the driver opened; nil if nothing
 
 	life  context.Context // until Close
 	end   context.CancelFunc
@@ -34,8 +34,8 @@ type store struct {
 
 	db *mongo.Database
 
-	mu sync.Mutex // protects at, and that nothing is started after life
-	at *server    // nil until it has answered
+	mu sync.Mutex // protects at, and keeps server from starting a loop after life ends
+	at *server    // nil until the server has answered
 }
 
 // Load implements optimistic.Store.
@@ -69,7 +69,7 @@ func (t *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 	return all, t.failed(ctx, err)
 }
 
-// each decodes what a cursor finds.
+// each decodes the documents of a cursor.
 func each[D any](ctx context.Context, c *mongo.Cursor, f func(*D) error) error {
 	defer c.Close(ctx)
 	for c.Next(ctx) {
@@ -95,7 +95,7 @@ func decode(c *mongo.Cursor, into any) error {
 func (t *store) Time(ctx context.Context) (optimistic.Window, error) {
 	for {
 		// A stamp has whole milliseconds, so a window begins with one. It is 2 ms wider,
-		// for it is cut here and the stamp is cut, too.
+		// because both the window and the stamp are cut.
 		if w, ok := t.clock.Window(time.Now()); ok {
 			return optimistic.Window{From: whole(w.From), To: w.To.Add(2 * time.Millisecond)}, nil
 		}
@@ -105,7 +105,7 @@ func (t *store) Time(ctx context.Context) (optimistic.Window, error) {
 	}
 }
 
-// askBeside asks for the time while something else is asked, if it is not known.
+// askBeside asks for the server's time during another request, if the time is not known.
 func (t *store) askBeside(ctx context.Context) (done <-chan struct{}) {
 	asked := make(chan struct{})
 	if _, ok := t.clock.Window(time.Now()); ok {
@@ -114,7 +114,7 @@ func (t *store) askBeside(ctx context.Context) (done <-chan struct{}) {
 	}
 	go func() {
 		defer close(asked)
-		_, _ = t.greet(ctx) // if that was in vain, Time asks again, and says why
+		_, _ = t.greet(ctx) // on failure, Time asks again, and returns the error
 	}()
 	return asked
 }
@@ -154,10 +154,10 @@ func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 
 // swapOne makes one swap, in one round trip: the answer has the stamp.
 //
-// The driver sends a write again whose answer was lost, if the server knows which of them
-// it has done, and then answers with the first one's outcome. Should it ever be done and
-// say that it was in vain, then because of the version that it has written itself, and
-// that is found by the step that is taken again.
+// MongoDB's client sends a write again if its answer was lost. A server that recognizes
+// the second write answers with the outcome of the first one. If the server does not, the
+// second write finds the version that the first one has written, and changes nothing. The
+// driver then repeats the step, which also finds that version.
 func (t *store) swapOne(ctx context.Context, at *server, s *optimistic.Swap, version uint64) (map[uint64]time.Time, error) {
 	o := options.FindOneAndUpdate().SetUpsert(s.Version == 0).SetReturnDocument(options.After)
 	if at.terse {
@@ -166,7 +166,7 @@ func (t *store) swapOne(ctx context.Context, at *server, s *optimistic.Swap, ver
 	var d document
 	err := at.entries.FindOneAndUpdate(ctx, replaced(s), t.update(s, version), o).Decode(&d)
 	switch {
-	case errors.Is(err, mongo.ErrNoDocuments), mongo.IsDuplicateKeyError(err): // it has another version
+	case errors.Is(err, mongo.ErrNoDocuments), mongo.IsDuplicateKeyError(err): // the document has another version
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -176,7 +176,8 @@ func (t *store) swapOne(ctx context.Context, at *server, s *optimistic.Swap, ver
 
 var stamp = bson.D{{Key: "at", Value: 1}, {Key: "version", Value: 1}}
 
-// swapMany makes many swaps in two round trips: their answer does not have the stamps.
+// swapMany makes many swaps in two round trips, because the first answer lacks the
+// stamps.
 func (t *store) swapMany(ctx context.Context, at *server, swaps []optimistic.Swap, versions []uint64) (map[uint64]time.Time, error) {
 	models, names := make([]mongo.WriteModel, len(swaps)), make(bson.A, len(swaps))
 	for i := range swaps {
@@ -199,8 +200,7 @@ func (t *store) swapMany(ctx context.Context, at *server, swaps []optimistic.Swa
 	})
 }
 
-// onlyDuplicates reports whether the only thing that went wrong was that some names are
-// there already.
+// onlyDuplicates reports whether all errors are that a name exists already.
 func onlyDuplicates(err error) bool {
 	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
 	if !ok || bulk.WriteConcernError != nil {
@@ -214,8 +214,8 @@ func onlyDuplicates(err error) bool {
 	return true
 }
 
-// judge says what became of a swap that was written with that stamp. If it is void, it
-// has replaced the document all the same, by one with the value that was there.
+// judge returns the outcome of a swap that was written with that stamp. A void swap has
+// also replaced the document, by one with the value before.
 func (t *store) judge(s *optimistic.Swap, version uint64, stamp, sent time.Time) optimistic.Swapped {
 	at := locktable.At(stamp)
 	if envelope(s).InTime(at) {
@@ -223,7 +223,8 @@ func (t *store) judge(s *optimistic.Swap, version uint64, stamp, sent time.Time)
 		t.clock.Learn(at, sent, time.Now())
 		return optimistic.Swapped{Done: true, Version: version}
 	}
-	// The stamp is this server's, while "hello" may have been answered by another one.
+	// The server's clock, as the driver knows it, was wrong: another server may have
+	// answered "hello". The stamp is the time of the present one.
 	t.clock.Late(s.Window)
 	t.clock.Learn(at, sent, time.Now())
 	return optimistic.Swapped{Late: true, Known: true, Now: optimistic.Stored{Value: s.Was, Version: version}}
@@ -264,7 +265,7 @@ func (t *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 	}
 }
 
-// named is the document that a cursor is at. The error is about it alone.
+// named is the document at a cursor. The error concerns only this document.
 func named(c *mongo.Cursor) (n optimistic.Named, err error) {
 	n.Name, _ = c.Current.Lookup("_id").StringValueOK()
 	var d document
@@ -275,12 +276,12 @@ func named(c *mongo.Cursor) (n optimistic.Named, err error) {
 	return n, err
 }
 
-// beyond is behind whatever a name has after a prefix.
+// beyond sorts after anything that a name has after a prefix.
 var beyond = strings.Repeat("\U0010FFFF", driver.MaxName/4+1)
 
-// from is the filter for the names that start with a prefix. Strings are compared byte by
-// byte. A prefix may end within a character, and a string cannot: it is cut before that,
-// and what is too much is left out by the driver over the table.
+// from is the filter for the names that start with a prefix. MongoDB compares strings
+// byte by byte. A prefix may end within a character, and a string cannot. So from cuts it
+// before that character, and the driver over the table drops the names that do not match.
 func from(prefix string) bson.D {
 	for len(prefix) > 0 && !utf8.ValidString(prefix) {
 		prefix = prefix[:len(prefix)-1]
@@ -303,7 +304,7 @@ func (t *store) Properties() driver.Properties {
 // Close implements optimistic.Store.
 func (t *store) Close() error {
 	t.mu.Lock()
-	t.end() // with the lock, so that server starts nothing after it
+	t.end() // under the lock, so that server starts nothing after it
 	t.mu.Unlock()
 	t.loops.Wait()
 	if t.close != nil {

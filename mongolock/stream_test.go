@@ -13,7 +13,7 @@ import (
 
 const signals = "pawl.signals"
 
-// batch is what a cursor of a change stream answers.
+// batch is the answer of a cursor of a change stream.
 func batch(name string, changes ...any) bson.D {
 	return bson.D{
 		{Key: "cursor", Value: bson.D{
@@ -27,7 +27,7 @@ func batch(name string, changes ...any) bson.D {
 func watches(c bson.D) bool { return c[0].Value == signals }
 func follows(c bson.D) bool { return field(c, "collection") == signals }
 
-// listens opens a driver that hears of signals by change streams, which the member has.
+// listens opens a driver that gets its signals from the member's change streams.
 func listens(t *testing.T, m *member, db string) (*Driver, <-chan driver.Signal) {
 	t.Helper()
 	d := open(t, strings.Replace(m.url(db), "&push=false", "", 1))
@@ -51,8 +51,8 @@ func granted(t *testing.T, heard <-chan driver.Signal, token driver.Token) {
 	}
 }
 
-// What another driver stores for this one comes by its change stream, also when the
-// stream had to be opened again.
+// A signal that another driver stores for this one comes by its change stream, even after
+// the stream had to be opened again.
 func TestAChangeStreamWakesAWaiter(t *testing.T) {
 	t.Parallel()
 	m, db, other := onReplicas(t)
@@ -99,7 +99,7 @@ func TestAChangeStreamWakesAWaiter(t *testing.T) {
 	}
 }
 
-// A server that has no change streams, or no right to them, is looked into.
+// If the server has no change streams, or the user no right to them, the driver polls.
 func TestWithoutChangeStreamsSignalsAreLookedFor(t *testing.T) {
 	t.Parallel()
 	m, db, other := onReplicas(t)
@@ -107,7 +107,7 @@ func TestWithoutChangeStreamsSignalsAreLookedFor(t *testing.T) {
 	gets(t, other, held)
 	for range 10 {
 		m.next(&plan{command: "aggregate", is: watches, instead: refusal(unauthorized, "Unauthorized")})
-		m.next(&plan{command: "find", is: watches, instead: refusal(unauthorized, "Unauthorized")}) // these looks fail
+		m.next(&plan{command: "find", is: watches, instead: refusal(unauthorized, "Unauthorized")}) // these polls fail
 	}
 	d, heard := listens(t, m, db)
 	waits.Queue, waits.QueueTTL = true, 30*time.Second

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// unfitError says that two clients would see different entries in a collection, or that
-// the server deletes them.
+// unfitError means that two clients would see different entries in a collection, or that
+// the server deletes entries.
 type unfitError struct{ problem, hint string }
 
 func (e *unfitError) Error() string { return e.problem }
 
-// unfit returns what is wrong with the collection of the entries, as far as the user may
-// ask. One that is not there yet is made as it has to be.
+// unfit returns what is wrong with the collection of the entries, as far as the user has
+// the right to see it. A missing collection is fine: the driver makes it.
 func (t *store) unfit(ctx context.Context, g *greeting) *unfitError {
 	for _, look := range []func(ctx context.Context) *unfitError{t.unfitOptions, t.unfitIndexes} {
 		if unfit := look(ctx); unfit != nil {
@@ -33,7 +33,7 @@ func (t *store) unfitOptions(ctx context.Context) *unfitError {
 	const hint = "use another collection (collection=NAME), which mongolock makes"
 	all, err := t.db.ListCollectionSpecifications(ctx, bson.D{{Key: "name", Value: t.Collection}})
 	if err != nil || len(all) != 1 {
-		return nil //nolint:nilerr // a user without the right to look may lock all the same
+		return nil //nolint:nilerr // a user may lock without the right to list collections
 	}
 	has := func(option string) bool {
 		v, err := all[0].Options.LookupErr(option)
@@ -50,8 +50,8 @@ func (t *store) unfitOptions(ctx context.Context) *unfitError {
 	return nil
 }
 
-// unfitIndexes looks for those by which the server deletes entries too early: all but
-// ours, that is.
+// unfitIndexes finds an index by which the server deletes entries too early: any TTL
+// index except the driver's own.
 func (t *store) unfitIndexes(ctx context.Context) *unfitError {
 	all, _ := t.db.Collection(t.Collection).Indexes().ListSpecifications(ctx)
 	for _, s := range all {
@@ -65,8 +65,8 @@ func (t *store) unfitIndexes(ctx context.Context) *unfitError {
 	return nil
 }
 
-// unfitShards looks at what the collection is sharded by: another key lets each shard
-// have a document of one name.
+// unfitShards checks the key by which the collection is sharded: with any other key than
+// _id, each shard can have a document of one name.
 func (t *store) unfitShards(ctx context.Context) *unfitError {
 	var c struct {
 		Key     bson.Raw `bson:"key"`
@@ -84,8 +84,8 @@ func (t *store) unfitShards(ctx context.Context) *unfitError {
 	}
 }
 
-// majorities looks at whether the server can read what a majority has: a driver cannot do
-// without.
+// majorities checks whether the server can read what a majority has. The driver needs
+// that.
 func (t *store) majorities(ctx context.Context) []driver.Finding {
 	var s struct {
 		Engine struct {
@@ -94,7 +94,7 @@ func (t *store) majorities(ctx context.Context) []driver.Finding {
 	}
 	err := t.db.Client().Database("admin").RunCommand(ctx, bson.D{{Key: "serverStatus", Value: 1}}).Decode(&s)
 	if err != nil || s.Engine.Committed == nil || *s.Engine.Committed {
-		return nil // not everybody may ask
+		return nil // some users have no right to this command
 	}
 	return engine.Found(driver.SeverityError, "read concern", "the server cannot read what a majority has, and nothing tells waiters of a change",
 		majorityHint)

@@ -17,14 +17,14 @@ func answers(d bson.D) bson.D {
 	return bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "db.c"}, {Key: "firstBatch", Value: bson.A{d}}}}, {Key: "ok", Value: 1.0}}
 }
 
-// made is a collection as listCollections has it.
+// made is the answer of listCollections for a collection.
 func made(option string, value any) bson.D {
 	return answers(bson.D{{Key: "name", Value: "pawl"}, {Key: "type", Value: "collection"}, {Key: "options", Value: bson.D{{Key: option, Value: value}}}})
 }
 
-// A collection in which names meet, or whose documents go, is refused when it is opened,
-// and the doctor says so of one that became so. What the server says of it is MongoDB's
-// documentation, by a proxy.
+// A collection in which different names are equal, or whose documents disappear, is
+// refused when it is opened, and the doctor reports one that has become so. A proxy gives
+// the answers of MongoDB's documentation.
 func TestACollectionThatIsUnfitIsRefused(t *testing.T) {
 	t.Parallel()
 	m, db, d := onReplicas(t)
@@ -61,7 +61,7 @@ func TestACollectionThatIsUnfitIsRefused(t *testing.T) {
 	}
 }
 
-// A validator that people gave the collection refuses a document of ours.
+// A validator that an operator has added refuses the driver's documents.
 func TestAValidatorThatRefusesEntriesIsNamed(t *testing.T) {
 	t.Parallel()
 	m, _, d := onReplicas(t)
@@ -72,7 +72,8 @@ func TestAValidatorThatRefusesEntriesIsNamed(t *testing.T) {
 	}
 }
 
-// A server that is too old, or cannot read what a majority has, says what is needed.
+// A server that is too old, or cannot read what a majority has, is refused with the
+// reason.
 func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 	t.Parallel()
 	m, db, d := onReplicas(t)

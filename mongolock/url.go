@@ -16,9 +16,9 @@ import (
 
 const urlForm = "mongodb://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]][/DATABASE][?NAME=VALUE], or mongodb+srv://"
 
-// The parameters of URLs: ours, those of the client that we pass on, and those of the
-// client that say how to read and write, which applications have in their URLs and which
-// the driver knows better.
+// The parameters of URLs: Pawl's own, those for MongoDB's client, and those that say how
+// to read and write. Applications have the last ones in their URLs, and the driver
+// ignores them.
 var (
 	ownParameters    = []string{"collection", "retention", "push"}
 	clientParameters = strings.Fields(`appName authMechanism authMechanismProperties authSource compressors connect
@@ -30,7 +30,7 @@ var (
 	ignoredParameters = strings.Fields("w wTimeoutMS journal readConcernLevel readPreference readPreferenceTags maxStalenessSeconds")
 )
 
-// parsed is what a URL says.
+// parsed is the content of a URL.
 type parsed struct {
 	client   *options.ClientOptions
 	own      Options
@@ -72,12 +72,12 @@ func parseURL(u *url.URL) (*parsed, error) {
 		p.client.SetAppName("pawl")
 	}
 	if p.client.ServerSelectionTimeout == nil {
-		p.client.SetServerSelectionTimeout(10 * time.Second) // for a connection, too; whoever waits asks again
+		p.client.SetServerSelectionTimeout(10 * time.Second) // also the time to connect; waiters ask again
 	}
 	return p, nil
 }
 
-// parameters reads them, whatever the case of their names, as MongoDB does.
+// parameters reads the parameters, and ignores the case of their names, as MongoDB does.
 func parameters(u *url.URL) (url.Values, error) {
 	known := slices.Concat(ownParameters, clientParameters, ignoredParameters)
 	var parts []string
@@ -104,7 +104,7 @@ func (p *parsed) setOwn(query url.Values) error {
 		"collection": {func(v string) error { p.own.Collection = v; return nil }, "a name"},
 		"retention": {func(v string) (err error) {
 			if p.own.Retention, err = time.ParseDuration(v); err == nil && p.own.Retention == 0 {
-				err = strconv.ErrRange // that would be the default
+				err = strconv.ErrRange // 0 would mean the default
 			}
 			return err
 		}, "a duration, like 24h"},
@@ -122,7 +122,7 @@ func (p *parsed) setOwn(query url.Values) error {
 	return err
 }
 
-// unquoted is what the client says of a URL, unless that might have a secret in it.
+// unquoted is the client's error about a URL, unless it may have a secret in it.
 func unquoted(err error, u *url.URL) string {
 	password, _ := u.User.Password()
 	secrets := []string{password, u.User.Username(), url.QueryEscape(password), u.Query().Get("tlsCertificateKeyFilePassword")}

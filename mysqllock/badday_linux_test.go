@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// The holder of a server that stands still is told before its lease ends, and a Lock that
-// is cancelled comes back at once.
+// When the server hangs, the holder is notified before its lease ends, and a Lock that is
+// cancelled returns at once.
 func TestAHolderIsToldInTimeThatTheServerStandsStill(t *testing.T) {
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
@@ -52,8 +52,8 @@ func TestAHolderIsToldInTimeThatTheServerStandsStill(t *testing.T) {
 	}
 }
 
-// Where the tables are, the disk is full: new names are refused, and what is held can be
-// renewed and released in the room that its page has.
+// The disk of the tables is full: new names are refused, and held ones can be renewed and
+// released in the free space of their page.
 func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	s := mysqltest.Start(t)
 	folder := filepath.Join(s.Dir, "data", s.NewDatabase(t))
@@ -76,7 +76,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = f.Close()
-	var refused error // not at once: there is some room in the pages at hand
+	var refused error // not at once, because some pages have room
 	for i := 0; refused == nil && i < 20000; i++ {
 		_, refused = d.Acquire(ctx, mutex(fmt.Sprintf("%0200d", i)))
 	}

@@ -17,17 +17,17 @@ import (
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
-// durable is a server that makes each commit durable, as servers do.
+// durable is a server that makes each commit durable, as real ones do.
 func durable(b *testing.B) (*mysqltest.Server, string) {
 	b.Helper()
 	s := mysqltest.Start(b, "--innodb-flush-log-at-trx-commit=1")
 	return s, "mysql:" + s.DSN(mysqltest.Database) + "?pool=64"
 }
 
-// BenchmarkCycle acquires and releases names, a goroutine each its own: through a driver;
-// as two bare updates of a row as large, which is the floor; and as GET_LOCK, which makes
-// nothing durable and keeps a connection for each lock. They take turns, for a disk has
-// good times and bad ones.
+// BenchmarkCycle acquires and releases names, one for each goroutine, in three ways:
+// through a driver; as two bare updates of a row of the same size, for comparison; and as
+// GET_LOCK, which makes nothing durable and keeps a connection for each lock. The ways
+// alternate, because the speed of a disk varies.
 func BenchmarkCycle(b *testing.B) {
 	s, url := durable(b)
 	d := start(b, url)
@@ -77,7 +77,7 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// bare is two updates, each durable, of a row whose version is looked at.
+// bare makes two updates, each durable, of a row with a version.
 func bare(db *sql.DB, i, n int) error {
 	for k, length := range []int{90, 20} {
 		version := 2*n + k
@@ -103,8 +103,8 @@ func getLock(db *sql.DB, name string) error {
 	return nil
 }
 
-// BenchmarkHandOver lets clients that share nothing but the server want one name, again
-// and again. A hand-over is from the call of Release to the next holder's having it.
+// BenchmarkHandOver lets clients that share only the server lock one name, again and
+// again. A hand-over is from the call of Release until the next holder has the name.
 func BenchmarkHandOver(b *testing.B) {
 	for _, clients := range []int{2, 8, 32} {
 		for _, work := range []time.Duration{0, 2 * time.Millisecond, 50 * time.Millisecond} {
@@ -178,7 +178,7 @@ func handOver(b *testing.B, clients int, work time.Duration) {
 	b.ReportMetric(sum/b.Elapsed().Seconds(), "turns/s")
 }
 
-// statements is how many the server was sent.
+// statements is how many statements the server has got.
 func statements(t testing.TB, db *sql.DB) (n int) {
 	t.Helper()
 	var variable string

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// The first call looks at the server, and the others wait for that: each for as long as
-// its own ctx, however long the first one's is.
+// The first call checks the server, and the others wait for that: each only as long as
+// its own ctx, not the first one's.
 func TestNobodyWaitsForTheFirstLookLongerThanItsCtx(t *testing.T) {
 	s, db, _ := fresh(t)
 	road := redistest.StartProxy(t, &redistest.Server{Addr: s.Addr})

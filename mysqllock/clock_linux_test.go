@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// The server's clock is set forward: leases end early, and their holders hear of it. It
-// is set back: leases last longer. Fences rise in either case, and nobody is granted what
-// another one holds by the clock.
+// When the server's clock is set forward, leases end early, and the next renewal tells
+// the holder. When it is set back, leases last longer. Fences rise in either case, and no
+// name is granted while another claim holds it by the clock.
 func TestTheServersClockIsSet(t *testing.T) {
 	s, clock := mysqltest.StartWithClock(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
-// What is full is said, and what is held can still be released when there is room again.
+// A full disk is reported, and held names can be released when there is space again.
 func TestErrorsOfAFullDisk(t *testing.T) {
 	_, db, d := fresh(t)
 	c := mutex("job")
@@ -25,7 +25,7 @@ func TestErrorsOfAFullDisk(t *testing.T) {
 	releases(t, d, c)
 }
 
-// Deadlocks and lock waits that time out are tried again, by the library.
+// The library repeats statements after deadlocks and lock timeouts.
 func TestStatementsThatLoseAgainstOthersAreSentAgain(t *testing.T) {
 	_, db, d := fresh(t)
 	gets(t, d, mutex("other"))
@@ -44,8 +44,8 @@ func TestStatementsThatLoseAgainstOthersAreSentAgain(t *testing.T) {
 	}
 }
 
-// Rows that are deleted, tables that are dropped, or put back as they were: the holder
-// hears by its next renewal, and the next fence is greater.
+// Rows are deleted, tables are dropped, or restored: the next renewal tells the holder,
+// and the next fence is greater.
 func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 	for what, statements := range map[string][]string{
 		"deleted":   {"DELETE FROM pawl_names"},
@@ -73,7 +73,7 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 	}
 }
 
-// A server that can prepare no more statements is sent them with their values in them.
+// A server that can prepare no more statements gets them with their values in them.
 func TestAServerWithTooManyPreparedStatements(t *testing.T) {
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
@@ -81,7 +81,7 @@ func TestAServerWithTooManyPreparedStatements(t *testing.T) {
 	root := s.Root(t)
 	exec(t, root, "SET GLOBAL max_prepared_stmt_count = 0")
 	for _, d := range []*mysqllock.Driver{before, start(t, url)} {
-		_, _ = root.ExecContext(ctx, "KILL USER "+mysqltest.User) // so that all is prepared anew
+		_, _ = root.ExecContext(ctx, "KILL USER "+mysqltest.User) // to prepare all again
 		for range 3 {
 			c := mutex("job")
 			gets(t, d, c)
@@ -91,7 +91,7 @@ func TestAServerWithTooManyPreparedStatements(t *testing.T) {
 	exec(t, root, "SET GLOBAL max_prepared_stmt_count = 16382")
 }
 
-// Who holds a name and until when is there for people to read, whatever is in it.
+// People can read who holds a name and until when, whatever characters are in it.
 func TestPeopleCanReadTheTable(t *testing.T) {
 	s, db, own := fresh(t)
 	c := mutex("jöb \"'\\ %")

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// A queue grows until its entry does not fit into a packet: with statements that are
-// prepared, and over a caller's pool, where the values stand in the text.
+// A queue grows until its entry does not fit into a packet: with prepared statements, and
+// over a caller's pool, where the values are in the text.
 func TestAQueueThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--max-allowed-packet=256K")

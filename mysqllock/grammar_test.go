@@ -15,14 +15,14 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// onlyMariaDB is what MySQL 8 does not understand, or has deprecated, by its manual: SET
-// STATEMENT, RETURNING, WAIT n for FOR UPDATE, OR REPLACE and IF NOT EXISTS where they
-// are MariaDB's, VALUES() of a column, and sequences.
+// onlyMariaDB matches what MySQL 8 does not understand, or has deprecated, by its manual:
+// SET STATEMENT, RETURNING, WAIT n for FOR UPDATE, OR REPLACE and IF NOT EXISTS where
+// they are MariaDB's, VALUES() of a column, and sequences.
 var onlyMariaDB = regexp.MustCompile(`(?i)SET STATEMENT|\bRETURNING\b|FOR UPDATE WAIT|CREATE OR REPLACE TABLE|` +
 	`\bVALUES?\(\w+\)|NEXT VALUE FOR|\bSYSTEM_TIME\b|ADD COLUMN IF NOT EXISTS|\bUUID\b`)
 
-// asks runs all that a driver sends, over pools of both kinds, and returns what the
-// server was sent.
+// asks makes a driver send all its statements, over pools of both kinds, and returns
+// them.
 func asks(t *testing.T, args ...string) (statements []string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "general.log")
@@ -75,8 +75,8 @@ func asks(t *testing.T, args ...string) (statements []string) {
 	return regexp.MustCompile(` (?:Query|Prepare|Execute)\t.*`).FindAllString(string(b), -1)
 }
 
-// MySQL itself could not be had where this was written. So MariaDB says that it is MySQL,
-// and what it is sent is looked at.
+// MySQL itself was not available. So MariaDB claims to be MySQL, and the test checks what
+// it gets.
 func TestNothingIsSentToMySQLThatOnlyMariaDBUnderstands(t *testing.T) {
 	contains := func(all []string, part string) bool { return strings.Contains(strings.Join(all, "\n"), part) }
 	sent := asks(t, "--version=8.0.36")

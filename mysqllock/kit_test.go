@@ -18,7 +18,7 @@ var (
 	releases = claimtest.Releases
 )
 
-// fresh is a database of its own in the shared server, a pool for it, and a driver over
+// fresh returns a new database of the shared server, a pool for it, and a driver over
 // that.
 func fresh(t testing.TB) (*mysqltest.Server, *sql.DB, *mysqllock.Driver) {
 	t.Helper()
@@ -53,7 +53,7 @@ func start(t testing.TB, url string) *mysqllock.Driver {
 	return d
 }
 
-// name is that of a pool's database.
+// name is the name of a pool's database.
 func name(t testing.TB, db *sql.DB) (database string) {
 	t.Helper()
 	if err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {

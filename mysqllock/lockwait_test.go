@@ -26,9 +26,9 @@ func keepLocked(t *testing.T, db *sql.DB, name string) *sql.Tx {
 	return tx
 }
 
-// A statement that waits for the lock of a row began within its window, and gets the lock
-// when that has closed. It must look at the clock then, not at when it began: else a
-// claim would be granted after it was given up.
+// A statement that waits for a locked row begins within its window, and gets the lock
+// after that. It must check the clock then, not the time when it began. Otherwise a claim
+// would be granted after it was given up.
 func TestAClaimThatWaitedForTheLockOfARowIsNotGrantedAfterItsEnd(t *testing.T) {
 	s, db, d := fresh(t)
 	_ = s
@@ -53,7 +53,8 @@ func TestAClaimThatWaitedForTheLockOfARowIsNotGrantedAfterItsEnd(t *testing.T) {
 	}
 }
 
-// The same for a statement of several: it must not renew after it was given up.
+// The same for a statement with several renewals: it must not renew after it was given
+// up.
 func TestRenewalsThatWaitedAreMadeAgainInTime(t *testing.T) {
 	_, db, d := fresh(t)
 	var leases []driver.LeaseRef
@@ -74,7 +75,7 @@ func TestRenewalsThatWaitedAreMadeAgainInTime(t *testing.T) {
 	}
 }
 
-// Whoever keeps one row locked holds up the renewal of that name, and of no other.
+// A locked row delays the renewal of its own name, and of no other.
 func TestALockedRowHoldsUpNoOtherRenewal(t *testing.T) {
 	s, db, _ := fresh(t)
 	database := name(t, db)
@@ -104,7 +105,7 @@ func TestALockedRowHoldsUpNoOtherRenewal(t *testing.T) {
 	t.Logf("took %v: %v", time.Since(began), answers[7])
 }
 
-// A call that waits for the lock of a row for all of its ctx says what it waited for.
+// A call that waits for a locked row until its ctx ends reports that.
 func TestACallThatEndsWhileARowIsLockedSaysSo(t *testing.T) {
 	s, db, _ := fresh(t)
 	d := start(t, "mysql:"+s.DSN(name(t, db)))
@@ -140,7 +141,7 @@ func TestAThousandLeasesAreRenewedInFourStatements(t *testing.T) {
 	}
 }
 
-// commits are the statements that changed rows of several or one table, in the server.
+// commits counts the statements in the server that changed rows of one or several tables.
 func commits(t *testing.T, db *sql.DB) (n int) {
 	t.Helper()
 	var variable string

@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Renew implements driver.Driver. It renews as many at once as go into one statement, for
-// the window of a statement that had to wait for others could be over.
+// Renew implements driver.Driver. It renews one statement's worth of leases at a time: a
+// statement that waited for another one could be past its window.
 func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	answers := make([]error, 0, len(leases))
-	for _, l := range leases { // all, before anything is sent
+	for _, l := range leases { // all, before the first request
 		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
 			return nil, err
 		}
@@ -32,8 +32,8 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	return answers, nil
 }
 
-// renew renews some leases. Those that it does not renew are ours no more, or nobody
-// knows: then an earlier end is as good as a later one.
+// renew renews some leases, and records the result. A lease that it did not renew is
+// lost, or its state is unknown; then the old end is as good as a later one.
 func (d *Driver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	sent := time.Now()
 	answers, err := d.renewFree(ctx, leases)
@@ -41,8 +41,8 @@ func (d *Driver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	return answers, err
 }
 
-// renewFree renews some leases. If somebody keeps the row of one of them locked, a
-// transaction that called CheckLease, the others are renewed without it.
+// renewFree renews some leases. If a transaction that called CheckLease keeps the row of
+// one of them locked, renewFree renews the others without it.
 func (d *Driver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	answers, err := d.inner.Driver.Renew(ctx, leases)
 	if !isLocked(err) || len(leases) == 1 {
@@ -61,7 +61,7 @@ func (d *Driver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([]err
 		}
 	}
 	if len(some) == len(leases) || len(some) == 0 {
-		return nil, err // it is over, or concerns all: asked again soon
+		return nil, err // the lock is gone, or concerns all: the client repeats it soon
 	}
 	others, err := d.inner.Driver.Renew(ctx, some)
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *Driver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([]err
 	return answers, nil
 }
 
-// free are the names whose rows nobody keeps locked at this moment.
+// free returns the names whose rows no transaction keeps locked at this moment.
 func (s *store) free(ctx context.Context, leases []driver.LeaseRef) (map[string]bool, error) {
 	names := make([]string, len(leases))
 	for i, l := range leases {

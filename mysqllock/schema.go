@@ -2,10 +2,10 @@ package mysqllock
 
 import "strings"
 
-// schema is what a driver needs. Names are compared byte for byte, as a collation would
-// not. The columns entry and version are what counts; holders and until are for people,
-// and fence for those who wait, too. A row of lost tells a client, by its inbox, that a
-// lease was taken from it.
+// schema makes the tables of a driver. Names are bytes, so that no collation compares
+// them. The columns entry and version alone count; holders and until are for people, and
+// fence also for waiters. A row of lost notifies the client of an inbox that it lost a
+// lease.
 const schema = `CREATE TABLE IF NOT EXISTS {prefix}names (
   name    VARBINARY(255)  NOT NULL PRIMARY KEY,
   version BIGINT UNSIGNED NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS {prefix}lost (
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
 `
 
-// command is the one of `pawl` that prints the schema of these options.
+// command is the `pawl` command that prints the schema of these options.
 func (o *Options) command() string {
 	if o.Prefix == defaultPrefix {
 		return "pawl schema mysql"
@@ -33,9 +33,9 @@ func (o *Options) command() string {
 	return "pawl schema mysql --prefix " + o.Prefix
 }
 
-// Schema is what makes the tables of a driver with these options, for a database in which
-// the driver's own user may not make any. That user needs the rights to SELECT, INSERT,
-// UPDATE and DELETE in both.
+// Schema returns the statements that make the tables of a driver with these options, for
+// a database in which the driver's user may not make any. That user needs the rights to
+// SELECT, INSERT, UPDATE and DELETE in both.
 func Schema(o *Options) (string, error) {
 	options, err := o.withDefaults()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
-// fails opens a URL that cannot be, and looks at the error.
+// fails opens an invalid URL, and checks the error.
 func fails(t *testing.T, url string, permanent bool, hint string) {
 	t.Helper()
 	short, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -41,7 +41,7 @@ func fails(t *testing.T, url string, permanent bool, hint string) {
 
 func TestWhatKeepsFromOpeningIsSaid(t *testing.T) {
 	s := mysqltest.Shared(t)
-	// Whether there is such a database is not for this user to know.
+	// This user may not know whether the database exists.
 	fails(t, "mysql:"+s.DSN("nosuch"), true, "rights on this database")
 	fails(t, "mysql://pawl:hunter2@"+s.Addr+"/locks", true, "password")
 	fails(t, "mysql://pawl:hunter2@127.0.0.1:1/locks", false, "check the server and the network")
@@ -50,7 +50,7 @@ func TestWhatKeepsFromOpeningIsSaid(t *testing.T) {
 	fails(t, "mysql://root@nohost.invalid/locks", false, "check the server and the network")
 }
 
-// What a commit may take is no time for a lease to last.
+// A TTL must be longer than a commit may take.
 func TestATTLThatIsTooShortIsRefused(t *testing.T) {
 	s := mysqltest.Shared(t)
 	url := "mysql:" + s.DSN(s.NewDatabase(t))
@@ -79,7 +79,7 @@ func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
 	fails(t, url+"?create=false&prefix=locks_", true, "pawl schema mysql --prefix locks_;")
 	fails(t, url+"?prefix=locks_", true, "pawl schema mysql --prefix locks_")
 
-	// Made beforehand, the tables need no right to make any.
+	// If the tables exist, the user needs no right to make any.
 	text, err := mysqllock.Schema(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestAServerThatIsReadOnlyIsRefused(t *testing.T) {
 	g := gets(t, d, c)
 	s.Do(t, "SET GLOBAL read_only = 1")
 	fails(t, url, false, "primary")
-	fails(t, "mysql://root@"+s.Addr+"/"+mysqltest.Database, false, "primary") // who may write all the same
+	fails(t, "mysql://root@"+s.Addr+"/"+mysqltest.Database, false, "primary") // root may still write
 	err := d.Release(ctx, lease(c))
 	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || !strings.Contains(e.Hint, "read-only") {
 		t.Errorf("Release: %v", err)
@@ -146,7 +146,7 @@ func TestAServerThatIsReadOnlyIsRefused(t *testing.T) {
 	}
 }
 
-// What a caller's pool may have, and no lock can stand on.
+// Settings that a caller's pool may have, and that are not safe for locks.
 func TestPoolsThatAreNotForLocksAreRefused(t *testing.T) {
 	s := mysqltest.Shared(t)
 	for parameter, hint := range map[string]string{
@@ -171,7 +171,7 @@ func TestOtherPrefixesAreOtherLocks(t *testing.T) {
 	}
 }
 
-// A row that cannot be read is no free name, and concerns no other.
+// A row that cannot be read does not count as a free name, and affects no other name.
 func TestADamagedRowIsNoFreeName(t *testing.T) {
 	_, db, d := fresh(t)
 	for i := range 3 {
@@ -192,8 +192,8 @@ func TestADamagedRowIsNoFreeName(t *testing.T) {
 	}
 }
 
-// A dial that took too long says that a deadline is exceeded, as the end of a ctx does:
-// but it is not the caller's.
+// A slow dial fails with context.DeadlineExceeded, like the end of a ctx, but it is not
+// the caller's ctx.
 func TestAnAddressThatDoesNotAnswerIsSaid(t *testing.T) {
 	mysql.RegisterDialContext("nowhere", func(ctx context.Context, _ string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
@@ -205,7 +205,7 @@ func TestAnAddressThatDoesNotAnswerIsSaid(t *testing.T) {
 	fails(t, "mysql:pawl:hunter2@nowhere(nohost)/locks", false, "check the server and the network")
 }
 
-// Whatever the server gives each session, those of a driver's own pool are fit.
+// The driver's own pool is fit whatever settings the server gives to sessions.
 func TestAPoolOfOurOwnIsFitWhateverTheServerGivesIt(t *testing.T) {
 	s := mysqltest.Start(t)
 	s.Do(t, "SET GLOBAL autocommit = 0, sql_mode = 'ORACLE,EMPTY_STRING_IS_NULL', tx_isolation = 'READ-UNCOMMITTED', tx_read_only = 1, time_zone = '-03:30', "+
@@ -228,7 +228,7 @@ func TestAnotherKindOfServerIsRefused(t *testing.T) {
 	fails(t, "mysql:"+s.DSN(mysqltest.Database), true, "TiDB")
 }
 
-// Tables that somebody made otherwise are refused: in an engine that locks no row, or
+// Tables that were made differently are refused: with an engine that locks no rows, or
 // with names that a collation compares.
 func TestTablesThatAreNotForLocksAreRefused(t *testing.T) {
 	s := mysqltest.Shared(t)
@@ -245,7 +245,7 @@ func TestTablesThatAreNotForLocksAreRefused(t *testing.T) {
 	}
 }
 
-// A statement that the server ends for its own limit says which one.
+// A statement that the server ends because of a limit reports which limit.
 func TestALimitOnTheTimeOfStatementsIsNamed(t *testing.T) {
 	s := mysqltest.Shared(t)
 	database := s.NewDatabase(t)

@@ -23,20 +23,20 @@ const (
 	what    = "mysql URL"
 )
 
-// parsed is what a URL says.
+// parsed is a URL, parsed.
 type parsed struct {
 	config *mysql.Config
 	own    Options
 	pool   int
-	tls    *tls.Config // nil if no parameter of ours is about it
+	tls    *tls.Config // nil if no parameter of Pawl's is about TLS
 }
 
 func invalid(problem, allowed string) error {
 	return &driver.InvalidError{What: what, Problem: problem, Allowed: allowed}
 }
 
-// parse reads a URL or, after mysql: or as it is, a DSN. It says of what it cannot read
-// only the name: a value may be a password.
+// parse reads a URL, or a DSN with or without mysql:. An error has only the name of a
+// parameter that it cannot read: the value may be a password.
 func parse(raw string) (*parsed, error) {
 	rest, isURL := strings.CutPrefix(raw, "mysql://")
 	if !isURL {
@@ -98,7 +98,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	return p, p.finish()
 }
 
-// parseDSN reads what go-sql-driver reads, and our own parameters in it.
+// parseDSN reads a DSN of go-sql-driver that may have Pawl's own parameters.
 func parseDSN(dsn string) (*parsed, error) {
 	slash := strings.LastIndexByte(dsn, '/')
 	database, raw, _ := strings.Cut(dsn[slash+1:], "?")
@@ -125,13 +125,14 @@ func parseDSN(dsn string) (*parsed, error) {
 	return p, p.finish()
 }
 
-// urlParameters are the names of the parameters that a URL can have, in order.
+// urlParameters returns the names of all parameters that a URL can have, in order.
 func urlParameters() []string {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(own)), engine.TLSParameters, theirs)))
 }
 
-// theirs are those of go-sql-driver, so that the DSN of a program can be used as it is.
-// Others would be variables of the session, and a slip of the pen, too.
+// theirs are the parameters of go-sql-driver, so that the DSN of a program works
+// unchanged. go-sql-driver takes any other name as a variable of the session, and so a
+// typo, too.
 var theirs = []string{
 	"allowCleartextPasswords", "allowFallbackToPlaintext", "allowNativePasswords", "allowOldPasswords",
 	"charset", "checkConnLiveness", "clientFoundRows", "collation", "columnsWithAlias", "compress",
@@ -169,7 +170,7 @@ var own = map[string]func(p *parsed, v string) error{
 	},
 }
 
-// ownParameters takes ours, and leaves the rest.
+// ownParameters reads Pawl's own parameters, and returns the rest.
 func ownParameters(query url.Values) (p *parsed, rest url.Values, err error) {
 	p, rest = &parsed{pool: defaultPool}, url.Values{}
 	p.tls, err = engine.TLSConfig(query, what)
@@ -186,11 +187,11 @@ func ownParameters(query url.Values) (p *parsed, rest url.Values, err error) {
 	return p, rest, err
 }
 
-// defaultPool is how many connections a driver opens at most. A step has one for as long
-// as it takes.
+// defaultPool is how many connections a driver opens at most. A step keeps one while it
+// runs.
 const defaultPool = 16
 
-// finish is for what depends on several parts of the URL.
+// finish checks and sets what depends on several parts of the URL.
 func (p *parsed) finish() error {
 	c := p.config
 	if c.DBName == "" || strings.Contains(c.DBName, "/") {

@@ -50,7 +50,7 @@ func TestParametersOfURLsAndDSNs(t *testing.T) {
 	}
 }
 
-// What is refused is refused before anything is sent, and no password is shown.
+// A bad URL is refused before the first request, and no password is shown.
 func TestBadURLsAreRefused(t *testing.T) {
 	for _, raw := range []string{
 		"mysql://app:hunter2@db:3306",

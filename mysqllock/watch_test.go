@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// A process asks whether its leases were taken from it for as long as it has any, and not
-// for as long as they would have lasted. It does not ask for one that has lapsed.
+// A process checks whether its leases were taken only while it has any, not as long as
+// they would have lasted. It does not check one that has lapsed.
 func TestAProcessThatHoldsNothingAsksNothing(t *testing.T) {
 	s := mysqltest.Start(t)
 	d, root := start(t, "mysql:"+s.DSN(mysqltest.Database)), s.Root(t)
@@ -37,7 +37,7 @@ func TestAProcessThatHoldsNothingAsksNothing(t *testing.T) {
 	}
 }
 
-// While a server is down it is not dialled for each look that is due.
+// While a server is down, not every due poll dials it.
 func TestAServerThatIsDownIsNotDialledAllTheTime(t *testing.T) {
 	s, db, d := fresh(t)
 	var down atomic.Bool

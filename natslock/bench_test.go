@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/internal/natstest"
 )
 
-// servers are what is measured on: one server, and a cluster.
+// servers are the servers to measure on: one server, and a cluster.
 func servers(b *testing.B, f func(b *testing.B, s *natstest.Server, query string, replicas int)) {
 	b.Run("server", func(b *testing.B) { f(b, natstest.Start(b, ""), "?replicas=1", 1) })
 	b.Run("cluster", func(b *testing.B) {
@@ -45,7 +45,7 @@ func BenchmarkCycle(b *testing.B) {
 			mu.Unlock()
 			for range 2 {
 				next, err := kv.Update(ctx, name, []byte("0123456789abcdef0123456789abcdef"), r)
-				for err != nil { // a cluster says now and then that the revision is another one
+				for err != nil { // a cluster answers now and then that the revision is another one
 					next, err = kv.Put(ctx, name, []byte("0123456789abcdef0123456789abcdef"))
 				}
 				r = next
@@ -82,7 +82,7 @@ func BenchmarkCycle(b *testing.B) {
 
 // cycles runs f from so many goroutines, each on a name of its own.
 func cycles(b *testing.B, goroutines int, f func(name string) error) {
-	for g := range goroutines { // what is measured is a name that is known
+	for g := range goroutines { // measure names that are known
 		if err := f(fmt.Sprint("n", g)); err != nil {
 			b.Fatal(err)
 		}
@@ -105,8 +105,8 @@ func cycles(b *testing.B, goroutines int, f func(name string) error) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
 }
 
-// Two processes hand a name to and fro. What counts is how long it takes from the call
-// that gives it back to the return of the one that waits.
+// Two processes hand a name to and fro. The benchmark measures the time from the call
+// that releases it to the return of the call that waits.
 func BenchmarkHandOver(b *testing.B) {
 	servers(b, func(b *testing.B, s *natstest.Server, query string, _ int) {
 		var both [2]*pawl.Client
@@ -152,7 +152,7 @@ func BenchmarkHandOver(b *testing.B) {
 	})
 }
 
-// waits until somebody stands in the queue.
+// waits waits until a claim is in the queue.
 func waits(b *testing.B, c *pawl.Client) {
 	within, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// The clock of a server is set, or another leader stamps: what a client knows of it is
-// wrong from then on. Here it is made wrong, which is the same for all that it does.
+// When the clock of a server is set, or another leader stamps, a client has a wrong idea
+// of it. This test gives it a wrong idea, which is the same for all that it does.
 
 var wrong = []time.Duration{-time.Minute, -200 * time.Millisecond, 200 * time.Millisecond, time.Minute}
 
@@ -56,7 +56,7 @@ func TestOfManyWithWrongIdeasOfTheTimeOneGetsIt(t *testing.T) {
 		var granted atomic.Int64
 		var done sync.WaitGroup
 		for i, d := range all {
-			d.Believes(wrong[(round+i*(round%2))%len(wrong)]) // all the same, or each another one
+			d.Believes(wrong[(round+i*(round%2))%len(wrong)]) // all the same one, or each another one
 			done.Go(func() {
 				switch _, err := d.Acquire(ctx, mutex(name)); {
 				case err == nil:

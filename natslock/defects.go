@@ -10,16 +10,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A defect is what makes a bucket unfit for locks: the server forgets what is held, or
-// shows old values.
+// A defect makes a bucket unfit for locks: the server forgets what is held, or shows old
+// values.
 type defect struct{ subject, detail, advice string }
 
 func (d *defect) Error() string { return d.subject + ": " + d.detail }
 
-// edit begins the command that mends a bucket.
+// edit is the beginning of the command that mends a bucket.
 func (s *store) edit() string { return "nats stream edit " + s.stream + " " }
 
-// defects are all those of a bucket with this configuration.
+// defects returns all defects of a bucket with this configuration.
 func (s *store) defects(is *jetstream.StreamConfig) (all []*defect) {
 	const another = "let natslock make one"
 	add := func(bad bool, subject, detail, advice string) {
@@ -41,7 +41,7 @@ func (s *store) defects(is *jetstream.StreamConfig) (all []*defect) {
 	return all
 }
 
-// fit returns what is wrong with the bucket, or with the server, as an error.
+// fit returns the first defect of the bucket, or of the server, as an error.
 func (s *store) fit(is *jetstream.StreamConfig) error {
 	for _, d := range s.defects(is) {
 		return &driver.Error{Backend: s.where(), Err: d, Hint: "mend the bucket, or use another one: " + d.advice, Permanent: true}

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// bucketOf is a bucket as natslock makes it.
+// bucketOf is the configuration of a bucket as natslock makes it.
 func bucketOf(name string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
@@ -27,7 +27,7 @@ func bucketOf(name string) jetstream.StreamConfig {
 	}
 }
 
-// unfit are configurations of a bucket that forgets what is held, or shows old values.
+// unfit are configurations of a bucket that forgets leases, or shows old values.
 var unfit = map[string]struct {
 	change  func(*jetstream.StreamConfig)
 	subject string
@@ -50,8 +50,8 @@ var unfit = map[string]struct {
 	}, "subject transform"},
 }
 
-// A bucket that forgets what is held grants it again, so it is refused when it is opened,
-// with a hint that says how to mend it.
+// A bucket that forgets a lease grants its name again, so opening it fails, with a hint
+// that says how to mend it.
 func TestAnUnfitBucketIsRefused(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -72,14 +72,14 @@ func TestAnUnfitBucketIsRefused(t *testing.T) {
 	}
 }
 
-// A bucket that becomes unfit while it is open: the driver grants nothing when it has
-// looked, the doctor says why, and all goes on when the bucket is mended.
+// A bucket becomes unfit while it is open: once the driver has read its configuration it
+// grants nothing, the doctor says why, and all goes on when the bucket is mended.
 func TestABucketThatBecomesUnfit(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	_, js := connect(t, server)
 	nc, _ := connect(t, server)
-	d, err := natslock.New(nc, nil) // it looks on first use
+	d, err := natslock.New(nc, nil) // it reads the configuration on first use
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestABucketThatBecomesUnfit(t *testing.T) {
 		if _, err := js.UpdateStream(ctx, c); err != nil {
 			t.Fatal(err)
 		}
-		forget(d) // the driver looks at the bucket when it asks for the time, and each minute
+		forget(d) // the driver reads the configuration when it asks for the time, and each minute
 		if _, err := d.Acquire(ctx, mutex("other")); !isPermanent(err) || !strings.Contains(err.Error(), "max age") {
 			t.Fatalf("Acquire: %v; want it refused", err)
 		}
@@ -156,7 +156,8 @@ func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 	}
 }
 
-// saysVersion passes on what comes, and lets the server say another version of itself.
+// saysVersion passes on all lines, and changes the version that the server says of
+// itself.
 func saysVersion(t *testing.T, server, version string) (addr string) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -188,7 +189,7 @@ func saysVersion(t *testing.T, server, version string) (addr string) {
 	return l.Addr().String()
 }
 
-// pass passes on what one says to the other, line by line.
+// pass passes on the lines from one side to the other.
 func pass(from, to net.Conn, change func(line string) string) {
 	defer from.Close()
 	defer to.Close()

@@ -1,18 +1,18 @@
-// Package natslock keeps locks in a key-value bucket of NATS JetStream: for programs that
-// have a NATS server, or a cluster of three, already.
+// Package natslock keeps locks in a key-value bucket of NATS JetStream. It is for
+// programs that already have a NATS server, or a cluster of three.
 //
 //	d, err := natslock.Open(ctx, "nats://pawl:secret@n1,n2,n3/locks?replicas=3")
 //
 // Importing it also makes pawl.Open and the pawl command understand its URLs.
 //
-// # What can a URL say?
+// # Which URLs are there?
 //
 //	nats://host:4222                   the bucket is pawl, and made if it is missing
 //	nats://user:password@a,b,c/locks   a cluster, and the bucket locks
 //	nats://token@host                  a token
 //	nats+tls://host                    TLS from the start; nats:// upgrades if the server wants it
 //
-// What is special in a user or a password is percent-encoded. Parameters:
+// User and password are percent-encoded. Parameters:
 //
 //	replicas=3               of a bucket that is made: 1 to 5
 //	storage=memory           of a bucket that is made: file or memory
@@ -24,7 +24,7 @@
 //
 //	creds=FILE               credentials of an operator's user: a JWT and its seed
 //	nkey=FILE                the seed of an nkey
-//	tls=true                 TLS has to be
+//	tls=true                 require TLS
 //	ca_cert=FILE             trust only the authorities in this PEM file
 //	client_cert=FILE         our certificate, and
 //	client_key=FILE          its key
@@ -33,69 +33,71 @@
 //
 // # What does the server need?
 //
-// nats-server 2.11 or later with JetStream. A bucket of three replicas survives the loss
-// of a server; one of a single replica is as safe as the disk of that server, which by
-// default syncs every two minutes: what was acknowledged before the machine, not the
-// process, fails can be lost, also by all replicas if their machines fail together. Then
-// what was granted may be granted again, with a greater fence. sync_interval: always
-// in the server's configuration closes that. The driver's Diagnose (`pawl doctor`) looks
-// at the bucket.
+// The server needs nats-server 2.11 or later with JetStream. A bucket with three replicas
+// survives the loss of a server. A bucket with one is as safe as the disk of its server,
+// which by default syncs every two minutes: if the machine fails, not only the process,
+// the server can lose what it has acknowledged; so can all replicas if their machines
+// fail together. Then it may grant a name again, with a greater fence. sync_interval:
+// always in the server's configuration prevents that. The driver's Diagnose (`pawl
+// doctor`) examines the bucket.
 //
 // # Whose clock decides?
 //
-// That of the server that leads the bucket, which stamps each message. NATS can compare
-// the sequence of a key, but not the time, so each value is stored with the window in
-// which it had to arrive, and with the value that it replaced; a stamp outside of the
-// window makes it void. So whatever arrives late, or was computed from a wrong idea of
-// the server's time, changes nothing; package stamped has the argument.
+// The clock of the server that leads the bucket decides, which stamps each message. NATS
+// can compare the sequence of a key, but not the time. So each value is stored with the
+// window in which it had to arrive, and with the value that it replaced; a stamp outside
+// of the window makes it void. So a write changes nothing if it arrives late, or was
+// computed from a wrong idea of the server's time; package stamped has the argument.
 //
-// An acknowledgement does not have the stamp. The leader tells it, before it
-// acknowledges, on a subject of its own, _PAWL.BUCKET.KEY, to which the writer listens
-// meanwhile. Where that does not come (a bucket that others made, a user that may not
-// subscribe to it, a message that was lost) the writer reads its value back before it is
-// told that it was granted something.
+// An acknowledgement does not have the stamp. Before the leader acknowledges a write, it
+// sends the stamp on a subject of its own, _PAWL.BUCKET.KEY, to which the writer listens
+// meanwhile. If no stamp arrives (because others made the bucket, the user may not
+// subscribe, or a message was lost), the writer reads its value back before it reports a
+// grant.
 //
-// After a change of the leader another machine's clock stamps. Writers find that out from
-// their first stamp, and compute anew. If the new leader's clock is behind, leases last
-// longer by the difference. If it is ahead they end sooner by it, less the 50 ms, or four
-// round trips, that everything lasts longer anyway. So nobody enters early as long as the
-// servers' clocks agree to about 50 ms, as NTP keeps them; further apart, a fence tells
-// the two holders apart. The same holds for a clock that is set.
+// After a change of the leader another machine's clock stamps. Writers learn that from
+// their first stamp, and compute again. If the new leader's clock is behind, leases last
+// longer by the difference. If it is ahead, they end sooner by the difference, less the
+// 50 ms, or four round trips, that the driver adds to every lease. So no client enters
+// early as long as the servers' clocks agree to about 50 ms, as NTP keeps them. If they
+// are further apart, the fence tells the two holders apart. The same is true of a clock
+// that is set.
 //
 // # What does a lock cost?
 //
-// Acquire and Release are one request each for a name that the process has seen in the
-// last 250 ms, two for another, and a release is three if somebody has joined the queue
-// since. In a bucket that others made each is one more. A name that is passed on is
-// announced to the next holder by a plain message with the fence in it. A name is a
-// message of some 300 bytes, which goes a day after its last lease ended. A driver has
-// one connection, which is the caller's own with New, and one subscription.
+// Acquire and Release are one request each for a name that the process has used in the
+// last 250 ms, and two for another; a release is three if a claim has joined the queue
+// since. In a bucket that others made each takes one more. When a name is passed on, the
+// next holder gets a plain message with the fence in it. A name is a message of some 300
+// bytes, which the server forgets a day after its last lease ended. A driver has one
+// connection, which is the caller's own with New, and one subscription.
 //
-// A claim takes up to four round trips if others want the name, and has 3 s at most for
-// one attempt. So where an answer takes 700 ms and more, set pawl.Options.RequestTimeout
-// to some ten of them, and the TTL to sixty.
+// A claim takes up to four round trips if other clients want the name, and has 3 s at
+// most for one attempt. So if an answer takes 700 ms or more, set
+// pawl.Options.RequestTimeout to about ten times that, and the TTL to sixty times.
 //
 // # What happens when the bucket, or the leader, goes?
 //
-// A bucket that lost data counts on from where it is then, so that a sequence which a
-// client remembers may become that of another value: a node of the cluster that had it in
-// its memory restarts, or an operator restores a backup. So nobody relies on what it saw
-// more than 250 ms ago. A backup is restored when no client runs; or with create=false,
-// and no sooner than a second after the bucket was deleted.
+// A bucket that lost data counts on from where it is then, so a sequence that a client
+// remembers may become the sequence of another value: a node of the cluster that had the
+// bucket in its memory restarts, or an operator restores a backup. So no client relies on
+// what it read more than 250 ms ago. Restore a backup while no client runs. Or run the
+// clients with create=false, and restore it at least a second after the bucket was
+// deleted.
 //
-// A bucket that was deleted is made anew by whoever needs it next, and holders hear from
+// The next client that needs a deleted bucket makes it again, and holders learn from
 // their next renewal that they lost. While a cluster elects a leader, requests wait. A
 // leader that was cut off may answer reads from before that for some seconds, until it
-// knows: then a claim is refused that would be granted, or a renewal is told that its
-// lease is lost. It cannot grant anything, for that takes a majority. Nor can it say that
-// a claim which was given up is not there, which may be in the log of the next leader: a
-// release that finds nothing writes what it found, which takes a majority, too, and then
-// the claim cannot count any more.
+// notices: it may then refuse a claim that could be granted, or report a lease as lost
+// that is held. It cannot grant anything, because a grant takes a majority. Nor can a
+// client trust this leader's answer that the claim it gave up is missing: the claim may
+// be in the log of the next leader. So a release that finds nothing writes what it found,
+// which takes a majority, too, and after that the claim cannot count any more.
 //
-// A server that is alive, but cut off from the others, keeps its connections. A driver
-// whose requests it has not answered for 2 s goes to another server, then again after 4 s
-// and so on, if the URL or the cluster names more than one; otherwise it connects to the
-// same one anew, after 4 s, 8 s and so on. So it also comes back from a right to listen
-// to its inbox that was taken away for a while. A connection that was handed over to New
-// stays where it is: its owner may call its ForceReconnect.
+// A server that is alive, but cut off from the others, keeps its connections. If it has
+// not answered a driver for 2 s, the driver connects to another server, then again after
+// 4 s and so on, if the URL or the cluster names more than one. Otherwise it connects to
+// the same one again, after 4 s, 8 s and so on. So it also recovers when the right to
+// listen to its inbox was taken away for a while. The driver leaves a connection of New
+// alone: its owner may call its ForceReconnect.
 package natslock

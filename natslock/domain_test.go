@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// hubAndLeaf are two servers, each with a JetStream domain of its own, of which the leaf
-// is connected to the hub.
+// hubAndLeaf starts two servers, each with a JetStream domain of its own; the leaf is
+// connected to the hub.
 func hubAndLeaf(t *testing.T) (hub, leaf *natstest.Server) {
 	t.Helper()
 	port := redistest.FreePort(t)
@@ -22,8 +22,8 @@ func hubAndLeaf(t *testing.T) (hub, leaf *natstest.Server) {
 	return hub, leaf
 }
 
-// A client at a leaf and one at the hub, which share the bucket of the hub. The leaf may
-// have one of the same name: nothing goes there.
+// A client at a leaf and one at the hub share the bucket of the hub. The leaf may have a
+// bucket of the same name, which they do not use.
 func TestADomain(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Alone", "BesideABucketOfTheLeaf"} {

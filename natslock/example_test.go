@@ -24,7 +24,7 @@ func ExampleOpen() {
 	defer locks.Close()
 }
 
-// Over the connection that a program has already.
+// With a connection of your own.
 func ExampleNew() {
 	nc, err := nats.Connect("nats://localhost:4222")
 	if err != nil {

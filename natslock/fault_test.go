@@ -26,7 +26,7 @@ func client(t testing.TB, url string) *pawl.Client {
 
 func clientOf(t testing.TB, d *natslock.Driver) *pawl.Client {
 	t.Helper()
-	// An election can take longer than the 10 s for which a waiting claim rides it out.
+	// An election can take longer than the 10 s for which a waiting claim is repeated.
 	c, err := pawl.New(d, &pawl.Options{RetryFor: time.Minute})
 	if err != nil {
 		t.Fatal(err)
@@ -39,8 +39,8 @@ func clientOf(t testing.TB, d *natslock.Driver) *pawl.Client {
 	return c
 }
 
-// ridesThrough: one client holds a name and another waits for it, while something
-// happens. Neither notices; then the name is passed on.
+// ridesThrough: one client holds a name and another waits for it, while a fault happens.
+// Neither notices; then the first one passes the name on.
 func ridesThrough(t *testing.T, a, b *pawl.Client, happens func()) {
 	t.Helper()
 	within, cancel := context.WithTimeout(ctx, 80*time.Second)
@@ -99,7 +99,7 @@ func TestAServerThatIsRestarted(t *testing.T) {
 	}
 }
 
-// cluster is three servers with a bucket, and the one that leads it.
+// cluster starts three servers with a bucket, and returns its leader.
 func cluster(t *testing.T) (nodes []*natstest.Server, leader int) {
 	t.Helper()
 	nodes = natstest.StartCluster(t, 3)
@@ -142,7 +142,7 @@ func TestALeaderThatGoes(t *testing.T) {
 	}
 }
 
-// A leader that hands over: whoever asked it has to ask another one.
+// A leader steps down: clients that asked it have to ask another one.
 func TestALeaderThatStepsDown(t *testing.T) {
 	t.Parallel()
 	nodes, _ := cluster(t)
@@ -181,8 +181,8 @@ func TestABucketThatIsDeleted(t *testing.T) {
 	}
 }
 
-// A bucket that was deleted, and made anew by others before a client needed it, is used
-// as it is now: it may have no TTLs of messages.
+// A bucket that was deleted, and made again by another program before a client needed it,
+// is used as it is now: it may have no TTLs of messages.
 func TestABucketThatOthersMakeAnew(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -243,7 +243,7 @@ func TestTwoBucketsDoNotMeet(t *testing.T) {
 	}
 }
 
-// People do it with the tools of NATS.
+// The tools of NATS can do this.
 func TestAKeyThatSomebodyChanges(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -372,7 +372,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 	releases(t, deaf, c)
 }
 
-// isPermanent reports whether it is an error of the backend that says what to do.
+// isPermanent reports whether it is a permanent error of the backend with a hint.
 func isPermanent(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
 	return ok && e.Permanent && e.Hint != ""

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/internal/natstest"
 )
 
-// kept is for how long the server keeps what it has of a name.
+// kept is how long the server keeps the message of a name.
 func kept(t *testing.T, js jetstream.JetStream, name string) time.Duration {
 	t.Helper()
 	s, err := js.Stream(ctx, "KV_pawl")
@@ -28,8 +28,8 @@ func kept(t *testing.T, js jetstream.JetStream, name string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// A name is forgotten by the server itself, the retention after its last lease. A release
-// that was void would leave the lease as it is, so it is kept for as long.
+// The server itself forgets a name, the retention after its last lease. A void release
+// would leave the lease as it is, so its message is kept as long.
 func TestANameIsForgotten(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -49,8 +49,8 @@ func TestANameIsForgotten(t *testing.T) {
 	}
 }
 
-// Whoever believes that a lease is over long ago writes in vain, and does not shorten the
-// life of what it did not replace.
+// A client that wrongly believes that a lease is long over writes in vain, and does not
+// shorten the life of the message that it did not replace.
 func TestALeaseIsNotForgottenBecauseOfAWrongIdeaOfTheTime(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -59,7 +59,7 @@ func TestALeaseIsNotForgottenBecauseOfAWrongIdeaOfTheTime(t *testing.T) {
 	c := mutex("n")
 	c.TTL = time.Hour
 	gets(t, a, c)
-	for range 3 { // what it finds then may be void itself
+	for range 3 { // the message that it finds then may be void itself
 		b.Believes(2 * time.Hour)
 		isRefused(t, b, mutex("n"))
 		if got := kept(t, js, "n"); got < time.Hour {

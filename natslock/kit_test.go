@@ -71,7 +71,7 @@ func isLost(t testing.TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-// soon tries until it works: a server is about to be back.
+// soon tries until it works, because a server is about to be back.
 func soon(t testing.TB, what string, f func(ctx context.Context) error) {
 	t.Helper()
 	var err error
@@ -85,7 +85,7 @@ func soon(t testing.TB, what string, f func(ctx context.Context) error) {
 	t.Fatalf("%s: %v", what, err)
 }
 
-// connect is a connection of a test's own.
+// connect opens a connection of the test's own.
 func connect(t testing.TB, s *natstest.Server, o ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(s.Addr, o...)

@@ -9,40 +9,41 @@ import (
 
 // Options for a driver. The zero value, and nil, are fine.
 type Options struct {
-	// Bucket is the key-value bucket in which the locks are: 1 to 64 letters, digits, -
-	// and _. Clients that shall exclude each other have the same one. Default: "pawl".
+	// Bucket is the key-value bucket of the locks: 1 to 64 letters, digits, - and _.
+	// Clients that must exclude each other need the same bucket. Default: "pawl".
 	Bucket string
 
-	// Replicas and Memory are for a bucket that is not there yet: it is made on first
-	// use. Default: three replicas in a cluster, or as many as it has nodes for, else
-	// one; on disk.
+	// Replicas and Memory are for a bucket that does not exist yet: the driver makes it
+	// on first use. Default: three replicas in a cluster, or one if it has too few
+	// servers or is a single server; on disk.
 	Replicas int
 	Memory   bool
 
-	// MustExist refuses to make the bucket: it has to be there. Default: false.
+	// MustExist keeps the driver from making the bucket, which has to exist. Default:
+	// false.
 	MustExist bool
 
-	// Retention is how long the last fence of a name is remembered after its last grant,
-	// at the least. When it is forgotten, the next fence is greater all the same, unless
-	// the server's clock was set back past that grant. Default: 24 hours; 1 minute to 30
-	// days. The name's value is remembered as long after its last lease: an instance that
-	// is late by more runs a tick of pawl.Once again. It needs a bucket with TTLs for
-	// each message, as natslock makes it.
+	// Retention is how long the server remembers the last fence of a name after its last
+	// grant, at least. After that, the next fence is still greater, unless the server's
+	// clock was set back past that grant. Default: 24 hours; 1 minute to 30 days. The
+	// name's value is remembered as long after its last lease: an instance that is later
+	// than that runs a tick of pawl.Once again. It needs a bucket with TTLs for each
+	// message, as natslock makes it.
 	Retention time.Duration
 
-	// NoPush is for users that may not publish to the inboxes of others: waiters then ask
-	// now and then. Default: false.
+	// NoPush is for users that may not publish to the inboxes of other clients: waiters
+	// then poll now and then. Default: false.
 	NoPush bool
 
-	// Domain is the JetStream domain of the bucket. Default: that of the server.
+	// Domain is the JetStream domain of the bucket. Default: the domain of the server.
 	Domain string
 
-	// Where is how errors name the server. Default: the addresses, for what was opened by
-	// [Open]; "of the caller" for a connection that was handed over.
+	// Where is the name of the server in errors. Default: the addresses, for a driver of
+	// [Open]; "of the caller" for a connection of your own.
 	Where string
 }
 
-// withDefaults is o with its defaults, or what is wrong with it.
+// withDefaults returns o with its defaults, or what is wrong with it.
 func (o *Options) withDefaults() (Options, error) {
 	own := *cmp.Or(o, &Options{})
 	own.Bucket = cmp.Or(own.Bucket, "pawl")

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/internal/natstest"
 )
 
-// A release that finds nothing writes it: a claim that was given up before it, and comes
-// after it, finds another sequence. So the log of a leader that was cut off, and that of
-// the next one, agree on it.
+// A release that finds nothing writes that: a claim that was given up before it, and
+// arrives after it, finds another sequence. So the log of a leader that was cut off and
+// the log of the next leader agree on it.
 func TestAReleaseThatFindsNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/natstest"
 )
 
-// An error about a right that was missing says nothing of requests that are slow after
-// it, for names that begin with the same letters.
+// An error about a missing right does not explain slow requests after it, for names that
+// begin with the same letters.
 func TestARightThatWasMissingIsNoExcuse(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, `accounts: { A: { jetstream: enabled, users: [
@@ -32,8 +32,8 @@ func TestARightThatWasMissingIsNoExcuse(t *testing.T) {
 	renews(t, d, known)
 }
 
-// A server that takes the right to listen to answers ends the subscription, and does not
-// make it anew when it gives the right back. The driver connects anew.
+// A server that takes away the right to listen to answers ends the subscription, and does
+// not restore it when it gives the right back. The driver connects again.
 func TestARightThatIsGivenBack(t *testing.T) {
 	t.Parallel()
 	const all, none = `subscribe: [">"]`, `subscribe: { deny: ["_INBOX.>"] }`

@@ -46,7 +46,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// certificate makes one that signs itself, for localhost, and for clients.
+// certificate makes a self-signed certificate, for localhost, and for clients.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

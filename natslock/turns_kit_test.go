@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// turns are several clients that take one name in turn, and what each of them believed.
-// It knows nothing of how a lock works: what holders believed must not overlap, by the
-// monotonic clock of this process, and fences rise.
+// turns are several clients that take one name in turn, and the beliefs of each. It knows
+// nothing of how a lock works: the beliefs of holders must not overlap, by the monotonic
+// clock of this process, and fences rise.
 type turns struct {
 	t    *testing.T
 	life context.Context
@@ -24,10 +24,10 @@ type turns struct {
 
 	mu     sync.Mutex
 	belief []belief
-	failed map[string]int // how often a client was told that it got nothing
+	failed map[string]int // how often a client got nothing
 }
 
-// A belief is that of one holder: at both times its lease was said to be good.
+// A belief is the belief of one holder: at both times its lease counted as good.
 type belief struct {
 	who      string
 	fence    uint64
@@ -43,8 +43,8 @@ func newTurns(t *testing.T) *turns {
 
 var born = time.Now()
 
-// take has a client take the name, again and again. Each time it holds it for a moment,
-// or until it is told that it lost it.
+// take makes a client take the name, again and again. Each time the client holds it for a
+// moment, or until it learns that it lost it.
 func (u *turns) take(who string, c *pawl.Client, ttl, holds time.Duration) {
 	u.all.Go(func() {
 		for u.life.Err() == nil {
@@ -62,7 +62,7 @@ func (u *turns) take(who string, c *pawl.Client, ttl, holds time.Duration) {
 func (u *turns) hold(who string, l *pawl.Lease, holds time.Duration) {
 	b := belief{who: who, fence: l.Fence(), from: -1}
 	for began := time.Now(); time.Since(began) < holds; time.Sleep(2 * time.Millisecond) {
-		now := time.Since(born) // before it is asked: it believed so then, if it still does
+		now := time.Since(born) // read first: if the client still believes so, it did then
 		if l.Err() != nil {
 			b.lost = true
 			break
@@ -81,8 +81,8 @@ func (u *turns) hold(who string, l *pawl.Lease, holds time.Duration) {
 	}
 }
 
-// isTyped: whoever gets nothing hears that somebody else has it, that the backend cannot
-// be reached, or that its time is over.
+// isTyped wants an error for a client that gets nothing: another client holds the name,
+// the backend cannot be reached, or its time is over.
 func (u *turns) isTyped(who string, err error) {
 	if !errors.Is(err, pawl.ErrHeld) && !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrNotHeld) &&
 		!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
@@ -93,8 +93,8 @@ func (u *turns) isTyped(who string, err error) {
 	u.failed[who]++
 }
 
-// had is how often one of them has had the name since some time, who are all if there is
-// no name.
+// had is how often these clients, or all if there is no name, have had the lock since
+// some time.
 func (u *turns) had(since time.Duration, who ...string) (n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -106,7 +106,7 @@ func (u *turns) had(since time.Duration, who ...string) (n int) {
 	return n
 }
 
-// until waits until one of them has had the name after now, n times.
+// until waits until these clients have had the lock n times from now on.
 func (u *turns) until(n int, limit time.Duration, who ...string) (took time.Duration) {
 	u.t.Helper()
 	since := time.Since(born)
@@ -120,8 +120,8 @@ func (u *turns) until(n int, limit time.Duration, who ...string) (took time.Dura
 	return took
 }
 
-// check ends them all, and looks at what they believed. It returns how many were told
-// that they lost it.
+// check ends all clients, and examines their beliefs. It returns how many leases their
+// holders learned to be lost.
 func (u *turns) check() (lost int) {
 	u.t.Helper()
 	u.end()
@@ -138,7 +138,7 @@ func (u *turns) check() (lost int) {
 	return lost
 }
 
-// quarrels are what cannot be if a lock works.
+// quarrels are the contradictions that a working lock excludes.
 func quarrels(all []belief) (found []string) {
 	slices.SortFunc(all, func(a, b belief) int { return cmp.Compare(a.from, b.from) })
 	for i := 1; i < len(all); i++ {

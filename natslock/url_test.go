@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// What a URL cannot say is refused before anything is sent.
+// A wrong URL is refused before anything is sent.
 func TestURLsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
@@ -55,7 +55,7 @@ func TestURLsThatAreRefused(t *testing.T) {
 	}
 }
 
-// What it can say gets as far as to look for a server.
+// With a valid URL, Open gets as far as to look for a server.
 func TestURLsThatAreRead(t *testing.T) {
 	t.Parallel()
 	seed := filepath.Join(t.TempDir(), "seed")
@@ -77,7 +77,7 @@ func TestURLsThatAreRead(t *testing.T) {
 	}
 }
 
-// What keeps a connection from being made is said with what to do about it.
+// An error that keeps a connection from being made says what to do about it.
 func TestWhatKeepsFromConnectingIsSaid(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -105,7 +105,7 @@ func TestOpeningEndsWithItsContext(t *testing.T) {
 	within, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	_, err := natslock.Open(within, "nats://192.0.2.1") // nobody answers there
+	_, err := natslock.Open(within, "nats://192.0.2.1") // no server answers there
 	if err == nil || time.Since(began) > time.Second {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}

@@ -45,8 +45,8 @@ func TestALeaderThatGoesIsNoEndOfAWatch(t *testing.T) {
 	tells("a release")
 }
 
-// A bucket that others have made tells of nothing, and a user without the right to listen
-// hears nothing.
+// A bucket that others have made sends no stamps, and a user without the right to
+// subscribe to them receives none.
 func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, `accounts: { A: { jetstream: enabled, users: [

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// The dashboard is tried against what is really exported, in a module of its own, so that
-// Prometheus is nobody's dependency: see dashboard/doc.go.
+// The test of the dashboard uses the metrics that the observer really exports. It is in a
+// module of its own, so that no user's program depends on Prometheus: see
+// dashboard/doc.go.
 func TestTheDashboardShowsWhatIsExported(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("there is no go command to build it with")

@@ -31,47 +31,47 @@ var (
 	ops = []string{"acquire", "renew", "release"}
 )
 
-// waits and holds are from a try that is answered at once to a job of a day.
+// The bounds reach from a try that is answered at once to a job of a day.
 var (
 	waits = metric.WithExplicitBucketBoundaries(.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300)
 	holds = metric.WithExplicitBucketBoundaries(.001, .01, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400)
 )
 
-// instruments are what is measured.
+// instruments are the instruments and the counts of an observer.
 //
-// To measure is slow beside a cycle of Redis, mostly because OpenTelemetry's code is not
-// in the processor's cache then. So who locks only notes what has happened, and what is
-// noted is measured many at a time, or when somebody reads.
+// Measuring is slow compared with a cycle on Redis, mostly because OpenTelemetry's code
+// is not in the processor's cache then. So a goroutine that locks only queues a note. The
+// notes are measured many at a time, or when the metrics are read.
 type instruments struct {
 	wait, hold       metric.Float64Histogram
 	waiting, held    metric.Int64ObservableUpDownCounter
 	losses, failures metric.Int64Counter
 
 	names   bool
-	known   map[label]labels // all that there are, if names are left out
+	known   map[label]labels // all labels, without Names
 	reading metric.Registration
 
 	mu     sync.Mutex         // protects all below
-	counts map[string]*counts // by name; those of "" are always there, if names are left out
+	counts map[string]*counts // by name; without Names, only ""
 	noted  []note
-	spare  []note // empty
+	spare  []note // an empty slice for the next notes
 }
 
 // counts are how many claims of a name wait now, and how many leases are held.
 type counts struct{ waiting, held int64 }
 
-// A note is a measurement that is made later.
+// A note is a measurement to be made later.
 type note struct {
 	histogram metric.Float64Histogram
-	ctx       context.Context // if it is traced: the span is shown as an example
+	ctx       context.Context // set if it is traced: the span becomes an exemplar
 	name      string
 	outcome   string
 	seconds   float64
 }
 
 const (
-	mostNotes = 64   // then they are measured
-	idleNames = 1000 // names of which nobody waits or holds, before they are forgotten
+	mostNotes = 64   // this many notes are measured at once
+	idleNames = 1000 // how many names without a holder or waiter are kept
 )
 
 func newInstruments(m metric.Meter, names bool) (*instruments, error) {
@@ -103,9 +103,8 @@ func staleWrites(m metric.Meter) (metric.Int64Counter, error) {
 		metric.WithDescription("Writes that were refused, for their fence was stale."))
 }
 
-// begin makes the attributes that there are, and has the counters begin at 0. One that
-// appears with its first event has no rate then, and an alarm misses the first lease that
-// is lost.
+// begin prepares all attributes, and begins the counters at 0. A counter that appears
+// with its first event has no rate then, so an alert would miss the first lost lease.
 func (i *instruments) begin(stale metric.Int64Counter) {
 	ctx := context.Background()
 	know := func(key, value string) labels {
@@ -125,8 +124,8 @@ func (i *instruments) begin(stale metric.Int64Counter) {
 	}
 }
 
-// note notes by how many more, or less, now wait and hold, and how long something took;
-// n.histogram may be nil.
+// note records by how much the numbers of waiters and leases change, and how long
+// something took. n.histogram may be nil.
 func (i *instruments) note(n note, waiting, held int64) {
 	if !i.names {
 		n.name = ""
@@ -156,7 +155,7 @@ func (i *instruments) note(n note, waiting, held int64) {
 	i.measure(batch)
 }
 
-// takeLocked takes what is noted, to be measured without the mutex.
+// takeLocked takes the notes, to measure them without the mutex.
 func (i *instruments) takeLocked() []note {
 	batch := i.noted
 	if i.noted, i.spare = i.spare, nil; i.noted == nil { // another batch is being measured
@@ -182,7 +181,7 @@ func (i *instruments) measure(batch []note) {
 	i.spare = batch[:0]
 }
 
-// read is called when somebody reads the metrics.
+// read is OpenTelemetry's callback when the metrics are read.
 func (i *instruments) read(_ context.Context, o metric.Observer) error {
 	i.mu.Lock()
 	batch := i.takeLocked()
@@ -200,7 +199,7 @@ func (i *instruments) read(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
-// close is for an observer that nobody has any more.
+// close releases the instruments when no client uses the observer any more.
 func (i *instruments) close() {
 	i.mu.Lock()
 	batch := i.takeLocked()
@@ -211,7 +210,7 @@ func (i *instruments) close() {
 	}
 }
 
-// A label is what a measurement says besides the name.
+// A label is an attribute of a measurement, besides the name.
 type label struct{ key, value string }
 
 func (l label) attributes() []attribute.KeyValue {
@@ -221,7 +220,7 @@ func (l label) attributes() []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String(l.key, l.value)}
 }
 
-// labels are the attributes of a measurement, ready to be passed on.
+// labels are the attributes of a measurement, as options.
 type labels struct {
 	add     []metric.AddOption
 	record  []metric.RecordOption
@@ -233,7 +232,8 @@ func newLabels(attributes ...attribute.KeyValue) labels {
 	return labels{[]metric.AddOption{o}, []metric.RecordOption{o}, []metric.ObserveOption{o}}
 }
 
-// label finds the attributes of a measurement: to make them takes longer than to measure.
+// label returns the attributes of a measurement. begin has prepared most, because making
+// them takes longer than measuring.
 func (i *instruments) label(name, key, value string) labels {
 	l := label{key, value}
 	if known, ok := i.known[l]; ok {

@@ -1,5 +1,5 @@
-// Package otellock tells OpenTelemetry what happens to a client's locks: as metrics, from
-// which Prometheus and others make graphs and alarms, and as spans.
+// Package otellock reports the events of a client's locks to OpenTelemetry: as metrics,
+// for graphs and alerts in Prometheus and others, and as spans.
 //
 //	o, err := otellock.New(nil)
 //	locks, err := pawl.Open(ctx, url, &pawl.Options{Observer: o})
@@ -16,32 +16,33 @@
 //     max_hold, closed, unhealthy.
 //   - pawl.request.failures: requests to the backend that failed, by "pawl.op": acquire,
 //     renew, release.
-//   - pawl.stale.writes: writes that were refused, where the application tells: [Stale].
+//   - pawl.stale.writes: refused writes that the application reports with [Stale].
 //
-// Names of locks are an attribute, "pawl.name", only with [Options.Names]: names that are
-// many, a lock per order say, would make as many time series. Without them the counters
-// begin at 0, so that the first lease that is lost is seen; with them they begin with the
-// first event of a name.
+// The names of locks are an attribute, "pawl.name", only with [Options.Names]: many
+// names, such as a lock per order, would make as many time series. Without names the
+// counters begin at 0, so that the first lost lease is seen. With names a counter begins
+// with the first event of its name.
 //
 // # Prometheus and Grafana
 //
-// OpenTelemetry's exporter for Prometheus makes pawl_wait_duration_seconds_bucket of the
-// first name, pawl_lost_total of another, and so on. Beside this file, grafana.json is a
-// dashboard for Grafana and alerts.yaml has alerts for Prometheus; both are tested
-// against what is really exported.
+// OpenTelemetry's exporter for Prometheus turns the first name into
+// pawl_wait_duration_seconds_bucket, another into pawl_lost_total, and so on. Beside this
+// file, grafana.json is a dashboard for Grafana, and alerts.yaml has alerts for
+// Prometheus; both are tested with real exports.
 //
 // # Spans
 //
-// A caller that is traced, in a span that is sampled, has two more. "pawl wait" is the
-// time from the call to the grant, and a child of the caller's span. "pawl hold" is the
-// time of the lease, which may last longer than the caller: it begins a trace of its own,
-// linked to the caller's span. Both have the name of the lock, and the fence.
+// If the caller's span is sampled, there are two more spans. "pawl wait" is the time from
+// the call to the grant, and a child of the caller's span. "pawl hold" is the time of the
+// lease, which may last longer than the caller: it begins a new trace, linked to the
+// caller's span. Both have the name of the lock, and the fence.
 //
 // # What does it cost?
 //
-// Metrics cost some 3 % of a cycle of Redis, for they are noted and measured many at a
-// time: at the latest when somebody reads. A cycle that is traced makes two spans, which
-// cost what spans of OpenTelemetry cost. docs/benchmarks.md has the numbers.
+// Metrics cost about 3 % of a cycle on Redis, because the events are queued, and measured
+// many at a time, at the latest when the metrics are read. A traced cycle makes two
+// spans, which cost what spans of OpenTelemetry cost. docs/internals/benchmarks.md has
+// the numbers.
 package otellock
 
 import (
@@ -66,8 +67,8 @@ type Options struct {
 	MeterProvider  metric.MeterProvider // default: OpenTelemetry's global one
 	TracerProvider trace.TracerProvider // default: OpenTelemetry's global one
 
-	// Names adds the names of locks to metrics, as the attribute "pawl.name". Spans have
-	// them anyway.
+	// Names adds the names of locks to metrics, as the attribute "pawl.name". Spans
+	// always have them.
 	Names bool
 }
 
@@ -86,7 +87,7 @@ func (o *Options) withDefaults() (out Options) {
 
 const scope = "github.com/pawl-go/pawl/otellock"
 
-// New makes an observer, for one client or for several; [pawl.Observers] joins it with
+// New makes an observer, for one client or several; [pawl.Observers] joins it with
 // others. o may be nil. The error is OpenTelemetry's.
 func New(o *Options) (*pawl.Observer, error) {
 	t := &teller{o: o.withDefaults()}
@@ -107,10 +108,10 @@ type teller struct {
 	tracer trace.Tracer
 	*instruments
 
-	queue sync.Map // of claims that wait: by Event.Claim
-	spans sync.Map // of leases that are held, and traced: trace.Span by Event.Claim
+	queue sync.Map // the waiting claims, by Event.Claim
+	spans sync.Map // the traced leases: trace.Span by Event.Claim
 
-	queues, traced atomic.Int64 // how many they have: mostly none
+	queues, traced atomic.Int64 // the sizes of both maps, mostly 0
 }
 
 func (t *teller) queued(e pawl.QueuedEvent) {
@@ -120,7 +121,7 @@ func (t *teller) queued(e pawl.QueuedEvent) {
 	}
 }
 
-// answered is when a claim has waited so long.
+// answered records the end of a claim that has waited so long.
 func (t *teller) answered(e pawl.Event, waited time.Duration, outcome string, held int64) {
 	waiting := int64(0)
 	if t.queues.Load() > 0 {
@@ -132,7 +133,8 @@ func (t *teller) answered(e pawl.Event, waited time.Duration, outcome string, he
 	t.note(note{t.wait, e.Ctx, e.Name, outcome, waited.Seconds()}, waiting, held)
 }
 
-// waitSpan is over when it is made. It is nil if the caller is not traced.
+// waitSpan makes a span for a wait that is over, or returns nil if the caller is not
+// traced.
 func (t *teller) waitSpan(e pawl.Event, waited time.Duration) trace.Span {
 	if !trace.SpanContextFromContext(e.Ctx).IsSampled() {
 		return nil
@@ -150,7 +152,7 @@ func (t *teller) refused(e pawl.RefusedEvent) {
 		return
 	}
 	span.SetAttributes(attribute.String(outcomeKey, outcome))
-	if outcome != "held" && outcome != "done" { // to be skipped is no error
+	if outcome != "held" && outcome != "done" { // a skipped run is no error
 		span.SetStatus(codes.Error, e.Err.Error())
 	}
 	span.End()
@@ -189,7 +191,7 @@ func (t *teller) acquired(e pawl.AcquiredEvent) {
 	}
 }
 
-// over is when a lease was held so long.
+// over records the end of a lease that was held so long.
 func (t *teller) over(e pawl.Event, held time.Duration, outcome string, err error) {
 	t.note(note{t.hold, e.Ctx, e.Name, outcome, held.Seconds()}, 0, -1)
 	if t.traced.Load() == 0 {

@@ -25,7 +25,8 @@ import (
 	"github.com/pawl-go/pawl/otellock"
 )
 
-// A lab has a client whose observer tells the SDK, and another client of the same memory.
+// A lab has a client whose observer reports to the SDK, and another client of the same
+// memory.
 type lab struct {
 	t      *testing.T
 	reader *sdkmetric.ManualReader
@@ -33,7 +34,7 @@ type lab struct {
 	meters *sdkmetric.MeterProvider
 	traces *sdktrace.TracerProvider
 	a, b   *pawl.Client
-	zero   []string // what is counted before anything has happened
+	zero   []string // the counts before any event
 }
 
 func newLab(t *testing.T, names bool) *lab {
@@ -58,7 +59,8 @@ func newLab(t *testing.T, names bool) *lab {
 	return l
 }
 
-// counts are all data points, in a form that is easy to compare: "metric{attributes} n".
+// counts returns all data points, in a form that is easy to compare: "metric{attributes}
+// n".
 func (l *lab) counts() (all []string) {
 	l.t.Helper()
 	var data metricdata.ResourceMetrics
@@ -88,7 +90,7 @@ func (l *lab) counts() (all []string) {
 	return all
 }
 
-// want wants these counts, and all others as they began.
+// want checks that these counts, and only these, differ from their start.
 func (l *lab) want(want ...string) {
 	l.t.Helper()
 	got := slices.DeleteFunc(l.counts(), func(line string) bool { return slices.Contains(l.zero, line) })
@@ -154,8 +156,8 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	})
 }
 
-// An alarm compares with what was before: a counter that appears with the first lease
-// that is lost has nothing before that.
+// An alert compares a counter with its earlier value. A counter that appears with the
+// first lost lease has no earlier value.
 func TestCountersBeginAtZero(t *testing.T) {
 	l := newLab(t, false)
 	l.zero = nil
@@ -232,7 +234,8 @@ func TestADetachedLeaseIsHeldNoMore(t *testing.T) {
 	})
 }
 
-// Measurements are made many at a time, and none is missing when somebody reads.
+// The observer reports many measurements at a time. None is missing when the reader
+// collects the metrics.
 func TestNothingIsMissingWhenItIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
@@ -255,7 +258,7 @@ func TestNothingIsMissingWhenItIsRead(t *testing.T) {
 	})
 }
 
-// Each client may have an observer of its own: what they count is added up.
+// Each client may have an observer of its own. The provider adds up their counts.
 func TestObserversOfOneProviderAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
@@ -277,7 +280,7 @@ func TestObserversOfOneProviderAddUp(t *testing.T) {
 	})
 }
 
-// An observer that nobody has any more leaves what it counted, and is asked no more.
+// An observer whose client is gone leaves its counts, and the SDK does not call it again.
 func TestAnObserverIsForgottenWithItsClient(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	l := &lab{t: t, reader: reader, meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
@@ -308,12 +311,12 @@ func TestAnObserverIsForgottenWithItsClient(t *testing.T) {
 			}
 			return
 		}
-		time.Sleep(time.Millisecond) // the end of the test's time is the bound
+		time.Sleep(time.Millisecond) // only the time limit of the test ends this loop
 	}
 }
 
-// A service that locks a name for each order has many, and all but a thousand of those
-// that nobody holds are forgotten.
+// A service that locks one name for each order has many names. Of the names that are not
+// held, the observer keeps a thousand.
 func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, true)
@@ -341,7 +344,7 @@ func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
 	})
 }
 
-// Who is not traced makes no traces.
+// A caller without a trace creates no spans.
 func TestACallerWithoutATraceHasNoSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, false)

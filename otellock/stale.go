@@ -13,13 +13,13 @@ import (
 	"github.com/pawl-go/pawl/fence"
 )
 
-// Stale counts err in pawl.stale.writes if it matches pawl.ErrStale, says so in the span
-// of ctx, and returns err as it is:
+// Stale counts err in pawl.stale.writes if it matches pawl.ErrStale, records it in the
+// span of ctx, and returns err unchanged:
 //
 //	return otellock.Stale(ctx, fence.CheckPostgres(...), nil)
 //
-// Of the options it heeds MeterProvider and Names, and o may be nil, as with [New]. With
-// Names the attribute "pawl.resource" is what the fence guards, if package fence has
+// It uses MeterProvider and Names of the options, and o may be nil, as with [New]. With
+// Names the attribute "pawl.resource" is the resource of the fence, if package fence has
 // refused the write.
 func Stale(ctx context.Context, err error, o *Options) error {
 	if !errors.Is(err, pawl.ErrStale) {

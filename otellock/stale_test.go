@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/otellock"
 )
 
-// What a stale write was about is said only if names are asked for.
+// The metrics contain the resource of a stale write only if the options ask for names.
 func TestStaleWritesAreCounted(t *testing.T) {
 	stale := &fence.StaleError{Resource: "accounts", Fence: 1, Highest: 2}
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func (down) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 	return driver.Grant{}, errors.New("network down")
 }
 
-// A backend that is down is counted, and an error of the span.
+// An operation on a backend that is down is counted, and its span has an error.
 func TestABackendThatIsDownIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, false)

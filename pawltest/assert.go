@@ -6,9 +6,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// AssertHeld fails the test unless somebody holds the name. In a bubble, call
-// synctest.Wait before this and its kin if a goroutine is to have come so far. name is as
-// it is stored; see [pawl.Client.StoredName].
+// AssertHeld fails the test unless the name is held. name is as it is stored; see
+// [pawl.Client.StoredName]. In a bubble, call synctest.Wait before an Assert method, so
+// that all goroutines have done what they can.
 func (b *Backend) AssertHeld(name string) {
 	b.t.Helper()
 	if e := b.entry(name); held(&e) == 0 {
@@ -16,8 +16,8 @@ func (b *Backend) AssertHeld(name string) {
 	}
 }
 
-// AssertHolders fails the test unless n leases are held on the name: readers, permits
-// that were acquired together, or one.
+// AssertHolders fails the test unless n leases are held on the name. Permits that were
+// acquired together are one lease.
 func (b *Backend) AssertHolders(name string, n int) {
 	b.t.Helper()
 	if e := b.entry(name); held(&e) != n {
@@ -25,8 +25,8 @@ func (b *Backend) AssertHolders(name string, n int) {
 	}
 }
 
-// AssertFree fails the test unless a lock of the name would be granted at once: nobody
-// holds it or waits for it, and it is not closed.
+// AssertFree fails the test unless a lock of the name would be granted at once: the name
+// is not held, waited for or closed.
 func (b *Backend) AssertFree(name string) {
 	b.t.Helper()
 	if e := b.entry(name); len(e.Holders) > 0 || len(e.Waiters) > 0 || e.ClosedFor > 0 {
@@ -35,7 +35,7 @@ func (b *Backend) AssertFree(name string) {
 }
 
 // AssertWaiting fails the test unless n claims wait for the name in the backend's queue.
-// Of one client the first is there, and the others wait behind it in the process.
+// A client has one claim there; its others wait behind that in the process.
 func (b *Backend) AssertWaiting(name string, n int) {
 	b.t.Helper()
 	if e := b.entry(name); len(e.Waiters) != n {

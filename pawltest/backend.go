@@ -1,20 +1,39 @@
-// Package pawltest is for tests of code that uses Pawl. It has a backend in memory, and
-// an operator's hand on it: the backend fails, hangs, is slow, loses its data, or its
-// clock jumps; a lease is broken, or expires. The locks are real ones.
+// Package pawltest is for tests of code that uses Pawl. It has a backend in memory whose
+// faults the test controls. The locks are real ones. Here the leader dies, and the next
+// instance leads when the TTL, 30 s, is over:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		backend := pawltest.New(t)
-//		done := start(backend.Client(nil)) // the code that is tested
-//		time.Sleep(time.Minute)
-//		backend.Break("nightly")
-//		if err := <-done; !errors.Is(err, pawl.ErrLost) {
-//			t.Error(err)
+//		first, second := backend.Client(nil), backend.Client(nil)
+//		a, b := first.Election("leader"), second.Election("leader")
+//		go a.Run(t.Context(), lead) // lead is the code that is tested
+//		synctest.Wait()             // now a leads
+//		go b.Run(t.Context(), lead)
+//		synctest.Wait() // now b waits
+//		backend.Hang(first)
+//		time.Sleep(31 * time.Second)
+//		if err := b.Err(); err != nil {
+//			t.Error("b does not lead:", err)
 //		}
 //	})
 //
 // In a bubble of testing/synctest time is virtual: leases are renewed and expire, and no
-// test waits. Outside of one all of it works too, and takes its time. Make the backend in
-// the bubble in which it is used.
+// test waits. Make the backend in the bubble in which it is used. Call synctest.Wait
+// before an Assert method and before a fault, so that all goroutines have done what they
+// can. Outside of a bubble everything works too, and takes its time.
+//
+// # Which fault is which?
+//
+//   - A process is killed: [Backend.Hang] its client. The name goes to the next in
+//     the queue after the TTL. The code of the client runs on; a killed process
+//     would not.
+//   - A process is paused: [Backend.Expire] its lease. The name goes to the next in
+//     the queue at once, and the holder learns of it later.
+//   - The network is cut: Hang. A server refuses requests: [Backend.Fail].
+//   - The network is slow: [Backend.Delay]. The backend acts at once, and the client
+//     may give up before the answer.
+//   - An operator breaks a lease: [Backend.Break].
+//   - The backend loses its data: [Backend.Forget]. Its clock jumps: [Backend.Jump].
 package pawltest
 
 import (
@@ -29,7 +48,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// TB is what a backend wants of a test: a *testing.T, *testing.B or *testing.F has it.
+// TB is the part of a test that a backend uses. A *testing.T, *testing.B or *testing.F
+// has it.
 type TB interface {
 	Helper()
 	Cleanup(f func())
@@ -50,7 +70,7 @@ type Backend struct {
 	all     fault // of clients that are made later, too
 }
 
-// New returns a backend without locks.
+// New returns a backend without locks. It ends with the test.
 func New(t TB) *Backend {
 	t.Helper()
 	b := &Backend{t: t, born: time.Now(), clients: map[*pawl.Client]*process{}}
@@ -64,9 +84,11 @@ func New(t TB) *Backend {
 // answered, and may still be granted, ends within 3.25 s.
 const patience = 5 * time.Second
 
-// Client returns a client, as another process would have it. o may be nil. At its end the
-// test fails if the client still holds a lease, still waits for one, or still runs a
-// function of Do; then the client is closed.
+// Client returns a client, as another process would have it. o may be nil. At the end of
+// the test it is shut down ([pawl.Client.Shutdown]) after Restore: its waiters and its
+// elections end, and do not fail the test. If it still holds a lease after 5 s, or a
+// function of Do or Election.Run has not returned, the test fails, and the client is
+// closed.
 func (b *Backend) Client(o *pawl.Options) *pawl.Client {
 	b.t.Helper()
 	p := &process{Driver: b.memory.Driver(), lookup: map[driver.Token]string{}}

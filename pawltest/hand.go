@@ -12,9 +12,10 @@ import (
 // errDown is what a backend that fails answers, if the test says nothing else.
 var errDown = errors.New("pawltest: the backend is down")
 
-// Fail has each request of these clients fail with err until Restore, or with an error
-// that says so if err is nil; and nothing is pushed to them. Without clients it is all of
-// them, also those that are made later.
+// Fail makes each request of these clients fail with err until Restore; nil means an
+// error of pawltest. The backend pushes nothing to them meanwhile. Without clients Fail
+// concerns all of them, also those that are made later. It replaces a fault that they
+// had.
 func (b *Backend) Fail(err error, clients ...*pawl.Client) {
 	if err == nil {
 		err = errDown
@@ -22,19 +23,21 @@ func (b *Backend) Fail(err error, clients ...*pawl.Client) {
 	b.fault(fault{fails: err}, clients)
 }
 
-// Hang has each request of these clients wait until Restore, or until its caller gives
-// up; and nothing is pushed to them. Without clients it is all of them.
+// Hang makes each request of these clients wait until Restore, or until its caller gives
+// up. The backend pushes nothing to them meanwhile. Without clients Hang concerns all of
+// them, also those that are made later. It replaces a fault that they had.
 func (b *Backend) Hang(clients ...*pawl.Client) {
 	b.fault(fault{hangs: make(chan struct{})}, clients)
 }
 
-// Delay has each answer to these clients come d late, until Restore. Without clients it
-// is all of them. What is asked for is done at once.
+// Delay makes each answer to these clients arrive d late, until Restore. The backend acts
+// on the request at once. Without clients Delay concerns all of them, also those that are
+// made later. It replaces a fault that they had.
 func (b *Backend) Delay(d time.Duration, clients ...*pawl.Client) {
 	b.fault(fault{late: d}, clients)
 }
 
-// Restore ends what Fail, Hang and Delay began.
+// Restore ends what Fail, Hang and Delay began, for all clients.
 func (b *Backend) Restore() { b.fault(fault{}, nil) }
 
 func (b *Backend) fault(f fault, clients []*pawl.Client) {
@@ -57,19 +60,19 @@ func (b *Backend) fault(f fault, clients []*pawl.Client) {
 	}
 }
 
-// Forget has the backend lose its data: leases, queues, values and the last fences. Who
-// held a name hears of it by the next renewal, within a third of the TTL. Later fences
-// are greater all the same, as they follow the time.
+// Forget makes the backend lose its data: leases, queues, values and the last fences. A
+// holder detects that at its next renewal, within a third of the TTL. Later fences are
+// greater all the same, because they follow the time.
 func (b *Backend) Forget() { b.memory.Forget() }
 
 // Jump moves the backend's clock by d, which may be negative. Clients have clocks of
 // their own.
 func (b *Backend) Jump(d time.Duration) { b.ahead.Add(int64(d)) }
 
-// Expire ends all leases on a name as if they had not been renewed in time. Their holders
-// hear of it by the next renewal, within a third of the TTL, and the name goes to the
-// next in the queue at once: it is how a holder behaves that was paused. name is as it is
-// stored; see [pawl.Client.StoredName].
+// Expire ends all leases on a name as if they had not been renewed in time. The name goes
+// to the next in the queue at once. The holders detect the loss at their next renewal,
+// within a third of the TTL: so they behave as after a pause. The test fails if the name
+// is not held. name is as it is stored; see [pawl.Client.StoredName].
 func (b *Backend) Expire(name string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -87,8 +90,9 @@ func (b *Backend) Expire(name string) {
 	}
 }
 
-// Break takes a name from all its holders, as an operator does: they are told at once,
-// and the next in the queue has it. name is as it is stored.
+// Break takes a name from all its holders, as an operator does. Their clients notify them
+// at once, and the next in the queue gets the name. The test fails if the name is not
+// held. name is as it is stored; see [pawl.Client.StoredName].
 func (b *Backend) Break(name string) {
 	b.t.Helper()
 	e := b.entry(name)

@@ -41,9 +41,9 @@ func TestSeveralNamesAreOneTransaction(t *testing.T) {
 	}
 }
 
-// Whoever waits for its turn at a name has no connection yet, and turns are taken in the
-// order of names: so a pool that is much smaller than the crowd is used up, and nobody
-// waits for ever.
+// A claim that waits for its turn at a name has no connection yet, and all claims take
+// turns in the order of names. So a crowd can use up a much smaller pool without a
+// deadlock.
 func TestManyWhoWantSeveralNamesShareAFewConnections(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)

@@ -13,8 +13,9 @@ import (
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
-// A server that stands still keeps nobody longer than its ctx, and tells no holder late
-// that it may hold no more. When it goes on, it grants nothing to those who have gone.
+// When the server hangs, no call takes longer than its ctx, and each holder learns in
+// time that it has lost its lock. When the server goes on, it grants nothing to claims
+// that have ended.
 func TestAServerThatStandsStill(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
@@ -60,8 +61,8 @@ func TestAServerThatStandsStill(t *testing.T) {
 	}
 }
 
-// Where the tables are, the disk is full: new names are refused, and what is held can be
-// renewed and released in the room that its page has.
+// The disk of the tables is full: new names are refused, and held ones can be renewed and
+// released in the free space of their page.
 func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
@@ -72,7 +73,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	held := mutex("held")
 	g := gets(t, d, held)
 	disk.Fill()
-	var refused error // not at once: there is some room in the pages at hand
+	var refused error // not at once, because some pages have room
 	for i := 0; refused == nil && i < 20000; i++ {
 		_, refused = d.Acquire(ctx, mutex(fmt.Sprintf("%0200d", i)))
 	}
@@ -91,8 +92,8 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	gets(t, d, mutex("after"))
 }
 
-// Where the log is, the disk is full: PostgreSQL ends. What was held is held when there
-// is room and it runs again, and nothing is granted twice.
+// The disk of the log is full: PostgreSQL ends. When there is space and it runs again,
+// held names are still held, and nothing is granted twice.
 func TestALogThatCannotBeWrittenEndsTheServerAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)

@@ -10,9 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
-// BenchmarkWaiting500 is what 500 clients, each with connections of its own as a process
-// has, cost the server while they wait for names that others hold: in hundredths of a
-// core, over half a minute.
+// BenchmarkWaiting500 measures what 500 waiting clients, each with its own connections as
+// a process has, cost the server: in hundredths of a core, over half a minute.
 func BenchmarkWaiting500(b *testing.B) {
 	server := pgtest.Start(b, "max_connections=1200", "fsync=on")
 	const waiters = 500

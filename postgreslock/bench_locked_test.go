@@ -15,9 +15,9 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// BenchmarkCheckedPermits is 32 holders of one semaphore that insert, check their lease
-// and commit, again and again for a minute: how many transactions they get done, and how
-// many leases of 10 s they lose.
+// BenchmarkCheckedPermits runs 32 holders of one semaphore that insert, check their lease
+// and commit, for a minute. It measures their transactions, and how many leases of 10 s
+// they lose.
 func BenchmarkCheckedPermits(b *testing.B) {
 	for _, clients := range []int{1, 32} {
 		b.Run(fmt.Sprintf("Clients%d", clients), func(b *testing.B) {
@@ -31,7 +31,7 @@ func BenchmarkCheckedPermits(b *testing.B) {
 	}
 }
 
-// guardedPermits has holders of a semaphore, in some clients, work for so long.
+// guardedPermits makes holders of a semaphore, in some clients, work for so long.
 func guardedPermits(t testing.TB, url string, holders, clients int, ttl, d time.Duration) (done, lost int64) {
 	t.Helper()
 	exec(t, conn(t, url), "CREATE TABLE IF NOT EXISTS work (fence bigint)")
@@ -87,9 +87,8 @@ func guardedPermits(t testing.TB, url string, holders, clients int, ttl, d time.
 	return checks.Load(), losses.Load()
 }
 
-// BenchmarkLockedNames is a client with 200 leases of 5 s, the rows of 30 of which are
-// locked by transactions that stay open for half a minute: how many of the other 170 it
-// loses.
+// BenchmarkLockedNames measures a client with 200 leases of 5 s, while transactions lock
+// the rows of 30 of them for half a minute: how many of the other 170 it loses.
 func BenchmarkLockedNames(b *testing.B) {
 	for b.Loop() {
 		url := durable(b).URL("postgres")
@@ -118,9 +117,9 @@ func BenchmarkLockedNames(b *testing.B) {
 	}
 }
 
-// BenchmarkAllBesideALockedName is a client that holds 20 names for leases of 5 s, while
-// another one asks for each of these together with a name whose row a transaction keeps
-// locked: how many leases are lost in half a minute.
+// BenchmarkAllBesideALockedName measures a client that holds 20 names for leases of 5 s,
+// while another one asks for each of these together with a name whose row is locked: how
+// many leases are lost in half a minute.
 func BenchmarkAllBesideALockedName(b *testing.B) {
 	for b.Loop() {
 		url := durable(b).URL("postgres")

@@ -18,8 +18,9 @@ import (
 // durable is a server that syncs, as real ones do.
 func durable(b *testing.B) *pgtest.Server { return pgtest.Start(b, "fsync=on", "max_wal_size=1GB") }
 
-// BenchmarkCycle is an acquire and a release, in one goroutine and in many with names of
-// their own; and the floor, the same commits by hand on a table of the same form.
+// BenchmarkCycle measures an acquire and a release, in one goroutine and in many with
+// names of their own; and, for comparison, the same commits by hand on a table of the
+// same form.
 func BenchmarkCycle(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
 		server := durable(b)
@@ -48,7 +49,7 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// floorTable makes a table as that of locks is, and returns a statement that changes a
+// floorTable makes a table like that of the locks, and returns a statement that changes a
 // row.
 func floorTable(b *testing.B, pool *pgxpool.Pool, rows int) string {
 	b.Helper()
@@ -81,8 +82,8 @@ func cycles(b *testing.B, goroutines int, cycle func(i int) error) {
 	b.ReportMetric(float64(goroutines*b.N)/time.Since(began).Seconds(), "cycles/s")
 }
 
-// BenchmarkHandOver hands a name over between two drivers: from before the release to the
-// signal at the next holder.
+// BenchmarkHandOver hands a name over between two drivers: from before the release until
+// the next holder gets its signal.
 func BenchmarkHandOver(b *testing.B) {
 	server := durable(b)
 	ds := []*postgreslock.Driver{start(b, server.URL("postgres")), start(b, server.URL("postgres"))}

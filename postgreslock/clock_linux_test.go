@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
-// The server's clock is set forward: leases end early, and their holders hear of it. It
-// is set back: leases last longer. Fences rise in either case, and nobody is granted what
-// another one holds by the clock.
+// When the server's clock is set forward, leases end early, and the next renewal tells
+// the holder. When it is set back, leases last longer. Fences rise in either case, and no
+// name is granted while another claim holds it by the clock.
 func TestTheServersClockIsSet(t *testing.T) {
 	t.Parallel()
 	s, clock := pgtest.StartWithClock(t)
@@ -46,8 +46,8 @@ func TestTheServersClockIsSet(t *testing.T) {
 	}
 }
 
-// Names that nobody has used for the retention time are forgotten, by whoever locks any
-// name, and not while they are held.
+// Any client that locks a name also forgets names that were unused for the retention
+// time, but not while they are held.
 func TestOldNamesAreForgotten(t *testing.T) {
 	t.Parallel()
 	s, clock := pgtest.StartWithClock(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A row that somebody has edited is no free name, and no other name's trouble.
+// A row that was edited does not count as a free name, and affects no other name.
 func TestADamagedRowIsNoFreeName(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -32,7 +32,7 @@ func TestADamagedRowIsNoFreeName(t *testing.T) {
 	}
 }
 
-// Nobody who looks misses a name because the row of another one is damaged.
+// A list shows all other names when the row of one is damaged.
 func TestAListGoesOnBehindADamagedRow(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -45,7 +45,7 @@ func TestAListGoesOnBehindADamagedRow(t *testing.T) {
 	for _, name := range []string{"job/000", "job/400", "job0", "jo"} {
 		gets(t, d, long(name, false))
 	}
-	for range 20 { // a queue that stands in rows
+	for range 20 { // a queue with rows of its own
 		waits(t, d, long("job/400", true))
 	}
 	const n = 600 // more than two pages, of which most are like the first

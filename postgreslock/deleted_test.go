@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Somebody empties the table, or puts an old one back: what was held is granted again,
-// with a greater fence, and its holder hears of it when it renews.
+// An operator empties the table, or restores an old one: held names are granted again,
+// with greater fences, and the next renewal tells the holder.
 func TestRowsThatAreDeletedOrRestored(t *testing.T) {
 	t.Parallel()
 	for what, statements := range map[string][]string{
@@ -37,8 +37,8 @@ func TestRowsThatAreDeletedOrRestored(t *testing.T) {
 	}
 }
 
-// Somebody deletes rows of waiters. The holder releases, the others get the name, and who
-// has lost its place takes one again.
+// An operator deletes rows of waiters. The holder releases, the other waiters get the
+// name, and a waiter that has lost its place takes a new one.
 func TestRowsOfWaitersThatAreDeleted(t *testing.T) {
 	t.Parallel()
 	for what, statement := range map[string]string{
@@ -68,7 +68,7 @@ func TestRowsOfWaitersThatAreDeleted(t *testing.T) {
 	}
 }
 
-// A row whose columns somebody has edited, so that its place goes on for ever, is damage.
+// A row of a waiter that was edited so that its place never ends is damage.
 func TestARowOfAWaiterThatIsEditedIsDamage(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)

@@ -1,5 +1,5 @@
-// Package postgreslock keeps locks in a PostgreSQL database, version 12 or later, that is
-// there already.
+// Package postgreslock keeps locks in an existing PostgreSQL database, version 12 or
+// later.
 //
 //	d, err := postgreslock.New(pool, nil) // a *pgxpool.Pool of yours, or NewDB with a *sql.DB
 //	locks, err := pawl.New(d, nil)
@@ -8,66 +8,69 @@
 //
 // # URLs
 //
-// The form is that of libpq and pgx: "postgres://" or "postgresql://", user and password,
-// one host or several, the database, and the parameters that they know (sslmode,
-// target_session_attrs, application_name, pool_max_conns, search_path, ...). PGHOST and
-// the like, a passfile and a service file count, too. Our own parameters are:
+// The form is the one of libpq and pgx: "postgres://" or "postgresql://", user and
+// password, one host or several, the database, and the parameters that they know
+// (sslmode, target_session_attrs, application_name, pool_max_conns, search_path, ...).
+// PGHOST and the like, a passfile and a service file count, too. Pawl's own parameters
+// are:
 //
 //   - schema=NAME: see [Options.Schema]
 //   - prefix=NAME: see [Options.Prefix]
 //   - retention=DURATION: see [Options.Retention], as in "24h"
 //   - push=false: see [Options.NoPush]
 //
-// A pool that is opened so has at most 16 connections, or pool_max_conns. Of several
-// hosts it takes the one that can be written (target_session_attrs=read-write). A
-// step waits for a row that a transaction keeps locked until its request is nearly over,
-// 10 s at most, on a quarter of the connections at most. So lock_timeout is refused.
+// A pool opened by URL has at most 16 connections, or pool_max_conns. Of several hosts
+// the driver takes the one that accepts writes (target_session_attrs=read-write). A step
+// waits for a locked row until its request is nearly over, 10 s at most, and only a
+// quarter of the connections may wait so. Each step sets its own lock_timeout, so a URL
+// with lock_timeout is refused.
 //
 // # What has to be set up?
 //
-// Nothing, if the user may create a schema: the tables are made on first use. Else an
-// administrator runs what "pawl schema postgres" prints, see [Schema], and grants the
-// user USAGE of the schema, and SELECT, INSERT, UPDATE and DELETE on its tables. They are
-// in a schema of their own, "pawl", and people can read them:
+// Nothing, if the user may create a schema: the driver makes the tables on first use.
+// Otherwise an administrator runs what "pawl schema postgres" prints, see [Schema], and
+// grants the user USAGE of the schema, and SELECT, INSERT, UPDATE and DELETE on its
+// tables. The tables are in a schema of their own, "pawl", and people can read them:
 //
 //	SELECT name, holders, fence, until FROM pawl.locks
 //
-// The column entry has the tokens of the holders. Whoever can read it, and write, can
-// release what others hold.
+// The column entry has the tokens of the holders. A user that can read and write it can
+// release the locks of other clients.
 //
 // # What is guaranteed?
 //
-// A step is one row that changes in one transaction, by the clock of the server. What was
-// granted is as durable as the server's commits: with synchronous_commit=on and fsync=on,
-// the defaults, a crash of the server loses no grant. Giving a name back that nobody
-// waits for does not wait for the disk: if it is lost, it is a lease that runs out. A
-// failover to a standby that lags can lose the last grants, and so grant a name twice,
-// unless the standby is synchronous; fences rise all the same as long as the clocks of
-// both agree. With a synchronous standby open by URL: a pool of yours has the server
-// cancel what its caller gave up, and PostgreSQL then commits what waits for the standby
-// without it. A standby itself is refused. [Driver.Diagnose] looks at all that.
+// A step changes one row in one transaction, by the clock of the server. A grant is as
+// durable as the server's commits: with synchronous_commit=on and fsync=on, the defaults,
+// a crash of the server loses no grant. A release for which no client waits does not wait
+// for the disk: if the server loses it, the lease runs out instead. A failover to a
+// standby that lags can lose the last grants, and so grant a name twice, unless the
+// standby is synchronous. Fences still rise as long as the clocks of both servers agree.
+// If you rely on a synchronous standby, open by URL, not with your own pool. A pool
+// cancels the statement when its ctx ends, and PostgreSQL then commits without waiting
+// for the standby. The driver refuses a standby. [Driver.Diagnose] checks all of this.
 //
-// Nobody is granted a name early: a step computes with a time that the server's clock has
-// passed, and what begins lasts longer by as much as the server allows it to come later.
-// When the server's clock is set back, leases last longer by as much; when it is set
-// forward, they end early, and their holders hear of it by the next renewal.
+// No name is granted early: a step computes with a time that the server's clock has
+// passed, and lengthens a new lease by as much as the server allows the step to arrive
+// late. When the server's clock is set back, leases last longer by as much. When it is
+// set forward, leases end early, and the next renewal tells the holder.
 //
 // # How fast is it?
 //
 // An acquire or a release of a name that this client has seen is one statement and one
-// commit: one round trip. Otherwise it is two. Renewals of many leases share one
-// statement. Where several clients are at the same name, a step locks its row, and takes
-// one round trip more. A name is handed over as soon as the next holder is notified.
+// commit: one round trip. Otherwise it takes two. Renewals of many leases share one
+// statement. When several clients use the same name, a step locks its row, and takes one
+// more round trip. A waiter becomes the next holder as soon as its notification arrives.
 //
-// # How does a waiter hear that it is granted?
+// # How does a waiter learn of its grant?
 //
-// By LISTEN, on one connection beside the pool, which is there only while a claim of this
-// client waits or holds, or while it watches a name. If that connection is lost, it is
-// made anew, and what has happened meanwhile is read from the table.
+// By LISTEN, on one connection beside the pool. The client keeps that connection only
+// while one of its claims waits or holds, or while it watches a name. When the connection
+// is lost, the client opens another one, and reads from the table what has happened
+// meanwhile.
 //
-// A client that watches a name says so in its entry, for a minute at a time. Whoever
-// changes the entry notifies it in the same statement; a name that nobody watches costs
-// no notification.
+// A client that watches a name records that in the entry, for a minute at a time. A step
+// that changes the entry notifies the watchers in the same statement. A name without
+// watchers costs no notification.
 //
 // # What may sessions set?
 //
@@ -78,11 +81,11 @@
 //
 // # What about PgBouncer?
 //
-// In statement mode it is refused. In transaction mode a connection that listens hears
-// nothing. The driver finds that out by a notification to itself; then Properties.Push
-// and PushesChanges are false, and waiting claims ask again, every 5 to 250 ms. A pool
-// that is opened by URL behind a pooler keeps no prepared statements. Give a pool of your
-// own pgx.QueryExecModeCacheDescribe or pgx.QueryExecModeExec there.
+// The driver refuses statement mode. In transaction mode a connection that listens
+// receives nothing. The driver finds that out by a notification to itself; then
+// Properties.Push and PushesChanges are false, and waiting claims poll the table, every 5
+// to 250 ms. A pool opened by URL behind a pooler keeps no prepared statements. Give your
+// own pool pgx.QueryExecModeCacheDescribe or pgx.QueryExecModeExec there.
 //
 // # Can the work itself check the lock?
 //

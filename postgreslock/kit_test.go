@@ -25,10 +25,10 @@ var (
 // mutex is a claim for all of a name.
 func mutex(name string) driver.Claim { return patient(claimtest.Mutex(name)) }
 
-// queued is one that takes a place in the queue.
+// queued is a claim that takes a place in the queue.
 func queued(name string) driver.Claim { return patient(claimtest.Queued(name)) }
 
-// patient is the claim with a place that outlasts a server that starts again.
+// patient gives a claim a place that outlasts a restart of the server.
 func patient(c driver.Claim) driver.Claim {
 	c.QueueTTL = 15 * time.Second
 	return c
@@ -46,7 +46,7 @@ func start(t testing.TB, url string) *postgreslock.Driver {
 	return d
 }
 
-// conn is a connection of somebody else's.
+// conn is a connection of another program.
 func conn(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(ctx, url)

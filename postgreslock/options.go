@@ -10,23 +10,23 @@ import (
 
 // Options for a driver. The zero value, and nil, are fine.
 type Options struct {
-	// Schema is where the tables are. It is made if it is missing. Applications with
-	// different ones do not meet. Default: "pawl".
+	// Schema is the schema of the tables. The driver creates it if it is missing.
+	// Applications with different schemas do not share locks. Default: "pawl".
 	Schema string
 
-	// Prefix begins the names of the tables, for a schema that has others in it, as
-	// "pawl_" does in "public".
+	// Prefix begins the names of the tables, for a schema that has other tables in it,
+	// such as "pawl_" in "public".
 	Prefix string
 
-	// Retention is how long the last fence of a name is remembered after its last grant.
-	// When it is forgotten, the next fence is greater all the same, unless the clock was
-	// set back past that grant. The name's value is forgotten then, too, so an instance
+	// Retention is how long the backend remembers the last fence of a name after its last
+	// grant. After that, the next fence is still greater, unless the clock was set back
+	// past that grant. The backend also forgets the name's value then, so an instance
 	// that is late by more than this runs a tick of pawl.Once again: keep it above the
 	// longest delay. Default: 24 hours; at least a minute.
 	Retention time.Duration
 
-	// NoPush makes waiting claims ask again, instead of listening for signals. It saves a
-	// connection.
+	// NoPush makes waiting claims poll the table instead of listening for signals. It
+	// saves a connection.
 	NoPush bool
 }
 
@@ -48,5 +48,5 @@ func (o *Options) withDefaults() (Options, error) {
 	return out, nil
 }
 
-// maxIdentifier is how long the name of a table can be, and of an index on it.
+// maxIdentifier bounds the name of a table, so that the names of its indexes fit, too.
 const maxIdentifier = 63 - len("waiters_name_token_key")

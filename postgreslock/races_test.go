@@ -17,9 +17,9 @@ import (
 	"github.com/pawl-go/pawl/internal/fencetest"
 )
 
-// A transaction that checked its lease commits before anybody is granted the name after
-// it, or never: raced against expiry, renewals, force and breaks. PAWL_TEST_RACES is how
-// many races there are.
+// A transaction that checked its lease commits before the name is granted to another
+// claim, or not at all: raced against expiry, renewals, force and breaks. PAWL_TEST_RACES
+// is the number of races.
 func TestACommitNeverComesAfterTheNextGrant(t *testing.T) {
 	t.Parallel()
 	races := 60

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// schemaVersion is that of the tables below.
+// schemaVersion is the version of the tables below.
 const schemaVersion = 1
 
-// One row per name: columns for people, and the entry, which is what counts. Half of each
-// page is left free, and no index is on what changes, so that a new version of a row
-// finds room beside the old one, and costs no index anything.
+// The table of locks has one row per name: columns for people, and the entry, which alone
+// counts. Half of each page is left free, and no column that changes has an index. So a
+// new version of a row finds room on the page of the old one, and no index changes.
 //
-// A waiter of a long queue has a row of its own, so that a step costs what it changes,
-// however many wait; see locktable.Rows.
+// A waiter of a long queue has a row of its own, so the cost of a step does not grow with
+// the length of the queue; see locktable.Rows.
 //
-// The row of tidying is where the forgetting of old names stands, and which version the
-// tables have.
+// The row of tidying has the position of tidying, and the version of the tables.
 const tables = `CREATE TABLE IF NOT EXISTS {locks} (
 	name    text COLLATE "C" PRIMARY KEY,
 	holders text NOT NULL DEFAULT '',
@@ -46,10 +45,9 @@ CREATE TABLE IF NOT EXISTS {tidying} (
 INSERT INTO {tidying} (version) VALUES (1) ON CONFLICT DO NOTHING;
 `
 
-// Schema is what makes the tables, for an administrator who runs it so that the user
-// of the locks needs no right to create anything. It does nothing to tables that there
-// are. The user needs USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its
-// tables.
+// Schema returns the statements that make the tables. An administrator runs them if the
+// user of the locks has no right to create anything. They do not change existing tables.
+// The user needs USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its tables.
 func Schema(o *Options) (string, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -58,7 +56,7 @@ func Schema(o *Options) (string, error) {
 	return "CREATE SCHEMA IF NOT EXISTS " + identifier(options.Schema) + ";\n\n" + options.tables(), nil
 }
 
-// command is the one of `pawl` that prints the schema of these options.
+// command is the `pawl` command that prints the schema of these options.
 func (o *Options) command() string {
 	c := "pawl schema postgres"
 	if o.Schema != "pawl" {
@@ -70,10 +68,10 @@ func (o *Options) command() string {
 	return c
 }
 
-// bareword is what a shell takes as it is.
+// bareword matches a word that a shell takes without quotes.
 var bareword = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// shell is a word as a shell wants it.
+// shell quotes a word for a shell.
 func shell(word string) string {
 	if bareword.MatchString(word) {
 		return word
@@ -81,7 +79,7 @@ func shell(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// tables makes them in the schema, which is there.
+// tables returns the statements that make the tables in an existing schema.
 func (o *Options) tables() string {
 	return strings.NewReplacer(
 		"{locks}", o.table("locks"), "{waiters}", o.table("waiters"), "{tidying}", o.table("tidying"),

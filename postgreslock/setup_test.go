@@ -49,7 +49,7 @@ func TestTwentyMakeTheTablesAtOnce(t *testing.T) {
 	}
 }
 
-// What people read without Pawl.
+// The columns are for people without Pawl.
 func TestTheColumnsAreForPeople(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -75,8 +75,8 @@ func TestTheColumnsAreForPeople(t *testing.T) {
 	}
 }
 
-// The user of the locks needs no right to create anything, if somebody has run what
-// Schema returns; and is told what to do if nobody has.
+// If an administrator has run what Schema returns, the user of the locks needs no right
+// to create anything. Otherwise the error says what to do.
 func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
@@ -110,7 +110,7 @@ func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
 	d = start(t, modest)
 	c := mutex("job")
 	gets(t, d, c)
-	for range 20 { // a queue that stands in rows
+	for range 20 { // a queue with rows of its own
 		waits(t, d, queued("job"))
 	}
 	releases(t, d, c)
@@ -135,7 +135,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 	}
 }
 
-// What is wrong is said, with what to do, and without the password.
+// The error says what is wrong and what to do, without the password.
 func TestWhatCannotBeOpenedIsExplained(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
@@ -165,8 +165,8 @@ func TestWhatCannotBeOpenedIsExplained(t *testing.T) {
 	}
 }
 
-// A server that trusts whoever comes takes any password. Who wants to know says so in the
-// URL.
+// A server that trusts all clients accepts any password. A parameter of the URL makes
+// that an error.
 func TestAServerThatAsksNobodyForAPasswordCanBeRefused(t *testing.T) {
 	t.Parallel()
 	server, _, name := fresh(t)
@@ -177,8 +177,8 @@ func TestAServerThatAsksNobodyForAPasswordCanBeRefused(t *testing.T) {
 	}
 }
 
-// PgBouncer says that there is no such database in words of its own, whether it is itself
-// that does not know it, or the server behind it.
+// PgBouncer has its own error for an unknown database, whether PgBouncer itself or the
+// server does not know it.
 func TestADatabaseThatAPoolerDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	server, _, name := fresh(t)
@@ -210,7 +210,7 @@ func permanent(err error) bool {
 	return ok && e.Permanent
 }
 
-// Of several hosts, each with a port of its own, the one is found that can be written to.
+// Of several hosts, each with its own port, the driver finds the one that accepts writes.
 func TestAURLOfSeveralHostsAndPorts(t *testing.T) {
 	t.Parallel()
 	server, _, _ := fresh(t)
@@ -225,7 +225,7 @@ func TestAURLOfSeveralHostsAndPorts(t *testing.T) {
 	}
 }
 
-// A right that is taken away while the program runs is named, and is no free name.
+// A right that is revoked while the program runs is named, and the name is not free.
 func TestARightThatIsTakenAwayIsSaid(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
@@ -248,7 +248,7 @@ func TestARightThatIsTakenAwayIsSaid(t *testing.T) {
 	releases(t, d, c)
 }
 
-// Whoever waits while another one looks at the server, and makes the tables, waits no
+// A client that waits while another one checks the server, and makes the tables, waits no
 // longer than its ctx.
 func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
 	t.Parallel()
@@ -289,7 +289,7 @@ func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
 	}
 }
 
-// An Open whose ctx ends says what it waited for.
+// An Open whose ctx ends names the server that it waited for.
 func TestAnOpenThatTakesTooLongSaysWhere(t *testing.T) {
 	t.Parallel()
 	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

@@ -12,8 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
-// A server that was demoted takes no locks and answers no questions from what it has,
-// until it is promoted.
+// A server that was demoted takes no locks and answers no questions until it is promoted.
 func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
@@ -35,8 +34,8 @@ func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
 	renews(t, d, c)
 }
 
-// Of several hosts the one that can be written is found, also after the other one was
-// down.
+// Of several hosts the driver finds the one that accepts writes, even after the other one
+// was down.
 func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgtest.Start(t), pgtest.Start(t)
@@ -58,8 +57,8 @@ func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
 	})
 }
 
-// What waits for a synchronous standby that is down is not committed because its caller
-// has gone: nobody is to see what a fail-over forgets.
+// A commit that waits for a synchronous standby that is down does not happen when its
+// caller leaves: no client may see what a failover forgets.
 func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
@@ -77,7 +76,7 @@ func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
 	defer cancel()
 	answered := make(chan error)
 	const waits = "EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')"
-	for n := 0; !is(waits); n++ { // what comes before the setting is read does not wait
+	for n := 0; !is(waits); n++ { // a commit before the setting is read does not wait
 		go func() {
 			_, err := d.Acquire(gone, mutex(fmt.Sprintf("job %d", n)))
 			answered <- err
@@ -90,7 +89,7 @@ func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
 			if err := <-answered; !errors.Is(err, context.Canceled) {
 				t.Errorf("%v; want it given up", err)
 			}
-			time.Sleep(300 * time.Millisecond) // in which the server would be told
+			time.Sleep(300 * time.Millisecond) // a cancel request would arrive by then
 			if !is(waits) || is(fmt.Sprintf("EXISTS (SELECT FROM pawl.locks WHERE name = 'job %d')", n)) {
 				t.Fatal("it was committed without the standby")
 			}

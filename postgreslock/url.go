@@ -18,8 +18,8 @@ import (
 const urlForm = "postgres://[USER:PASSWORD@]HOST[:PORT][,HOST...]/DATABASE, with the parameters of libpq and pgx, and " +
 	"&schema=NAME, &prefix=NAME, &retention=DURATION, &push=false"
 
-// ours are our own parameters; theirs those of libpq, of pgx, and the settings of a
-// session that are commonly given there.
+// ours are Pawl's own parameters. theirs are the parameters of libpq and pgx, and
+// settings of a session that people commonly give in a URL.
 var (
 	ours   = []string{"schema", "prefix", "retention", "push"}
 	theirs = []string{
@@ -79,7 +79,7 @@ func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
 		query.Del(name)
 	}
 	rest := *u
-	rest.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx reads a + as such
+	rest.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx reads + literally
 	config, err := pgxpool.ParseConfig(rest.String())
 	if err != nil {
 		return nil, nil, invalid(sayable(err, u))
@@ -93,20 +93,20 @@ func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "pawl"
 	}
-	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // what the server says is readable; see text
+	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // for readable messages; see text
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 5*time.Second)
 	return config, o, nil
 }
 
-// severalHosts reports whether there is more than one to connect to: one host may be
-// tried twice, with TLS and without.
+// severalHosts reports whether there is more than one server to connect to: pgx lists one
+// host twice to try it with TLS and without.
 func severalHosts(config *pgx.ConnConfig) bool {
 	return slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool {
 		return f.Host != config.Host || f.Port != config.Port
 	})
 }
 
-// sayable is what pgx has against a URL, if no part of the URL is in it.
+// sayable is the problem that pgx has with a URL, without any part of the URL.
 func sayable(err error, u *url.URL) string {
 	_, said, found := strings.Cut(err.Error(), "`: ")
 	password, _ := u.User.Password()

@@ -25,7 +25,7 @@ func count(t testing.TB, c *pgx.Conn, sql string) (n int) {
 	return n
 }
 
-// The connection that listens may be lost, and the server be killed.
+// The connection that listens is lost, and the server is killed.
 func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
@@ -41,7 +41,7 @@ func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 	gets(t, a, c)
 	tells("a grant to who listens again")
 	server.Kill()
-	tells("the loss of the server") // so that whoever watches asks
+	tells("the loss of the server") // so that watchers read the entry
 	if b.Properties().PushesChanges {
 		t.Error("PushesChanges is true, and there is no server")
 	}
@@ -51,7 +51,7 @@ func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 	tells("a release, after the server was away")
 }
 
-// A driver that only watches listens, as long as it does.
+// A driver that only watches listens as long as it watches.
 func TestTheConnectionThatListensIsThereWhileSomethingIsWatched(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -62,7 +62,7 @@ func TestTheConnectionThatListensIsThereWhileSomethingIsWatched(t *testing.T) {
 	eventually(t, "it listens no more", func() bool { return count(t, c, listening) == 0 })
 }
 
-// Nobody pays for watching but who changes what is watched, and that no statement.
+// Only a change of a watched name costs notifications, and no statement.
 func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -140,7 +140,7 @@ func (s *texts) count(with string) (n int) {
 	return n
 }
 
-// Behind PgBouncer in transaction mode, and without push, a watch asks.
+// Behind PgBouncer in transaction mode, and without push, a watch polls.
 func TestWhereNothingIsPushedAWatchAsks(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)

@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// rounds is how often nodes are asked to raise a fence before we give up. One is enough
-// unless others are granted beside us in the meantime. Of the claims that chase each
-// other, the one with the highest number gets through in each round, so there are no more
-// rounds than there are of them; most often a few get through at once.
+// rounds is how often the nodes are asked to raise a fence before we give up. One round
+// is enough unless other claims are granted beside ours meanwhile. Of claims that chase
+// each other's fences, the one with the highest number succeeds in each round, so there
+// are no more rounds than claims; usually several succeed at once.
 const rounds = 100
 
 var errSilent = errors.New("has not answered")
@@ -21,13 +21,14 @@ var errDisagree = errors.New("others were granted beside it, each time before th
 
 var errGone = errors.New("the lease was gone before the nodes had agreed on its fence")
 
-// A crowdedError says that a node has granted the claim, and others after it, with whom
-// it would not fit any more. It is no refusal: there is a lease to take back.
+// A crowdedError says that a node has granted the claim, and then other claims that leave
+// no room for it. It is no refusal: there is a lease to take back.
 type crowdedError struct{ held *driver.HeldError }
 
 func (e *crowdedError) Error() string { return "others came between: " + e.held.Error() }
 
-// crowded is the answer to a claim that others came before while the nodes agreed.
+// crowded is the answer to a claim if others were granted before it while the nodes
+// agreed.
 func (a *attempt) crowded(held *driver.HeldError) *driver.HeldError {
 	out := &driver.HeldError{Name: a.claim.Name, Fence: held.Fence, RetryAfter: 5*time.Millisecond + backoff.Below(20*time.Millisecond)}
 	out.Holders, out.Holder = held.Holders, held.Holder
@@ -39,13 +40,12 @@ func (a *attempt) crowded(held *driver.HeldError) *driver.HeldError {
 }
 
 // agree brings the fence of a claim that a majority granted to one number on a majority,
-// and returns the grant. If they granted the same one, which is the rule, nothing is
-// sent.
+// and returns the grant. Usually they have granted the same fence, and nothing is sent.
 //
-// Nodes with a lower fence are asked to raise it. A node on which others were granted
-// meanwhile, beside us, answers with a higher one than asked for, because it gives no
-// number twice; then the rest have to follow. Two claims that chase each other in that
-// way get different strides.
+// Nodes with a lower fence are asked to raise it. If a node has meanwhile granted other
+// claims beside ours, it answers with a higher fence than asked for, because it gives no
+// number twice. Then the other nodes have to follow. Two claims that chase each other
+// like this add different random numbers.
 func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	for round := range rounds {
@@ -109,8 +109,7 @@ func (d *Driver) agreed(votes ballots) (driver.Grant, bool) {
 	return driver.Grant{}, false
 }
 
-// raise asks the nodes with a lower fence to raise it, and notes in votes what came of
-// it.
+// raise asks the nodes with a lower fence to raise it, and notes the results in votes.
 func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	d := a.d
 	var nodes []int
@@ -127,7 +126,7 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	raised := poll(ctx, d, ballot[uint64]{
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (uint64, error) {
-			raiser, _ := driver.As[driver.FenceRaiser](d.nodes[i].Driver) // New has looked
+			raiser, _ := driver.As[driver.FenceRaiser](d.nodes[i].Driver) // New has checked it
 			return raiser.RaiseFence(ctx, a.lease(), target)
 		},
 		decided: func(answers []vote[uint64]) bool {
@@ -143,7 +142,7 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	for _, i := range nodes {
 		switch r := raised[i]; {
 		case !r.in:
-			votes[i].err = errSilent // it may have been raised, or not, and counts for neither
+			votes[i].err = errSilent // the node may have raised it or not, so it counts as neither
 		case errors.Is(r.err, driver.ErrHeld):
 			held, _ := errors.AsType[*driver.HeldError](r.err)
 			votes[i].err = &crowdedError{held}

@@ -15,10 +15,10 @@ import (
 
 // The clients of a quorum in the conformance suite have patience with its nodes: the
 // suite does one thing after the other, from two clients, and looks at the exact result
-// of each. None of its facts is excused.
+// of each.
 const patience = time.Minute
 
-// conforms runs the suite on nodes that have the same clock, but for what they are ahead
+// conforms runs the suite on nodes that have the same clock, except that some are ahead
 // of it.
 func conforms(t *testing.T, ahead ...time.Duration) {
 	clock := memlock.NewClock(time.Now())
@@ -86,8 +86,8 @@ func TestConformanceOnClocksThatAreWrong(t *testing.T) {
 	conforms(t, 0, time.Hour, -time.Hour)
 }
 
-// The same in real time: each node expires what it has at an instant of its own, and
-// passes a name on at one, with a fence that nobody can know before.
+// The same in real time: each node expires leases at an instant of its own, and passes a
+// name on at one, with a fence that cannot be known before.
 func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	var servers []*memlock.Memory
@@ -111,7 +111,7 @@ func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 // theirs.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("rapid.nofailfile", "true"); err != nil { // a failure is said with its seed
+	if err := flag.Set("rapid.nofailfile", "true"); err != nil { // a failure is reported with its seed
 		panic(err)
 	}
 	if err := flag.Set("test.parallel", "64"); err != nil {

@@ -99,7 +99,7 @@ func TestTheDoctorFindsTwoNodesThatAreOne(t *testing.T) {
 	diagnosed(t, d, "error node 1 (memory) and node 3 (memory): they are the same server")
 }
 
-// limited is a driver that can do less than others, and has a doctor who says so.
+// limited is a driver that can do less than others, and has a doctor that says so.
 type limited struct {
 	driver.Driver
 	driver.FenceRaiser
@@ -135,7 +135,8 @@ func TestTheDoctorNamesTheNodeThatLimitsAll(t *testing.T) {
 	}
 }
 
-// unreached is a driver that cannot say what its server can do, for it has not met it.
+// unreached is a driver that cannot say what its server can do, because it has not met
+// it.
 type unreached struct{ limited }
 
 func (unreached) Acquire(context.Context, driver.Claim) (driver.Grant, error) {

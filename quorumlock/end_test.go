@@ -12,9 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// An Acquire that was not answered arrives after everything that took it back. It is
-// released once more after its end, whoever took it back: the caller, or the quorum
-// itself.
+// An Acquire that was not answered arrives after everything that released it. It is
+// released once more after its end, whether the caller or the quorum itself released it.
 func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 	const bound = time.Second
 	for name, late := range map[string]int{"OnAMinority": 1, "OnAMajority": 2, "Everywhere": 3} {
@@ -135,7 +134,7 @@ func TestWhatIsOwedToADeadNodeIsBounded(t *testing.T) {
 	})
 }
 
-// A ctx that ends ends the call at once, whatever the nodes are doing.
+// The end of a ctx ends the call at once, whatever the nodes do.
 func TestTheEndOfCtxEndsTheCallAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// trouble is the answer when no majority could be asked: who failed, and how.
+// trouble is the error when no majority answered: which nodes failed, and how.
 func trouble[T any](ctx context.Context, d *Driver, op driver.Op, name string, votes []vote[T]) error {
 	if d.isClosed() {
 		return driver.ErrClosed
@@ -24,7 +24,7 @@ func trouble[T any](ctx context.Context, d *Driver, op driver.Op, name string, v
 		case v.in && v.err == nil, isRefusal(v.err), errors.Is(v.err, driver.ErrNotHeld):
 			continue
 		case errors.Is(v.err, driver.ErrInvalid):
-			return v.err // it would be refused by every node
+			return v.err // every node would refuse it
 		case !v.in:
 			v.err = errSilent
 		}
@@ -32,7 +32,7 @@ func trouble[T any](ctx context.Context, d *Driver, op driver.Op, name string, v
 		e, ok := errors.AsType[*driver.Error](v.err)
 		permanent = permanent && ok && e.Permanent
 		said := &cause{node: i + 1, err: v.err}
-		if !ok { // else it says where it comes from
+		if !ok { // otherwise the error contains the place
 			said.where = d.nodes[i].Properties().Where
 		}
 		failures = append(failures, said)
@@ -44,7 +44,7 @@ func trouble[T any](ctx context.Context, d *Driver, op driver.Op, name string, v
 	}
 }
 
-// causes are what several nodes failed with, in one line.
+// causes are the errors of several nodes, in one line.
 type causes []error
 
 func (c causes) Unwrap() []error { return c }
@@ -57,10 +57,10 @@ func (c causes) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// cause is what one node failed with.
+// cause is the error of one node.
 type cause struct {
 	node  int
-	where string // if its error does not say it, and it has a place
+	where string // if its error does not contain it, and it has a place
 	err   error
 }
 
@@ -73,5 +73,5 @@ func (c *cause) Error() string {
 	return fmt.Sprintf("node %d: %s", c.node, bare(c.err))
 }
 
-// bare is an error inside another: "pawl: " is said once.
+// bare is an error's text inside another one, without a second "pawl: ".
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }

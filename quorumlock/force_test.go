@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// Several take a name by force at once, and their requests come to the nodes in different
-// orders, so each of them may be granted on every node, one after the other. Whoever is
-// told that it was granted has held a majority at one instant, and the last of them, with
-// the highest fence, has the name in the end.
+// Several clients take a name by force at once, and their requests come to the nodes in
+// different orders, so each of them may be granted on every node, one after the other.
+// Each claim that was granted has held a majority at one instant, and the last of them,
+// with the highest fence, has the name in the end.
 func TestForcedClaimsAtOnce(t *testing.T) {
 	const clients, jitter = 3, 10 * time.Millisecond
 	for _, nodes := range []int{3, 4, 5} {
@@ -24,7 +24,7 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 				c := newCluster(nodes)
 				c[1].skew = time.Millisecond
 				var mu sync.Mutex
-				had := map[string]bool{} // who held a majority at some instant
+				had := map[string]bool{} // the claims that held a majority at some instant
 				look := func() {
 					mu.Lock()
 					defer mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Nodes whose clocks differ pass a name on with a fence each. The waiter hears of one, in
-// a round trip from the signals, and whoever asks later is told the same.
+// Nodes whose clocks differ pass a name on with a fence each. The waiter gets one fence,
+// in a round trip from the signals, and a later answer has the same one.
 func TestAHandOverHasOneFence(t *testing.T) {
 	const rtt = 10 * time.Millisecond
 	for name, skews := range map[string][]time.Duration{
@@ -68,8 +68,8 @@ func TestAHandOverHasOneFence(t *testing.T) {
 	}
 }
 
-// A node that has nothing to say, for it is down, is not waited for; and who waits asks
-// again when less than a majority has passed the name on.
+// A node that is down is not waited for. And a waiter asks again when less than a
+// majority has passed the name on.
 func TestAHandOverWithoutAMinority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -139,8 +139,9 @@ func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
 	}
 }
 
-// Many who may be granted beside each other at once do not keep each other from agreeing,
-// where every grant needs the nodes to: their clocks are far apart.
+// Many claims that may be granted beside each other at once do not keep each other from
+// agreeing, although every grant needs an agreement of the nodes: their clocks are far
+// apart.
 func TestACrowdOfReadersIsGrantedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)

@@ -10,15 +10,15 @@ import (
 type places struct {
 	mu    sync.Mutex // protects what follows
 	all   map[driver.Token]*place
-	purge int // how many there may be before those that are stale are looked for
+	purge int // how many there may be before the stale ones are removed
 }
 
-// join finds the place of a claim, or makes one. One that does not queue is not kept.
+// join finds the place of a claim, or makes one. It does not keep the place of a try.
 func (ps *places) join(d *Driver, c driver.Claim) *place {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.all[c.Token]
-	if p == nil || p.name != c.Name { // a token may claim several names: only one of them is woken by signals
+	if p == nil || p.name != c.Name { // a token may claim several names: signals wake only one of them
 		p = newPlace(d, c)
 		if c.Queue && ps.all[c.Token] == nil {
 			ps.tidyLocked()
@@ -28,8 +28,8 @@ func (ps *places) join(d *Driver, c driver.Claim) *place {
 	return p
 }
 
-// tidyLocked forgets the places of claims that were not asked for so long that no node
-// knows them any more.
+// tidyLocked forgets the places of claims whose last attempt is so old that no node knows
+// them any more.
 func (ps *places) tidyLocked() {
 	if len(ps.all) < ps.purge {
 		return
@@ -42,7 +42,7 @@ func (ps *places) tidyLocked() {
 	ps.purge = 2*len(ps.all) + 64
 }
 
-// leave forgets a place: it was granted, or given up.
+// leave forgets a place, because its claim was granted, or given up.
 func (ps *places) leave(token driver.Token, name string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

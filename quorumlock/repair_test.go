@@ -22,8 +22,8 @@ func renews(t *testing.T, d driver.Driver, c driver.Claim) {
 	synctest.Wait()
 }
 
-// The acquire has missed a node. Later another one's clock jumps, or it is replaced by
-// one without data; a renewal came between. Nobody else gets the name.
+// The acquire has missed a node. Later another node's clock jumps, or a node without data
+// replaces it; a renewal came between. No other claim gets the name.
 func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 	for name, fault := range map[string]func(s *server, lines ...*line){
 		"ItsClockJumps": func(s *server, _ ...*line) { s.skew += time.Hour },
@@ -177,8 +177,8 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 	}
 }
 
-// The fence that was shown names the lease, also when most nodes were repaired and know
-// it by another.
+// The holder's fence names the lease, even if most nodes were repaired and have another
+// one.
 func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -200,9 +200,8 @@ func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 	})
 }
 
-// A node has missed a claim, and its repair stands behind a stray vote there: in the
-// place of the claim, before those that were asked for later, whether the grant was an
-// answer or a signal.
+// A node has missed a claim, and its repair waits behind a stray vote there: in the place
+// of the claim, before later ones, whether the grant was an answer or a signal.
 func TestARepairStandsWhereItsClaimWould(t *testing.T) {
 	for name, answered := range map[string]bool{"OfAnAnswer": true, "OfASignal": false} {
 		t.Run(name, func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Whatever order claims come in, all make progress, nobody starves, and one at a time is
-// inside: nobody waits for more than four turns of everybody, where a queue that all see
-// alike would make it one.
+// In any order of claims, all make progress, none starves, and one at a time is inside.
+// No claim waits for more than four turns of each other one, where one common queue would
+// make it one turn.
 func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
 	const clients, rounds, work = 5, 8, 5 * time.Millisecond
 	for _, jitter := range []time.Duration{100 * time.Microsecond, 2 * time.Millisecond, 20 * time.Millisecond} {
@@ -65,8 +65,8 @@ func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
 	}
 }
 
-// The same with nodes that come and go, a minority at a time, and with tries among those
-// who wait.
+// The same with nodes that come and go, a minority at a time, and with tries among the
+// waiters.
 func TestEverybodyGetsItWhileNodesComeAndGo(t *testing.T) {
 	const clients, rounds = 5, 10
 	synctest.Test(t, func(t *testing.T) {

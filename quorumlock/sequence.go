@@ -7,16 +7,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A sequence keeps the requests of one token to one node in order. An operation answers
-// when a majority has, so the next one for the same token can come while the last is
-// still on its way to a slow node: a release that overtook its acquire there would find
-// nothing, and the acquire would then leave a lease that nobody knows of.
+// A sequence keeps the requests of one token to one node in order. An operation returns
+// when a majority has answered, so the next one for the same token can begin while the
+// last request is still under way to a slow node. A release that overtook its acquire
+// there would find nothing, and the acquire would then leave a lease that no client knows
+// of.
 //
-// So a request waits until the one before it, of its token and its node, has ended. That
-// is when it was answered or given up, not when it can no longer arrive: for that, see
-// owed.
+// So a request waits until the one before it, of its token and its node, has ended: it
+// was answered or given up. It may still arrive after that: see pendingReleases.
 //
-// sequences are those of all tokens that have a request under way.
+// sequences are the sequences of all tokens that have a request under way.
 type sequences struct {
 	mu  sync.Mutex // protects all, and each sequence
 	all map[driver.Token]*sequence
@@ -32,11 +32,11 @@ type slot struct {
 	sequences *sequences
 	token     driver.Token
 	sequence  *sequence
-	before    []chan struct{} // per node: what to wait for, nil for nothing
+	before    []chan struct{} // per node: what to wait for, or nil
 	own       []chan struct{}
 }
 
-// enter takes the next place in the sequence of a token for a request to some of so many
+// enter takes the next place in the sequence of a token, for a request to some of the
 // nodes. It is called before anything is sent, so places are in the order of the calls.
 func (ss *sequences) enter(token driver.Token, nodes []int, of int) *slot {
 	ss.mu.Lock()
@@ -55,7 +55,7 @@ func (ss *sequences) enter(token driver.Token, nodes []int, of int) *slot {
 	return s
 }
 
-// wait waits for our turn at a node.
+// wait waits for the request's turn at a node.
 func (s *slot) wait(ctx context.Context, i int) error {
 	if s.before[i] == nil {
 		return nil
@@ -68,15 +68,15 @@ func (s *slot) wait(ctx context.Context, i int) error {
 	}
 }
 
-// waitAnyway waits for our turn whatever it takes, after wait gave up: each request ends
-// with its own ctx, or with Close.
+// waitAnyway waits for the turn after wait gave up. It returns in the end, because each
+// request ends with its own ctx, or with Close.
 func (s *slot) waitAnyway(i int) {
 	if s.before[i] != nil {
 		<-s.before[i]
 	}
 }
 
-// leave lets the next one have its turn at a node. It comes after our own turn.
+// leave passes the turn at a node on. It is called in the request's own turn.
 func (s *slot) leave(i int) { s.sequences.leave(s, i) }
 
 func (ss *sequences) leave(s *slot, i int) {

@@ -11,10 +11,10 @@ import (
 )
 
 // The shortest leases over lines on which three round trips take longer than one attempt:
-// permits, which need a second count, are granted all the same, and nobody waits for
+// permits, which need a second count, are granted all the same, and no claim waits for
 // long.
 func TestPermitsOfAShortTTLAreGrantedOverASlowLine(t *testing.T) {
-	const clients, rounds, away = 12, 10, 20 * time.Millisecond // each way takes up to so long
+	const clients, rounds, away = 12, 10, 20 * time.Millisecond // the longest time of each way
 	for _, ttl := range []time.Duration{300 * time.Millisecond, 500 * time.Millisecond, time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			w, all := newCrowd(t, 3, clients, away)

@@ -9,9 +9,9 @@ import (
 )
 
 // Many clients ask for one name at once, and their requests come to the nodes in
-// different orders. A claim stands in each node's queue where its ticket puts it, so the
-// vote is split for a few turns at most, and what a turn costs does not grow with the
-// number of those who wait.
+// different orders. A claim's place in each node's queue depends on its ticket, so the
+// vote is split for a few turns at most, and the cost of a turn does not grow with the
+// number of waiters.
 func TestACrowdCostsNoMoreThanItsTurns(t *testing.T) {
 	for _, x := range []struct {
 		clients, rounds int
@@ -28,7 +28,7 @@ func TestACrowdCostsNoMoreThanItsTurns(t *testing.T) {
 	}
 }
 
-const away = 5 * time.Millisecond // each way of a crowd's takes up to so long
+const away = 5 * time.Millisecond // the longest time of each way, for a crowd
 
 // crowdCosts is how long a turn takes beside the work, and how many requests.
 func crowdCosts(t *testing.T, clients, rounds int) (turn time.Duration, requests float64) {

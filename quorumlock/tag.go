@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A tag goes along with a claim to every node, in front of its owner's client id, and is
-// taken off before anybody is shown the owner. It makes a claim known by the same name on
-// all nodes, where fences are not the same yet and tokens are secret; and it has the
-// claim's ticket, which orders the claims that split a vote.
+// A tag goes with a claim to every node, in front of its owner's client id, and is
+// removed before an owner is shown. It identifies a claim on all nodes, because fences
+// may differ and tokens are secret. It also has the claim's ticket, which orders the
+// claims that split a vote.
 type tag struct {
 	ticket uint64   // when the claim was first made, in microseconds on its client's clock
-	digest [10]byte // of the token; it says nothing about it
+	digest [10]byte // of the token, which cannot be computed from it
 }
 
 const tagSize = 26 // 'q', 18 bytes in base64, ':'
@@ -28,7 +28,7 @@ func newTag(token driver.Token, ticket uint64) tag {
 	return t
 }
 
-// before is the order of tickets. It is total, for digests are distinct.
+// before is the order of tickets. It is total, because digests are distinct.
 func (t tag) before(u tag) bool {
 	if t.ticket != u.ticket {
 		return t.ticket < u.ticket
@@ -36,8 +36,8 @@ func (t tag) before(u tag) bool {
 	return string(t.digest[:]) < string(u.digest[:])
 }
 
-// on puts the tag on an owner. A client id of more than 230 bytes loses its end, which
-// only people read.
+// on puts the tag on an owner. It cuts a client id of more than 230 bytes, which only
+// people read.
 func (t tag) on(o driver.Owner) driver.Owner {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, 18), t.ticket)
 	s := "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest[:]...)) + ":" + o.Client
@@ -49,8 +49,8 @@ func (t tag) on(o driver.Owner) driver.Owner {
 	return o
 }
 
-// untag takes the tag off. An owner without one was not claimed through a quorum; it has
-// itself for a name.
+// untag takes the tag off. For an owner without a tag, whose claim came from no quorum,
+// it makes a tag from the owner itself.
 func untag(o driver.Owner) (tag, driver.Owner) {
 	var t tag
 	if len(o.Client) >= tagSize && o.Client[0] == 'q' && o.Client[tagSize-1] == ':' {
@@ -66,14 +66,14 @@ func untag(o driver.Owner) (tag, driver.Owner) {
 	return t, o
 }
 
-// A key tells the holders of one entry apart: a token whose last lease is kept may hold
-// another one already.
+// A key tells the holders of one entry apart: a token whose earlier lease is kept for its
+// minimum hold may already hold another one.
 type key struct {
 	digest [10]byte
 	nth    int
 }
 
-// keys hands out the keys of one entry, in the order of its holders.
+// keys makes the keys of one entry, in the order of its holders.
 type keys map[[10]byte]int
 
 func (k keys) next(t tag) key {

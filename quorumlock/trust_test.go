@@ -12,10 +12,10 @@ import (
 )
 
 // A waiter trusts "granted" for its QueueTTL from the sending of its last attempt that
-// was answered "queued". These tests have nodes that heard nothing of that attempt, and
-// so keep what they granted for less.
+// was answered "queued". These tests have nodes that did not get that attempt, and so
+// keep their grants for a shorter time.
 
-// grants notes what a client is told.
+// grants notes the signals of a client.
 type grants struct {
 	mu      sync.Mutex
 	granted []driver.Signal
@@ -35,7 +35,7 @@ func (g *grants) of(d driver.Signaler) *grants {
 	return g
 }
 
-// told returns what was told since the last call.
+// told returns the signals since the last call.
 func (g *grants) told() (granted []driver.Signal, looks int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -44,9 +44,9 @@ func (g *grants) told() (granted []driver.Signal, looks int) {
 	return granted, looks
 }
 
-// "Granted" is said, and not taken yet, when the claim is asked for once more and is
-// answered "held", for one of its nodes is not reached. It was said of places that the
-// last attempt did not keep.
+// A client gets "granted", and has not read it yet, when it sends the claim again and is
+// answered "held", because one of the nodes is not reached. The signal was about places
+// that the last attempt did not keep.
 func TestWhatWasSaidBeforeAnAttemptIsOldAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -78,7 +78,7 @@ func TestWhatWasSaidBeforeAnAttemptIsOldAfterIt(t *testing.T) {
 }
 
 // A node's answer to an earlier attempt comes when the next one has begun, and the node
-// never hears of that.
+// never gets the next one.
 func TestALateAnswerSaysNothingOfTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -113,7 +113,7 @@ func TestALateAnswerSaysNothingOfTheNextAttempt(t *testing.T) {
 	})
 }
 
-// A try keeps no place. What is said after it rests on the attempts that queued, on each
+// A try keeps no place. A signal after it counts from the attempts that queued, on each
 // node.
 func TestATryProlongsNoTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestATryProlongsNoTrust(t *testing.T) {
 	})
 }
 
-// And a try between them takes nothing from what was said of the places.
+// And a try between them does not invalidate signals about the places.
 func TestATryLeavesThePlacesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -200,9 +200,9 @@ func TestAGrantThatIsShorterThanThePlaceIsAskedFor(t *testing.T) {
 	})
 }
 
-// A permit was counted, and shown. Its client does not get to know, and asks again: by
-// then the permit has lost its majority, and somebody else was granted beside what was
-// left of it. It finds another node, and the fence is the same again.
+// A permit was counted, and granted. Its client did not get the answer, and asks again.
+// By then the permit has lost its majority, and another claim was granted beside the rest
+// of it. It finds another node, and has the same fence again.
 func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)

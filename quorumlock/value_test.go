@@ -138,15 +138,15 @@ func TestAClaimWhoseValueCannotBeWrittenIsNotGranted(t *testing.T) {
 			c[i].after = nil
 			lines[i].down.Store(false)
 		}
-		time.Sleep(time.Minute) // what it had is taken back
+		time.Sleep(time.Minute) // the quorum releases its grants
 		other, _ := c.client(t, time.Millisecond)
-		gets(t, other, rising("5")) // one node has the value, which keeps nobody out
+		gets(t, other, rising("5")) // one node has the value, which keeps no claim out
 		keeps(t, other, "5")
 	})
 }
 
-// Whoever asks again for what it holds, by another client, does not undo what its holder
-// has written since, whichever nodes had missed that.
+// A repeated claim of a holder, by another client, does not undo what the holder has
+// written since, whichever nodes had missed that.
 func TestARepeatOnAQuorumWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A node says that it has granted a claim, and is replaced by one without data, whose
-// clock is behind: what was heard of the old one is no vote of the new one.
+// A node signals that it has granted a claim, and is replaced by one without data, whose
+// clock is behind: the signal of the old one is no vote of the new one.
 func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -29,14 +29,14 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 		threes[0].down.Store(true)
 		threes[1].down.Store(true)
 		if _, err := three.Acquire(t.Context(), third); !errors.Is(err, driver.ErrUnavailable) {
-			// it stands in the last queue only
+			// it is in the last queue only
 			t.Fatal(err)
 		}
 		threes[0].down.Store(false)
 		threes[1].down.Store(false)
 		refused(t, two, second)
 		refused(t, three, third)
-		c[0].drops(t, holder) // it is said to the second claim, which has no majority
+		c[0].drops(t, holder) // it signals the second claim, which has no majority
 		time.Sleep(time.Second)
 
 		c[0].skew = 0
@@ -92,8 +92,8 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 	})
 }
 
-// Two who come for the last permit at once count each other. They do not both get it, and
-// do not both give up.
+// Two claims that come for the last permit at once count each other. They do not both get
+// it, and do not both give up.
 func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 	nobody := 0
 	for range 100 {
@@ -105,7 +105,7 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 				return x
 			}
 			first, lines := c.client(t, time.Millisecond)
-			for i := range 2 { // who leave room for two more on the first node and on the last
+			for i := range 2 { // they leave room for two more on the first node and on the last
 				lines[2*i].down.Store(true)
 				gets(t, first, permit())
 				lines[2*i].down.Store(false)
@@ -135,8 +135,8 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 	}
 }
 
-// A holder that asks again is told its fence, whoever came beside it since with a larger
-// limit.
+// A holder that asks again gets its fence, even if claims with a larger limit came beside
+// it since.
 func TestAPermitAskedForAgainIsNotCountedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, _ := newCluster(3).client(t, time.Millisecond)

@@ -2,15 +2,16 @@ package quorumlock
 
 import "github.com/pawl-go/pawl/driver"
 
-// Watch implements driver.Watcher. What any node tells is passed on: a change shows when
-// a majority has it, and none of the nodes knows whether it is the one that makes it so.
-// So a change may be told once for each node.
+// Watch implements driver.Watcher. It passes on the changes of all nodes. A change is
+// visible when a majority has it, and no node knows whether it completes the majority. So
+// f may be called once for each node.
 //
-// Where a node tells nothing, be it down or one of a backend without push, it could be
-// that one, and whoever watches has to ask as well: PushesChanges is false then.
+// If a node reports no changes, because it is down or its backend cannot push, it could
+// be the node that completes the majority. Then PushesChanges is false, and a client that
+// watches has to poll as well.
 func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.Watch(name, f) }
 
-// follow is what driver.Watchers wants of it.
+// follow is the function for driver.Watchers.
 func (d *Driver) follow(name string, f func()) (stop func()) {
 	var stops []func()
 	for _, n := range d.nodes {

@@ -42,8 +42,8 @@ func (q quiet) Properties() driver.Properties {
 	return p
 }
 
-// A node that tells nothing may be the one whose vote makes a change one: whoever watches
-// has to ask.
+// The vote of a node that reports no changes may be the one that completes a change, so a
+// client that watches has to poll.
 func TestANodeThatTellsNothingIsSaid(t *testing.T) {
 	c := newCluster(3)
 	d, err := quorumlock.New([]driver.Driver{c[0].connect(0), quiet{c[1].connect(0)}, c[2].connect(0)}, nil)

@@ -37,8 +37,8 @@ func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
 }
 
 // The master of a name dies without a replica: its names are unavailable, and soon all
-// are. When it is back without its data, the holder hears that it lost, and the next one
-// gets a greater fence.
+// names are. When it is back without its data, the holder learns that it lost its lease,
+// and the next holder gets a greater fence.
 func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// What a step costs beside many holders: server-µs/op is the server's own time, of which
+// The cost of a step beside many holders: server-µs/op is the server's own time, of which
 // there is one core for all.
 func BenchmarkBesideHolders(b *testing.B) {
 	server := redistest.Start(b)
@@ -27,7 +27,7 @@ func BenchmarkBesideHolders(b *testing.B) {
 	}, 1, 100, 1000, 10_000)
 }
 
-// 200 clients wait for one of 1000 permits that nobody releases. An op is a second.
+// 200 clients wait for one of 1000 permits that no holder releases. An op is a second.
 func BenchmarkWaitersCost(b *testing.B) {
 	server := redistest.Start(b)
 	d := benchOpen(b, "redis://"+server.Addr)

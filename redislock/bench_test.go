@@ -18,7 +18,7 @@ import (
 
 // One cycle is an acquire and a release. The floor is what no lock can beat on this
 // server and this client: SET NX PX, then a script that compares and deletes. It has no
-// queue, no fence, and tells nobody.
+// queue, no fence, and no notification.
 func BenchmarkCycle(b *testing.B) {
 	ctx := context.Background()
 	server := redistest.Start(b)

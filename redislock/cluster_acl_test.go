@@ -32,7 +32,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T
 		redistest.Move(nodes, slot, from, to, func() {
 			renews(t, d, c)
 			armed(t, at)
-			at = to // the second time the keys are there, but not the slot
+			at = to // the second time the keys have moved, but not the slot
 		})
 		for e, err := range d.List(ctx, "") {
 			if err != nil || e.Name != "job" || len(e.Waiters) != 1 {

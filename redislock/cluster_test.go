@@ -33,7 +33,7 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 		redistest.Move(nodes, slot, from, to, func() { renews(t, d, c) })
 		from, to = to, from
 		renews(t, d, c)
-		hear(t, heard, driver.SignalLook, driver.Token{}) // it listens where the slot is now
+		hear(t, heard, driver.SignalLook, driver.Token{}) // it has subscribed at the slot's new node
 		releases(t, d, c)
 		took := hear(t, heard, driver.SignalGranted, waiter.Token)
 		t.Logf("told after %v", took)
@@ -44,7 +44,7 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 	}
 }
 
-// While a slot is being moved Redis refuses what names several of its keys, if some of
+// While a slot is being moved, Redis refuses a command with several keys of it if some of
 // them are missing.
 func TestASlotThatIsBeingMovedLocksAndReleases(t *testing.T) {
 	t.Parallel()
@@ -73,9 +73,9 @@ func TestASlotThatIsBeingMovedLocksAndReleases(t *testing.T) {
 	})
 }
 
-// One script has the names of one slot, and while that is being moved not even those, for
-// Redis refuses what names several keys of which some are missing. Then nothing was run,
-// and the claims are for Acquire, one by one.
+// One script can take the names of one slot. While that slot is being moved it cannot,
+// because Redis refuses several keys of which some are missing. Then nothing was run, and
+// the driver claims the names one by one with Acquire.
 func TestSeveralNamesInAClusterAreOneStepInOneSlot(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
@@ -112,7 +112,7 @@ func TestSeveralNamesInAClusterAreOneStepInOneSlot(t *testing.T) {
 	}
 }
 
-// ofOneSlot finds two names in one slot: among a few hundred there are some.
+// ofOneSlot finds two names in one slot: a few hundred names contain some.
 func ofOneSlot(nodes []*redistest.Server) (two []driver.Claim, owner *redistest.Server, slot uint16) {
 	known := map[uint16]string{}
 	for i := 0; ; i++ {

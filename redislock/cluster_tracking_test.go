@@ -48,7 +48,7 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 			c := mutex(name)
 			gets(t, d, c)
 			armed(t, node)
-			renews(t, d, c) // what it changes itself is no news, and has to be armed again
+			renews(t, d, c) // its own change is not news, and the name has to be armed again
 			time.Sleep(50 * time.Millisecond)
 			node.Do("DEL", state(name))
 			hear(t, heard, driver.SignalLost, c.Token)
@@ -70,7 +70,7 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 			}
 		}
 		for tries := 0; !d.Properties().ReportsDeletions; tries++ {
-			// what could not be armed while memory was full is tried again
+			// a name that could not be armed while memory was full is tried again
 			if tries == 1000 {
 				t.Fatalf("%s: ReportsDeletions is false", how)
 			}
@@ -96,7 +96,7 @@ func TestALeaseIsWatchedWhereItsSlotHasMoved(t *testing.T) {
 		armed(t, from)
 		moved := false
 		redistest.Move(nodes, slot, from, to, func() {
-			if moved { // the keys are there, but not the slot
+			if moved { // the keys have moved, but not the slot
 				armed(t, to)
 			}
 			moved = true
@@ -114,7 +114,7 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 	heard := listen(t, d)
 	for node, name := range onEach(nodes) {
 		if node == nodes[0] {
-			continue // that many will do
+			continue // enough tries
 		}
 		replica := redistest.StartClusterReplica(t, nodes, node)
 		c := mutex(name)
@@ -122,8 +122,8 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 		gets(t, d, c)
 		armed(t, node)
 
-		// By hand: the old master is a replica then, tells what the new one changes, and
-		// nobody has to look.
+		// By hand: the old master is then a replica, and reports the changes of the new
+		// one, so no claim has to look.
 		redistest.FailOver(t, nodes, replica, false)
 		replica.Do("DEL", state(name))
 		hear(t, heard, driver.SignalLost, c.Token)
@@ -134,7 +134,7 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 		replica.Do("DEL", state(name))
 		hear(t, heard, driver.SignalLost, c.Token)
 
-		// And back, with a master that dies: everybody looks.
+		// And back, with a master that dies: all claims look.
 		gets(t, d, c)
 		armed(t, replica)
 		follows(t, replica, node)
@@ -160,7 +160,7 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 	}
 }
 
-// follows waits until a replica has all that its master has.
+// follows waits until a replica has all the data of its master.
 func follows(t *testing.T, master, replica *redistest.Server) {
 	t.Helper()
 	for range 500 {
@@ -174,8 +174,8 @@ func follows(t *testing.T, master, replica *redistest.Server) {
 	t.Fatal("the replica does not catch up")
 }
 
-// What could not be armed is tried again, and whoever holds it then looks: it may have
-// been gone in between.
+// A name that could not be armed is tried again, and its holder then looks: the name may
+// have been gone in between.
 func TestALeaseThatCouldNotBeWatchedIsTriedAgain(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, user(t, server, rights+" "+rightsToPush+" "+rightsToTrack))

@@ -9,13 +9,14 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// waitingAtOnce is how many grants may wait for replicas at the same time, for each
-// server; further ones wait for these.
+// waitingAtOnce is how many grants may wait for replicas of one server at the same time.
+// Further grants wait for a free connection.
 const waitingAtOnce = 64
 
-// Confirm implements redisscript.Sender. WAIT blocks its connection, and rueidis sends
-// everybody's commands on one. What is sent together with it goes on one of those that
-// rueidis keeps for commands that block, and all of it on the same one.
+// Confirm implements redisscript.Sender. WAIT blocks its connection, and rueidis usually
+// sends the commands of all goroutines on one connection. But it has a pool of
+// connections for blocking commands, and sends the whole of a batch with such a command
+// on one of these.
 func (s *sender) Confirm(ctx context.Context, c redisscript.Confirmation) (p redisscript.Reply, replicas int) {
 	script := s.client.B().Evalsha().Sha1(c.Script.SHA).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
 	p, replicas = s.confirm(ctx, c, script)
@@ -39,11 +40,11 @@ func (s *sender) confirm(ctx context.Context, c redisscript.Confirmation, script
 			return redisscript.Reply{Err: errUnknownNode}, 0
 		}
 		results = node.DoMulti(ctx, cmds...)
-	case s.Cluster(): // which would follow a redirection of the script alone; a dedicated client follows none
+	case s.Cluster(): // it would follow a redirection of the script alone; a dedicated client follows none
 		_ = s.client.Dedicated(func(d rueidis.DedicatedClient) error {
 			results = d.DoMulti(ctx, cmds...)
 			if slices.ContainsFunc(results, func(r rueidis.RedisResult) bool { return r.NonRedisError() != nil }) {
-				d.Close() // the server may be waiting still, and the next one would wait behind it
+				d.Close() // the server may still wait, and the next grant would wait behind it
 			}
 			return nil
 		})

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// What the package comment says of connections: two, and up to four more for steps that
-// share scripts.
+// The package comment promises two connections, and up to four more for steps that share
+// scripts.
 func TestADriverHasTwoConnectionsAndMoreForWhatIsShared(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// Redis removes what has expired when it gets round to it: among 200 000 other keys that
-// expire, that can take a minute. The holder's time is in the entry and a waiter has a
-// timer for it, so nothing waits for that. How long it takes is measured in benchmarks;
-// here it must only be no matter of luck. The server's clock is in the fences, so what
-// the test measures is the wait, and not its own start.
+// Redis removes expired keys when it gets round to it: among 200 000 other keys that
+// expire, that can take a minute. The entry has the holder's time, and a waiter has a
+// timer for it, so no waiter depends on that. The benchmarks measure how long it takes;
+// here it must only not depend on luck. The server's clock is in the fences, so the test
+// measures the wait, and not its own start.
 func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("EVAL", "for i = 1, 200000 do redis.call('SET', 'x' .. i, '', 'PX', 1000 + i % 3000) end return 1", "0")

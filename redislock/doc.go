@@ -5,8 +5,8 @@
 //
 //	locks, err := pawl.Open(ctx, "redis://localhost:6379", nil)
 //
-// With a rueidis client that you have already, [New] makes the driver; with a go-redis
-// client, package goredislock does.
+// With a rueidis client of your own, [New] makes the driver; with a go-redis client,
+// package goredislock does.
 //
 // # Which URLs are there?
 //
@@ -21,8 +21,8 @@
 //
 // # Which parameters do URLs have?
 //
-// Most URLs have none. Those that are true or false are true without a value; durations
-// are 500ms, 10s or 1h.
+// Most URLs have no parameters. Parameters that are true or false are true without a
+// value; durations are 500ms, 10s or 1h.
 //
 //	addr=HOST:PORT           a further host; as often as there are hosts
 //	db=N                     the database, as /N after the host
@@ -41,8 +41,8 @@
 //	ca_cert=FILE             with rediss: trust only the authorities in this PEM file
 //	client_cert=FILE         with rediss: the client's own certificate, and
 //	client_key=FILE          its key
-//	server_name=NAME         with rediss: the name in all certificates; else each node's is for the
-//	                         address that it, or a Sentinel, announces
+//	server_name=NAME         with rediss: the name in all certificates; otherwise each node's has the
+//	                         address that the node, or a Sentinel, announces
 //	skip_verify=true         with rediss: trust any certificate
 //
 //	prefix=app:              the rest are fields of Options: Prefix
@@ -50,43 +50,45 @@
 //	push=false               NoPush
 //	wait_replicas=1          WaitReplicas
 //	wait_timeout=500ms       WaitTimeout
-//	tracking=false           do not ask to be told of keys that are deleted; see Track
+//	tracking=false           do not have the server report deleted keys; see Track
 //
 // # What does the server need?
 //
-// Redis 6.2 or later, scripts, and for speed Pub/Sub. Locks are as safe as its data:
-// maxmemory-policy noeviction, appendonly yes, and with replicas min-replicas-to-write 1.
-// docs/backends-redis.md has the rights of an ACL user; the driver's Diagnose (`pawl
-// doctor`) looks at all of it.
+// The server needs Redis 6.2 or later, scripts, and for speed Pub/Sub. Locks are as safe
+// as its data: set maxmemory-policy noeviction, appendonly yes, and with replicas
+// min-replicas-to-write 1. docs/backends/redis.md has the rights of an ACL user; the
+// driver's Diagnose (`pawl doctor`) checks all of this.
 //
 // # What happens in a fail-over?
 //
-// Replication is asynchronous: the last grants before a fail-over can be lost, and then
-// granted again while the first holder still believes in its lease. The fence of the
-// second is greater, so a guard at the resource refuses the first. No client can promise
-// more on Redis; [Options].WaitReplicas makes it rare; several independent servers can
-// promise it: package redlock.
+// Replication is asynchronous: a fail-over can lose the last grants, and the new master
+// then grants the names again while the first holder still trusts its lease. The second
+// fence is greater, so a guard at the resource refuses the first holder. No client can
+// promise more on Redis. [Options].WaitReplicas makes such a loss rare; several
+// independent servers exclude it: package redlock.
 //
 // # Whose clock decides?
 //
-// The server's, read in each step. The clock of the client may be wrong. Fences are
-// microseconds of the server's clock, or the last fence and one.
+// The server's clock decides, read in each step. The clock of the client may be wrong. A
+// fence is the server's time in microseconds, or one more than the last fence if that is
+// greater.
 //
 // # What does a lock cost?
 //
-// Acquire, renew and release are a script each, in one round trip; those of goroutines
-// that come at the same time share one. A name that is handed over costs the next holder
-// a message, with the fence in it, and no request. A name that nobody waits for is one
-// key of about 150 bytes; it is forgotten a day after its last grant, and a value a day
+// Acquire, renew and release are a script each, in one round trip; steps that goroutines
+// take at the same time share a script. When a name is handed over, the next holder gets
+// a message with the fence in it, and sends no request. A name without waiters is one key
+// of about 150 bytes. The server forgets it a day after its last grant, and a value a day
 // after the last lease. A lease costs no goroutine and no connection. A driver has two
-// connections to each server, one of them for what the server says unasked; and, outside
-// of a cluster, up to four more for the scripts that goroutines share: two where the
+// connections to each server, one of them for what the server pushes. Outside of a
+// cluster it has up to four more for the scripts that goroutines share: two while the
 // server is quick.
 //
 // # When does a holder hear that it lost?
 //
-// At once when it is broken, or taken by ForceLock. When somebody deletes the key,
-// flushes the database, or Redis evicts it: at once for what [Open] opened with RESP3,
-// and for a client that [Track] prepared; by the next renewal otherwise.
-// Properties().ReportsDeletions says which it is, and Diagnose why.
+// A holder learns at once that its lease is broken, or taken by ForceLock. If another
+// client deletes the key or flushes the database, or Redis evicts the key, it learns of
+// it at once with a driver of [Open] with RESP3, or with a client that [Track] prepared;
+// otherwise by its next renewal. Properties().ReportsDeletions says which it is, and
+// Diagnose why.
 package redislock

@@ -20,7 +20,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return d.inner.Diagnose(ctx)
 }
 
-// What the doctor asks each server by itself.
+// The doctor asks each server by itself.
 
 // Servers implements redisscript.Sender. With Sentinel it is the master of the moment.
 func (s *sender) Servers(context.Context) ([]redisscript.Server, error) {
@@ -51,8 +51,8 @@ func asking(client rueidis.Client) func(ctx context.Context, command ...string) 
 	}
 }
 
-// inFull is what the server said: rueidis leaves out an ERR that it began with, and by
-// its first word the doctor knows that a server has answered.
+// inFull restores the error of the server: rueidis removes an ERR from its beginning, and
+// by the first word the doctor knows that a server has answered.
 func inFull(err error) error {
 	said, answered := rueidis.IsRedisErr(err)
 	if !answered {
@@ -64,7 +64,7 @@ func inFull(err error) error {
 	return fmt.Errorf("ERR %w", err)
 }
 
-// flat is an answer as text: of a list or a map, each element in a line.
+// flat returns an answer as text, with one line for each element of a list or a map.
 func flat(m rueidis.RedisMessage) string {
 	if list, err := m.ToArray(); err == nil {
 		text := ""
@@ -90,15 +90,15 @@ func flat(m rueidis.RedisMessage) string {
 // User implements redisscript.Authenticated.
 func (s *sender) User() (name string, password bool) { return s.user, s.password }
 
-// sentinels are asked on connections that are made for it: the client keeps its own to
-// itself.
+// sentinels are asked on connections of their own: the client does not share the ones
+// that it has.
 type sentinels struct {
 	group string
 	addrs []string
 	o     rueidis.ClientOption
 }
 
-// newSentinels is nil for a client that uses none.
+// newSentinels returns nil for a client without Sentinels.
 func newSentinels(o *rueidis.ClientOption) *sentinels {
 	if o.Sentinel.MasterSet == "" {
 		return nil

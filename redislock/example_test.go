@@ -25,7 +25,7 @@ func ExampleOpen() {
 	defer locks.Close()
 }
 
-// A driver over a client that the program has already.
+// A driver over a client of your own.
 func ExampleNew() {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"localhost:6379"}})
 	if err != nil {
@@ -44,7 +44,8 @@ func ExampleNew() {
 	defer locks.Close()
 }
 
-// With tracking, a holder hears at once when somebody deletes the key that it holds.
+// With tracking, the server notifies a holder at once when another client deletes its
+// key.
 func ExampleTrack() {
 	o := rueidis.ClientOption{InitAddress: []string{"localhost:6379"}}
 	tracking := redislock.Track(&o)

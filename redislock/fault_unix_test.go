@@ -12,17 +12,17 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// The server gets the attempt while nobody waits for the answer any more: asked again, it
-// answers with the grant that it made, and a release frees it.
+// The server gets the attempt when its caller no longer waits for the answer. When asked
+// again, it answers with the grant that it made, and a release frees the name.
 func TestAnAnswerThatWasLostIsGivenAgain(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
-	warm := mutex("warm") // so that the server knows the scripts: else what arrives is only their names
+	warm := mutex("warm") // loads the scripts: otherwise only their names arrive
 	gets(t, d, warm)
 	releases(t, d, warm)
 	hurry := func(f func(context.Context) error) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // its end is far away, for it shall arrive before that
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // its end is far away, so that it arrives before that
 		defer cancel()
 		server.Pause()
 		defer server.Resume()

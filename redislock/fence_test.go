@@ -8,13 +8,13 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// drivertest looks at this to the microsecond, with a clock that stands still. Redis has
-// none, but it has ours.
+// drivertest checks this to the microsecond, with a clock that stands still. Redis has
+// its own clock, which is also ours here.
 func TestAWishedFenceIsHeededNearTheClockOnly(t *testing.T) {
 	d := start(t, "redis://"+redistest.Start(t).Addr)
 	micros := func(ahead time.Duration) uint64 { return uint64(time.Now().Add(ahead).UnixMicro()) }
 	for what, kind := range map[string]func(string) driver.Claim{"the quick case": mutex, "the whole": reader} {
-		gets(t, d, kind(what)) // most of the script is for names that are known
+		gets(t, d, kind(what)) // most of the script is for names that have an entry
 		c := kind(what)
 		if what == "the quick case" {
 			c.Force = true

@@ -12,8 +12,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// A caller that gives up while the server stands still has its connection closed, on
-// which others wait as well. They have time: theirs is sent again on the next one.
+// When a caller gives up while the server stands still, the driver closes its connection,
+// on which other callers wait as well. They still have time: their requests are sent
+// again on the next one.
 func TestACallerThatGivesUpTakesNobodysAnswerAway(t *testing.T) {
 	t.Parallel()
 	for protocol, options := range map[string]string{"RESP3": "", "RESP2": "?protocol=2"} {
@@ -40,7 +41,7 @@ func TestACallerThatGivesUpTakesNobodysAnswerAway(t *testing.T) {
 				if _, err := d.Acquire(long, held); err != nil {
 					t.Fatal(err)
 				}
-				for range 3 { // the server is known to be quick
+				for range 3 { // the driver knows the server as quick
 					if _, err := d.Inspect(long, "held"); err != nil {
 						t.Fatal(err)
 					}

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// rueidis panics when it unsubscribes while the server answers to PING with an error, and
-// takes the process with it.
+// rueidis panics, which ends the process, when it unsubscribes while the server answers
+// PING with an error.
 func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
 	for _, day := range redistest.BadDays {
 		if day.Cause != "MISCONF" && day.Cause != "MASTERDOWN" {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// The server ends connections of every kind between any two steps: nothing is lost by
-// that, and nobody is left waiting.
+// The server ends connections of every kind between any two steps: no lease is lost by
+// that, and no waiter is left behind.
 func TestConnectionsAreKilledBetweenTheSteps(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"normal", "pubsub", "replica", "master"} {
@@ -50,7 +50,7 @@ func TestConnectionsAreKilledBetweenTheSteps(t *testing.T) {
 				if first.Err() != nil {
 					t.Errorf("lost: %v", first.Err())
 				}
-				// If this cannot be told, the client goes on trying.
+				// If the server cannot be reached, the client goes on trying.
 				if err := first.Release(ctx); err != nil && !errors.Is(err, pawl.ErrUnavailable) {
 					t.Errorf("release: %v", err)
 				}

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// A server that lacks a command, or calls it otherwise, is told so by the first step that
-// needs it, and by the doctor, who names it.
+// If the server lacks a command, or has another name for it, the first step that needs it
+// reports that, and the doctor names the command.
 func TestACommandThatTheServerLacksIsNamed(t *testing.T) {
 	t.Parallel()
 	for command, step := range map[string]func(t *testing.T, d driver.Driver) error{
@@ -29,8 +29,8 @@ func TestACommandThatTheServerLacksIsNamed(t *testing.T) {
 			_, err := d.Acquire(ctx, mutex("job"))
 			return err
 		},
-		"PUBLISH": nil, // only waiters miss it
-		"INFO":    nil, // only the doctor does
+		"PUBLISH": nil, // only waiters need it
+		"INFO":    nil, // only the doctor needs it
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()

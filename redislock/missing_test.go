@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// Somebody deletes one key of a name, or the server evicts it. The name is never granted
-// beside a lease that may still last, and works again when none can.
+// A client deletes one key of a name, or the server evicts it. The name is never granted
+// beside a lease that may still last, and works again when no lease can last any more.
 func TestANameHealsWhenOneOfItsKeysIsGone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -23,7 +23,7 @@ func TestANameHealsWhenOneOfItsKeysIsGone(t *testing.T) {
 		return c
 	}
 	for what, state := range map[string]struct {
-		shared time.Duration // how long a shared lease lasts, with its lock-delay; 0 if there is none
+		shared time.Duration // how long a shared lease lasts, with its lock-delay; 0 without one
 		make   func(t *testing.T, name string)
 	}{
 		"a mutex and a waiter": {0, func(t *testing.T, name string) {
@@ -131,8 +131,7 @@ func TestANameWithAMissingKeyIsAnErrorInItsPlace(t *testing.T) {
 	}
 }
 
-// What is wrong with one of several names is said of that name: the advice is to delete
-// its keys.
+// An error about one of several names names it: the advice is to delete its keys.
 func TestOneOfSeveralNamesThatCannotBeReadIsNamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -6,37 +6,38 @@ import (
 
 // Options for a driver. The zero value, and nil, are fine.
 type Options struct {
-	// Prefix begins all keys and channels. Clients that shall exclude each other have the
-	// same one; it must not contain braces. Default: "pawl:".
+	// Prefix begins all keys and channels. Clients that must exclude each other need the
+	// same prefix. It must not contain braces. Default: "pawl:".
 	Prefix string
 
-	// Retention is how long the last fence of a name is remembered after its last grant,
-	// at the least. When it is forgotten, the next fence is greater all the same, unless
-	// the server's clock was set back past that grant. Default: 24 hours; 1 minute to 30
-	// days.
+	// Retention is how long the server remembers the last fence of a name after its last
+	// grant, at least. Even when it has forgotten that, the next fence is greater, unless
+	// its clock was set back past that grant. Default: 24 hours; 1 minute to 30 days.
 	Retention time.Duration
 
-	// NoPush is for servers, proxies and users that cannot subscribe: waiters then ask
-	// now and then. Default: false; where subscribing fails the driver goes on without.
+	// NoPush is for servers, proxies and users that cannot subscribe: waiters then poll
+	// now and then. Default: false; if subscribing fails, the driver goes on without it.
 	NoPush bool
 
-	// WaitReplicas is how many replicas have to acknowledge a grant before it is shown,
-	// with Redis' WAIT: a fail-over to one of them then does not forget it. If fewer do
-	// within WaitTimeout the grant is given back, and the error is a [*driver.Error] that
-	// says how many did. It costs two round trips and that of the replica. Renewals do
-	// not wait. docs/backends-redis.md has what it does not promise. Default: 0, no WAIT;
-	// 100 at most. The connection is used by nobody else meanwhile.
+	// WaitReplicas is how many replicas have to acknowledge a grant before the driver
+	// returns it, with Redis' WAIT: a fail-over to one of them then does not forget it.
+	// If fewer do within WaitTimeout, the driver gives the grant back, and the error is a
+	// [*driver.Error] that says how many did. It costs two round trips, and one to the
+	// replica. Renewals do not wait. docs/backends/redis.md has what it does not promise.
+	// Default: 0, no WAIT; 100 at most. No other request uses the connection meanwhile.
 	WaitReplicas int
 
-	// WaitTimeout is how long replicas have for that; three quarters of what is left of
-	// the request's ctx, if that is less. Default: 500 ms; 1 ms to 1 minute.
+	// WaitTimeout is how long replicas have to acknowledge a grant; three quarters of
+	// what is left of the request's ctx, if that is less. Default: 500 ms; 1 ms to 1
+	// minute.
 	WaitTimeout time.Duration
 
-	// Tracking is what Track made for the client that is given to New. Default: none, and
-	// then a holder hears by its next renewal that somebody deleted what it holds.
+	// Tracking is the result of Track for the options of the client that New gets.
+	// Default: none; then a holder learns only by its next renewal that another client
+	// deleted its key.
 	Tracking *Tracking
 
-	// Where is how errors name the server. Default: the addresses, for what was opened by
-	// [Open]; "of the caller" for a client that was handed over.
+	// Where is the name of the server in errors. Default: the addresses, for a driver of
+	// [Open]; "of the caller" for a client of your own.
 	Where string
 }

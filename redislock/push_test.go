@@ -44,7 +44,7 @@ func TestAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 			server.Do(command...)
 			if how == "expired" {
 				time.Sleep(5 * time.Millisecond)
-				server.Do("EXISTS", "pawl:{job}s") // else Redis finds it within a tenth of a second or so
+				server.Do("EXISTS", "pawl:{job}s") // otherwise Redis notices it within a tenth of a second or so
 			}
 			if took := hear(t, heard, driver.SignalLost, c.Token); took > time.Second {
 				t.Errorf("it took %v", took)
@@ -88,7 +88,7 @@ func TestEverybodyLooksWhenEverythingMayHaveChanged(t *testing.T) {
 			armed(t, server)
 			_, _ = redistest.Ask(server.Addr, command...)
 			hear(t, heard, driver.SignalLook, driver.Token{})
-			// And it is heard again afterwards, once the subscription is back.
+			// Once the subscription is back, signals arrive again.
 			for !strings.Contains(server.Do("PUBSUB", "CHANNELS"), "inbox") {
 				time.Sleep(5 * time.Millisecond)
 			}

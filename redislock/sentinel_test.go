@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// A lease that was replicated is held on the new master, too; its holder keeps it, and a
-// waiter is told when it is released there.
+// A lease that was replicated is held on the new master, too. Its holder keeps it, and
+// when it is released there, the server notifies a waiter.
 func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartGroup(t)
@@ -40,9 +40,9 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Logf("held on the new master after %v", time.Since(began))
-	hear(t, heard, driver.SignalLook, driver.Token{}) // what was published meanwhile may be lost
+	hear(t, heard, driver.SignalLook, driver.Token{}) // messages that were published meanwhile may be lost
 	releases(t, d, c)
-	for tries := 0; ; tries++ { // by its own look: the subscription may not be back yet
+	for tries := 0; ; tries++ { // by its own polling: the subscription may not be back yet
 		second, err := other.Acquire(ctx, waiter)
 		if err == nil {
 			if second.Fence <= first.Fence {
@@ -57,8 +57,8 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 	}
 }
 
-// A lease that the replica did not have when the master died is forgotten, and granted
-// again: the fence is greater, and the first holder hears of it when it renews.
+// A lease that the replica lacked when the master died is forgotten, and granted again:
+// the fence is greater, and the first holder learns of it when it renews.
 func TestWhatTheReplicaLackedIsGrantedAgainWithAGreaterFence(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartGroup(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// Whoever holds a name side by side with others is told of each of their changes, which
-// are no news to it: it costs the name to be armed again, now and then, and no script.
+// The server reports to each of the clients that share a name the changes of the others,
+// which are no news: each costs arming the name again, now and then, and no script.
 func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -78,7 +78,7 @@ func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
 	server.Do("DEL", "pawl:{pool}s")
 }
 
-// A name that was deleted and is somebody else's now is no less lost.
+// A name that was deleted, and that another client holds now, is lost, too.
 func TestANameThatIsSomebodyElsesIsLostToItsHolder(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -13,12 +13,12 @@ import (
 // Receive implements redisscript.Sender. The functions are called from rueidis' goroutine
 // that reads the connection.
 //
-// With RESP2 rueidis has a connection for subscriptions beside each other one, and does
-// not make it anew when it was lost as long as the other one lives (v1.0.79): then a
-// connection of our own serves, and is closed afterwards.
+// With RESP2 rueidis has a second connection for subscriptions, and does not replace it
+// after a loss as long as the first one lives (v1.0.79). Then Receive uses a connection
+// of its own, and closes it afterwards.
 func (s *sender) Receive(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
 	var confirmed atomic.Bool
-	leave := c.Brief || s.close == nil // else this is the end of the driver, and of the connection
+	leave := c.Brief || s.close == nil // otherwise the driver is being closed, and its connection with it
 	err := receive(ctx, s.push, c, leave, func() { confirmed.Store(true); subscribed() }, heard)
 	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *sender) Receive(ctx context.Context, c redisscript.Channel, subscribed 
 	return receive(ctx, own, c, false, subscribed, heard)
 }
 
-// receiver is what a client and a dedicated client have in common.
+// receiver is the common part of a client and a dedicated client.
 type receiver interface {
 	B() rueidis.Builder
 	Receive(ctx context.Context, subscribe rueidis.Completed, fn func(rueidis.PubSubMessage)) error
@@ -44,8 +44,8 @@ func receive(ctx context.Context, on receiver, c redisscript.Channel, leave bool
 			subscribed()
 		}
 	})
-	// What ends with ctx is only the receiving: the server would go on sending, for as
-	// long as the connection lives.
+	// When ctx ends, only Receive ends: the server would go on sending as long as the
+	// connection lives.
 	watched = rueidis.WithOnReceiveReturnHook(watched, func(err error, on rueidis.CommandClient) error {
 		if leave && ctx.Err() != nil {
 			unsubscribe(on, c)
@@ -55,11 +55,12 @@ func receive(ctx context.Context, on receiver, c redisscript.Channel, leave bool
 	return on.Receive(watched, cmd, func(m rueidis.PubSubMessage) { heard(m.Message) })
 }
 
-// unsubscribe tells the server, unless it is in trouble. rueidis (v1.0.79) sends a PING
-// after each UNSUBSCRIBE, and panics, for the whole process, if its answer is an error
-// that it does not expect there: MISCONF when the server cannot save its data, MASTERDOWN
-// of a replica that lost its master. So a PING goes first. A subscription that is left
-// costs the server a message to nobody now and then.
+// unsubscribe ends the subscription at the server, unless the server is in trouble.
+// rueidis (v1.0.79) sends a PING after each UNSUBSCRIBE, and panics, which ends the
+// process, if the answer is an error that it does not expect there: MISCONF when the
+// server cannot save its data, MASTERDOWN of a replica that lost its master. So
+// unsubscribe sends a PING first. A subscription that remains costs the server an unread
+// message now and then.
 func unsubscribe(on rueidis.CommandClient, c redisscript.Channel) {
 	bye, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -14,17 +14,17 @@ import (
 // sender sends the scripts through rueidis. It is a redisscript.Sender.
 type sender struct {
 	client rueidis.Client
-	push   rueidis.Client // for what the server says unasked: the same one, or one of its own
+	push   rueidis.Client // for what the server pushes: the same client, or one of its own
 	where  string
 	close  func()
 
-	user      string     // as which it comes, empty if it does not say
-	password  bool       // it gives one; false if the client is the caller's
-	dialed    *dialer    // nil unless all connections for commands are to one server, and we made them
+	user      string     // empty means the default user
+	password  bool       // it gives a password; false if the client is the caller's
+	dialed    *dialer    // nil unless we make all connections for commands, to one server
 	sentinels *sentinels // nil if there are none, or the client is the caller's
 }
 
-// Run implements redisscript.Sender. rueidis sends a command that is no read once only,
+// Run implements redisscript.Sender. rueidis sends a command that is not read-only once,
 // whatever its own retries are set to.
 func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscript.Call) redisscript.Reply {
 	cmd := s.client.B().Evalsha().Sha1(script.SHA).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
@@ -54,7 +54,7 @@ func (s *sender) RunAll(ctx context.Context, script *redisscript.Script, calls [
 	}
 	replies := make([]redisscript.Reply, len(calls))
 	for i, r := range s.client.DoMulti(ctx, cmds...) {
-		if unknown(r) { // the first that is sent again teaches the server the script, and the others find it
+		if unknown(r) { // the first one loads the script, and the others find it
 			replies[i] = s.Run(ctx, script, calls[i])
 		} else {
 			replies[i] = reply(r)
@@ -68,7 +68,7 @@ func (s *sender) eval(script *redisscript.Script, c redisscript.Call) rueidis.Co
 }
 
 // unknown reports whether the server does not know the script: it was restarted, or
-// another node took over.
+// another node has taken over.
 func unknown(r rueidis.RedisResult) bool {
 	err, is := rueidis.IsRedisErr(r.Error())
 	return is && err.IsNoScript()
@@ -120,8 +120,8 @@ func (s *sender) Scan(ctx context.Context, pattern string, f func(keys []string)
 	return nil
 }
 
-// masters are the nodes that hold the keys. Outside of a cluster it is the client itself:
-// with Sentinel, that is the master of the moment.
+// masters returns the nodes that hold the keys. Outside of a cluster that is the client
+// itself, which with Sentinel leads to the current master.
 func (s *sender) masters(ctx context.Context) ([]rueidis.Client, error) {
 	if !s.Cluster() {
 		return []rueidis.Client{s.client}, nil
@@ -141,8 +141,8 @@ func (s *sender) masters(ctx context.Context) ([]rueidis.Client, error) {
 	return found, nil
 }
 
-// Patience implements redisscript.Punctual. A request that is alone on its connection,
-// which rueidis then reads in the caller's goroutine, sets the connection's deadline.
+// Patience implements redisscript.Punctual. rueidis sets the connection's deadline for a
+// request that is alone on its connection, which it reads in the caller's goroutine.
 func (*sender) Patience() time.Duration { return 0 }
 
 // Interruptible implements redisscript.Interruptible.

@@ -42,7 +42,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			return d, letGo
 		},
 		"nobody answers a new connection": func(t *testing.T) (driver.Driver, func()) {
-			// the kernel accepts
+			// the kernel accepts connections, and no process reads them
 			silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// As the test of package locktable, where the clock stands still: here a ticket counts
-// for MaxLead, and the machine may be busy.
+// As the test of package locktable, where the clock stands still. Here a ticket counts
+// only for MaxLead, and the machine may be busy.
 func TestATicketOfTheHeadThatFitsIsAGrant(t *testing.T) {
 	t.Parallel()
 	d := start(t, "redis://"+redistest.Start(t).Addr)

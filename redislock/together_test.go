@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// Steps of many goroutines share scripts: each name has its own fences all the same, and
-// who is told "granted" holds.
+// Steps of many goroutines share scripts. Each name still has its own fences, and a claim
+// that is answered "granted" holds its name.
 func TestManyGoroutinesOnNamesOfTheirOwn(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
@@ -43,7 +43,7 @@ func TestManyGoroutinesOnNamesOfTheirOwn(t *testing.T) {
 	all.Wait()
 }
 
-// What is wrong with one name is told to those who use it, and to nobody else.
+// The error of a damaged name goes to the callers that use that name, and to no others.
 func TestADamagedNameAmongManyHurtsNobodyElse(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
@@ -104,7 +104,7 @@ func TestRenewalsShareScripts(t *testing.T) {
 		gets(t, d, c)
 		leases[i] = lease(c)
 	}
-	for range 2 { // the first time the server learns the script
+	for range 2 { // the first one loads the script
 		server.Do("CONFIG", "RESETSTAT")
 		if _, err := d.Renew(ctx, leases); err != nil {
 			t.Fatal(err)

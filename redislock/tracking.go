@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// tracker takes what Redis says about keys that were changed by others to the driver. It
-// exists before the driver does, for the client needs it, and the driver needs the
-// client. A nil tracker tells nobody.
+// tracker passes on to the driver what Redis reports of keys that other clients changed.
+// It exists before the driver does, because the client needs it, and the driver needs the
+// client. A nil tracker passes nothing on.
 type tracker struct {
 	driver atomic.Pointer[redisscript.Driver]
 }
@@ -24,8 +24,8 @@ func (t *tracker) tell(d *redisscript.Driver) {
 	}
 }
 
-// invalidated is called by rueidis from the goroutine that reads a connection; nil means
-// that the connection was lost, or that the server forgot what it tracked.
+// invalidated is called by rueidis from the goroutine that reads a connection. nil means
+// that the connection was lost, or that the server has forgotten which keys it tracked.
 func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 	d := t.driver.Load()
 	if d == nil {
@@ -44,8 +44,9 @@ func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 	d.Invalidated(keys)
 }
 
-// Tracking makes holders hear at once when somebody deletes, flushes or evicts what they
-// hold, with a client of your own. It is made before the client is, for one driver:
+// Tracking notifies holders at once when another client deletes or flushes what they
+// hold, or the server evicts it, with a client of your own. It is made before the client
+// is, for one driver:
 //
 //	o := rueidis.ClientOption{InitAddress: []string{"localhost:6379"}}
 //	tracking := redislock.Track(&o)
@@ -54,8 +55,8 @@ func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 type Tracking struct{ tracker }
 
 // Track sets what a client needs for tracking: client-side caching in the OPTIN mode
-// without its own changes, one connection for all that is pipelined, and OnInvalidations,
-// which goes on to what was there before.
+// without its own changes, one connection for all pipelines, and OnInvalidations, which
+// also calls the function that was there before.
 func Track(o *rueidis.ClientOption) *Tracking {
 	t := &Tracking{}
 	before := o.OnInvalidations
@@ -70,17 +71,17 @@ func Track(o *rueidis.ClientOption) *Tracking {
 	return t
 }
 
-// withTracking sets a client's options so that the server tells t what was changed of
-// what the client asked to watch: OPTIN tracks only that, and NOLOOP leaves out what the
-// client itself changed (by a script from Redis 7.0.5 on).
+// withTracking sets a client's options so that the server reports to t the changes of
+// keys that the client has asked to watch: OPTIN tracks only those, and NOLOOP leaves out
+// the client's own changes (those by a script from Redis 7.0.5 on).
 func withTracking(o *rueidis.ClientOption, t *tracker) {
 	o.DisableCache, o.ClientTrackingOptions = false, []string{"OPTIN", "NOLOOP"}
 	o.OnInvalidations = t.invalidated
 }
 
-// Watch implements redisscript.Watcher. CLIENT CACHING YES is about the next command of
-// its connection, and rueidis sends what is in one pipeline on one connection, with
-// nothing of others in between.
+// Watch implements redisscript.Watcher. CLIENT CACHING YES applies to the next command of
+// its connection, and rueidis sends a pipeline on one connection, with no other commands
+// in between.
 func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Armed {
 	if s.Cluster() {
 		return s.watchInCluster(ctx, keys)
@@ -100,13 +101,13 @@ func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Armed {
 	return all
 }
 
-// In a cluster a redirection is followed by rueidis, command by command: the GET would be
-// answered by the new node, and be watched by none. So the two are a transaction, which
-// has to succeed on one node as a whole.
+// rueidis follows redirections of a cluster command by command: the new node would answer
+// the GET, but not watch the key. So the two commands are a transaction, which has to
+// succeed on one node as a whole.
 //
-// First all keys are sent at once, each transaction to the node that its slot is believed
-// to be on. One that is refused because of its key is sent again by itself: then rueidis
-// recognises it, and redirects all of it.
+// watchInCluster first sends all transactions at once, each to the node that should have
+// the slot. If a node refuses one because of its key, it sends that one again by itself:
+// then rueidis recognises it, and redirects all of it.
 func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscript.Armed {
 	cmds := make(rueidis.Commands, 0, 4*len(keys))
 	for _, key := range keys {
@@ -131,7 +132,7 @@ func (s *sender) watchOne(key string) rueidis.Commands {
 	return rueidis.Commands{b.Multi().Build(), b.ClientCaching().Yes().Build(), b.Get().Key(key).Build(), b.Exec().Build()}
 }
 
-// armedBy reads the answer to EXEC: those to CLIENT CACHING and to GET.
+// armedBy reads the answer to EXEC: the answers to CLIENT CACHING and to GET.
 func armedBy(exec rueidis.RedisResult) redisscript.Armed {
 	answers, err := exec.ToArray()
 	if err == nil && len(answers) != 2 {
@@ -146,7 +147,7 @@ func armedBy(exec rueidis.RedisResult) redisscript.Armed {
 	return state(answers[1], nil)
 }
 
-// state reads the answer to GET. What is of another type is nothing of ours.
+// state reads the answer to GET. A value of another type is not ours.
 func state(m rueidis.RedisMessage, err error) redisscript.Armed {
 	text := ""
 	if err == nil {
@@ -161,7 +162,7 @@ func state(m rueidis.RedisMessage, err error) redisscript.Armed {
 var errTransaction = errors.New("the server answered something else than a transaction does")
 
 // refusesTracking reports whether an error of connecting is about tracking: the server,
-// or a proxy before it, does not know it, or the user may not have it.
+// or a proxy before it, does not know it, or the user has no right to it.
 func refusesTracking(err error) bool {
 	said := strings.ToLower(err.Error())
 	return errors.Is(err, rueidis.ErrNoCache) || strings.Contains(said, "tracking") || strings.Contains(said, "client")

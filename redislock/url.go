@@ -23,24 +23,25 @@ import (
 const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, redis+unix:///PATH for a socket; " +
 	"redis://HOST1,HOST2:PORT or &addr=HOST:PORT for a cluster; the same with &master_set=NAME for Sentinel"
 
-// parsed is what a URL says.
+// parsed is the content of a URL.
 type parsed struct {
 	client rueidis.ClientOption
 	own    Options
 	lazy   bool
-	db     bool   // a database was named
+	db     bool   // the URL names a database
 	where  string // for errors: without the user and the password
 
-	untracked string // why there shall be no tracking, empty if it shall
+	untracked string // why there is no tracking, empty if there is
 }
 
-// parseURL reads the forms that rueidis and go-redis read, and says of what it cannot
-// read only the name: a value may be a password.
+// parseURL reads the forms of URLs that rueidis and go-redis read. For what it cannot
+// read, its error has only the name of the parameter, because the value may be a
+// password.
 func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{client: settings()}
 	query, err := driver.URLParameters(u, "redis URL", urlParameters(), "addr")
 	if err != nil {
-		return nil, err // before anything else of it is taken for what it may not be
+		return nil, err // before any other part of it is misread
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
@@ -87,7 +88,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	return p, p.finish(secure)
 }
 
-// finish is for what depends on several parts of the URL.
+// finish checks and completes what depends on several parts of the URL.
 func (p *parsed) finish(secure bool) error {
 	port := "6379"
 	if p.client.Sentinel.MasterSet != "" {
@@ -125,7 +126,7 @@ func (p *parsed) finish(secure bool) error {
 	return nil
 }
 
-// address is host:port, with nothing after the colon where the port is still to be said.
+// address returns host:port, with nothing after the colon if the port is not known yet.
 func address(hostport string) string {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -135,12 +136,12 @@ func address(hostport string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// portCanBe reports whether the port of an address is a service's name, or a number that
-// a port can have.
+// portCanBe reports whether the port of an address is a service name, or a number from 1
+// to 65535.
 func portCanBe(hostport string) bool {
 	_, port, err := net.SplitHostPort(hostport)
 	if err != nil {
-		return true // the dialer knows better what is wrong with it
+		return true // the dialer reports more exactly what is wrong
 	}
 	n, err := strconv.ParseInt(port, 10, 64)
 	return errors.Is(err, strconv.ErrSyntax) || err == nil && n > 0 && n < 1<<16
@@ -163,7 +164,7 @@ func urlParameters() []string {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters)))
 }
 
-// parameters are known by the names that rueidis, go-redis and redis-py have for them.
+// parameters have the names that rueidis, go-redis and redis-py give them.
 var parameters map[string]func(p *parsed, v string) error
 
 func init() {
@@ -172,7 +173,7 @@ func init() {
 	}
 	span := func(key string, at func(p *parsed) *time.Duration) func(*parsed, string) error {
 		return func(p *parsed, v string) (err error) {
-			if n, e := strconv.Atoi(v); e == nil { // go-redis takes seconds without a unit
+			if n, e := strconv.Atoi(v); e == nil { // go-redis reads a number without a unit as seconds
 				v = strconv.Itoa(n) + "s"
 			}
 			if *at(p), err = time.ParseDuration(v); err != nil || *at(p) <= 0 {

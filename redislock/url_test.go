@@ -98,7 +98,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// describe is what is not as by default.
+// describe lists the settings that are not the defaults.
 func (p *parsed) describe() string {
 	b, o, d := &strings.Builder{}, p.client, settings()
 	b.WriteString(strings.Join(o.InitAddress, ","))
@@ -133,7 +133,7 @@ func (p *parsed) describe() string {
 	return b.String()
 }
 
-// What is wrong with a URL is said without the URL: it has a password in it.
+// The error for a wrong URL does not contain the URL, which has a password in it.
 func TestURLsThatAreWrong(t *testing.T) {
 	for raw, problem := range map[string]string{
 		"redis:hunter2@h":                              "no //",
@@ -175,7 +175,7 @@ func TestURLsThatAreWrong(t *testing.T) {
 		"redis+unix://u:hunter2@h":                     "socket",
 		"redis+unix://u:hunter2@h/r.sock":              "socket",
 		"redis://u:hunter2@h:port":                     "cannot be parsed",
-		// Go wants the last to have a port if any has
+		// Go requires a port of the last host if any host has one
 		"redis://u:hunter2@h:99999":                              "port",
 		"redis://u:hunter2@h:0":                                  "port",
 		"redis://u:hunter2@h?addr=g:65536":                       "port",
@@ -200,7 +200,7 @@ func TestURLsThatAreWrong(t *testing.T) {
 	}
 }
 
-// ca is a file with a certificate, or with something else.
+// ca is a file with a certificate, or with something that is not one.
 func ca(t *testing.T, good bool) string {
 	t.Helper()
 	text := []byte("no certificate")

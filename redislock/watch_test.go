@@ -22,7 +22,7 @@ func watch(t *testing.T, d *redislock.Driver, name string) (told <-chan struct{}
 	return all, stop
 }
 
-// tells waits for a call, and takes those that came with it.
+// tells waits for a call, and takes the calls that came with it.
 func tells(t *testing.T, told <-chan struct{}, what string) {
 	t.Helper()
 	select {
@@ -40,7 +40,7 @@ func drain(told <-chan struct{}) {
 	}
 }
 
-// changes makes a change, as somebody else.
+// changes makes a change, as another client.
 func changes(t *testing.T, d driver.Driver, name string) {
 	t.Helper()
 	c := mutex(name)
@@ -48,7 +48,7 @@ func changes(t *testing.T, d driver.Driver, name string) {
 	releases(t, d, c)
 }
 
-// channels are those that somebody listens to for changes.
+// channels are the channels for changes that have subscribers.
 func channels(server *redistest.Server) string {
 	var found []string
 	for line := range strings.FieldsSeq(server.Do("PUBSUB", "CHANNELS", "*}w") + " " + server.Do("PUBSUB", "SHARDCHANNELS", "*}w")) {
@@ -88,7 +88,7 @@ func TestAWatchThatIsStoppedIsFreed(t *testing.T) {
 	}
 }
 
-// becomes waits until something is so.
+// becomes waits until so returns true.
 func becomes(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for range 500 {
@@ -124,7 +124,7 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 	server.Kill()
 	tells(t, told, "that nothing is heard any more")
 	becomes(t, "PushesChanges is false", func() bool { return !d.Properties().PushesChanges })
-	server.Run() // with nothing in it
+	server.Run() // without data
 	becomes(t, "PushesChanges is true", func() bool { return d.Properties().PushesChanges })
 	tells(t, told, "that it is heard again")
 	becomes(t, "the other client is connected", func() bool { _, err := other.Inspect(ctx, "job"); return err == nil })
@@ -159,7 +159,7 @@ func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 	}
 }
 
-// In a cluster what is told of a name goes to no other node.
+// In a cluster the messages about a name go to no other node.
 func TestAWatchInAClusterIsOfASlot(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
@@ -181,7 +181,7 @@ func TestChangesAreNotToldWithoutTheRightTo(t *testing.T) {
 		d := start(t, url)
 		told := make(chan struct{}, 1000)
 		t.Cleanup(d.Watch("without "+missing, func() { told <- struct{}{} }))
-		tells(t, told, "that nothing is heard") // so that whoever watches begins to ask
+		tells(t, told, "that nothing is heard") // so that the watcher begins to poll
 		if d.Properties().PushesChanges {
 			t.Errorf("without %s PushesChanges is true", missing)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What happens when the host's clock is set, as docs/backends-bad-days.md says.
+// The tests set the host's clock, and check what docs/internals/bad-days.md says of that.
 
 func TestFencesRiseWhenTheClockIsSetBack(t *testing.T) {
 	c := clock()
@@ -40,7 +40,7 @@ func TestAClockThatIsSetBackMakesLeasesLast(t *testing.T) {
 	}
 }
 
-// Its holder does not know until it renews, but whoever looks at fences does.
+// The next renewal tells the holder. A check of fences finds out before.
 func TestAClockThatIsSetForwardEndsLeasesEarlyAndFencesRise(t *testing.T) {
 	c := clock()
 	d := open(t, file(t), &Options{now: c.Now})
@@ -56,7 +56,8 @@ func TestAClockThatIsSetForwardEndsLeasesEarlyAndFencesRise(t *testing.T) {
 	}
 }
 
-// The row is gone, and with it the last fence: what the clock says now is above it.
+// The row is gone, and with it the last fence; the next fence, from the clock, is above
+// it.
 func TestAfterADeletionTheNewFilesFencesAreGreater(t *testing.T) {
 	path := file(t)
 	g := gets(t, open(t, path, nil), mutex("job"))

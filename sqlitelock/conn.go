@@ -13,25 +13,25 @@ import (
 	"modernc.org/sqlite"
 )
 
-// conn is one connection to the file, for one goroutine at a time. It talks to the driver
-// below database/sql: the pool would cost a third more per transaction, and there is
-// nothing to pool.
+// conn is one connection to the file, for one goroutine at a time. It uses the SQLite
+// driver directly, without database/sql: a pool would cost a third more per transaction,
+// and there is nothing to pool.
 type conn struct {
 	c interface {
 		sqldriver.Conn
 		sqldriver.ExecerContext
 	}
 	stmts []*stmt
-	args  []sqldriver.NamedValue // of the statement that runs
-	look  *stmt                  // at the log
+	args  []sqldriver.NamedValue // arguments of the statement that runs
+	look  *stmt                  // the statement of logFrames
 }
 
-// connect opens the file, which exists. busy_timeout stays 0: SQLite's own handler sleeps
-// without regard for any ctx, so waiting for other processes is ours to do.
+// connect opens an existing file. busy_timeout stays 0: SQLite's own busy handler sleeps
+// without regard for any ctx, so this package waits for other processes itself.
 func connect(path string) (*conn, error) {
-	// As a URI with everything escaped, no character of the name is taken for a
-	// parameter. With mode=rw nothing is created: if the file is deleted right now, this
-	// is an error, and makes no empty file of mode 0644.
+	// The path is escaped, so that SQLite finds no parameters in it. With mode=rw SQLite
+	// never creates the file: if another process deletes it right now, connect fails
+	// instead of making an empty file of mode 0644.
 	path = filepath.ToSlash(path)
 	if path[0] != '/' {
 		path = "/" + path // C:/locks.db
@@ -55,7 +55,7 @@ func connectTo(dsn string) (*conn, error) {
 	return out, nil
 }
 
-// script runs statements that are not worth preparing.
+// script runs statements that are too rare to prepare.
 func (c *conn) script(sql string) error {
 	_, err := c.c.ExecContext(context.Background(), sql, nil)
 	return err
@@ -86,13 +86,13 @@ func (c *conn) prepareAll(statements map[**stmt]string) (err error) {
 	return nil
 }
 
-// finish ends a statement before its connection does.
+// finish closes a statement that the connection no longer needs.
 func (c *conn) finish(s *stmt) error {
 	c.stmts = slices.DeleteFunc(c.stmts, func(x *stmt) bool { return x == s })
 	return s.s.Close()
 }
 
-// value runs a statement once that answers with a single value.
+// value runs a statement once, and returns its single value.
 func (c *conn) value(sql string) (v any, err error) {
 	s, err := c.prepare(sql)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *conn) value(sql string) (v any, err error) {
 	return v, errors.Join(err, c.finish(s))
 }
 
-// texts runs a query once that answers with one column of text.
+// texts runs a query of one column of text once.
 func (c *conn) texts(sql string, f func(string)) error {
 	s, err := c.prepare(sql)
 	if err != nil {
@@ -115,8 +115,8 @@ func (c *conn) texts(sql string, f func(string)) error {
 	return errors.Join(err, c.finish(s))
 }
 
-// logFrames is how many pages stand in the log, as the index in shared memory has it. The
-// checkpoint that tells is one that does nothing.
+// logFrames returns how many pages the log should have: the number in SQLite's index in
+// shared memory, which a checkpoint that does nothing returns.
 func (c *conn) logFrames() (n int64, err error) {
 	if c.look == nil {
 		if c.look, err = c.prepare("PRAGMA wal_checkpoint(NOOP)"); err != nil {
@@ -148,14 +148,14 @@ type preparedStmt interface {
 	sqldriver.StmtQueryContext
 }
 
-// exec runs s. No ctx goes down to SQLite: a statement takes microseconds, watching a ctx
+// exec runs s. It passes no ctx to SQLite: a statement takes microseconds, watching a ctx
 // costs a goroutine each time, and an interrupted transaction would have to be undone.
 func (s *stmt) exec(args ...sqldriver.Value) error {
 	_, err := s.s.ExecContext(context.Background(), s.c.bind(args))
 	return err
 }
 
-// change runs s and says how many rows it changed.
+// change runs s, and returns how many rows it changed.
 func (s *stmt) change(args ...sqldriver.Value) (int, error) {
 	r, err := s.s.ExecContext(context.Background(), s.c.bind(args))
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *stmt) change(args ...sqldriver.Value) (int, error) {
 	return int(n), err
 }
 
-// each runs s and calls f for every row, which is f's only until it returns.
+// each runs s and calls f for every row. f must not keep the row.
 func (s *stmt) each(f func(row []sqldriver.Value), args ...sqldriver.Value) error {
 	rows, err := s.s.QueryContext(context.Background(), s.c.bind(args))
 	if err != nil {

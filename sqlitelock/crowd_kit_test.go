@@ -14,8 +14,8 @@ import (
 )
 
 // childCrowds lets many clients lock one name again and again, each with a driver of its
-// own as if it were a process, and says how often they did once all of them had been at
-// it for a while, what was refused, and how long the longest waited.
+// own, like a process. Once all of them have been running for a while, it prints how
+// often they locked, what was refused, and how long the longest waited.
 func childCrowds(path string) {
 	clients, _ := strconv.Atoi(os.Getenv(childClients))
 	seconds, _ := strconv.Atoi(os.Getenv(childSeconds))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkCrowd has four processes whose clients all wait for one name: what a grant
-// costs when the queue is as long as that.
+// BenchmarkCrowd has four processes whose clients all wait for one name. It measures what
+// a grant costs with such a long queue.
 func BenchmarkCrowd(b *testing.B) {
 	const processes, seconds = 4, 5
 	for _, clients := range []int{1, 75, 250} {

@@ -5,17 +5,18 @@ import (
 	"syscall"
 )
 
-// A doorbell tells another process of this host that there is a signal for it, so that it
-// need not look all the time: an empty datagram to an abstract socket, which has no file
-// that could be left behind. It goes astray between containers that share the folder but
-// not the network; then looking has to do.
+// A doorbell is a datagram socket at which a process learns that there is a signal for
+// it, so that it need not poll often. The datagram is empty, and the socket abstract, so
+// that no file is left behind. It does not arrive between containers that share the
+// folder but not the network; those processes only poll.
 //
-// Anybody on the host may ring. All that it does is to make us look.
+// Any process on the host may send to it. All that a datagram does is make the driver
+// poll.
 type doorbell struct{ conn *net.UnixConn }
 
 func doorbellName(inbox string) string { return "@pawl-" + inbox }
 
-// newDoorbell hangs up the bell of an inbox, or is nil where that cannot be done.
+// newDoorbell opens the socket of an inbox, or returns nil where that is not possible.
 func newDoorbell(inbox string) *doorbell {
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: doorbellName(inbox), Net: "unixgram"})
 	if err != nil {
@@ -24,8 +25,8 @@ func newDoorbell(inbox string) *doorbell {
 	return &doorbell{conn: conn}
 }
 
-// ring rings the bell of another inbox, if there is one, and never waits: a bell that
-// cannot take more is ringing already.
+// ring sends to another inbox, if it has a socket, and never waits: a socket with a full
+// buffer has datagrams to read anyway.
 func (b *doorbell) ring(inbox string) {
 	if b == nil {
 		return
@@ -40,8 +41,8 @@ func (b *doorbell) ring(inbox string) {
 	})
 }
 
-// reaches reports whether another inbox is within earshot, and so are we for it: there is
-// a socket of that name. It rings no bell.
+// reaches reports whether another inbox has a socket here, so that both sides can reach
+// each other. It sends nothing.
 func (b *doorbell) reaches(inbox string) (found bool) {
 	if b == nil {
 		return false
@@ -50,7 +51,7 @@ func (b *doorbell) reaches(inbox string) (found bool) {
 	if err != nil {
 		return false
 	}
-	err = raw.Control(func(uintptr) { // which fails when our own bell is closed
+	err = raw.Control(func(uintptr) { // which fails when b is closed
 		fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return
@@ -61,7 +62,7 @@ func (b *doorbell) reaches(inbox string) (found bool) {
 	return found && err == nil
 }
 
-// listen calls f for each ring, until close.
+// listen calls f for each datagram, until close.
 func (b *doorbell) listen(f func()) {
 	if b == nil {
 		return

@@ -2,8 +2,8 @@
 
 package sqlitelock
 
-// doorbell is for Linux: elsewhere a socket needs a file, which stays when its process is
-// killed. Signals are looked for instead.
+// doorbell is for Linux only: elsewhere a socket needs a file, which stays when its
+// process is killed. Drivers poll for signals instead.
 type doorbell struct{}
 
 func newDoorbell(string) *doorbell    { return nil }

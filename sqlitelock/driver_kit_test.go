@@ -13,7 +13,7 @@ import (
 
 var ctx = context.Background()
 
-// file is the path of a file that is not there yet.
+// file is the path of a file that does not exist yet.
 func file(tb testing.TB) string { return filepath.Join(tb.TempDir(), "locks.db") }
 
 // open opens a driver that is closed when the test ends.
@@ -31,8 +31,8 @@ func open(tb testing.TB, path string, o *Options) *Driver {
 	return d
 }
 
-// deafen takes the doorbell away, as between containers that share no network: polling
-// has to do.
+// deafen closes the doorbell, as between containers that share no network: the driver has
+// to poll.
 func deafen(d *Driver) *Driver {
 	d.table.bell.close()
 	return d
@@ -74,7 +74,7 @@ func hear(tb testing.TB, heard <-chan driver.Signal) driver.Signal {
 	}
 }
 
-// ask runs a query that answers with a number, on the driver's own connection.
+// ask runs a query of one number on the driver's own connection.
 func ask(tb testing.TB, d *Driver, sql string) int64 {
 	tb.Helper()
 	var v any
@@ -89,7 +89,7 @@ func ask(tb testing.TB, d *Driver, sql string) int64 {
 	return n
 }
 
-// rows counts the names that are remembered.
+// rows counts the names in the file.
 func rows(tb testing.TB, d *Driver) int64 {
 	tb.Helper()
 	return ask(tb, d, "SELECT count(*) FROM entries")

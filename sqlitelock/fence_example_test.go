@@ -35,7 +35,7 @@ func Example_fence() {
 	fmt.Println(deposit(1795316400000000))
 	fmt.Println(deposit(1795316431000000)) // the next holder
 	fmt.Println(deposit(1795316400000000)) // the first one, which was paused
-	fmt.Println(deposit(0))                // somebody who has no lock
+	fmt.Println(deposit(0))                // a client that has no lock
 	// Output:
 	// <nil>
 	// <nil>

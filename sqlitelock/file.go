@@ -15,13 +15,13 @@ import (
 )
 
 // making is held while a file is made. Closing any descriptor of a file drops all the
-// POSIX locks that this process has on it, SQLite's included, so nobody may open the file
-// while the one that made it is not closed. For the same reason nothing in this package
-// ever opens an existing file but through SQLite.
+// POSIX locks that this process has on it, including SQLite's. So no other goroutine may
+// open the file until the descriptor that made it is closed. For the same reason this
+// package opens an existing file only through SQLite.
 var making sync.Mutex
 
-// makeFile makes path an existing regular file, unless it must exist already, and returns
-// its name without symbolic links: SQLite names the companions after that.
+// makeFile makes sure that path is a regular file, and creates it unless it must exist.
+// It returns its name without symbolic links: SQLite names the companions after that.
 func makeFile(path string, mustExist bool) (string, error) {
 	if strings.ContainsRune(path, 0) || path == "" {
 		return "", &driver.InvalidError{What: "path", Problem: "is " + quote(path), Allowed: "the name of a file"}
@@ -51,8 +51,8 @@ func makeFile(path string, mustExist bool) (string, error) {
 	return regular(abs)
 }
 
-// existing is for a caller who would rather have an error than a new file. An empty one
-// has yet to become a database, which is not for such a caller to do.
+// existing is makeFile for a caller that wants an error instead of a new file. An empty
+// file is also an error, because it would have to become a database first.
 func existing(abs string) (string, error) {
 	const hint = "is the path right? no lock was ever taken in it"
 	info, err := os.Stat(abs)
@@ -67,7 +67,7 @@ func existing(abs string) (string, error) {
 	return regular(abs)
 }
 
-// emptyError says that there is a file, and no database in it.
+// emptyError means that the file exists, but has no database in it.
 type emptyError struct{}
 
 func (emptyError) Error() string { return "the file is empty" }
@@ -96,9 +96,9 @@ func regular(abs string) (string, error) {
 	return real, nil
 }
 
-// emptied reports whether a file is empty that others have open, or had when they were
-// killed. SQLite makes the companions when there is something in the file; so they are
-// looked at first.
+// emptied reports whether a file is empty although it has a companion: another process
+// has emptied a database. SQLite makes the companions after it has written to the file,
+// so emptied looks for the companions first.
 func emptied(real string) bool {
 	_, wal := os.Stat(real + "-wal")
 	_, shm := os.Stat(real + "-shm")
@@ -106,7 +106,7 @@ func emptied(real string) bool {
 	return (wal == nil || shm == nil) && err == nil && info.Size() == 0
 }
 
-// writable tells why no file can be made in a folder, if so.
+// writable returns the reason why no file can be made in a folder, or nil.
 func writable(folder string) error {
 	f, err := os.CreateTemp(folder, ".pawl-*")
 	if err != nil {
@@ -115,13 +115,13 @@ func writable(folder string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// fileError is trouble before there is a connection. Mostly asking again will not help; a
-// full disk and a lack of descriptors may pass.
+// fileError makes the error for a file that cannot be opened. Most such errors are
+// permanent; a full disk and a lack of descriptors may pass.
 func fileError(path, hint string, err error) error {
 	return &driver.Error{Backend: backend(path), Op: "open", Hint: hint, Permanent: !isTransient(err), Err: err}
 }
 
-// An identity remembers which files were opened: the database and its companions, for two
+// An identity remembers which files were opened: the database and its companions. Two
 // processes exclude each other only if they share all three.
 type identity struct {
 	mu      sync.Mutex
@@ -132,11 +132,10 @@ type identity struct {
 	page    int64 // the size of the database's pages
 }
 
-// identityEvery is how often the files are looked at, which costs some microseconds.
+// identityEvery is how often the files are checked, which costs some microseconds.
 const identityEvery = 100 * time.Millisecond
 
-// identify remembers the files of a database with pages of this size. The first check
-// looks at them again.
+// identify remembers the database and its companions. page is the size of its pages.
 func identify(path string, page int64) (*identity, error) {
 	id := &identity{paths: [3]string{path, path + "-wal", path + "-shm"}, page: page}
 	for i, p := range id.paths {
@@ -148,8 +147,8 @@ func identify(path string, page int64) (*identity, error) {
 	return id, nil
 }
 
-// check says whether the paths still lead to what was opened, and whether all is there.
-// What cannot be looked at is taken to be there. c is a connection that the caller may
+// check returns an error if the paths no longer lead to the opened files, or a file was
+// truncated. It ignores a file that it cannot stat. c is a connection that the caller may
 // use.
 func (id *identity) check(c *conn) error {
 	id.mu.Lock()
@@ -173,14 +172,14 @@ func (id *identity) check(c *conn) error {
 	if id.cutShort(c) {
 		return &replacedError{path: id.paths[1], how: truncated}
 	}
-	id.checked = now // only now: while it is not as it was, each call looks again
+	id.checked = now // only on success, so that each call checks again after an error
 	return nil
 }
 
-// cutShort reports whether the log is shorter than SQLite knows it to be: somebody
-// truncated it. It can be seen until the next write, which goes behind the hole. A
-// restart of the log (restartLog, or a shell) makes it short, too, first in the file and
-// then in the index that is asked here; so it is asked again.
+// cutShort reports whether the log is shorter than SQLite's index says: another process
+// truncated it. The next write, after the missing part, hides that. When a process
+// restarts the log (restartLog, or a shell), the file becomes short a moment before the
+// index does, so cutShort compares them several times.
 func (id *identity) cutShort(c *conn) bool {
 	for range 3 {
 		frames, err := c.logFrames()
@@ -196,13 +195,13 @@ func (id *identity) cutShort(c *conn) bool {
 	return true
 }
 
-// What stands in the log besides pages.
+// The sizes, in bytes, of the header of the log and of the header of each page in it.
 const (
 	logHeader   = 32
 	frameHeader = 24
 )
 
-// logSize is how long the log is, once for each time it was looked at; then 0.
+// logSize returns the size of the log from the last check, and 0 until the next check.
 func (id *identity) logSize() int64 {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -211,8 +210,8 @@ func (id *identity) logSize() int64 {
 	return size
 }
 
-// replacedError says that this process and the next to open the path would lock different
-// files.
+// replacedError means that this process and the next one that opens the path would lock
+// different files.
 type replacedError struct{ path, how string }
 
 const truncated = "truncated"

@@ -26,7 +26,7 @@ func raw(tb testing.TB, path string, statements ...string) {
 	}
 }
 
-// refused opens what must not be opened, and returns the error.
+// refused opens a file that must not be opened, and returns the error.
 func refused(tb testing.TB, path string) *driver.Error {
 	tb.Helper()
 	d, err := OpenFile(ctx, path, nil)
@@ -44,7 +44,7 @@ func refused(tb testing.TB, path string) *driver.Error {
 	return e
 }
 
-// finding looks for what the doctor says of a subject.
+// finding returns the doctor's finding about a subject.
 func finding(t *testing.T, d *Driver, subject string) *driver.Finding {
 	t.Helper()
 	found, err := d.Diagnose(ctx)
@@ -59,15 +59,15 @@ func finding(t *testing.T, d *Driver, subject string) *driver.Finding {
 	return nil
 }
 
-// notice makes the next look at the files come after a moment.
+// notice makes the next check of the files due at a time.
 func (id *identity) notice(after time.Time) {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	id.checked = after
 }
 
-// writeLocked lets another connection, as of another process, keep the write lock until
-// the test says.
+// writeLocked makes another connection, like another process's, keep the write lock until
+// unlock.
 func writeLocked(tb testing.TB, path string) (unlock func()) {
 	tb.Helper()
 	c, err := connect(path)

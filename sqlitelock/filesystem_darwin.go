@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// filesystem judges where the file is: the kernel knows which mounts are local.
+// filesystem checks what filesystem a file is on. The kernel marks the local mounts.
 func filesystem(path string) []driver.Finding {
 	var s syscall.Statfs_t
 	if syscall.Statfs(path, &s) != nil || s.Flags&mntLocal != 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// networks are the magic numbers of statfs(2).
+// networks are the magic numbers in statfs(2) of network filesystems.
 var networks = map[uint32]string{
 	0x6969:     "NFS",
 	0xFF534D42: "SMB", 0xFE534D42: "SMB", 0x517B: "SMB",
@@ -16,10 +16,10 @@ var networks = map[uint32]string{
 	0x0BD00BD0: "Lustre",
 	0x01161970: "GFS2",
 	0x7461636F: "OCFS2",
-	0x01021997: "9p", // also what some virtual machines share folders with
+	0x01021997: "9p", // some virtual machines also share folders with it
 }
 
-// filesystem judges where the file is.
+// filesystem checks what filesystem a file is on.
 func filesystem(path string) []driver.Finding {
 	var s syscall.Statfs_t
 	if syscall.Statfs(path, &s) != nil {

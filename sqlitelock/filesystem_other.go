@@ -4,5 +4,5 @@ package sqlitelock
 
 import "github.com/pawl-go/pawl/driver"
 
-// filesystem knows of no way to tell.
+// filesystem finds nothing, because this system has no way to tell.
 func filesystem(string) []driver.Finding { return nil }

@@ -10,7 +10,7 @@ import (
 func TestANameIsHandedOverBetweenProcessesInMilliseconds(t *testing.T) {
 	took := handOvers(t, 40)
 	slices.Sort(took)
-	if p50 := took[len(took)/2]; p50 > 50*time.Millisecond { // ten times what a quiet machine needs
+	if p50 := took[len(took)/2]; p50 > 50*time.Millisecond { // ten times as long as on a quiet machine
 		t.Fatalf("half of the hand-overs took more than %v: %v", p50, took)
 	}
 }

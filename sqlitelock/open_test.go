@@ -92,8 +92,8 @@ func TestAURLOpensTheFile(t *testing.T) {
 	}
 }
 
-// A program that only looks must not take a file made by a slip of the pen for locks that
-// nobody holds.
+// A program that only reads must not find a new, empty file because of a typo, and take
+// all locks for free.
 func TestAFileThatMustExistIsNotMade(t *testing.T) {
 	folder := t.TempDir()
 	missing, empty := filepath.Join(folder, "a", "locks.db"), filepath.Join(folder, "empty.db")

@@ -9,24 +9,23 @@ import (
 
 // Options for a driver. The zero value, and nil, are fine.
 type Options struct {
-	// Retention is how long the last fence of a name is remembered after its last grant.
-	// When it is forgotten, the next fence is greater all the same, unless the clock was
-	// set back past that grant. Forgetting keeps the file small when names are used once.
-	// Default: 24 hours; at least a minute.
+	// Retention is how long the file remembers the last fence of a name after its last
+	// grant. After that, the next fence is still greater, unless the clock was set back
+	// past that grant. Forgetting keeps the file small when names are used once. Default:
+	// 24 hours; at least a minute.
 	Retention time.Duration
 
-	// Poll is how often a driver that hears no doorbell looks for signals while one of
-	// its claims waits in a queue; after a second of waiting it looks half as often. Half
-	// of it is what a hand-over takes on average. Default: 4 ms; 1 ms to 1 s.
+	// Poll is how often a driver that receives no doorbell polls for signals while one of
+	// its claims waits in a queue; after a second of waiting it polls half as often. A
+	// hand-over takes half of Poll on average. Default: 4 ms; 1 ms to 1 s.
 	Poll time.Duration
 
-	// MustExist refuses to make the file, or to make a database of an empty one: for a
-	// program that only looks, and that must not take a file made by a slip of the pen
-	// for locks that nobody holds. Open then returns an error that matches
-	// fs.ErrNotExist.
+	// MustExist keeps the driver from making the file, or a database in an empty file:
+	// for a program that only reads: after a typo it would open a new, empty file, and
+	// report all locks as free. Open then returns an error that matches fs.ErrNotExist.
 	MustExist bool
 
-	now func() time.Time // the clock that decides what has expired: time.Now, except in tests
+	now func() time.Time // decides what has expired: time.Now, except in tests
 }
 
 func (o *Options) withDefaults() (Options, error) {

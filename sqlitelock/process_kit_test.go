@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-go/pawl/internal/cputime"
 )
 
-// Children are this binary again, with a verb and a file in the environment. They speak
-// on standard output.
+// Children are this binary again, with a verb and a file in the environment. They print
+// their results.
 const (
 	childVerb    = "PAWL_SQLITE_TEST_VERB"
 	childFile    = "PAWL_SQLITE_TEST_FILE"
@@ -93,7 +93,7 @@ func child(verb string) {
 	}
 }
 
-// childOpens says when it opens the file, and then whether it can lock in it.
+// childOpens prints when it opens the file, and then whether it can lock in it.
 func childOpens(path string) {
 	fmt.Println("opening")
 	d, err := OpenFile(ctx, path, nil)
@@ -115,8 +115,8 @@ func childStays(d driver.Driver) {
 	_ = d.Close()
 }
 
-// childCycles acquires and releases names of a few, and prints each fence that it was
-// granted, until it is killed.
+// childCycles acquires and releases some names, and prints each fence, until it is
+// killed.
 func childCycles(d *Driver) {
 	for {
 		c := queued("name " + strconv.Itoa(rand.N(3)))
@@ -129,13 +129,12 @@ func childCycles(d *Driver) {
 			panic(err)
 		}
 		if rand.N(10) > 0 {
-			_ = d.Release(ctx, lease(c)) // it may have expired, for the other children are many
+			_ = d.Release(ctx, lease(c)) // it may have expired: there are many children
 		}
 	}
 }
 
-// childHammers cycles as fast as it can, and says how often it did and what the longest
-// took.
+// childHammers cycles as fast as it can, and prints the number of cycles and the longest.
 func childHammers(d *Driver) {
 	name := "job:" + d.inner.Inbox()
 	cycles, worst := 0, time.Duration(0)
@@ -153,8 +152,7 @@ func childHammers(d *Driver) {
 	fmt.Println(cycles, worst.Microseconds())
 }
 
-// childWaits waits in a queue for as long as it is told, and says how much of a processor
-// that took.
+// childWaits waits in a queue for a given time, and prints the CPU time.
 func childWaits(d *Driver) {
 	seconds, _ := strconv.Atoi(os.Getenv(childSeconds))
 	c := queued("busy")
@@ -190,14 +188,14 @@ func childCounts(d *Driver, heard <-chan driver.Signal) {
 	}
 }
 
-// childPingPong gets the name that its partner holds, says when it heard of it, holds it
-// for a while, and lets it go, again and again.
+// childPingPong gets the name that its partner holds, prints when its signal came, holds
+// the name for a while, and releases it, again and again.
 func childPingPong(d *Driver, heard <-chan driver.Signal) {
 	for {
 		c := queued("ball")
 		waitFor(d, c, heard)
 		got := time.Now()
-		time.Sleep(30 * time.Millisecond) // longer than the eager looks of who just came
+		time.Sleep(30 * time.Millisecond) // longer than the eager polls for a new place
 		released := time.Now()
 		if err := d.Release(ctx, lease(c)); err != nil {
 			panic(err)
@@ -206,8 +204,8 @@ func childPingPong(d *Driver, heard <-chan driver.Signal) {
 	}
 }
 
-// waitFor is a simple version of what the root package does: it asks, waits for a signal,
-// and asks again.
+// waitFor does simply what the root package does: it claims, waits for a signal, and
+// claims again.
 func waitFor(d *Driver, c driver.Claim, heard <-chan driver.Signal) {
 	for {
 		_, err := d.Acquire(ctx, c)
@@ -224,8 +222,8 @@ func waitFor(d *Driver, c driver.Claim, heard <-chan driver.Signal) {
 	}
 }
 
-// handOvers lets two processes hand a name back and forth, and returns how long each
-// took: from before the release in one to after the acquiring in the other.
+// handOvers makes two processes hand a name back and forth, and returns the durations:
+// from before the release in one until after the acquire in the other.
 func handOvers(tb testing.TB, n int) []time.Duration {
 	path := file(tb)
 	type hold struct{ got, released int64 }

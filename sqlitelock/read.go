@@ -24,9 +24,8 @@ func (t *table) Read(ctx context.Context, name string) (*locktable.Entry, lockta
 	return e, t.now(), err
 }
 
-// Scan implements locktable.Table. It reads a page at a time: a caller that ranges over
-// it may take its time, and a read transaction that stays open keeps the log from
-// beginning again.
+// Scan implements locktable.Table. It reads a page at a time, because the caller may be
+// slow, and an open read transaction keeps the log from restarting.
 func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
 	return func(yield func(locktable.Row, error) bool) {
 		from := prefix
@@ -54,7 +53,7 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 			if len(page) < scanPage {
 				return
 			}
-			from = page[len(page)-1].name + "\x00" // nothing is between a name and this
+			from = page[len(page)-1].name + "\x00" // no name is between these two
 		}
 	}
 }
@@ -73,7 +72,7 @@ func (t *table) read(ctx context.Context, f func(r *reader) error) error {
 	return t.failed("read", t.retry(ctx, func() error { return f(r) }))
 }
 
-// A reader is the connection that only looks.
+// A reader is the connection that only reads.
 type reader struct {
 	*conn
 	selectEntry, selectSome    *stmt
@@ -82,7 +81,7 @@ type reader struct {
 	selectFirst                *stmt
 	begin, end                 *stmt
 
-	version  any   // of the data, when signals were last looked for
+	version  any   // of the data, at the last poll for signals
 	lastSeen int64 // the last signal's id
 }
 
@@ -120,8 +119,8 @@ func (r *reader) setUp() error {
 	})
 }
 
-// snapshot runs f in a transaction, for waiters are in another table than the entries
-// that they wait for.
+// snapshot runs f in a transaction, because the waiters are in another table than the
+// entries.
 func (r *reader) snapshot(f func() error) error {
 	if err := r.begin.exec(); err != nil {
 		return err
@@ -129,8 +128,8 @@ func (r *reader) snapshot(f func() error) error {
 	return errors.Join(f(), r.end.exec())
 }
 
-// load reads an entry with all who wait. One that cannot be decoded is an error: never an
-// empty entry, which all could have.
+// load reads an entry with all its waiters. An entry that cannot be decoded is an error,
+// not an empty entry, which would be a free name.
 func (r *reader) load(name string) (*locktable.Entry, error) {
 	e := &locktable.Entry{}
 	var corrupt error
@@ -144,7 +143,7 @@ func (r *reader) load(name string) (*locktable.Entry, error) {
 	return e, r.complete(name, e)
 }
 
-// some reads up to n entries with all who wait, from a name on.
+// some reads up to n entries with all their waiters, beginning with a name.
 func (r *reader) some(from string, n int) ([]stored, error) {
 	page, err := some(r.selectSome, from, n)
 	for i := range page {
@@ -164,10 +163,10 @@ type stored struct {
 
 const selectSome = "SELECT name, entry FROM entries WHERE name >= ? ORDER BY name LIMIT ?"
 
-// some reads up to n rows, from a name on.
+// some reads up to n rows, beginning with a name.
 func some(s *stmt, from string, n int) ([]stored, error) {
 	if from == "" {
-		from = "\x00" // an empty blob would be bound as NULL, and no name begins with a control character
+		from = "\x00" // an empty blob would be NULL; no name begins with a control character
 	}
 	var out []stored
 	err := s.each(func(row []sqldriver.Value) {

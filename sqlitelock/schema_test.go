@@ -50,8 +50,8 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 	}
 }
 
-// A trigger can delete what is held: a file that has one is refused, and the doctor names
-// one that came later.
+// A trigger can delete held locks: a file that has one is refused, and the doctor reports
+// one that was added later.
 func TestAFileWithATriggerIsRefused(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
@@ -64,7 +64,7 @@ func TestAFileWithATriggerIsRefused(t *testing.T) {
 	}
 }
 
-// Names are bytes, and so they are in a file in which texts are UTF-16.
+// Names are bytes, even in a file whose text is UTF-16.
 func TestAFileInUTF16(t *testing.T) {
 	path := file(t)
 	raw(t, path, "PRAGMA encoding = 'UTF-16be'; CREATE TABLE t (x); DROP TABLE t")

@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// shared judges whether a file can be opened at another place, where it has other
+// shared reports whether a file can be opened under another path, where it has other
 // companions.
 func shared(path string, info os.FileInfo) (found []driver.Finding) {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
 		found = append(found, linked(path, uint64(s.Nlink))...) //nolint:unconvert // other systems have other types
 	}
-	mounts, _ := os.ReadFile("/proc/self/mountinfo") // of Linux
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // on Linux
 	if mountsFile(string(mounts), path) {
 		found = append(found, mounted(path)...)
 	}

@@ -10,15 +10,15 @@ import (
 )
 
 // Signals for other drivers are rows, written in the transaction that caused them. Each
-// driver reads the rows for its own inbox that are new since it last looked, and removes
-// none; writers that tidy drop what is older than signalLife. A process that was stopped
-// for longer has to ask about its leases and its places anyway.
+// driver reads the rows for its own inbox that are new since its last poll, and removes
+// none. Writers that tidy drop the rows that are older than signalLife. A process that
+// was stopped for longer has to ask about its leases and its places anyway.
 const signalLife = 10 * time.Second
 
 const selectSignals = "SELECT id, token, kind, fence, fences FROM signals WHERE inbox = ? AND id > ? ORDER BY id"
 
-// dropSignals looks at the oldest rows only, however many there are. Those from the
-// future were written before the clock was set back.
+// dropSignals checks only the oldest rows, however many there are. Rows from the future
+// were written before the clock was set back.
 const dropSignals = `DELETE FROM signals WHERE id IN
 	(SELECT id FROM (SELECT id, at FROM signals ORDER BY id LIMIT 256) WHERE at < ? OR at > ?)`
 
@@ -27,11 +27,11 @@ func (w *writer) send(s locktable.Signal, now locktable.Instant) error {
 	return w.insertSignal.exec(s.Inbox, s.Token[:], int64(s.Kind), int64(s.Fence), int64(s.Fences), int64(now))
 }
 
-// receive reads the signals for inbox that came in since the last call.
+// receive reads the signals for inbox that are new since the last call.
 func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
-	// data_version is a cheap question: it rises when any other connection changes the
-	// file. It is not kept until the rows are read, so after an error they are asked for
-	// again.
+	// data_version is cheap to read, and rises when any other connection changes the
+	// file. r.version is set only after the rows are read, so after an error the next
+	// call reads them again.
 	var version any
 	if err := r.dataVersion.each(func(row []sqldriver.Value) { version = row[0] }); err != nil || version == r.version {
 		return nil, err

@@ -11,8 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What a driver must do is the business of drivertest. Here is what is particular to a
-// file.
+// drivertest tests what every driver must do. Here is what is particular to a file.
 
 func TestTwoDriversOfAFileExcludeEachOther(t *testing.T) {
 	path := file(t)
@@ -114,7 +113,7 @@ func TestListFindsAPrefixAcrossPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		got = append(got, e.Name)
-		gets(t, d, mutex("other:"+e.Name)) // who ranges may use the driver
+		gets(t, d, mutex("other:"+e.Name)) // a caller may use the driver while it ranges
 	}
 	if len(got) != n || !slices.IsSorted(got) {
 		t.Fatalf("%d of %d names, sorted: %v", len(got), n, slices.IsSorted(got))

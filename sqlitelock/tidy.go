@@ -8,19 +8,19 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Writers forget the names that nobody has used for the retention time: about one
-// transaction in tidyEvery is followed by one that looks at tidyRows names. The table
-// remembers where it stands, so that processes which make two transactions in their life
-// get through it together. After the last name it rests.
+// Writers forget names that were unused for the retention time: about one transaction in
+// tidyEvery is followed by one that checks tidyRows names. The table keeps the position,
+// so that many short processes together reach all names. After the last name, tidying
+// pauses.
 //
-// When a name was last granted stands in its fence, and when its value was written in its
-// entry, so there is no column, and no index, to keep for it.
+// The fence of a name has the time of its last grant in it, and the entry the time of its
+// value, so no column and no index are needed.
 const (
 	tidyEvery = 64
 	tidyRows  = 64
 )
 
-// tidy is the inside of a transaction.
+// tidy runs inside a transaction.
 func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 	old := now.Add(-signalLife)
 	if err := w.dropSignals.exec(int64(old), int64(now.Add(signalLife))); err != nil {
@@ -34,7 +34,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		rest = locktable.Instant(until)
 	})
 	pause := retention / 24
-	if err != nil || now < rest && rest <= now.Add(pause) { // a longer rest is from before the clock was set back
+	if err != nil || now < rest && rest <= now.Add(pause) { // longer: from before the clock was set back
 		return err
 	}
 
@@ -44,7 +44,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 	}
 	for _, r := range rows {
 		if r.err == nil && r.entry.Rest.Len > 0 && r.entry.Rest.Lapses <= now {
-			// Its waiters may have died, and nobody has come since to find out.
+			// Its waiters may have died, and no client has asked since.
 			if r.entry, _, r.err = w.run(locktable.Step{Name: r.name}, now, func(*locktable.Entry) {}); code(r.err) != 0 {
 				return r.err
 			}

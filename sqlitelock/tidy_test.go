@@ -23,7 +23,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	held.TTL = 24 * time.Hour
 	gets(t, d, held)
 
-	// Each process makes one transaction in its life; together they get through.
+	// Each process makes one transaction in its life; together they check all names.
 	tidy := func(n int) {
 		for range n {
 			d, err := OpenFile(ctx, path, options)
@@ -44,7 +44,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	if n := rows(t, d); n != used+2 {
 		t.Fatalf("%d names are left too early", n)
 	}
-	c.Advance(4 * time.Minute) // and it has rested
+	c.Advance(4 * time.Minute) // and its pause is over
 	tidy(10)
 	if n := rows(t, d); n != 2 {
 		t.Fatalf("%d names are left", n)
@@ -70,7 +70,7 @@ func TestADamagedRowDoesNotStopTheTidying(t *testing.T) {
 	raw(t, path, "UPDATE entries SET entry = x'00' WHERE name = CAST('b' AS BLOB)")
 	c.Advance(48 * time.Hour)
 	gets(t, d, mutex("x"))
-	if n := rows(t, d); n != 2 { // x, and b for somebody to look at
+	if n := rows(t, d); n != 2 { // x, and b, which an operator has to look at
 		t.Fatalf("%d names are left", n)
 	}
 }

@@ -25,7 +25,7 @@ func parseURL(u *url.URL) (path string, o *Options, err error) {
 	}
 	switch {
 	case u.Host != "" || u.User != nil:
-		// sqlite://locks.db is a common slip for sqlite:locks.db.
+		// sqlite://locks.db is a common mistake for sqlite:locks.db.
 		return "", nil, invalid("has a host; after two slashes, a third begins the path")
 	case u.Fragment != "":
 		return "", nil, invalid("has a #")
@@ -61,7 +61,7 @@ func parseURL(u *url.URL) (path string, o *Options, err error) {
 	return path, o, nil
 }
 
-// duration reads one that is not 0: that would be the default.
+// duration parses a duration, and refuses 0, which would mean the default.
 func duration(d *time.Duration) func(string) error {
 	return func(v string) (err error) {
 		if *d, err = time.ParseDuration(v); err == nil && *d == 0 {

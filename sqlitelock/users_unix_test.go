@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// unprivileged makes children run as a user whom modes bind, in a folder of that user.
+// unprivileged makes children run as a user without root's rights, in that user's folder.
 func unprivileged(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -42,8 +42,8 @@ func unprivileged(t *testing.T) (folder string) {
 }
 
 // SQLite makes the companions with the mode that the umask leaves, and gives them the
-// file's a moment later. Who opens the file in between must not be left with companions
-// that it can only read, for as long as it lives.
+// file's mode a moment later. A process that opens the file in between must not be left
+// with companions that it can only read for the rest of its life.
 func TestWhoOpensTheFileWhileItsCompanionsAreMadeCanLock(t *testing.T) {
 	for _, which := range []string{"-shm", "-wal"} {
 		for mode, what := range map[os.FileMode]string{0o440: "read", 0o000: "open"} {
@@ -58,7 +58,7 @@ func TestWhoOpensTheFileWhileItsCompanionsAreMadeCanLock(t *testing.T) {
 				}
 				_, opens := spawn(t, "opens", path)
 				opens.Scan()
-				time.Sleep(200 * time.Millisecond) // it is at it
+				time.Sleep(200 * time.Millisecond) // it is opening the file
 				if err := os.Chmod(path+which, 0o600); err != nil {
 					t.Fatal(err)
 				}

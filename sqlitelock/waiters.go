@@ -9,9 +9,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The columns that a waiter is found by are in its stored form, too, which is what
-// counts. The place of a waiter is by since, and then by id: a new row gets one above all
-// others.
+// The columns that find a waiter repeat a part of its stored form, which alone counts.
+// Waiters are ordered by since, then by id: a new row gets the greatest id.
 const (
 	selectFirst  = "SELECT id, waiter FROM waiters WHERE name = ? ORDER BY since, id LIMIT ?"
 	selectOwn    = "SELECT id, waiter FROM waiters WHERE token = ? AND name = ?"
@@ -117,7 +116,7 @@ func waiters(s *stmt, name string, args ...sqldriver.Value) (out []locktable.Wai
 	return out, ids, err
 }
 
-// complete gives an entry its waiters, in a transaction of the reader.
+// complete adds the waiters to an entry, in a transaction of the reader.
 func (r *reader) complete(name string, e *locktable.Entry) error {
 	if e.Rest.Len == 0 {
 		return nil

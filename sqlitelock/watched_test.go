@@ -24,7 +24,7 @@ func TestAWatchInAnotherDriverIsTold(t *testing.T) {
 				}
 			}
 			tells("the beginning")
-			for len(told) > 0 || ask(t, b, "SELECT count(*) FROM entries") == 0 { // until it is marked, and quiet
+			for len(told) > 0 || ask(t, b, "SELECT count(*) FROM entries") == 0 { // until the entry has the watch
 				time.Sleep(10 * time.Millisecond)
 				for len(told) > 0 {
 					<-told
@@ -44,7 +44,7 @@ func TestAWatchInAnotherDriverIsTold(t *testing.T) {
 	}
 }
 
-// Nothing is written for who does not watch, and nobody looks for it.
+// A change of a name without watchers writes no signal, and no driver polls for it.
 func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
 	path := file(t)
 	a, b := open(t, path, nil), open(t, path, nil)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A transaction that could not be undone would keep everybody out, us included.
+// A transaction that could not be rolled back would keep all processes out, this one
+// included.
 func TestATransactionThatWasLeftOpenIsUndone(t *testing.T) {
 	d := open(t, file(t), nil)
 	w := d.table.writer.conn
@@ -38,7 +39,7 @@ func TestTheLogStaysShortHoweverManyWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.close()
-	// A reader that stays holds the log's end where it is.
+	// An open reader keeps SQLite from restarting the log.
 	if err := c.script("BEGIN; SELECT count(*) FROM entries"); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 package main
 
-// The only file that imports the backends. Each registers its URL schemes.
+// This is the only file that imports the backends. Each registers its URL schemes.
 import (
 	"fmt"
 	"strings"
@@ -18,7 +18,7 @@ import (
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
-// backends are the beginnings of the URLs that this build knows.
+// backends are the beginnings of the URLs that this build accepts.
 func backends() []string {
 	begin := driver.Schemes()
 	for i := range begin {
@@ -27,7 +27,7 @@ func backends() []string {
 	return begin
 }
 
-// urlColumns are the URLs that the help shows, in two columns.
+// urlColumns lists the URLs in the help, in two columns.
 func urlColumns() string {
 	var urls []string
 	for _, b := range listed.All {
@@ -46,7 +46,7 @@ func urlColumns() string {
 	return lines.String()
 }
 
-// schemas print what makes the tables, of the backends that have any.
+// schemas return the SQL that makes the tables, for the backends that need it.
 var schemas = map[string]func(tables) (string, error){
 	"mysql": func(t tables) (string, error) {
 		if t.schema != "" {

@@ -13,7 +13,7 @@ import "time"
 //	key()                                 the signal that ended it, if a key of the terminal sent that
 //	close()                               gives back what it took, such as the terminal
 //
-// and the channels ended, on which its end comes once, and paused.
+// and the channels ended, which gets its end once, and paused.
 
 // An ending is how a child ended.
 type ending struct {
@@ -21,6 +21,6 @@ type ending struct {
 	cut  bool // by a signal
 }
 
-// killPatience is how long a group may take to go after SIGKILL before we say so and go
-// on without.
+// killPatience is how long pawl waits after SIGKILL for a group to end, before it reports
+// that, and goes on.
 const killPatience = 2 * time.Second

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent has the child killed when the thread that forks it ends, and so when pawl
-// does, however.
+// dieWithParent makes the kernel kill the child when the thread that forks it ends. So
+// the child dies with pawl, however pawl ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// stopProcess stops this process, and returns when it is continued. The signal is for the
-// calling thread, so it works before the call returns; one for the process might be taken
-// by another thread, later.
+// stopProcess stops this process, and returns when it is continued. It signals the
+// calling thread, so that it stops before the call returns; another thread could take a
+// signal for the process, later.
 func stopProcess() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -25,10 +25,10 @@ func stopProcess() {
 }
 
 // stopAfter stops this process after do has stopped the others of its group, and returns
-// when it is continued. It does not stop if it is continued before it can: a shell that
-// sees the others stopped may continue the group at once, and does not do so again. So
-// our own stop comes first, and is blocked until do has returned: SIGCONT discards it. It
-// is SIGTTIN, because nobody can block SIGSTOP, and Go catches SIGTSTP.
+// when it is continued. It does not stop if it is continued before: a shell that sees the
+// others stopped may continue the group at once, and only once. So stopAfter blocks its
+// own stop signal, sends it first, and unblocks it after do: a SIGCONT meanwhile discards
+// it. The signal is SIGTTIN, because SIGSTOP cannot be blocked, and Go catches SIGTSTP.
 func stopAfter(do func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -44,7 +44,7 @@ func stopAfter(do func()) {
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
 }
 
-// allDead reports whether all processes of a group are dead, and only not waited for yet.
+// allDead reports whether all processes of a group are dead, even if not yet reaped.
 func allDead(group int) bool {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(stats) == 0 {
@@ -53,7 +53,7 @@ func allDead(group int) bool {
 	for _, name := range stats {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // it has gone
+			continue // the process is gone
 		}
 		// PID (NAME) STATE PPID GROUP ...; the name may be anything.
 		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])

@@ -25,8 +25,8 @@ func TestKill9TakesTheCommandAlong(t *testing.T) {
 	}
 }
 
-// A stopped process hears of nothing but SIGKILL and SIGCONT: so timeout(1) sends the one
-// after the other, too.
+// A stopped process gets only SIGKILL and SIGCONT. So timeout(1) sends both, one after
+// the other.
 func TestASignalThatAsksToEndReachesACommandThatIsStopped(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
@@ -46,7 +46,7 @@ func reachesWhatIsStopped(t *testing.T, s syscall.Signal) {
 }
 
 // A shell that sees the others of the group stopped may continue all of them before pawl
-// has stopped, and does not do so again.
+// has stopped, and only once.
 func TestASIGCONTThatIsEarlierThanOurStopCounts(t *testing.T) {
 	newLab(t).startAs("stop-after").wantCode(0)
 }
@@ -57,9 +57,9 @@ func stopAfterIsContinued() {
 	stopAfter(func() { _ = unix.Kill(unix.Getpid(), unix.SIGCONT) })
 }
 
-// When the kill should have been long ago, because we were stopped ourselves, what is
-// killed now has its time. In a process of its own: who starts a child waits for any
-// child, and would take the ends of other tests' processes from them.
+// If the kill is overdue because pawl itself was stopped, the killed processes still get
+// their time to end. This needs a process of its own: starting a child waits for any
+// child, and would take the ends of other tests' processes.
 func TestWhatIsKilledLateHasItsTimeToGo(t *testing.T) {
 	b := newLab(t)
 	b.startAs("kill-late").wantCode(0)

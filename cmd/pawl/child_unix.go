@@ -45,28 +45,28 @@ func shellCommand(line string) []string { return []string{shellName, "-c", line}
 type child struct {
 	pid       int // also the number of the group
 	ended     chan ending
-	paused    chan syscall.Signal // it was stopped by this signal
-	toldToEnd bool                // a signal that asks to end was passed on
+	paused    chan syscall.Signal // the signal that stopped it
+	toldToEnd bool                // pawl passed on a signal that asks it to end
 
 	env      []string
 	checking sync.Mutex
-	checks   map[int]chan unix.WaitStatus // by process; each has room for its end
+	checks   map[int]chan unix.WaitStatus // by pid; each channel has room for the status of its end
 	over     chan struct{}                // closed with reaped
 
 	reaped atomic.Bool    // written before ended is sent
-	cut    syscall.Signal // which ended it, or 0; written before reaped
+	cut    syscall.Signal // the signal that ended it, or 0; written before reaped
 
 	tty     *terminal      // nil if there is none
-	keys    chan os.Signal // Ctrl-Z, where it reaches us and not the child
-	signals chan os.Signal // all others, and SIGCONT
+	keys    chan os.Signal // Ctrl-Z, when it reaches pawl and not the child
+	signals chan os.Signal // all other signals
 }
 
-// ignoresTTOU is whether an earlier child has had us ignore SIGTTOU. Children are started
-// by one goroutine.
+// ignoresTTOU is whether pawl has ignored SIGTTOU for an earlier child. One goroutine
+// starts all children.
 var ignoresTTOU bool
 
 func startChild(path string, argv, env []string, signals chan os.Signal) (*child, error) {
-	if ignoresTTOU { // this one shall not inherit what is below; a signal that is caught is not inherited
+	if ignoresTTOU { // a child inherits an ignored signal, but not a caught one
 		signal.Notify(make(chan os.Signal, 1), unix.SIGTTOU)
 	}
 	c := &child{
@@ -81,27 +81,27 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	}
 	dieWithParent(attr.Sys)
 
-	// Ctrl-Z stops us too where the child's group is not in the foreground, and nobody
-	// would renew: from here on it goes to the child, and we stop ourselves when it has.
+	// When the child's group is not in the foreground, Ctrl-Z would stop pawl as well,
+	// and renewals would end. From here on pawl passes Ctrl-Z to the child, and stops
+	// itself when the child has stopped.
 	c.catchStop()
 	signal.Notify(signals, unix.SIGCONT)
 	started := make(chan error)
 	go c.run(path, argv, attr, started)
 	err := <-started
-	// Only now, for the child would inherit it: we may write to the terminal, and take it
-	// back, while another group is in its foreground.
+	// Only now, because the child would inherit it: pawl may write to the terminal, and
+	// take it back, while another group is in its foreground.
 	ignoresTTOU = ignoresTTOU || !signal.Ignored(unix.SIGTTOU)
 	signal.Ignore(unix.SIGTTOU)
 	if err != nil {
-		c.close() // the foreground may be the group of a child that was never there
+		c.close() // the foreground may be the group of a child that never ran
 		return nil, err
 	}
 	return c, nil
 }
 
-// run starts the child, and waits for it, in one thread that lives as long as the child:
-// on Linux the child is killed when the thread that forked it ends, and that must not
-// happen before pawl does.
+// run starts the child, and waits for it, in a thread that lives as long as pawl: on
+// Linux the kernel kills the child when the thread that forked it ends.
 func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started chan<- error) {
 	runtime.LockOSThread() // never unlocked
 	var err error
@@ -111,13 +111,13 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 		return
 	}
 	for {
-		// For any process: as the first of a container, pawl is also the parent of
-		// orphans.
+		// It waits for any process: as the first process of a container, pawl is also the
+		// parent of orphans.
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
-		case err != nil: // cannot be: we have a child, and nobody else waits for it
+		case err != nil: // impossible: there is a child, and no other waiter
 			c.end(ending{code: exitOther})
 			return
 		case pid != c.pid:
@@ -127,7 +127,7 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 		case status.Stopped():
 			select {
 			case c.paused <- status.StopSignal():
-			default: // one is enough: it is stopped
+			default: // one is enough
 			}
 		case status.Signaled():
 			c.cut = status.Signal()
@@ -146,11 +146,11 @@ func (c *child) end(e ending) {
 	c.ended <- e
 }
 
-// check runs a line beside the child, in a group of its own, and returns nil if it ends
-// with code 0. It kills the group when ctx ends, or the child. What the line prints on
-// standard output is dropped.
+// check runs a line beside the child, in a group of its own, and returns nil if the line
+// ends with code 0. It kills the group when ctx or the child ends. It drops what the line
+// prints on standard output.
 func (c *child) check(ctx context.Context, line string) error {
-	runtime.LockOSThread() // where it dies with us, it dies with this thread
+	runtime.LockOSThread() // dieWithParent kills the line when this thread ends
 	defer runtime.UnlockOSThread()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *child) check(ctx context.Context, line string) error {
 	dieWithParent(attr.Sys)
 	argv := shellCommand(line)
 	ended := make(chan unix.WaitStatus, 1)
-	c.checking.Lock() // its end is told when it is among c.checks, however quick it is
+	c.checking.Lock() // the line may end before it is among c.checks
 	if c.reaped.Load() {
 		c.checking.Unlock()
 		return nil
@@ -192,7 +192,7 @@ func (c *child) check(ctx context.Context, line string) error {
 	}
 }
 
-// checked tells the check that runs in a process that it has ended.
+// checked passes the end of a process to its check.
 func (c *child) checked(pid int, status unix.WaitStatus) {
 	c.checking.Lock()
 	defer c.checking.Unlock()
@@ -202,7 +202,7 @@ func (c *child) checked(pid int, status unix.WaitStatus) {
 	}
 }
 
-// killChecks kills what checks still run.
+// killChecks kills the checks that still run.
 func (c *child) killChecks() {
 	c.checking.Lock()
 	defer c.checking.Unlock()
@@ -211,8 +211,8 @@ func (c *child) killChecks() {
 	}
 }
 
-// pass hands a signal on to the group. A stopped process does not hear of one that asks
-// it to end, until it is continued.
+// pass sends a signal to the group. If the signal asks the group to end, pass also
+// continues it, because a stopped process does not get the signal before.
 func (c *child) pass(s os.Signal) {
 	c.hand(s)
 	switch s {
@@ -224,31 +224,31 @@ func (c *child) pass(s os.Signal) {
 // hand is pass for a group that stays stopped.
 func (c *child) hand(s os.Signal) {
 	switch s {
-	case unix.SIGINT, unix.SIGTERM, unix.SIGQUIT: // SIGHUP may be meant as "read your configuration again"
+	case unix.SIGINT, unix.SIGTERM, unix.SIGQUIT: // SIGHUP may mean "read your configuration again"
 		c.toldToEnd = true
 	}
-	c.kill(s.(syscall.Signal)) //nolint:forcetypeassert // all are, on these systems
+	c.kill(s.(syscall.Signal)) //nolint:forcetypeassert // on these systems all signals are
 }
 
 func (c *child) kill(s syscall.Signal) { _ = unix.Kill(-c.pid, s) }
 
-// stop ends the group: SIGTERM, then SIGKILL at the time that killAt says, which may come
-// nearer meanwhile. It returns when nothing of the group is left, or soon after SIGKILL,
-// and then false.
+// stop ends the group: SIGTERM, then SIGKILL at the time of killAt, which may become
+// earlier meanwhile. It returns true when nothing of the group is left, or false some
+// time after SIGKILL.
 func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	begun := time.Now()
-	var killed time.Time // first
+	var killed time.Time // when it sent SIGKILL for the first time
 	if killAt(begun).After(begun) {
 		c.kill(unix.SIGTERM)
-		c.kill(unix.SIGCONT) // a stopped process does not hear of SIGTERM
+		c.kill(unix.SIGCONT) // a stopped process does not get SIGTERM
 	}
 	pause := time.Millisecond
 	for looks := 1; !c.gone(looks%8 == 0); looks++ {
 		left := time.Until(killAt(begun))
 		if left <= 0 {
-			c.kill(unix.SIGKILL) // each time: something may just have forked
+			c.kill(unix.SIGKILL) // each time, because a process may just have forked
 			if killed.IsZero() {
-				killed = time.Now() // and not when it should have been: we may have been stopped ourselves
+				killed = time.Now() // not when it was due: pawl itself may have been stopped
 			}
 		}
 		if !killed.IsZero() && time.Since(killed) > killPatience {
@@ -264,14 +264,14 @@ func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	return true
 }
 
-// gone reports whether nothing is left of the group. A dead process is part of it until
-// its parent, which may be a slow init, has waited for it. To tell those from the living
-// costs more, and is done if thorough.
+// gone reports whether nothing is left of the group. A dead process belongs to its group
+// until its parent, which may be a slow init, has waited for it. Telling dead processes
+// from living ones costs more, so gone does it only if thorough.
 func (c *child) gone(thorough bool) bool {
 	if !c.reaped.Load() {
-		return false // or it is dead, and will be reaped in an instant
+		return false // even if it is dead: run is about to reap it
 	}
-	for { // orphans of the group, if we are the first process of a container
+	for { // orphans of the group, if pawl is the first process of a container
 		if pid, err := unix.Wait4(-c.pid, nil, unix.WNOHANG, nil); pid <= 0 || err != nil {
 			break
 		}
@@ -282,11 +282,11 @@ func (c *child) gone(thorough bool) bool {
 	if !thorough || !allDead(c.pid) {
 		return false
 	}
-	c.kill(unix.SIGKILL) // one that was not seen, because it was forked meanwhile
+	c.kill(unix.SIGKILL) // for a process that was forked meanwhile
 	return allDead(c.pid)
 }
 
-// close takes back the terminal, and its keys.
+// close takes the terminal back, and stops catching its keys.
 func (c *child) close() {
 	signal.Stop(c.keys)
 	c.killChecks()

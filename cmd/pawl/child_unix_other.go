@@ -11,16 +11,16 @@ import (
 // dieWithParent does nothing: this system has no such signal.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// stopProcess stops this process, and returns when it is continued, or in the instant
-// before it stops.
+// stopProcess stops this process, and returns when it is continued, or just before it
+// stops.
 func stopProcess() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }
 
-// stopAfter stops this process after do has stopped the others of its group. A SIGCONT
-// between the two is missed.
+// stopAfter stops this process after do has stopped the others of its group. It misses a
+// SIGCONT between the two.
 func stopAfter(do func()) {
 	do()
 	stopProcess()
 }
 
-// allDead is for a system whose init is slow to wait for the dead.
+// allDead is always false: this system has no /proc to look into.
 func allDead(int) bool { return false }

@@ -29,7 +29,7 @@ the lock; let COMMAND wait for them.
 
 func shellCommand(line string) []string { return []string{"cmd", "/C", line} }
 
-// child is the command, in a job object that ends with us.
+// child is the command, in a job object that ends with pawl.
 type child struct {
 	process   *os.Process
 	job       windows.Handle
@@ -69,8 +69,8 @@ func startChild(path string, argv, env []string, _ chan os.Signal) (*child, erro
 	return c, nil
 }
 
-// newJob makes a job object whose processes are ended when its last handle is closed,
-// which the system does when we end.
+// newJob makes a job object. Windows ends its processes when its last handle is closed,
+// and so when pawl ends.
 func newJob() (windows.Handle, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -92,15 +92,15 @@ func limitJob(job windows.Handle, flags uint32) error {
 	return err
 }
 
-// adopt puts the process into the job. What it has started in the instant before is not
-// in it.
+// adopt puts the process into the job. Processes that it has started before are not in
+// it.
 func (c *child) adopt() error {
 	return c.process.WithHandle(func(h uintptr) {
 		_ = windows.AssignProcessToJobObject(c.job, windows.Handle(h)) // or it has ended already
 	})
 }
 
-// pass does nothing: the console has told the child.
+// pass does nothing: the console has notified the child.
 func (c *child) pass(os.Signal) {}
 
 func (c *child) suspend(syscall.Signal, func() bool) {}
@@ -119,7 +119,7 @@ func (c *child) check(ctx context.Context, line string) error {
 // stop ends the whole job at once.
 func (c *child) stop(func(begun time.Time) time.Time) bool {
 	_ = windows.TerminateJobObject(c.job, exitLost)
-	_ = c.process.Kill() // should it not be in the job
+	_ = c.process.Kill() // in case it is not in the job
 	select {
 	case <-c.over:
 		return true
@@ -130,7 +130,7 @@ func (c *child) stop(func(begun time.Time) time.Time) bool {
 
 func (c *child) key() os.Signal { return nil }
 
-// close lets what is left of the job run on.
+// close lets the rest of the job run on.
 func (c *child) close() {
 	_ = limitJob(c.job, 0)
 	_ = windows.CloseHandle(c.job)
@@ -143,7 +143,7 @@ func catchSignals() chan os.Signal {
 	return caught
 }
 
-// sharedEnd does nothing: the console tells everybody by itself.
+// sharedEnd does nothing: the console notifies all processes.
 func sharedEnd(os.Signal) {}
 
 func signalNumber(s os.Signal) int {
@@ -155,7 +155,7 @@ func signalNumber(s os.Signal) int {
 
 func continues(os.Signal) bool { return false }
 
-// There is no Ctrl-Z here.
+// Windows has no Ctrl-Z.
 type stopKey chan os.Signal
 
 func (*stopKey) catch() {}
@@ -164,7 +164,7 @@ func (*stopKey) leave() {}
 
 func (*stopKey) stop() {}
 
-// Scripts have no #! here.
+// Scripts have no #! on Windows.
 func interpreterOf(string) string { return "" }
 
 func loaderOf(string) string { return "" }

@@ -11,24 +11,24 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// How long a backend is waited for that does not answer.
+// These are how long pawl waits for a backend that does not answer.
 const (
-	tryPatience = 3 * time.Second        // with -n, which is for a lock that is held
-	straggle    = 500 * time.Millisecond // when our time is up: it may be about to say who holds the lock
-	lastWords   = 3 * time.Second        // to take back what is on its way
+	tryPatience = 3 * time.Second        // with -n, which does not wait for a lock, but for an answer
+	straggle    = 500 * time.Millisecond // after --wait: the answer may still name the holder
+	lastWords   = 3 * time.Second        // to release what is on its way
 )
 
-// A claimed is how claiming the lock ended.
+// A claimed is the result of claiming the lock.
 type claimed struct {
 	client *pawl.Client
 	lease  jobLease
 	err    error
 }
 
-// claim opens the backend and waits for the lock, for no longer than our patience:
-// neither may know of a ctx in all that it does, such as waiting for a disk. A signal
-// ends the wait, and is never lost: one that comes in the instant of the grant stays in
-// j.signals, for hold.
+// claim opens the backend and waits for the lock, no longer than j.patience: it returns
+// even if the backend does not notice the end of its ctx, for example when it waits for a
+// disk. A signal ends the wait, and is never lost: one that comes at the moment of the
+// grant stays in j.signals, for hold.
 func (j *job) claim() (*pawl.Client, jobLease, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if j.patience > 0 {
@@ -41,7 +41,7 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 		if a.client, a.err = j.open(ctx); a.err == nil {
 			a.lease, a.err = j.acquire(ctx, a.client)
 			if a.err != nil {
-				a.lease = nil // and no nil of a type
+				a.lease = nil // not a nil of a concrete type
 			}
 		}
 		got <- a
@@ -55,7 +55,7 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 			return a.client, a.lease, j.refused(isOver(ctx), a.err)
 		case <-late:
 			late, over = nil, time.After(straggle)
-		case <-over: // it is left behind, and ends with us
+		case <-over: // the goroutine is left behind, and ends with pawl
 			return nil, nil, j.refused(true, context.DeadlineExceeded)
 		case s := <-j.signals:
 			cancel()
@@ -64,8 +64,8 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 	}
 }
 
-// interrupted waits for the end of a claim that a signal has ended. It does not, when a
-// second one comes: at once, whatever is left behind until it expires.
+// interrupted waits for the end of a claim that a signal has cancelled. A second signal
+// ends the wait at once; what is left behind then expires.
 func (j *job) interrupted(got chan claimed) *pawl.Client {
 	select {
 	case a := <-got:
@@ -79,8 +79,8 @@ func (j *job) interrupted(got chan claimed) *pawl.Client {
 	return nil
 }
 
-// goodbye is how long the closing may take. Who has waited as long as they said shall not
-// wait much longer.
+// goodbye is how long closing may take. A caller whose --wait has passed should not wait
+// much longer.
 func (j *job) goodbye(claimed error) time.Duration {
 	if claimed != nil && j.patience > 0 {
 		return straggle
@@ -88,15 +88,15 @@ func (j *job) goodbye(claimed error) time.Duration {
 	return lastWords
 }
 
-// isOver reports whether the deadline of ctx has passed. A socket's deadline, which is
-// the same, may be quicker than the timer of ctx.
+// isOver reports whether the deadline of ctx has passed. The same deadline on a socket
+// may fire before the timer of ctx.
 func isOver(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return bounded && !time.Now().Before(deadline)
 }
 
-// refused makes the error of a claim ours; over is whether our patience is. A backend has
-// bounds of its own, such as that of a dial, whose end is an error like any other.
+// refused makes the error of a claim. over is whether pawl's patience is over. A backend
+// has its own bounds, such as a dial timeout; those are errors like any other.
 func (j *job) refused(over bool, err error) error {
 	held, isHeld := errors.AsType[*pawl.HeldError](err)
 	switch {
@@ -118,15 +118,15 @@ func (j *job) refused(over bool, err error) error {
 	return &exit{code: codeOf(err), err: err}
 }
 
-// errNotAcquired marks the failures whose exit code is -E's.
+// errNotAcquired marks the failures for which -E sets the exit code.
 var errNotAcquired = errors.New("not acquired")
 
-// notAcquiredError Is errNotAcquired, and reads as its cause.
+// notAcquiredError matches errNotAcquired, and has the text of its cause.
 type notAcquiredError struct{ error }
 
 func (notAcquiredError) Is(target error) bool { return target == errNotAcquired }
 
-// letGo releases a lease under which nothing has run.
+// letGo releases a lease under which no command has run.
 func (j *job) letGo(lease jobLease) {
 	if err := releaseNow(lease); err != nil && !errors.Is(err, pawl.ErrLost) {
 		j.v.warn("%s; the name stays held until its lease expires", words.Bare(err))

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// newHungJob makes one whose backend does not answer, and knows of no ctx, until the test
-// ends.
+// newHungJob makes a job whose backend does not answer, and ignores its ctx, until the
+// test ends.
 func newHungJob(t *testing.T) *job {
 	t.Helper()
 	end := make(chan struct{})
@@ -64,7 +64,7 @@ func TestASignalEndsAnOpeningThatKnowsOfNoEnd(t *testing.T) {
 	}
 }
 
-// One deadline over opening and waiting: what the opening takes is not added.
+// One deadline bounds opening and waiting together.
 func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
@@ -98,7 +98,7 @@ func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
 	})
 }
 
-// hung is a backend that was opened, and answers nothing any more.
+// hung is a backend that was opened, and then stops answering.
 type hung struct{ driver.Driver }
 
 func (hung) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
@@ -111,8 +111,7 @@ func (hung) Release(ctx context.Context, _ driver.LeaseRef) error {
 	return ctx.Err()
 }
 
-// What is on its way is taken back, if that can be done, but nobody waits for it who said
-// how long to wait.
+// Pawl takes back what is on its way if it can, but not longer than --wait allows.
 func TestWaitBoundsTheLeavingToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newHungJob(t)
@@ -127,11 +126,11 @@ func TestWaitBoundsTheLeavingToo(t *testing.T) {
 		if !codeIs(err, exitUnavailable) {
 			t.Errorf("it ends with %v", err)
 		}
-		time.Sleep(time.Hour) // whatever is left behind ends with its lease
+		time.Sleep(time.Hour) // what is left behind ends with its lease
 	})
 }
 
-// A bound of the backend's own, such as that of a dial, is no end of the user's patience.
+// The end of a backend's own bound, such as a dial timeout, is not the end of --wait.
 func TestAnOpeningThatFailsByItselfIsNoWaitThatIsOver(t *testing.T) {
 	trouble := &driver.Error{Backend: "redis host:6379", Op: "open", Err: context.DeadlineExceeded}
 	for _, patience := range []time.Duration{0, 30 * time.Second} {

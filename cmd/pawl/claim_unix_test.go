@@ -15,7 +15,7 @@ import (
 	listed "github.com/pawl-go/pawl/internal/backends"
 )
 
-// A server that accepts connections, and says nothing.
+// A hungServer accepts connections, and does not answer.
 func hungServer(t *testing.T) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -26,9 +26,9 @@ func hungServer(t *testing.T) (addr string) {
 	return l.Addr().String()
 }
 
-// wantGaveUp wants that it ended because its time was up, and not for any bound of the
-// backend's. How soon it ends then is for the tests in virtual time: a busy machine takes
-// seconds to start a process.
+// wantGaveUp requires that pawl ended because of --wait, and not because of a bound of
+// the backend. Tests in virtual time check how soon it ends: a busy machine takes seconds
+// to start a process.
 func (p *process) wantGaveUp(after string) {
 	p.b.t.Helper()
 	p.wantCode(exitUnavailable)
@@ -49,13 +49,13 @@ func TestWaitBoundsTheOpeningOfAHungServer(t *testing.T) {
 	}
 }
 
-// Who reads that in the mail of cron, at night, is to know which server it was, and what
-// to look at.
+// A user who reads the message in cron's mail must learn which server it was, and what to
+// check.
 func TestNoWaitSaysWhoDidNotAnswer(t *testing.T) {
 	for _, backend := range listed.All {
 		scheme, at, server := strings.Cut(backend.URL, "://")
 		if !server {
-			continue // it has none
+			continue // it has no server
 		}
 		t.Run(scheme, func(t *testing.T) {
 			b := newLab(t)
@@ -84,7 +84,7 @@ func TestNoWaitSaysWhoDidNotAnswer(t *testing.T) {
 
 func TestWaitBoundsTheOpeningOfAStalledFile(t *testing.T) {
 	b := newLab(t)
-	_ = closeSoon(b.c) // its end would take our lock with it
+	_ = closeSoon(b.c) // its end would also end the test's lock
 	f, err := os.OpenFile(b.file("locks.db"), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -13,15 +13,15 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// Completion asks the backend, but not for long, and says nothing when it cannot.
-var completionTime = 500 * time.Millisecond // a test has more patience than a person
+// Completion asks the backend, but not for long, and completes nothing on failure.
+var completionTime = 500 * time.Millisecond // tests set a longer time
 
 func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return backends(), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeName completes a name that is in use, as the first and only argument. It offers
-// only names that need no quotes.
+// completeName completes a name in use, as the first and only argument. It offers only
+// names that need no quotes.
 func completeName(where *location) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -30,7 +30,7 @@ func completeName(where *location) cobra.CompletionFunc {
 		var names []string
 		look(where, cmd, func(ctx context.Context, c *pawl.Client) {
 			for e, err := range c.List(ctx, begun) {
-				if err != nil && e.Name == "" || len(names) == 1000 { // a name whose row is damaged is one, too
+				if err != nil && e.Name == "" || len(names) == 1000 { // a name with a damaged row counts
 					return
 				}
 				if isPlain(e.Name) {
@@ -42,17 +42,17 @@ func completeName(where *location) cobra.CompletionFunc {
 	}
 }
 
-// isPlain tells whether no shell reads this name as anything but itself. cobra's script
-// for bash puts what several candidates have in common into the line without a quote, and
-// evaluates the line at the next TAB; names are written by others. An "=" comes first in
-// no such name because zsh replaces it with the path of a command.
+// isPlain reports whether every shell takes this name literally. cobra's script for bash
+// inserts the common beginning of several candidates without quotes, and evaluates the
+// line at the next TAB; and other people choose the names. A name must not begin with
+// "=", because zsh replaces that with the path of a command.
 func isPlain(name string) bool {
 	return strings.IndexAny(name, "-=") != 0 && !strings.ContainsFunc(name, func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) && !strings.ContainsRune("+,-./:=@_", r)
 	})
 }
 
-// completeRun completes a name, and then leaves it to the shell: commands and files.
+// completeRun completes a name, and then lets the shell complete commands and files.
 func completeRun(where *location) cobra.CompletionFunc {
 	name := completeName(where)
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -63,13 +63,13 @@ func completeRun(where *location) cobra.CompletionFunc {
 	}
 }
 
-// completeFence completes a fence of the name that is already there.
+// completeFence completes a fence of the name on the command line.
 func completeFence(where *location) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var fences []string
 		if len(args) == 1 {
 			look(where, cmd, func(ctx context.Context, c *pawl.Client) {
-				e, _ := c.Inspect(ctx, args[0]) // none if it fails
+				e, _ := c.Inspect(ctx, args[0]) // without holders if it fails
 				for _, h := range e.Holders {
 					fences = append(fences, fmt.Sprintf("%d\t%s", h.Fence, visible.Text(h.Owner.String())))
 				}
@@ -79,7 +79,7 @@ func completeFence(where *location) cobra.CompletionFunc {
 	}
 }
 
-// look runs f with a client, if that is quick.
+// look runs f with a client, if that can be opened quickly.
 func look(where *location, cmd *cobra.Command, f func(context.Context, *pawl.Client)) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()

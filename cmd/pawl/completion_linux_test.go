@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// unoffered are names, and parts of labels, that a shell would run or read as something
+// unoffered are names, and parts of labels, that a shell would run or take for something
 // else.
 var unoffered = []string{
 	"`touch canary`", "$(touch canary)", "${IFS}", "$HOME", "<(touch canary)", ";touch canary", "&touch canary", "|touch canary",
@@ -44,7 +44,7 @@ func TestCompletionOffersPlainNamesOnly(t *testing.T) {
 	}
 }
 
-// holdAll holds all these names until the test ends, by a client that it returns.
+// holdAll holds all these names until the test ends, with a client that it returns.
 func (b *lab) holdAll(names []string) *pawl.Client {
 	b.t.Helper()
 	c, err := pawl.Open(b.t.Context(), b.url, nil)
@@ -60,8 +60,8 @@ func (b *lab) holdAll(names []string) *pawl.Client {
 	return c
 }
 
-// The shells themselves, with the scripts that pawl completion prints. cobra's for bash
-// escapes one candidate, and puts what several have in common into the line as it is. The
+// This runs real shells with the scripts of pawl completion. cobra's script for bash
+// escapes a single candidate, but inserts the common beginning of several unescaped. The
 // next TAB evaluates the line.
 func TestCompletionRunsNothing(t *testing.T) {
 	shells := map[string]struct{ start, setUp []string }{
@@ -104,7 +104,7 @@ func TestCompletionRunsNothing(t *testing.T) {
 	}
 }
 
-// finish types a line, and waits until the shell has dealt with it.
+// finish types a line, and waits until the shell has run it.
 func (s *shell) finish(line string) {
 	s.b.t.Helper()
 	s.line(line)

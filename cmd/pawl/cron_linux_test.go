@@ -13,17 +13,17 @@ import (
 	"github.com/pawl-go/pawl/internal/timeshift"
 )
 
-// A crontab is one that the machine's own cron runs, in a world in which there is no
-// other: its folders, its mail and its processes are seen by nobody else. Its clock is
-// set, so that nobody waits for a minute to be over.
+// A crontab runs on the machine's own cron, in a namespace in which its folders, its mail
+// and its processes are invisible to others. The test sets its clock, so that it need not
+// wait for a minute to end.
 type crontab struct {
 	*lab
 
 	cron *exec.Cmd
 }
 
-// startCron starts cron on a crontab, three seconds before a minute. Where that cannot be
-// the test is skipped, or fails if PAWL_TEST_REQUIRE is set and root is.
+// startCron starts cron on a crontab, three seconds before a minute. If that is not
+// possible, the test is skipped, or fails if PAWL_TEST_REQUIRE is set and root runs it.
 func (b *lab) startCron(minute time.Duration, lines string) *crontab {
 	b.t.Helper()
 	path, err := exec.LookPath("cron")
@@ -44,8 +44,8 @@ func (b *lab) startCron(minute time.Duration, lines string) *crontab {
 			b.t.Fatal(err)
 		}
 	}
-	// No crontab of the system, and a crontab of ours; cron, and a sendmail that keeps
-	// what it is given; no rules of the system about who may log in.
+	// No crontab of the system, but the test's; cron, and a sendmail that keeps its
+	// input; no rules of the system about logins.
 	b.write("setup", fmt.Sprintf(`set -e; cd %q
 		mount -t tmpfs tmpfs /run
 		mount --bind crontabs /var/spool/cron/crontabs
@@ -84,7 +84,7 @@ func (b *lab) startCron(minute time.Duration, lines string) *crontab {
 	return c
 }
 
-// stop ends cron, and all that it has started.
+// stop ends cron, and all processes that it has started.
 func (c *crontab) stop() {
 	if c.cron.ProcessState == nil {
 		_ = c.cron.Process.Kill()
@@ -92,8 +92,8 @@ func (c *crontab) stop() {
 	}
 }
 
-// The same two lines stand in the crontabs of two hosts, so one of them is skipped in
-// each minute. Of that cron mails nothing; of a backend that cannot be reached it does.
+// Two hosts have the same two lines in their crontabs, so each minute one of them is
+// skipped. Cron mails nothing about that, but it does if the backend cannot be reached.
 func TestInACrontabOneOfManyRunsAndSkipsAreSilent(t *testing.T) {
 	b := newLab(t)
 	job := fmt.Sprintf(`* * * * * cd %s; pawl run -n -q -E 0 nightly -- sh -c 'echo $PAWL_FENCE >> runs; while ! test -e go; do sleep 0.01; done'; echo $? >> ended`, b.dir)

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// What a backend says may have several lines: they stay lines, and nothing in them moves
-// the cursor.
+// A backend's text may have several lines: they stay lines, and nothing in them moves the
+// cursor.
 func TestFindingsOfSeveralLinesAreShownAsSuch(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

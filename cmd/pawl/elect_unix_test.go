@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A leader whose command is hard to stop does not lead again before all of it is gone,
-// and nor does anybody else.
+// A leader whose command is hard to stop does not lead again before all of it has ended,
+// and no other candidate leads before that.
 func TestNoTwoLeadersAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, child := range children {
@@ -33,7 +33,7 @@ func TestNoTwoLeadersAtOnce(t *testing.T) {
 	}
 }
 
-// A signal is the command's while it leads, and ends the campaign before.
+// While it leads, the command gets the signal. Before, the signal ends the campaign.
 func TestSignalsOfTheLeaderAndOfTheOthers(t *testing.T) {
 	b := newLab(t)
 	p := b.start("elect", "x", "--", "sh", "-c", `trap "exit 9" USR1; echo ready > ready; while :; do sleep 0.01; done`)
@@ -60,8 +60,8 @@ func TestSignalsOfTheLeaderAndOfTheOthers(t *testing.T) {
 	}
 }
 
-// SIGTERM hands the lead over as soon as the command has ended: nobody waits for the TTL,
-// which is 30 days here.
+// SIGTERM hands the lead over as soon as the command has ended, without waiting for the
+// TTL, which is 30 days here.
 func TestALeaderThatIsToldToEndHandsOver(t *testing.T) {
 	b := newLab(t)
 	p := b.start("elect", "--ttl", "720h", "x", "--", "sh", "-c", children["Willing"])
@@ -73,7 +73,7 @@ func TestALeaderThatIsToldToEndHandsOver(t *testing.T) {
 	q.wantCode(0)
 }
 
-// A signal ends acquire while it waits, and nothing is left.
+// A signal ends acquire while it waits, and leaves nothing behind.
 func TestASignalEndsAcquireAndWait(t *testing.T) {
 	b := newLab(t)
 	holder := b.start("run", "x", "--", "sleep", "1000")

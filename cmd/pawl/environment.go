@@ -10,16 +10,16 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// The variables by which a command knows under which lock it runs.
+// These variables tell a command under which lock it runs.
 const (
 	nameVariable   = "PAWL_NAME"
 	fenceVariable  = "PAWL_FENCE"
 	keyVariable    = "PAWL_KEY"
-	fencesVariable = "PAWL_FENCES" // for several: a line for each name, its fence first
+	fencesVariable = "PAWL_FENCES" // with several names: a line for each, its fence first
 )
 
-// environment is the child's: ours without the hidden variables, and which locks it runs
-// under.
+// environment is the environment of the child: pawl's own without the hidden variables,
+// plus the locks under which it runs.
 func (j *job) environment(l jobLease) []string {
 	hidden := append([]string{nameVariable, fenceVariable, fencesVariable, keyVariable}, j.hidden...)
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
@@ -44,8 +44,7 @@ func (j *job) environment(l jobLease) []string {
 	return append(env, nameVariable+"="+j.name, fmt.Sprintf("%s=%d", fenceVariable, fence))
 }
 
-// parent has the locks under which a pawl runs this one, if one does: the fence of each
-// name.
+// parent has the fences of the locks under which another pawl runs this one, by name.
 type parent map[string]uint64
 
 func parentsFences() parent {
@@ -60,8 +59,8 @@ func parentsFences() parent {
 	return p
 }
 
-// holds reports whether it is our parent that holds the name, which waits for our end.
-// The fence says whether it is the same name on the same backend.
+// holds reports whether the parent pawl, which waits for the end of this one, holds the
+// name. The fence shows whether it is the same name on the same backend.
 func (p parent) holds(name string, h pawl.Holder) bool {
 	return p[name] > 0 && h.Fence == p[name] && !h.Released
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
-// findCommand is where the command is, as the shell would find it.
+// findCommand finds a command as the shell would.
 func findCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
-	if errors.Is(err, exec.ErrDot) { // who has a dot in PATH wants it
+	if errors.Is(err, exec.ErrDot) { // a dot in PATH is the user's choice
 		err = nil
 	}
 	if err != nil {
@@ -27,9 +27,9 @@ func findCommand(name string) (string, error) {
 	return path, nil
 }
 
-// notStarted is the exit of a command that could not be run, with the codes that shells
-// use. The path is where it was found, or empty. A system that finds the command and not
-// its interpreter says no more than that something is not there.
+// notStarted is the exit error for a command that could not run, with the codes that
+// shells use. path is where it was found, or empty. If the interpreter is missing, the
+// system reports the same error as for a missing command, so notStarted looks for it.
 func notStarted(name, path string, err error) error {
 	missing := errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 	by := ""

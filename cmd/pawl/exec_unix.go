@@ -12,21 +12,21 @@ import (
 	"syscall"
 )
 
-// forkExec is syscall.ForkExec for a command that may be a script without an interpreter:
-// that is one for /bin/sh, as execvp and the shells have it. A program for another
-// machine is none.
+// forkExec is syscall.ForkExec for a command that may be a script without #!. It runs
+// such a script with /bin/sh, as execvp and the shells do, but not a program for another
+// machine.
 func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if !errors.Is(err, syscall.ENOEXEC) || !isText(path) {
 		return pid, err
 	}
-	if !strings.Contains(path, "/") { // no flag of the shell, and nothing to look for in PATH
+	if !strings.Contains(path, "/") { // so that it is no flag, and not looked for in PATH
 		path = "./" + path
 	}
 	return syscall.ForkExec(shellName, append([]string{shellName, path}, argv[1:]...), attr)
 }
 
-// begin is how a file begins. One that cannot be read is empty.
+// begin reads the beginning of a file; empty if it cannot be read.
 func begin(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {
@@ -37,14 +37,13 @@ func begin(path string) []byte {
 	return text
 }
 
-// isText reports whether a file is no program: in the first line of a script there are no
-// zeros.
+// isText reports whether a file may be a script: its first line has no zero bytes.
 func isText(path string) bool {
 	line, _, _ := bytes.Cut(begin(path), []byte("\n"))
 	return bytes.IndexByte(line, 0) < 0
 }
 
-// interpreterOf is what the #! of a script names, or empty.
+// interpreterOf is the interpreter that a script names after #!, or empty.
 func interpreterOf(path string) string {
 	line, _, _ := bytes.Cut(begin(path), []byte("\n"))
 	rest, is := bytes.CutPrefix(line, []byte("#!"))
@@ -52,11 +51,11 @@ func interpreterOf(path string) string {
 	if !is || len(words) == 0 {
 		return ""
 	}
-	return string(words[0]) // with the \r of a script that was written on Windows, which is then what is wrong
+	return string(words[0]) // a \r from Windows stays, because it is the mistake
 }
 
-// loaderOf is the dynamic linker that a program names, or empty: one for another C
-// library has another.
+// loaderOf is the dynamic linker that a program names, or empty. A program for another C
+// library names another linker.
 func loaderOf(path string) string {
 	f, err := elf.Open(path)
 	if err != nil {

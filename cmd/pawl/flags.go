@@ -13,13 +13,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// seconds is a flag that takes a Go duration (1m30s) or, as flock does, seconds (90,
-// 0.5).
+// seconds is a flag that takes a Go duration (1m30s) or, like flock, seconds (90, 0.5).
 type seconds time.Duration
 
 func (s *seconds) String() string {
 	if *s == 0 {
-		return "" // pflag shows no default then
+		return "" // so that pflag shows no default
 	}
 	return time.Duration(*s).String()
 }
@@ -46,7 +45,7 @@ func parseSeconds(text string) (time.Duration, error) {
 		}
 		d := time.Duration(math.Round(f * float64(time.Second)))
 		if d == 0 && f > 0 {
-			d = 1 // the smallest wait that can be asked for is not "no wait"
+			d = 1 // a tiny wait must not become "no wait"
 		}
 		return d, nil
 	}
@@ -57,7 +56,8 @@ func parseSeconds(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// number is a flag that takes a whole number. pflag's own would say how strconv failed.
+// number is a flag that takes a whole number. pflag's own type prints an error of
+// strconv.
 type number int
 
 func (n *number) String() string { return strconv.Itoa(int(*n)) }
@@ -88,8 +88,8 @@ func (f *fenceFlag) Set(text string) error {
 	return nil
 }
 
-// flagError is pflag's error about a flag. Of the flags that are no types of ours only
-// those with a value of true or false fail, and their error is strconv's.
+// flagError rewrites pflag's error about a flag. Only boolean flags still fail with an
+// error of strconv; all others have types of this package.
 func flagError(cmd *cobra.Command, err error) error {
 	if problem, _, found := strings.Cut(err.Error(), ": strconv."); found {
 		err = errors.New(problem + ": allowed: true or false")
@@ -100,7 +100,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage(cmd, err)
 }
 
-// flockOnly are the flags of flock that run has not.
+// flockOnly are flags of flock that run does not have.
 var flockOnly = []string{"u", "unlock", "o", "close", "F", "no-fork"}
 
 // labels is a repeatable flag of the form key=value.

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite the golden files: what the comm
 
 var golden, _ = filepath.Abs("testdata/golden") // some tests go elsewhere
 
-// wantGolden compares what is said with a file, so that a change of it is seen in a diff.
+// wantGolden compares output with a file, so that a diff shows each change of it.
 func wantGolden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join(golden, name)
@@ -52,7 +52,7 @@ func TestHelpIsAsInTheGoldenFiles(t *testing.T) {
 			}
 		}
 		for _, below := range c.Commands() {
-			if c.Name() != "completion" && !below.Hidden { // the rest is cobra's, or not seen
+			if c.Name() != "completion" && !below.Hidden { // the rest is cobra's, or hidden
 				each(below)
 			}
 		}
@@ -66,7 +66,7 @@ func (fullDisk) Write([]byte) (int, error) {
 	return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
 }
 
-// wantUnwritten looks at what is said when standard output cannot be written.
+// wantUnwritten checks the error when standard output cannot be written.
 func wantUnwritten(t *testing.T, args ...string) {
 	t.Helper()
 	var said bytes.Buffer
@@ -76,7 +76,7 @@ func wantUnwritten(t *testing.T, args ...string) {
 	}
 }
 
-// Output that cannot be written is an error, whichever verb wrote it.
+// Output that cannot be written is an error in every command.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	place, handle := "--url=sqlite:"+filepath.ToSlash(dir)+"/locks.db", filepath.Join(dir, "handle")

@@ -13,10 +13,10 @@ import (
 )
 
 // A job is one `pawl run`: claim the lock, start the child, watch both, release. Other
-// verbs have a part of it: `pawl acquire` claims, and `pawl elect` watches.
+// commands use a part of it: `pawl acquire` claims, and `pawl elect` watches.
 //
-// What it sees to, in every order of events: the child does not start without the lock,
-// and nothing of its group is alive when another can be granted the name.
+// It guarantees, in every order of events: the child does not start without the lock, and
+// no process of its group is alive when another client can be granted the name.
 type job struct {
 	v        *voice
 	name     string
@@ -24,8 +24,8 @@ type job struct {
 	path     string
 	argv     []string
 	grace    time.Duration
-	try      bool          // not to wait for the lock
-	patience time.Duration // how long to wait for the lock, the opening included; 0 is for ever
+	try      bool          // do not wait for the lock
+	patience time.Duration // for the opening and the lock together; 0 is for ever
 	maxHold  time.Duration // how long the command may run; 0 is for ever
 	hidden   []string      // variables that the command does not get
 	key      string        // of the task, with once
@@ -33,23 +33,23 @@ type job struct {
 	open     func(context.Context) (*pawl.Client, error)
 	acquire  func(context.Context, *pawl.Client) (jobLease, error)
 
-	// succeeded notes that the command has ended with code 0, if that has to be known. It
-	// is called under the lease.
+	// succeeded records that the command has ended with code 0, if that matters. It is
+	// called under the lease.
 	succeeded func(jobLease) error
 
-	toldLost bool                  // it has been said that the lock was lost
+	toldLost bool                  // pawl has reported that the lock was lost
 	ran      bool                  // the command was started
 	child    atomic.Pointer[child] // the command, for --health
 }
 
-// jobLease is what a job has: a [pawl.Lease], or those of several names.
+// jobLease is the lease of a job: a [pawl.Lease], or the lease of several names.
 type jobLease interface {
 	Done() <-chan struct{}
 	Err() error
 	Release(ctx context.Context) error
 }
 
-// releaseNow releases what nothing has run under: --min-hold is for what has run.
+// releaseNow releases a lease under which no command has run: --min-hold does not apply.
 func releaseNow(l jobLease) error {
 	if one, ok := l.(*pawl.Lease); ok {
 		return one.ReleaseNow(context.Background())
@@ -60,8 +60,8 @@ func releaseNow(l jobLease) error {
 func (j *job) run() error {
 	client, lease, err := j.claim()
 	if client != nil {
-		// Close takes back what is on its way: a place in the queue, a grant. What it
-		// cannot take back expires.
+		// closeWithin takes back a place in the queue, or a grant on its way. If that
+		// takes too long, the backend lets it expire.
 		defer func() { _ = closeWithin(client, j.goodbye(err)) }()
 	}
 	if err != nil {
@@ -84,7 +84,7 @@ func (j *job) run() error {
 	return end
 }
 
-// warnReleased says what a release has found, if that has to be known.
+// warnReleased warns if a release has failed, or has found the lock lost.
 func (v *voice) warnReleased(err error) {
 	switch {
 	case err == nil:
@@ -95,7 +95,8 @@ func (v *voice) warnReleased(err error) {
 	}
 }
 
-// hold runs the child under the lease, and returns when nothing of it may run any more.
+// hold runs the child under the lease, and returns when no process of it may run any
+// more.
 func (j *job) hold(lease jobLease) error {
 	select {
 	case s := <-j.signals:
@@ -124,7 +125,7 @@ func (j *job) hold(lease jobLease) error {
 		case <-lease.Done():
 			return j.lost(c, lease)
 		case s := <-j.signals:
-			if lease.Err() == nil { // else SIGCONT might continue a child that must not go on
+			if lease.Err() == nil { // SIGCONT must not continue a child after the loss
 				c.pass(s)
 			}
 		case s := <-c.keys:
@@ -133,8 +134,8 @@ func (j *job) hold(lease jobLease) error {
 			c.suspend(s, func() bool { return lease.Err() == nil })
 		case end := <-c.ended:
 			if end.cut || c.toldToEnd {
-				// A signal is for the group, and its first process may be dead while the
-				// others still tidy up. They do it under the lock.
+				// The signal went to the group. Its first process may be dead while the
+				// others still tidy up. They do that under the lock.
 				c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) })
 			}
 			if end.code == 0 {
@@ -145,12 +146,12 @@ func (j *job) hold(lease jobLease) error {
 	}
 }
 
-// lost stops the child, before anybody else can be granted the name.
+// lost stops the child before another client can be granted the name.
 func (j *job) lost(c *child, lease jobLease) error {
 	err := lease.Err()
 	j.toldLost = true
 	said := make(chan struct{})
-	go func() { // a terminal that was stopped with Ctrl-S would hold us up
+	go func() { // in case Ctrl-S has stopped the terminal
 		defer close(said)
 		j.v.sayLost(err)
 	}()
@@ -165,7 +166,7 @@ func (j *job) lost(c *child, lease jobLease) error {
 	return &exit{code: exitLost}
 }
 
-// tooLong stops the child, which still has the lock.
+// tooLong stops the child while it still has the lock.
 func (j *job) tooLong(c *child, lease jobLease) error {
 	j.v.sayTooLong(j.name, j.maxHold)
 	if !c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) }) {
@@ -182,8 +183,8 @@ func (v *voice) sayLost(err error) { v.say("%s: stopping the command", words.Bar
 
 var errStillRunning = errors.New("SIGKILL was sent to the process group of the command, but some of it is still running; look for it before you run it again")
 
-// killTime is when a group that was asked to stop at begun is killed: after its grace,
-// but in any case before another can be granted the name, by a tenth of the time until
+// killTime is when to kill a group that was asked to stop at begun: after its grace, but
+// in any case before another client can be granted the name, by a tenth of the time until
 // then and 20 ms at least.
 func killTime(lease jobLease, begun time.Time, grace time.Duration) time.Time {
 	at := begun.Add(grace)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// children are commands that are hard to stop, each in its way. They write the number of
-// their group, and then that they are ready.
+// children are commands that are hard to stop, each in its own way. They write the number
+// of their group, and then that they are ready.
 var children = map[string]string{
 	"Willing":       `echo $$ > group; echo ready > ready; exec sleep 1000`,
 	"IgnoresTERM":   `trap "" TERM INT HUP; echo $$ > group; echo ready > ready; while :; do sleep 0.01; done`,
@@ -21,8 +21,8 @@ var children = map[string]string{
 		trap exit TERM; while :; do sleep 0.01; done`,
 }
 
-// next is the command of the next holder: it looks whether anything of the group before
-// it is alive. A dead process that nobody has waited for yet is not.
+// next is the command of the next holder. It checks that no process of the group before
+// it is alive. A dead process that was not reaped yet does not count.
 const next = `for stat in /proc/[0-9]*/stat; do
 		read -r line < $stat || continue
 		set -- ${line##*) }
@@ -55,7 +55,7 @@ func TestLostByABreak(t *testing.T) {
 	}
 }
 
-// The backend goes away: nobody can tell, so the lease ends by its own clock.
+// The backend goes away, so the lease ends by the holder's own clock.
 func TestLostBecauseTheBackendIsGone(t *testing.T) {
 	t.Parallel()
 	for name, child := range children {
@@ -69,7 +69,7 @@ func TestLostBecauseTheBackendIsGone(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			last := time.Now() // no renewal is sent later than about now and answered
+			last := time.Now() // a renewal sent later than about now gets no answer
 			p.wantCode(exitLost)
 			b.wantGone(group)
 			if took := time.Since(last); took < 500*time.Millisecond {
@@ -82,8 +82,8 @@ func TestLostBecauseTheBackendIsGone(t *testing.T) {
 	}
 }
 
-// pawl is stopped for longer than its lease lasts, and the command with it; another has
-// had the lock since. However long that was, what is killed then has its time to go.
+// pawl and its command are stopped for longer than the lease lasts, and another client
+// has had the lock since. However long that was, killed processes get their time to end.
 func TestLostWhilePawlWasPaused(t *testing.T) {
 	b := newLab(t)
 	const ttl = 1500 * time.Millisecond
@@ -102,8 +102,8 @@ func TestLostWhilePawlWasPaused(t *testing.T) {
 	}
 }
 
-// kill -9 of pawl lets the next one in when the lease expires: not before, and soon
-// after.
+// After kill -9 of pawl the next holder comes when the lease expires: not before, and
+// soon after.
 func TestKill9(t *testing.T) {
 	b := newLab(t)
 	p := b.start("run", "--ttl", "1500ms", "x", "--", "sh", "-c", children["Willing"])
@@ -114,7 +114,7 @@ func TestKill9(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.code()
-	// Nobody renews any more. The backend's clock is this host's.
+	// From here on nothing renews. The backend's clock is this host's.
 	looked := time.Now()
 	holders := b.entry("x").Holders
 	if len(holders) != 1 || holders[0].Owner.PID != p.Process.Pid {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// damagedFile is the URL of a file in which names are held, and the rows of some of them
-// are damaged.
+// damagedFile is the URL of a file in which names are held, some of them with damaged
+// rows.
 func damagedFile(t *testing.T, held, damaged []string) (url string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "locks.db")
@@ -39,7 +39,7 @@ func damagedFile(t *testing.T, held, damaged []string) (url string) {
 	return fileURL(path)
 }
 
-// A row that is damaged is named, and costs nobody the sight of the others.
+// A damaged row is named, and all other names are listed.
 func TestLsGoesOnBehindADamagedRow(t *testing.T) {
 	t.Parallel()
 	url := damagedFile(t, []string{"a", "b", "c", "d"}, []string{"b", "d"})
@@ -64,7 +64,7 @@ func TestLsGoesOnBehindADamagedRow(t *testing.T) {
 func TestANameWithADamagedRowIsCompleted(t *testing.T) {
 	t.Parallel()
 	url := damagedFile(t, []string{"a", "b", "c"}, []string{"b"})
-	// As a process it is patient, see TestMain.
+	// In a process of its own it is patient, see TestMain.
 	out, err := exec.CommandContext(t.Context(), "pawl", "__complete", "--url", url, "show", "").Output()
 	if err != nil || !strings.HasPrefix(string(out), "a\nb\nc\n") {
 		t.Errorf("completed with\n%s%v", out, err)

@@ -15,10 +15,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The command under test is this test binary, so the race detector watches it, too.
+// The command under test is this test binary, so the race detector checks it, too.
 func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f != nil {
-		must(f.Value.Set("8")) // mostly they wait; what the command line says comes later, and wins
+		must(f.Value.Set("8")) // the tests mostly wait; a flag on the command line overrides this
 	}
 	// Under the race detector each process would sleep for a second at its end.
 	must(os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0")))
@@ -32,9 +32,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(signalsByDefault{m}, commands)
 }
 
-// signalsByDefault runs tests whose children have the default action for signals that
-// whatever started the tests ignores, as nohup and a shell's & do: children inherit what
-// is ignored, but not what is caught. A process that is a command does not pass here.
+// signalsByDefault runs tests whose children need the default action for signals, even if
+// the parent of the tests ignores these, like nohup or a shell's &: children inherit
+// ignored signals, but not caught ones. A process that is a command does not run this.
 type signalsByDefault struct{ testscript.TestingM }
 
 func (m signalsByDefault) Run() int {
@@ -46,7 +46,7 @@ func (m signalsByDefault) Run() int {
 	return m.TestingM.Run()
 }
 
-// otherCommands are what tests run in processes of their own, besides pawl.
+// otherCommands are the commands besides pawl that tests run in processes of their own.
 var otherCommands = map[string]func(){}
 
 func decode[T any](t *testing.T, text string) T {

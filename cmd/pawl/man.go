@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newMan is for those who make packages: it is not listed.
+// newMan is for packagers, and hidden.
 func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use:                   "man DIR",
@@ -33,7 +33,7 @@ func newMan() *cobra.Command {
 	}
 }
 
-// writeManuals writes a page for a command, and one for each below it that is listed.
+// writeManuals writes a page for a command, and one for each listed command below it.
 func writeManuals(c *cobra.Command, dir string) error {
 	page := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
 	if err := os.WriteFile(filepath.Join(dir, page), []byte(manual(c)), 0o644); err != nil { //nolint:gosec // for all to read
@@ -50,7 +50,7 @@ func writeManuals(c *cobra.Command, dir string) error {
 	return nil
 }
 
-// manual is the page of a command, as roff: the same words as its --help.
+// manual is the page of a command, as roff: the words of its --help.
 func manual(c *cobra.Command) string {
 	var b strings.Builder
 	title := strings.ReplaceAll(c.CommandPath(), " ", "-")
@@ -109,7 +109,7 @@ func roffSeeAlso(b *strings.Builder, c *cobra.Command) {
 	fmt.Fprintf(b, ".SH SEE ALSO\n%s\n", strings.Join(pages, ",\n"))
 }
 
-// roffText is text in paragraphs. Lines that are indented stay as they are.
+// roffText writes text in paragraphs. Indented lines stay as they are.
 func roffText(b *strings.Builder, text string) {
 	filled := true
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
@@ -129,7 +129,7 @@ func roffText(b *strings.Builder, text string) {
 	}
 }
 
-// roff is text that means itself.
+// roff escapes text.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`).Replace(s)
 	if strings.HasPrefix(s, ".") {

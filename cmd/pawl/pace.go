@@ -13,19 +13,19 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A pace is how long many of the same took, and how many there were in a second.
+// A pace has the durations of many equal operations, and their number per second.
 type pace struct {
 	took      []time.Duration // sorted
 	perSecond float64
 }
 
-// settle is for when all have been added, which took so long.
+// settle computes the result after all were added, over the given time.
 func (p *pace) settle(in time.Duration) {
 	slices.Sort(p.took)
 	p.perSecond = float64(len(p.took)) / in.Seconds()
 }
 
-// within is how long this part of them took at most: 0.5 is the median.
+// within is the longest duration of the fastest part: 0.5 gives the median.
 func (p *pace) within(part float64) time.Duration {
 	if len(p.took) == 0 {
 		return 0
@@ -59,7 +59,7 @@ func printBench(out io.Writer, backend string, clients int, cycles, handovers pa
 	return t.flush()
 }
 
-// fine is a duration with three digits or so.
+// fine rounds a duration to about three digits.
 func fine(d time.Duration) string {
 	unit := time.Duration(1)
 	for d/unit >= 1000 {
@@ -69,12 +69,12 @@ func fine(d time.Duration) string {
 }
 
 // released is when a name that several clients want was released last. The lock itself
-// keeps them apart, but the race detector does not know that.
+// orders the accesses, but the race detector does not know that.
 type released struct{ since atomic.Int64 }
 
 func (r *released) set(began time.Time) { r.since.Store(int64(time.Since(began)) + 1) }
 
-// swapZero is that time, once; or zero.
+// swapZero returns that time and clears it; zero if it was cleared.
 func (r *released) swapZero(began time.Time) time.Time {
 	if since := r.since.Swap(0); since > 0 {
 		return began.Add(time.Duration(since))
@@ -82,8 +82,7 @@ func (r *released) swapZero(began time.Time) time.Time {
 	return time.Time{}
 }
 
-// progress is a bar on the terminal of whoever waits; on nothing else. A nil one shows
-// nothing.
+// progress is a bar on a terminal. A nil progress shows nothing.
 type progress struct {
 	v     *voice
 	total time.Duration
@@ -118,13 +117,13 @@ func (p *progress) show() {
 		select {
 		case <-ticker.C:
 		case <-p.stop:
-			fmt.Fprint(p.v.err, "\r\x1b[K") // it leaves the line as it was
+			fmt.Fprint(p.v.err, "\r\x1b[K") // remove the bar
 			return
 		}
 	}
 }
 
-// bar is the line: how much of the time is over, and what was done in it.
+// bar is the line: how much of the time is over, and how many locks were taken.
 func bar(elapsed, total time.Duration, done int64) string {
 	const width = 40
 	part := min(float64(elapsed)/float64(total), 1)
@@ -132,7 +131,7 @@ func bar(elapsed, total time.Duration, done int64) string {
 	return fmt.Sprintf("[%s%s] %3.0f%%  %d locked ", strings.Repeat("#", full), strings.Repeat(" ", width-full), part*100, done)
 }
 
-// end takes the bar away.
+// end removes the bar.
 func (p *progress) end() {
 	if p == nil {
 		return

@@ -15,8 +15,8 @@ import (
 	listed "github.com/pawl-go/pawl/internal/backends"
 )
 
-// What a URL may have is what the package's page says. The code says it in the error for
-// a parameter that it does not know.
+// The package comments list the parameters of a URL. The code lists them in the error for
+// an unknown parameter.
 func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 	for _, b := range listed.All {
 		folder, url := b.Folder, b.URL
@@ -26,7 +26,7 @@ func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 		case "SQLite":
 			url = "sqlite:" + t.TempDir() + "/locks.db"
 		case "PostgreSQL", "MongoDB":
-			continue // their clients know more parameters, and read them first
+			continue // their clients have more parameters, and check them first
 		}
 		if url == "" {
 			continue

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// What the command does is the same on every set-up of Redis that a URL can name.
+// The command works in the same way on every Redis set-up that a URL can name.
 func TestRedis(t *testing.T) {
 	for name, url := range map[string]func(t *testing.T) string{
 		"Single":   func(t *testing.T) string { return "redis://" + redistest.Start(t).Addr },

@@ -46,5 +46,5 @@ Give --schema and --prefix as in the URL that the locks are opened with.`,
 	return cmd
 }
 
-// tables say which tables are meant.
+// tables are the flags that choose the tables.
 type tables struct{ schema, prefix string }

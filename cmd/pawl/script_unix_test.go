@@ -27,7 +27,7 @@ import (
 //	mode FILE PERM                  its permissions are these
 func TestScripts(t *testing.T) { scripts(t, "testdata", "") }
 
-// scripts runs those of a directory with this backend; none is the default.
+// scripts runs the scripts of a directory with this backend; "" is the default.
 func scripts(t *testing.T, dir, url string) {
 	testscript.Run(t, testscript.Params{
 		Dir: dir,

@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// panicsLogged logs what a handler panics with. The server would do so itself, in a log
-// that is thrown away, for others write most of it.
+// panicsLogged logs a handler's panic. The server would log it to its own log, which pawl
+// discards, because mistakes of clients fill it.
 func panicsLogged(h http.Handler, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -21,7 +21,7 @@ func panicsLogged(h http.Handler, log *slog.Logger) http.Handler {
 				log.ErrorContext(r.Context(), "pawl: panic", "method", r.Method, "path", r.URL.Path,
 					"panic", fmt.Sprint(why), "stack", string(debug.Stack()))
 			}
-			panic(http.ErrAbortHandler) // the server ends the connection, and says nothing more
+			panic(http.ErrAbortHandler) // the server closes the connection without a message
 		}()
 		h.ServeHTTP(w, r)
 	})

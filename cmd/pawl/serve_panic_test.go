@@ -20,7 +20,7 @@ type panicking struct{ driver.Driver }
 
 func (panicking) Inspect(context.Context, string) (driver.Entry, error) { panic("a fault of ours") }
 
-// It ends the answer, and is told; serve goes on.
+// The panic ends the answer, and is logged; serve goes on.
 func TestServeTellsOfAPanic(t *testing.T) {
 	client, err := pawl.New(panicking{memlock.New(nil)}, nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestServeTellsOfAPanic(t *testing.T) {
 	}
 }
 
-// A handler that gives an answer up says so by a panic that is no fault.
+// http.ErrAbortHandler, with which a handler gives up an answer, is not a fault.
 func TestAnAnswerGivenUpIsNoPanic(t *testing.T) {
 	var said bytes.Buffer
 	h := panicsLogged(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), slog.New(slog.NewTextHandler(&said, nil)))

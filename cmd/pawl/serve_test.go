@@ -28,7 +28,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// written is what a command says, while it runs.
+// written is the output of a command while it runs.
 type written struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -46,7 +46,7 @@ func (w *written) String() string {
 	return w.buf.String()
 }
 
-// served is a page, and what is said on standard error, until the test ends.
+// served is a page, and its messages on standard error, until the test ends.
 func served(t *testing.T, s serving) (page string, client *pawl.Client, said *written) {
 	t.Helper()
 	client, err := pawl.New(memlock.New(nil), nil)
@@ -57,7 +57,7 @@ func served(t *testing.T, s serving) (page string, client *pawl.Client, said *wr
 	return page, client, said
 }
 
-// servedOf is that of a client, which it closes.
+// servedOf is the page of a client, which it closes.
 func servedOf(t *testing.T, s serving, client *pawl.Client) (page string, said *written) {
 	t.Helper()
 	in, out := io.Pipe()
@@ -141,7 +141,8 @@ func TestServeShowsAndBreaks(t *testing.T) {
 	}
 }
 
-// An open stream does not keep serve from ending: the cleanup wants no error of it.
+// An open stream does not keep serve from ending: the cleanup requires that it returns no
+// error.
 func TestServeEndsWithAStreamOpen(t *testing.T) {
 	page, _, _ := served(t, serving{})
 	answer, err := http.DefaultClient.Do(get(t, page+"events?view=list"))
@@ -212,7 +213,8 @@ func TestServeRefusesACAThatIsNone(t *testing.T) {
 	}
 }
 
-// newCertificate makes one for localhost, signed by another or by itself, and writes it.
+// newCertificate makes and writes a certificate for localhost, signed by another or by
+// itself.
 func newCertificate(t *testing.T, dir, name string, by *tls.Certificate) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

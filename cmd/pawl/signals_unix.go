@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// catchSignals catches what is passed on to the child. What we were started to ignore, as
-// by nohup, stays ignored, by the child too.
+// catchSignals catches the signals to pass on to the child. A signal that pawl was
+// started to ignore, as by nohup, stays ignored, by the child too.
 func catchSignals() chan os.Signal {
 	caught := make(chan os.Signal, 64)
 	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {
@@ -20,32 +20,32 @@ func catchSignals() chan os.Signal {
 			signal.Notify(caught, s)
 		}
 	}
-	// Nobody reads our standard error any more: that is no reason to end, and to leave
-	// the child alone.
+	// If the reader of standard error has ended, pawl must not end, and leave the child
+	// alone.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	return caught
 }
 
-// sharedEnd ends our group as the key of the terminal would have done that ended the
-// child: without us it would have reached our group, too. A script that runs us would
-// otherwise go on with its next line; and one for bash does so unless we die of the
-// signal ourselves. For the shell that is the same exit code, 128 + n.
+// sharedEnd ends pawl's group the way the key of the terminal that ended the child would
+// have ended it: without pawl, the key would have reached this group, too. Otherwise a
+// script that runs pawl would go on with its next line. A script for bash goes on unless
+// pawl itself dies of the signal. For the shell that is the same exit code, 128 + n.
 func sharedEnd(s os.Signal) {
 	if s == unix.SIGINT {
 		signal.Reset(s)
-	} // else SIGQUIT, of which a Go program would not die, but print its stacks
+	} // a Go program does not die of SIGQUIT, but prints its stacks
 	if unix.Kill(0, s.(syscall.Signal)) == nil && s == unix.SIGINT { //nolint:forcetypeassert // see below
-		time.Sleep(time.Second) // it comes now
+		time.Sleep(time.Second) // the signal comes now
 	}
 }
 
 func signalNumber(s os.Signal) int { return int(s.(syscall.Signal)) } //nolint:forcetypeassert // all are, on these systems
 
-// continues reports whether a signal only has a process go on that was stopped.
+// continues reports whether a signal only continues a stopped process.
 func continues(s os.Signal) bool { return s == unix.SIGCONT }
 
-// stopKey catches Ctrl-Z where no command runs, once one has run: Go does not give a
-// signal back to the system that was caught, so we have to stop ourselves.
+// stopKey catches Ctrl-Z while no command runs, once one has run: Go does not restore the
+// default of a caught signal, so pawl has to stop itself.
 type stopKey chan os.Signal
 
 func (k *stopKey) catch() {
@@ -57,7 +57,7 @@ func (k *stopKey) catch() {
 	}
 }
 
-// leave is for when a command runs, and the key is for that.
+// leave stops catching the key, because a command runs, and gets it.
 func (k *stopKey) leave() {
 	if *k == nil {
 		return
@@ -69,10 +69,10 @@ func (k *stopKey) leave() {
 	}
 }
 
-// stop stops us, and returns when we are continued. The others of our group have had the
+// stop stops pawl, and returns when it is continued. The others of its group have got the
 // key too.
 func (k *stopKey) stop() {
-	if unix.Getpgrp() != sessionID() { // else nobody would continue us
+	if unix.Getpgrp() != sessionID() { // otherwise no shell would continue it
 		stopProcess()
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkRunTrue is the whole process `pawl run x -- true`, on a file of its own that
-// is there already; and what starting two processes costs without pawl: the one that
-// runs, and the one that runs it.
+// BenchmarkRunTrue measures the whole process `pawl run x -- true`, on an existing file;
+// and, for comparison, starting two processes without pawl, one of which runs the other.
 func BenchmarkRunTrue(b *testing.B) {
 	exe := filepath.Join(b.TempDir(), "pawl")
 	if runtime.GOOS == "windows" {

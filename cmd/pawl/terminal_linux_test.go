@@ -16,15 +16,15 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screentest"
 )
 
-// A shell on a terminal of its own, with somebody who types.
+// A shell runs on a terminal of its own, with a person who types.
 type shell struct {
 	b      *lab
 	master *os.File
-	hung   sync.Mutex // held while nobody reads what is written to it
+	hung   sync.Mutex // held while the terminal's output is not read
 	mu     sync.Mutex
 	screen *screentest.Terminal // what a person sees
 	shown  bytes.Buffer
-	seen   int // how much of it the test has dealt with
+	seen   int // how much of shown the test has read
 	pid    int
 
 	finished int // how many lines finish has typed
@@ -37,7 +37,7 @@ func (b *lab) shell() *shell {
 	return s
 }
 
-// shellOf starts a shell by its own command line. Its prompt may be any.
+// shellOf starts a shell by its own command line. Its prompt may be anything.
 func (b *lab) shellOf(command ...string) *shell {
 	b.t.Helper()
 	master, slave := openPTY(b.t)
@@ -70,7 +70,7 @@ func (b *lab) shellOf(command ...string) *shell {
 		}
 	}()
 	b.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // the terminal hangs up, and what is on it ends
+		_ = cmd.Process.Kill() // the terminal hangs up, and its processes end
 		_ = cmd.Wait()
 		_ = master.Close()
 		<-done
@@ -119,8 +119,7 @@ func (s *shell) key(text string) {
 
 func (s *shell) line(text string) { s.b.t.Helper(); s.key(text + "\n") }
 
-// await waits until the terminal shows the pattern, after what was awaited before, and
-// returns it.
+// await waits until the terminal shows the pattern, after the last match, and returns it.
 func (s *shell) await(pattern string) string {
 	s.b.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -170,8 +169,8 @@ func state(pid int) string {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))[0]
 }
 
-// The command has the terminal: it reads what is typed, Ctrl-Z gives the shell its
-// prompt, fg goes on with it, and Ctrl-C ends it, and only once.
+// The command has the terminal: it reads what is typed. Ctrl-Z gives the shell its
+// prompt, fg continues the command, and Ctrl-C ends it, only once.
 func TestTerminal(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -207,7 +206,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// Whoever is stopped with Ctrl-Z does not renew. On fg the lease is looked at before the
+// A pawl that Ctrl-Z has stopped does not renew. After fg it checks the lease before the
 // command goes on.
 func TestTerminalLostWhileStopped(t *testing.T) {
 	b := newLab(t)
@@ -246,8 +245,8 @@ func TestTerminalLostWhileStopped(t *testing.T) {
 	}
 }
 
-// In the background the command does not get the terminal; it stops when it wants it, and
-// fg gives it.
+// In the background the command does not get the terminal. It stops when it reads from
+// it, and fg gives it the terminal.
 func TestTerminalInTheBackground(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -264,8 +263,8 @@ func TestTerminalInTheBackground(t *testing.T) {
 	s.await("\ncode 0\r\n")
 }
 
-// In a pipe the terminal stays with the others until the command wants it, and Ctrl-C
-// reaches it all the same.
+// In a pipe the others have the terminal until the command needs it. Ctrl-C still reaches
+// the command.
 func TestTerminalInAPipe(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -274,7 +273,7 @@ func TestTerminalInAPipe(t *testing.T) {
 	s.foreground("the command gets the foreground when it wants it", func(g int) bool { return g == group })
 	s.line("this")
 	s.await("\ngot this\r\n")
-	// Not before: a shell between two commands may swallow it.
+	// Not before: a shell may swallow it between two commands.
 	eventually(t, "it sleeps", func() bool {
 		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", group))
 		return string(comm) == "sleep\n"
@@ -289,7 +288,7 @@ func TestTerminalInAPipe(t *testing.T) {
 	s.line(`pawl run x -- sh -c 'echo $$ > group; exec sleep 1000' | cat`)
 	group = b.group()
 	s.foreground("the pipe is in the foreground", func(g int) bool { return g != s.pid && g != group })
-	s.key("\x1a") // reaches pawl, and by it the command
+	s.key("\x1a") // reaches pawl, and the command through it
 	s.await(`(?i)stopped`)
 	if state(group) != "T" {
 		t.Errorf("Ctrl-Z: the command is %s", state(group))
@@ -301,11 +300,11 @@ func TestTerminalInAPipe(t *testing.T) {
 	eventually(t, "it is gone", func() bool { return state(group) == "" })
 }
 
-// Ctrl-C ends a script, too, and does not only make it go on with its next line.
+// Ctrl-C also ends a script, instead of making it go on with its next line.
 func TestTerminalCtrlCEndsAScript(t *testing.T) {
 	for _, interpreter := range []string{"sh", "bash"} {
 		if _, err := exec.LookPath(interpreter); err != nil {
-			continue // sh is there, bash mostly: it is the one that waits to see what pawl dies of
+			continue // only sh is always there; bash checks what pawl dies of
 		}
 		t.Run(interpreter, func(t *testing.T) {
 			b := newLab(t)
@@ -329,7 +328,7 @@ func TestTerminalCtrlCEndsAScript(t *testing.T) {
 	}
 }
 
-// A killed command cannot set the terminal's modes back.
+// A killed command cannot restore the terminal's modes.
 func TestTerminalModesAreRepaired(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -339,7 +338,7 @@ func TestTerminalModesAreRepaired(t *testing.T) {
 	s.await(` echo `)
 }
 
-// A script that runs pawl is stopped with it, or the shell would wait for ever.
+// A script that runs pawl is stopped with it. Otherwise the shell would wait for ever.
 func TestTerminalOfAScript(t *testing.T) {
 	b := newLab(t)
 	b.write("script", "pawl run x -- sh -c 'echo $$ > group; exec cat'\necho end of script\n")
@@ -355,7 +354,7 @@ func TestTerminalOfAScript(t *testing.T) {
 	s.await("\nend of script\r\n")
 }
 
-// break asks on a terminal, and only there.
+// break asks only on a terminal.
 func TestTerminalBreakAsks(t *testing.T) {
 	b := newLab(t)
 	p := b.start("run", "x", "--", "sleep", "1000")
@@ -378,8 +377,7 @@ func TestTerminalBreakAsks(t *testing.T) {
 	p.wantCode(exitLost)
 }
 
-// The default file is no lock for other hosts, which a person is told: once, and only on
-// a terminal.
+// The default file excludes no other hosts. Pawl says that once, and only on a terminal.
 func TestTerminalIsToldOfTheReachOfTheDefaultFile(t *testing.T) {
 	const reach = "pawl: the default file excludes processes of this user on this host only; for other users or hosts set --url or PAWL_URL\r\n"
 	s := newLab(t).shell()
@@ -393,7 +391,7 @@ func TestTerminalIsToldOfTheReachOfTheDefaultFile(t *testing.T) {
 	}
 }
 
-// A password in --url is there for all who can list processes.
+// All users that can list processes see a password in --url.
 func TestTerminalIsWarnedOfAPasswordInAFlag(t *testing.T) {
 	s := newLab(t).shell()
 	s.line("pawl --url redis://me:se''cret@127.0.0.1:1 ls; echo code $?")

@@ -11,19 +11,20 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the terminal that controls our session, and what we did with it.
+// terminal is the terminal that controls pawl's session, and what pawl did with it.
 //
-// The child's group must be in its foreground to read from it, and to get what Ctrl-C and
-// Ctrl-Z send. It is put there at once if its standard input and output are the terminal.
-// Otherwise others in our own group may want it, as in `pawl run x -- cat | less`: then
-// it gets it when it has stopped for want of it.
+// The child's group must be in its foreground to read from it, and to get the signals of
+// Ctrl-C and Ctrl-Z. Pawl puts it there at once if the standard input and output of pawl
+// are the terminal. Otherwise another process of pawl's own group may need the terminal,
+// as in `pawl run x -- cat | less`: then the child gets it when it has stopped for lack
+// of it.
 type terminal struct {
 	fd    int
 	modes *term.State
-	lent  bool // the foreground is the child's group
+	lent  bool // the child's group is in the foreground
 }
 
-// openTerminal is nil if there is none.
+// openTerminal returns nil if there is no terminal.
 func openTerminal() *terminal {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -37,20 +38,21 @@ func openTerminal() *terminal {
 	return &terminal{fd: fd, modes: modes}
 }
 
-// ours reports whether our group is in the foreground.
+// ours reports whether pawl's group is in the foreground.
 func (t *terminal) ours() bool {
 	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
 
-// ofChild reports whether the child shall be in the foreground from its start on.
+// ofChild reports whether the child starts in the foreground.
 func (t *terminal) ofChild() bool { return term.IsTerminal(0) && term.IsTerminal(1) && t.ours() }
 
 func (t *terminal) lend(group int) {
 	t.lent = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) == nil
 }
 
-// takeBack puts ourselves there again. SIGTTOU must be ignored: we are in the background.
+// takeBack puts pawl's group in the foreground. SIGTTOU must be ignored: pawl is in the
+// background.
 func (t *terminal) takeBack() {
 	if t.lent {
 		_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, unix.Getpgrp())
@@ -58,25 +60,25 @@ func (t *terminal) takeBack() {
 	}
 }
 
-// repair sets the modes as they were: who was killed had no time to.
+// repair restores the modes of the terminal, which a killed child could not do.
 func (t *terminal) repair() {
 	if t.ours() {
 		_ = term.Restore(t.fd, t.modes)
 	}
 }
 
-// catchStop has SIGTSTP passed on to the child, unless we ignore it.
+// catchStop makes pawl catch SIGTSTP, to pass it on to the child, unless pawl ignores it.
 func (c *child) catchStop() {
 	if !signal.Ignored(unix.SIGTSTP) {
 		signal.Notify(c.keys, unix.SIGTSTP)
 	}
 }
 
-// suspend deals with a child that was stopped by s. Without a terminal there is nothing
-// to do: somebody stopped it and will continue it, and meanwhile it has the lock. With
-// one, it is the shell's turn: so we stop, too. Nobody renews then, so when we go on we
-// look at the lease first. If it was lost, the child stays stopped, and the caller kills
-// it.
+// suspend handles a child that s has stopped. Without a terminal it does nothing: another
+// process has stopped the child and will continue it, and meanwhile the child has the
+// lock. With a terminal, the shell expects pawl to stop, so pawl stops, too. It does not
+// renew then, so when it continues it checks the lease first. If the lease is lost, the
+// child stays stopped, and the caller kills it.
 func (c *child) suspend(s syscall.Signal, held func() bool) {
 	t := c.tty
 	if t == nil {
@@ -84,9 +86,9 @@ func (c *child) suspend(s syscall.Signal, held func() bool) {
 	}
 	asks := s == unix.SIGTTIN || s == unix.SIGTTOU
 	wants := asks || t.lent
-	// A child that asks for the terminal just gets it, if it is ours to give. We may have
+	// A child that asks for the terminal gets it, if pawl's group has it. Pawl may have
 	// given it before: the shell that starts a pipe sets the foreground for each of its
-	// parts, and the next part may come later than we did.
+	// parts, and the next part may start after pawl.
 	if !asks || !t.ours() {
 		t.takeBack()
 		c.stopOurselves()
@@ -100,16 +102,16 @@ func (c *child) suspend(s syscall.Signal, held func() bool) {
 	c.kill(unix.SIGCONT)
 }
 
-// stopOurselves stops our whole group, as the terminal does: a script that runs us is in
-// it, and the shell waits for that. It returns when we are continued.
+// stopOurselves stops pawl's whole group, as the terminal does: a script that runs pawl
+// is in it, and the shell waits for that. It returns when pawl is continued.
 func (c *child) stopOurselves() {
 	if unix.Getpgrp() == sessionID() {
-		// The group of the session's first process has nobody who would continue it: the
-		// system does not stop it at a key, and nor do we.
+		// No shell would continue the group of the session's first process. The system
+		// does not stop it at a key, so pawl does not, either.
 		time.Sleep(100 * time.Millisecond)
 		return
 	}
-	signal.Stop(c.keys) // it is still caught, but nobody hears of it: what stops us is the next one
+	signal.Stop(c.keys) // Go still catches SIGTSTP, and then discards it; stopAfter stops pawl
 	stopAfter(func() { _ = unix.Kill(0, unix.SIGTSTP) })
 	ran := time.After(time.Second)
 	for {
@@ -119,8 +121,8 @@ func (c *child) stopOurselves() {
 				c.catchStop()
 				return
 			}
-			c.hand(s) // it waits until the group is continued, unless it kills
-		case <-ran: // a group without a shell, which no key stops: we must not renew
+			c.hand(s) // the group receives s when it is continued
+		case <-ran: // the system does not stop a group without a shell: stop pawl alone, so that it does not renew
 			stopProcess()
 		}
 	}

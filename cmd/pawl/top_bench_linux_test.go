@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// BenchmarkTopFirstFrame is from the start of the process `pawl top` until its first
-// frame is on the terminal, and until it has names in it.
+// BenchmarkTopFirstFrame measures the time from the start of the process `pawl top` until
+// its first frame is on the terminal, and until that has names in it.
 func BenchmarkTopFirstFrame(b *testing.B) {
 	exe := filepath.Join(b.TempDir(), "pawl")
 	if out, err := exec.Command("go", "build", "-trimpath", "-o", exe, ".").CombinedOutput(); err != nil {

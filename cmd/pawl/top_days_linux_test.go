@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// pty does something to the terminal itself.
+// pty runs f on the terminal itself.
 func (s *shell) pty(f func(fd int) error) {
 	s.b.t.Helper()
 	raw, err := s.master.SyscallConn()
@@ -38,8 +38,8 @@ func (s *shell) tty() *os.File {
 	return tty
 }
 
-// Where the terminal takes nothing, a signal ends top all the same; and whoever comes
-// back finds the terminal as it was.
+// A signal ends top even if the terminal takes no output, and a user who comes back finds
+// the terminal as it was.
 func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 	t.Run("a connection that hangs", func(t *testing.T) {
 		b := newLab(t)
@@ -48,7 +48,7 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 		s.line("tty > tty; pawl top")
 		s.sees(`(?m)^>nightly `)
 		top := s.child()
-		s.hung.Lock() // what is read after this is one more chunk
+		s.hung.Lock() // after this, one more chunk is read
 		locked := true
 		defer func() {
 			if locked {
@@ -117,8 +117,8 @@ func panicOnTheScreen() {
 	<-s.Events()
 }
 
-// A backend that hangs: it is said since when, and it goes on by itself. Keys work
-// meanwhile.
+// When the backend hangs, top shows since when, and goes on by itself afterwards. Keys
+// work meanwhile.
 func TestTopAndABackendThatHangs(t *testing.T) {
 	b := newLab(t)
 	server := redistest.Start(t)
@@ -138,7 +138,7 @@ func TestTopAndABackendThatHangs(t *testing.T) {
 	s.sees(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\)\n`)
 	s.key("/night\r")
 	s.sees(`have night in them`)
-	s.sees(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\): \S`) // the look was given up, and others follow
+	s.sees(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\): \S`) // the look has failed, and others follow
 	server.Resume()
 	eventually(t, "it goes on", func() bool { return !strings.Contains(s.screen.Text(), "has not answered") })
 	s.sees(`(?m)^>nightly `)
@@ -148,7 +148,7 @@ func TestTopAndABackendThatHangs(t *testing.T) {
 	s.hasShell()
 }
 
-// Where nothing was ever locked it waits for the first lock.
+// If nothing was ever locked, top waits for the first lock.
 func TestTopWaitsForTheFirstLock(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()

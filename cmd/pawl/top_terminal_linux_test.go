@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// resize makes the terminal another size, as a window does.
+// resize changes the size of the terminal, as a window does.
 func (s *shell) resize(width, height int) {
 	s.b.t.Helper()
 	s.screen.Resize(width, height)
@@ -54,7 +54,7 @@ func (s *shell) hasShell() {
 	}
 }
 
-// hold takes names, in this process, and returns how to release them.
+// hold takes names in this process, and returns their leases.
 func (b *lab) hold(names ...string) (leases []*pawl.Lease) {
 	b.t.Helper()
 	for _, name := range names {
@@ -67,8 +67,8 @@ func (b *lab) hold(names ...string) (leases []*pawl.Lease) {
 	return leases
 }
 
-// A lease that a test takes is seen, a waiter too, a hand-over, and the filter; and the
-// terminal is as before.
+// top shows a lease that the test takes, a waiter, a hand-over, and the filter;
+// afterwards the terminal is as before.
 func TestTopShowsWhatHappens(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -91,7 +91,7 @@ func TestTopShowsWhatHappens(t *testing.T) {
 			got <- l
 		}
 	}()
-	s.sees(`(?m)^>nightly .* 1, \d+s$`) // who waits is first
+	s.sees(`(?m)^>nightly .* 1, \d+s$`) // a name with waiters is first
 	s.key("\r")
 	s.sees(`nightly is held; 1 waiting`, `(?m)^>holds +exclusive .* \d{16} `, `(?m)^ 1 +exclusive .*job=next`)
 	if err := lease.Release(t.Context()); err != nil {
@@ -115,7 +115,7 @@ func TestTopShowsWhatHappens(t *testing.T) {
 	s.sees(`before\n(?s:.*)code 0\n`)
 }
 
-// b asks for the name, breaks the lease that was seen, and no other.
+// b asks for the name, and breaks the lease that was shown, and no other.
 func TestTopBreaksTheLeaseThatItHasShown(t *testing.T) {
 	b := newLab(t)
 	first := b.start("run", "x", "--", "sleep", "1000")
@@ -133,7 +133,7 @@ func TestTopBreaksTheLeaseThatItHasShown(t *testing.T) {
 	s.sees(`nothing was broken`)
 	s.key("b")
 	s.sees(`Type the name`)
-	s.key("\x1b[200~x\r\x1b[201~") // what is pasted ends with no enter
+	s.key("\x1b[200~x\r\x1b[201~") // pasted text ends without enter
 	s.sees(`(?m)^x$`, `Type the name`)
 	s.key("\r")
 	s.sees(fmt.Sprintf(`broke x, held by .* \(fence %d\)`, fence))
@@ -159,8 +159,8 @@ func TestTopBreaksTheLeaseThatItHasShown(t *testing.T) {
 	s.hasShell()
 }
 
-// Ctrl-Z gives the shell its terminal, fg goes on; a window that becomes another size is
-// drawn anew.
+// Ctrl-Z gives the shell its terminal, and fg continues top. After a change of its size
+// the window is drawn again.
 func TestTopIsSuspendedAndResized(t *testing.T) {
 	b := newLab(t)
 	b.hold("nightly")
@@ -209,8 +209,8 @@ func (s *shell) child() (pid int) {
 	return pid
 }
 
-// Signals end it, and give the terminal back; also one that is sent while nobody reads
-// what it writes, as over a connection that hangs.
+// Signals end it, and give the terminal back, even while the terminal's output is not
+// read, as over a connection that hangs.
 func TestTopEndsWithASignal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestTopWantsATerminal(t *testing.T) {
 	}
 }
 
-// Without --allow-break nothing can be broken, as on the page of serve.
+// Without --allow-break no lease can be broken, as on the page of serve.
 func TestTopBreaksOnlyIfItIsAllowed(t *testing.T) {
 	b := newLab(t)
 	b.hold("nightly")

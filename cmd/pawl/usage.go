@@ -8,10 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// showUsage writes what cobra's template would, with lines of 80 columns. A template of
-// one's own would bring package text/template with it, which calls methods by names that
-// the linker cannot know: it would keep all of them, and the command be half as large
-// again.
+// showUsage writes the text of cobra's template, with lines of 80 columns. A custom
+// template would link package text/template, which calls methods by name. The linker
+// would then keep all methods, and the command would be half as large again.
 func showUsage(c *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:")

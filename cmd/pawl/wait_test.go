@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A deafDriver does not answer questions about a name while it is deaf: it fails with
+// A deafDriver does not answer questions about a name while deaf is set: it fails with
 // err, or hangs if that is nil.
 type deafDriver struct {
 	driver.Driver
@@ -33,13 +33,14 @@ func (d *deafDriver) Inspect(ctx context.Context, name string) (driver.Entry, er
 	return driver.Entry{}, ctx.Err()
 }
 
-// When its time is up, wait says what is so then, and not what the database said last.
+// When its time is up, wait reports the current state, not the last one that the watch
+// saw.
 func TestWaitEndsWithWhatIsSo(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		err  error
 		deaf bool
-		back time.Duration // after that the lease is released, and the database answers
+		back time.Duration // then the lease is released, and the database answers
 		code int
 	}{
 		{what: "still held", code: exitHeld},

@@ -1,5 +1,5 @@
-// Package gocronlock has each job of gocron v2 run on one instance only. Package cronlock
-// says how, and what happens when clocks differ or the backend is down.
+// Package gocronlock makes each job of gocron v2 run on one instance only. Package
+// cronlock explains how, and what happens when clocks differ or the backend is down.
 //
 //	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(gocronlock.NewLocker(locks, nil)))
 package gocronlock
@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-go/pawl/cronlock"
 )
 
-// NewLocker returns what gocron.WithDistributedLocker takes: a job runs on the instance
+// NewLocker returns a locker for gocron.WithDistributedLocker: a job runs on the instance
 // that gets its lock first, and the others skip the run. o may be nil.
 //
-// gocron does not tell a job that its lock was lost; a job that must not go on then uses
-// [pawl.Mutex.TryDo] itself.
+// gocron does not notify a job that its lock was lost. If a job must not go on then, call
+// [pawl.Mutex.TryDo] in it.
 func NewLocker(locks *pawl.Client, o *cronlock.Options) gocron.Locker {
 	return locker{cronlock.NewLocker(locks, o)}
 }
@@ -28,7 +28,7 @@ type locker struct{ jobs *cronlock.Locker }
 func (l locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	lease, err := l.jobs.Lock(ctx, job)
 	if err != nil {
-		return nil, err // with no lease inside
+		return nil, err // not an unlocker with a nil lease
 	}
 	return unlocker{lease}, nil
 }

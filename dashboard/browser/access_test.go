@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/dashboard"
 )
 
-// axe finds no serious fault in any page, in either theme, and on a phone's width.
+// axe finds no serious fault in any page, in both themes and at the width of a phone.
 func TestThePagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -46,8 +46,8 @@ func TestThePagesAreAccessible(t *testing.T) {
 	}
 }
 
-// All that a mouse does, the keyboard does: over the skip link to the search, and to a
-// name, with the place of the focus to be seen.
+// The keyboard can do everything that a mouse does: it reaches the search through the
+// skip link, and then a name. The page always shows the focus.
 func TestTheKeyboardIsEnough(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
@@ -75,7 +75,7 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 			t.Errorf("the keyboard does not reach %s, but %v", want, reached)
 		}
 	}
-	w.queue(mutex("report", "web-2", 3380)) // the row is another now, and the focus stays in it
+	w.queue(mutex("report", "web-2", 3380)) // the row is new now, and the focus stays in it
 	b.until("the waiter is shown", rowSays("report", "web-2:3380"))
 	if at := js[string](b, `document.activeElement.innerText`); at != "report" {
 		t.Errorf("when the row changed, the focus went to %q", at)
@@ -84,7 +84,8 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	b.until("the name's page is there", `location.search == "?name=report" && `+live)
 }
 
-// The theme is the system's until somebody chooses, and then it is theirs in every page.
+// The theme is the system's until a reader chooses one. Then every page has the chosen
+// theme.
 func TestTheThemeIsChosen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)

@@ -2,8 +2,8 @@ package browser
 
 import "strings"
 
-// attacks are what somebody writes who wants a page to run something, to send somebody
-// somewhere, or to show what is not there. Each calls pwned in its own way.
+// attacks are texts that an attacker writes to make a page run a script, send a reader to
+// another page, or show something false. Each calls pwned in its own way.
 var attacks = []string{
 	`<script>pwned()</script>`,
 	`"><img src=x onerror=pwned()>`,
@@ -28,11 +28,11 @@ var attacks = []string{
 	`{{constructor.constructor('pwned()')()}}${pwned()}#{pwned()}`,
 	`__proto__`, `constructor`, `toString`,
 	`../../etc/passwd?x=1&y=2#z`, `%3Cscript%3Epwned()%3C/script%3E`,
-	// They turn, hide, or end a line.
+	// These texts change the direction, hide text, or end a line.
 	"nightly\u202etroper\u202c", "a\u2066b\u2069\u200bc\u00ad\ufeff", "\u2028pwned()\u2029",
-	"e" + strings.Repeat("\u0301", 60), // one letter, and a tower on it
+	"e" + strings.Repeat("\u0301", 60), // one letter with many marks above it
 	strings.Repeat("\u05e9", 127),      // right to left, 254 bytes
-	strings.Repeat("\ufdfd", 85),       // the widest character that there is, 255 bytes
+	strings.Repeat("\ufdfd", 85),       // the widest character, 255 bytes
 	strings.Repeat("W", 255),
 	strings.Repeat("\U0001f9d1\u200d\U0001f680", 23), // 253 bytes
 	`?prefix=&sort=held`, ` leading and trailing `, `'; DROP TABLE locks; --`,

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// attacked is a backend in which others have written nothing but attacks: names, hosts,
-// labels, values, of holders and of waiters.
+// attacked returns a backend in which other processes have written only attacks: names,
+// hosts, labels and values, of holders and waiters.
 func attacked(t *testing.T, b *backend) (names []string) {
 	t.Helper()
 	for i, a := range attacks {
@@ -30,10 +30,11 @@ func attacked(t *testing.T, b *backend) (names []string) {
 	return names
 }
 
-// alarm is called by what an attack has made run.
+// alarm defines pwned, which an attack calls if it runs. pwned records each call.
 const alarm = `globalThis.hits = []; globalThis.pwned = (...a) => hits.push(String(new Error().stack));`
 
-// unharmed wants nothing to have run, and nothing in the page that could.
+// unharmed checks that no attack has run, and that the page contains nothing that could
+// run.
 func (b *tab) unharmed(where string) {
 	b.t.Helper()
 	if hits := js[[]string](b, `hits`); len(hits) > 0 {
@@ -55,7 +56,7 @@ func (b *tab) unharmed(where string) {
 	}
 }
 
-// What others write stays text, in the first page and in what is sent after it.
+// Text of other processes stays text, in the first page and in later messages.
 func TestAttacksDoNothingInTheList(t *testing.T) {
 	t.Parallel()
 	for _, l := range []look{{}, {phone: true}} {
@@ -71,7 +72,7 @@ func TestAttacksDoNothingInTheList(t *testing.T) {
 			t.Errorf("the names are %q, want %q", got, names)
 		}
 		b.unharmed("sent")
-		b.visit(w.url+"?sort=name", 200) // now they are in the first page
+		b.visit(w.url+"?sort=name", 200) // now the attacks are in the first page
 		b.until("the page is live", live)
 		b.unharmed("first page")
 		for _, plain := range []string{`<script>pwned()</script>`, `&lt;script&gt;pwned()&lt;/script&gt;`, `javascript:pwned()`} {
@@ -82,7 +83,7 @@ func TestAttacksDoNothingInTheList(t *testing.T) {
 		if got, want := js[string](b, row("nightly\u202etroper\u202c")+`.querySelector("th a").innerText`), `nightly\u202etroper\u202c`; got != want {
 			t.Errorf("what turns the direction is shown as %q, want %q", got, want)
 		}
-		b.visit(w.url+"?sort=name&prefix="+url.QueryEscape(attacks[1]), 200) // in the field of the search
+		b.visit(w.url+"?sort=name&prefix="+url.QueryEscape(attacks[1]), 200) // in the search field
 		if got := js[string](b, `document.getElementById("prefix").value`); got != attacks[1] {
 			t.Errorf("the field has %q", got)
 		}
@@ -90,8 +91,8 @@ func TestAttacksDoNothingInTheList(t *testing.T) {
 	}
 }
 
-// A name's own page, where all of it is shown. Of each there is what three others have
-// written, so a third of them shows all.
+// The page of a name shows all of its text. Each page shows the text of three other
+// claims, so a third of the pages shows all attacks.
 func TestAttacksDoNothingInTheirOwnPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)

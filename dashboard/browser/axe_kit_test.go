@@ -11,7 +11,7 @@ import (
 //go:embed testdata/axe/axe.min.js
 var axe string
 
-// A violation is what axe reports of one of its rules.
+// A violation is a violation of one rule that axe reports.
 type violation struct {
 	ID, Impact, Help string
 	Nodes            []struct {
@@ -20,7 +20,7 @@ type violation struct {
 	}
 }
 
-// accessible fails the test for each fault that axe finds serious, or critical.
+// accessible fails the test for each fault that axe calls serious or critical.
 func (b *tab) accessible(where string) {
 	b.t.Helper()
 	js[bool](b, axe+"\n;true")

@@ -14,7 +14,8 @@ import (
 )
 
 // An operator breaks a lease: from the list to the name, to the form that asks for the
-// name, and back to the page, where the delay counts down and the next one gets it.
+// name, and back to the page. There the delay counts down, and the next claim gets the
+// lock.
 func TestALeaseIsBroken(t *testing.T) {
 	t.Parallel()
 	var log lines
@@ -53,8 +54,8 @@ func TestALeaseIsBroken(t *testing.T) {
 	}
 }
 
-// Two operators have the form open at once. The second breaks nothing: not what he saw,
-// which is over, and not what came after.
+// Two operators open the form at the same time. The second breaks nothing: neither the
+// lease on the form, which has ended, nor the new lease.
 func TestOfTwoOperatorsOneBreaks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), &dashboard.Options{AllowBreak: true, BreakDelay: -1})
@@ -79,7 +80,7 @@ func TestOfTwoOperatorsOneBreaks(t *testing.T) {
 	}
 }
 
-// Without the right there is no button, no form, and no break.
+// Without the right to break, there is no button, no form, and no break.
 func TestABreakIsRefusedWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
@@ -100,7 +101,7 @@ func TestABreakIsRefusedWithoutTheRight(t *testing.T) {
 	}
 }
 
-// lines are a log that is read while it is written.
+// lines is a log that a test can read while it is written.
 type lines struct {
 	mu sync.Mutex // protects all
 	b  bytes.Buffer

@@ -11,15 +11,15 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long something may take on a machine that has other things to do.
+// patience is how long something may take on a busy machine.
 const patience = time.Minute
 
-// chromium is the one browser of all tests. It is started when it is first needed; each
-// page has a profile of its own in it.
+// chromium is the one browser of all tests. The first test that needs it starts it. Each
+// page in it has a profile of its own.
 var chromium = sync.OnceValues(startBrowser)
 
-// stopBrowser ends it. Should this process be killed before, Linux kills the browser with
-// it (chromedp asks for that), and the browser's processes end with the browser.
+// stopBrowser ends the browser. If this process is killed before that, Linux kills the
+// browser too (chromedp asks for that), and the browser's processes end with it.
 var stopBrowser = func() {}
 
 func startBrowser() (context.Context, error) {
@@ -34,16 +34,16 @@ func startBrowser() (context.Context, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home, "TZ=UTC", "LANG=C.UTF-8"),
-		chromedp.Flag("no-sandbox", os.Getuid() == 0), // root has none
+		chromedp.Flag("no-sandbox", os.Getuid() == 0), // root has no sandbox
 		chromedp.Flag("disable-gpu", true),
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("hide-scrollbars", true),
-		// There is no network besides loopback, and one name in it, of an attacker.
+		// There is no network except loopback, and one name on it, the attacker's.
 		chromedp.Flag("host-resolver-rules", "MAP "+attacker+" 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 		chromedp.Flag("no-proxy-server", true),
 	)
-	allocator, end := chromedp.NewExecAllocator(context.Background(), options...) // waits until the processes are gone
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...) // end waits for the processes
 	ctx, cancel := chromedp.NewContext(allocator)
 	stopBrowser = func() {
 		cancel()

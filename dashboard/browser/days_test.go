@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The backend goes while the page is open: the page says so, keeps what it has, and goes
-// on by itself.
+// The backend fails while the page is open. The page says so, keeps its rows, and
+// continues by itself later.
 func TestTheBackendGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
@@ -22,14 +22,14 @@ func TestTheBackendGoesAndComesBack(t *testing.T) {
 	b.until("it goes on", `document.getElementById("notices").innerText == "" && `+live+` && `+rowSays("import", "web-2:3380"))
 }
 
-// What is between the page and the dashboard cuts the stream: the page says so, and
-// begins another.
+// A proxy between the page and the dashboard cuts the stream. The page says so, and opens
+// another stream.
 func TestTheStreamIsCut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
 	b := open(t, w.url, look{})
 	b.until("the page is live", live)
-	b.allow("net::ERR_") // the browser reports a stream that was cut
+	b.allow("net::ERR_") // the browser reports the cut of the stream
 	js[bool](b, `globalThis.wasDown = false, new MutationObserver(() => {
 		if (document.getElementById("link").dataset.state == "down") wasDown = true;
 	}).observe(document.getElementById("link"), {attributes: true}), true`)
@@ -39,7 +39,7 @@ func TestTheStreamIsCut(t *testing.T) {
 	b.until("it goes on", live+` && `+rowSays("report", "web-1:4127"))
 }
 
-// The browser's clock is an hour ahead, or behind: no time on the page goes by it.
+// The browser's clock is an hour ahead, or behind. No time on the page depends on it.
 func TestTheClockOfTheBrowserIsWrong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
@@ -58,7 +58,7 @@ func TestTheClockOfTheBrowserIsWrong(t *testing.T) {
 	}
 }
 
-// short is a time that a test may have taken.
+// short reports whether a test may have taken the time s.
 func short(s string) bool {
 	d, err := time.ParseDuration(spaces.Replace(s))
 	return err == nil && d >= 0 && d < 10*time.Minute

@@ -1,8 +1,8 @@
-// Package browser tries the dashboard in a real browser: Debian's Chromium, driven by
-// chromedp. It is a module of its own, so that neither is anybody's dependency; the test
-// of package dashboard runs it. By itself:
+// Package browser tests the dashboard in a real browser: Debian's Chromium, which
+// chromedp drives. It is a module of its own, so that no other module depends on Chromium
+// or chromedp. The test of package dashboard runs it. To run it alone:
 //
 //	go test -C dashboard/browser .
 //
-// Its pictures of the dashboard, for docs/pictures, are made by `make screenshots`.
+// `make screenshots` makes its pictures of the dashboard, for docs/pictures.
 package browser

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A recorder takes down what would have failed a test.
+// A recorder records the calls that would fail a test.
 type recorder struct {
 	testing.TB
 	said     []string
@@ -20,7 +20,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 }
 func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
 
-// What the other tests count on: a page that does something wrong fails its test.
+// The other tests depend on this: an error in a page fails the test.
 func TestAFaultOfAPageIsSeen(t *testing.T) {
 	t.Parallel()
 	bad := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

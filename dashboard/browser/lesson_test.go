@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The lesson of fencing is walked through with its one button, without scripts, too; at
-// its end the late write is refused.
+// A reader goes through the lesson of fencing with its one button, also without scripts.
+// At the end of the lesson the late write is refused.
 func TestTheLessonIsWalkedThrough(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)

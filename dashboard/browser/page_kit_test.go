@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A look is how a page is looked at.
+// A look says how the browser shows a page.
 type look struct {
 	dark          bool
 	phone         bool
@@ -28,8 +28,8 @@ type look struct {
 	scale         float64       // default 1
 }
 
-// A tab is one page, with a profile of its own. What goes wrong in it is kept, and fails
-// the test at the end: no page of ours may report an error.
+// A tab is one page, with a profile of its own. It records the errors of the page, and
+// fails the test at the end: no page of ours may report an error.
 type tab struct {
 	t   testing.TB
 	ctx context.Context
@@ -47,7 +47,7 @@ func open(t testing.TB, url string, l look) *tab {
 	return b
 }
 
-// newTab is an empty one.
+// newTab returns an empty tab.
 func newTab(t testing.TB, l look) *tab {
 	t.Helper()
 	whole, err := chromium()
@@ -65,14 +65,14 @@ func newTab(t testing.TB, l look) *tab {
 			t.Errorf("the page: %s", f)
 		}
 	})
-	if err := chromedp.Do(ctx); err != nil { // with the tab's own ctx, for the tab ends with the one that opens it
+	if err := chromedp.Do(ctx); err != nil { // the tab ends with the ctx that opens it
 		t.Fatal(err)
 	}
 	b.look(l)
 	return b
 }
 
-// look sets how the page is looked at, whatever is loaded afterwards.
+// look sets how the browser shows all later pages.
 func (b *tab) look(l look) {
 	b.t.Helper()
 	theme := "light"
@@ -114,7 +114,7 @@ func (b *tab) look(l look) {
 	}
 }
 
-// before runs a script in each document, before its own.
+// before runs a script in each document, before the scripts of the document.
 func (b *tab) before(script string) {
 	b.t.Helper()
 	b.do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
@@ -123,8 +123,8 @@ func (b *tab) before(script string) {
 	})
 }
 
-// heard keeps what went wrong. It runs in the loop that reads from the browser, and must
-// not ask it anything.
+// heard records an error. It runs in the loop that reads from the browser. So it must not
+// send a request to the browser.
 func (b *tab) heard(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -143,7 +143,7 @@ func (b *tab) heard(event any) {
 		}
 	case *page.EventJavascriptDialogOpening:
 		b.fault("a dialog opened: " + e.Message)
-		go func() { // the page stands still until somebody answers
+		go func() { // the page is blocked until the dialog has an answer
 			_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})
 		}()
 	}
@@ -168,7 +168,7 @@ func (b *tab) fault(what string) {
 	b.faults = append(b.faults, what)
 }
 
-// allow takes reports with these words for none, from now on.
+// From now on, allow ignores reports with these words.
 func (b *tab) allow(words ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +185,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// js is the value of an expression in the page, or of what it promises.
+// js returns the value of an expression in the page, or the value of its promise.
 func js[T any](b *tab, expression string) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -197,8 +197,8 @@ func js[T any](b *tab, expression string) T {
 	return v
 }
 
-// until waits until an expression is true in the page, whichever document is loaded
-// meanwhile. The browser looks, as often as it can draw; nothing here sleeps.
+// until waits until an expression is true in the page, also while another document is
+// loaded. The browser checks it at each frame; nothing here sleeps.
 func (b *tab) until(what, expression string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -221,7 +221,7 @@ func (b *tab) until(what, expression string) {
 	b.t.Fatalf("it did not come to pass that %s: %s\n%s", what, expression, b.text())
 }
 
-// visit opens an address, and wants an answer with a status.
+// visit opens an address, and checks the status of the answer.
 func (b *tab) visit(url string, status int64) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -235,7 +235,7 @@ func (b *tab) visit(url string, status int64) {
 	}
 }
 
-// follow clicks on what leads to another page, and waits for that.
+// follow clicks on an element that leads to another page, and waits for that page.
 func (b *tab) follow(selector string) *network.Response {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -252,26 +252,26 @@ func (b *tab) follow(selector string) *network.Response {
 	}
 }
 
-// replaced reports whether what was found was gone before it was clicked on, because the
-// page that is live has drawn it again. Then nothing was clicked on.
+// replaced reports whether the element was gone before the click, because the live page
+// had drawn it again. Then the click did not happen.
 func replaced(err error) bool {
 	return strings.Contains(err.Error(), "Could not find node with given id")
 }
 
-// click clicks on what leads nowhere.
+// click clicks on an element that leads to no other page.
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// fill types into a field, key by key, as people do. (SendKeys of chromedp v0.23.0 reads
-// the field's attributes while another of its goroutines may write them.)
+// fill types into a field, key by key, as a person does. (SendKeys of chromedp v0.23.0
+// reads the attributes of the field while another of its goroutines may write them.)
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
 	b.do(chromedp.Clear(chromedp.CSS(selector)), chromedp.Focus(chromedp.CSS(selector)), chromedp.KeyEvent(text))
 }
 
-// text is what the page says, or the begin of it.
+// text returns the text of the page, or its beginning.
 func (b *tab) text() string {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
@@ -285,7 +285,7 @@ func (b *tab) text() string {
 	return s
 }
 
-// quote is a string for a script.
+// quote returns a string as a script literal.
 func quote(s string) string {
 	q, err := json.Marshal(s)
 	if err != nil {
@@ -294,7 +294,7 @@ func quote(s string) string {
 	return string(q)
 }
 
-// list is a list of strings for a script.
+// list returns a list of strings as a script literal.
 func list(all []string) string {
 	q, err := json.Marshal(all)
 	if err != nil {

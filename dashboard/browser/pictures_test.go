@@ -19,7 +19,8 @@ import (
 
 var into = flag.String("into", "", "the folder for the pictures")
 
-// The pictures of the docs, of the real thing: `make screenshots` makes them.
+// TestPictures takes the pictures of the docs from the running page. `make screenshots`
+// runs it.
 func TestPictures(t *testing.T) {
 	if *into == "" {
 		t.Fatal("-into says for which folder")
@@ -44,7 +45,7 @@ func TestPictures(t *testing.T) {
 	b.pictures("fencing", w.url+"fencing", `document.querySelector(".steps") != null`)
 }
 
-// past makes some leases of a name that come and go in real time, for its timeline.
+// past makes some leases of a name that begin and end in real time, for its timeline.
 func past(b *tab, s *scene, w *world) {
 	b.visit(w.url+"name?name=invoice-run", http.StatusOK)
 	b.until("the page is live", live)
@@ -54,7 +55,7 @@ func past(b *tab, s *scene, w *world) {
 		runs[i].QueueTTL = runs[i].TTL
 		s.ask(runs[i])
 		if i < 4 {
-			time.Sleep(time.Duration(300+200*(i%2)) * time.Millisecond) // the picture is of how long each waited
+			time.Sleep(time.Duration(300+200*(i%2)) * time.Millisecond) // the picture shows how long each waited
 		}
 		if i >= 2 {
 			time.Sleep(time.Duration(700+500*(i%3)) * time.Millisecond) // and held
@@ -63,8 +64,8 @@ func past(b *tab, s *scene, w *world) {
 	}
 }
 
-// pictures are of one page in both themes, and, of those that operators take along, on a
-// phone.
+// pictures takes pictures of a page in both themes. Of the pages that operators use on
+// the way, it takes also pictures on a phone.
 func (b *tab) pictures(name, url, ready string) {
 	b.t.Helper()
 	for kind, l := range map[string]look{
@@ -82,7 +83,7 @@ func (b *tab) pictures(name, url, ready string) {
 	}
 }
 
-// picture keeps what the page looks like, whole.
+// picture saves a picture of the whole page.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	b.until("what arrived has arrived", `document.getAnimations().length == 0`)

@@ -7,7 +7,7 @@ import (
 
 var spaces = strings.NewReplacer(" ", "", "\n", "")
 
-// Without scripts the page shows how it was when it was loaded, and says so.
+// Without scripts the page shows its state at the time of loading, and says so.
 func TestThePageIsReadWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -32,7 +32,7 @@ func TestThePageIsReadWithoutScripts(t *testing.T) {
 	if said := b.text(); !strings.Contains(said, "Without scripts this page shows how it was when it was loaded") {
 		t.Errorf("it does not say that it stands still:\n%s", said)
 	}
-	for _, nothing := range []string{"#link", "#theme:not([hidden])", ".js"} { // which only a script can bring to life
+	for _, nothing := range []string{"#link", "#theme:not([hidden])", ".js"} { // only a script can make these work
 		if js[bool](b, `document.querySelector(`+quote(nothing)+`) != null`) {
 			t.Errorf("there is a %s", nothing)
 		}

@@ -10,11 +10,12 @@ import (
 	"github.com/pawl-go/pawl/dashboard"
 )
 
-// attacker is a name that leads to this machine, as it does when somebody's DNS says so.
+// attacker is a name that resolves to this machine. An attacker's DNS can return that.
 const attacker = "rebinding.attacker.test"
 
-// A page of somebody else's whose name leads to the dashboard is, to the browser, of the
-// same origin as it. The dashboard refuses to answer for the name.
+// A page of another site has a name that resolves to the dashboard. To the browser, it
+// has the same origin as the dashboard. The dashboard refuses to answer requests for that
+// name.
 func TestARebindingReadsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), &dashboard.Options{AllowBreak: true})
@@ -30,7 +31,8 @@ func TestARebindingReadsNothing(t *testing.T) {
 	}
 }
 
-// The name alone is what is refused: where the dashboard is told of it, it is its own.
+// The dashboard refuses only the name: if the options allow the name, the dashboard
+// answers.
 func TestANameThatIsAllowedIsServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), &dashboard.Options{Hosts: []string{attacker}})
@@ -41,8 +43,8 @@ func TestANameThatIsAllowedIsServed(t *testing.T) {
 	b.until("the page is live", live+` && `+rowSays("secret-plan", "web-1:4127"))
 }
 
-// A page of somebody else's, open beside the dashboard in one browser, can send it
-// requests. It reads none of the answers, shows no frame of it, and changes nothing.
+// A page of another site, open in the same browser as the dashboard, can send requests to
+// the dashboard. It reads none of the answers, shows no frame of it, and changes nothing.
 func TestAnotherSiteReadsAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), &dashboard.Options{AllowBreak: true})
@@ -68,7 +70,7 @@ func TestAnotherSiteReadsAndChangesNothing(t *testing.T) {
 	defer evil.Close()
 	there := strings.Replace(evil.URL, "127.0.0.1", attacker, 1)
 	b := newTab(t, look{})
-	b.allow("") // the browser has much to say of all this
+	b.allow("") // the browser reports many errors here
 	b.visit(there, http.StatusOK)
 	if got := js[[]int](b, `asked`); strings.Trim(fmt.Sprint(got), "[0 ]") != "" {
 		t.Errorf("what it read has lengths %v, want nothing", got)

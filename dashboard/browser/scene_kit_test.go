@@ -11,21 +11,21 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A scene is a made-up evening of a shop: what its processes hold and wait for. It is
-// made in a moment, by a clock that is set forward.
+// A scene is an invented evening of a shop: the locks that its processes hold and wait
+// for. A clock that the scene sets forward makes it in a moment.
 type scene struct {
 	*backend
 
-	behind atomic.Int64 // by how much its clock is, in nanoseconds
+	behind atomic.Int64 // how far its clock is behind, in nanoseconds
 	living []driver.Claim
-	turn   int // whose it is to renew
+	turn   int // which of living renews next
 }
 
-// The claims of an evening, with when each came, before now.
+// evening has the claims of an evening, and how long before now each came.
 var evening = []struct {
 	ago   time.Duration
 	claim driver.Claim
-	dies  bool // it does not renew
+	dies  bool // the process does not renew
 }{
 	{26 * time.Hour, leader("leader:billing", "billing-1", 2218, "10.0.3.17:8443"), false},
 	{25 * time.Hour, leader("leader:billing", "billing-2", 1904, "10.0.3.18:8443"), false},
@@ -75,11 +75,11 @@ func permit(name, host string, pid, of int) driver.Claim {
 	return c
 }
 
-// later is how long before now a scene stands still when it is made, so that somebody has
-// seen the lease that is overdue then before it is.
+// later is how long before now a new scene stops. So the dashboard sees the overdue lease
+// before it is overdue.
 const later = 38 * time.Second
 
-// newScene makes the evening, but for what comes later: see [scene.advance].
+// newScene makes the evening, except the last part: see [scene.advance].
 func newScene(t testing.TB) *scene {
 	t.Helper()
 	s := &scene{}
@@ -89,8 +89,8 @@ func newScene(t testing.TB) *scene {
 	return s
 }
 
-// advance sets the clock forward to a time before now. On the way they come who come, and
-// who lives renews.
+// advance sets the clock forward to a time before now. Meanwhile new claims come, and the
+// living processes renew.
 func (s *scene) advance(ago time.Duration) {
 	s.t.Helper()
 	const step = 5 * time.Second
@@ -110,15 +110,15 @@ func (s *scene) advance(ago time.Duration) {
 
 func (s *scene) come(c driver.Claim, dies bool) {
 	s.t.Helper()
-	c.Token = driver.NewToken() // the list is there for each scene
+	c.Token = driver.NewToken() // all scenes share the list
 	s.ask(c)
 	if !dies {
 		s.living = append(s.living, c)
 	}
 }
 
-// keep has a third of the living renew their leases, or keep their places. Called each
-// few seconds, it is what they would do.
+// keep renews the leases and the places of a third of the living processes. Called every
+// few seconds, it does what the processes would do.
 func (s *scene) keep() {
 	s.t.Helper()
 	for i := s.turn; i < len(s.living); i += 3 {
@@ -127,7 +127,7 @@ func (s *scene) keep() {
 	s.turn = (s.turn + 1) % 3
 }
 
-// ask claims, and is content with a place in the queue.
+// ask claims a name, and accepts a place in the queue.
 func (s *scene) ask(c driver.Claim) {
 	s.t.Helper()
 	if _, err := s.beside.Acquire(s.t.Context(), c); err != nil && !errors.Is(err, driver.ErrHeld) {

@@ -2,7 +2,7 @@ package browser
 
 import "testing"
 
-// The scene is what the pictures promise: everything that an operator meets is in it.
+// The scene contains everything that the pictures promise to operators.
 func TestTheSceneHasWhatOperatorsMeet(t *testing.T) {
 	s := newScene(t)
 	s.advance(0)

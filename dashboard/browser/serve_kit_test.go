@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// command is the command, built once: as the test of package dashboard has built it, or
-// here.
+// command is the path of the pawl command. The test of package dashboard has built it;
+// otherwise this builds it once.
 var command = sync.OnceValues(func() (string, error) {
 	if built := os.Getenv("PAWL_COMMAND"); built != "" {
 		return built, nil
@@ -34,8 +34,7 @@ var command = sync.OnceValues(func() (string, error) {
 
 var removeCommand = func() {}
 
-// process is a command that runs, until it is waited for, or the test ends: then it is
-// killed.
+// process starts a command. The end of the test kills it, if it still runs.
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := command()
@@ -47,7 +46,8 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// served is the page of a `pawl serve` that runs until the test ends.
+// served returns the address of the page of a `pawl serve`, which runs until the test
+// ends.
 func served(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := process(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
@@ -61,7 +61,7 @@ func served(t *testing.T, args ...string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGINT) // t.Context has ended, and killed it; if not, this is how it ends
+		_ = cmd.Process.Signal(syscall.SIGINT) // the end of t.Context kills it; if not, this signal ends it
 		_ = cmd.Wait()
 	})
 	url, err := bufio.NewReader(out).ReadString('\n')

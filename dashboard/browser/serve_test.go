@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// The command on real backends, a server and a file: the page wants its token, shows what
-// another process holds and who waits for it, and breaks it.
+// The command runs on real backends, a server and a file. The page asks for its token,
+// shows the holder in another process and its waiters, and breaks the lease.
 func TestServeShowsWhatOtherProcessesHold(t *testing.T) {
 	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")
@@ -25,7 +25,7 @@ func TestServeShowsWhatOtherProcessesHold(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			at := url(t)
-			if err := process(t, "run", "--url", at, "report", "--", "true").Run(); err != nil { // it makes the file
+			if err := process(t, "run", "--url", at, "report", "--", "true").Run(); err != nil { // creates the file
 				t.Fatal(err)
 			}
 			page := served(t, "--url", at, "--token-file", token, "--allow-break", "--delay", "0s")

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A world is a backend with a dashboard of it.
+// A world is a backend with a dashboard.
 type world struct {
 	*backend
 
@@ -26,13 +26,13 @@ func newWorld(t testing.TB, b *backend, o *dashboard.Options) *world {
 	t.Helper()
 	w := &world{backend: b, seen: &flaky{Driver: b.memory.Driver()}}
 	w.server = httptest.NewServer(serve(t, w.seen, o))
-	t.Cleanup(w.server.Close) // before the dashboard's Close, which ends what it still serves
+	t.Cleanup(w.server.Close) // runs before the dashboard's Close, which ends open requests
 	t.Cleanup(w.server.CloseClientConnections)
 	w.url = w.server.URL + "/"
 	return w
 }
 
-// serve is a dashboard over a driver.
+// serve returns a dashboard of a driver.
 func serve(t testing.TB, d driver.Driver, o *dashboard.Options) *dashboard.Handler {
 	t.Helper()
 	c, err := pawl.New(d, nil)
@@ -58,12 +58,12 @@ func serve(t testing.TB, d driver.Driver, o *dashboard.Options) *dashboard.Handl
 	return h
 }
 
-// row is the row of a name in the list, for scripts.
+// row returns a script expression for the row of a name in the list.
 func row(name string) string {
 	return `[...document.querySelectorAll("#rows > tr")].find(r => r.dataset.key == ` + quote(url.QueryEscape(name)) + `)`
 }
 
-// rowSays is true while a name has a row in which all of these words stand.
+// rowSays is true while the row of a name contains all of these words.
 func rowSays(name string, words ...string) string {
 	e := "(r => r"
 	for _, w := range words {
@@ -72,5 +72,5 @@ func rowSays(name string, words ...string) string {
 	return e + ")(" + row(name) + ")"
 }
 
-// live is true while the page is kept up to date.
+// live is true while the page receives updates.
 const live = `document.getElementById("link").dataset.state == "up"`

@@ -1,6 +1,6 @@
 // Nightly is a job that must not run twice: start it on three machines, or three times
-// here, and one of them does the work. The next one that is started does nothing, for the
-// tick of today is done.
+// here, and one of them does the work. The next one that is started does nothing, because
+// the tick of today is done.
 //
 //	go run ./examples/nightly & go run ./examples/nightly & go run ./examples/nightly; wait
 package main

@@ -1,5 +1,5 @@
-// Package backends is the table of the backends that there are. What lists them is made
-// from it, or held to it by a test.
+// Package backends is the table of all backends. Other lists of backends are made from
+// it, or a test compares them with it.
 package backends
 
 // A Backend is a package that registers URLs, or that opens a client of its own.
@@ -7,19 +7,19 @@ type Backend struct {
 	Name    string   // as in the tables of the documents
 	Folder  string   // of its package
 	Schemes []string // of its URLs
-	URL     string   // as the help of the command shows it; empty if it does not
-	Start   string   // its page in docs/start, without .md; empty if it has none
+	URL     string   // as the help of the command shows it; empty if the help leaves it out
+	Start   string   // its page in docs/backends, without .md; empty if it has none
 
-	// Needs are what its tests need of the machine, as COMMAND:DEBIAN-PACKAGE. The
-	// Makefile reads it, and `make test` installs what is missing.
+	// Needs are the programs that its tests need, as COMMAND:DEBIAN-PACKAGE. The Makefile
+	// reads it, and `make test` installs what is missing.
 	Needs string
 
 	// Clients are the modules that it may import, each with an old version that a user
-	// may have pinned, and which no other backend may raise.
+	// may have pinned, and that no other backend may raise.
 	Clients map[string]string
 }
 
-// All are the backends, in the order in which people read of them.
+// All are the backends, in the order of the documents.
 var All = []Backend{
 	{Name: "memory", Folder: "memlock", Schemes: []string{"mem"}, Start: "memory"},
 	{

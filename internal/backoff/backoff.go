@@ -1,5 +1,5 @@
 // Package backoff has the pauses of the whole project: how they grow, and how chance
-// keeps those who pause from coming back together. It does not wait.
+// keeps clients that pause from coming back together. Wait is such a pause.
 package backoff
 
 import (
@@ -20,8 +20,8 @@ func Doubled(first time.Duration, n int, most time.Duration) time.Duration {
 	return min(first, most)
 }
 
-// Halfway is first, half as much again n times, and no more than most: for one who asks
-// whether something has happened, and should not be late by a multiple of what it took.
+// Halfway is first, half as much again n times, and no more than most. It is for a client
+// that polls for an event, and should not notice it late by a multiple of the wait.
 func Halfway(first time.Duration, n int, most time.Duration) time.Duration {
 	for range n {
 		if first >= most/3*2 {
@@ -57,7 +57,7 @@ func Around(d time.Duration) time.Duration { return d/2 + Below(d) }
 // Late is d or up to as much again: never sooner than d.
 func Late(d time.Duration) time.Duration { return d + Below(d) }
 
-// seeded is what chance comes from if a test has said so.
+// seeded is the source of chance if a test has called Seed; otherwise nil.
 var seeded atomic.Pointer[source]
 
 type source struct {
@@ -72,7 +72,7 @@ func (s *source) below(n uint64) uint64 {
 }
 
 // Seed makes the pauses of the whole process the same each time, for a test that repeats
-// what it does, until stop is called.
+// its steps, until stop is called.
 func Seed(seed uint64) (stop func()) {
 	seeded.Store(&source{random: rand.New(rand.NewPCG(seed, 0))})
 	return func() { seeded.Store(nil) }

@@ -6,8 +6,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Watch watches a name until the test is over, and waits until that has begun, or could
-// not. What it returns waits until something is told, and what comes with it.
+// Watch watches a name until the test is over. It returns when the watch has begun, or
+// could not begin. tells waits until the driver notifies the watcher of a change, and
+// takes all notices that come with it.
 func Watch(tb TB, d driver.Watcher, name string) (tells func(what string)) {
 	tb.Helper()
 	told := make(chan struct{}, 1000)

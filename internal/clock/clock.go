@@ -1,5 +1,5 @@
-// Package clock tells how much time has passed, what the machine slept included. The
-// monotonic clock stands still during sleep on most systems, and leases do not.
+// Package clock measures how much time has passed, including the machine's sleep. On most
+// systems the monotonic clock stands still during sleep, and leases do not.
 package clock
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Reading is one look at the clocks that decide how long a lease may be trusted.
+// A Reading is one look at the clocks that decide how long a holder may trust a lease.
 type Reading struct {
 	Mono  time.Time     // NTP does not move it, but it stands still while the machine sleeps
 	Slept time.Duration // how long the machine has slept until then
@@ -19,10 +19,10 @@ func (r Reading) Since(earlier Reading) time.Duration {
 	return r.Mono.Sub(earlier.Mono) + r.Slept - earlier.Slept
 }
 
-// Clock makes readings. It asks the system for the boot clock only when the wall clock
-// and the monotonic clock have parted since the last time, for only then can the machine
-// have slept: a reading is mostly one time.Now. If they parted because somebody set the
-// wall clock, the boot clock says so, and nothing follows.
+// Clock makes readings. It reads the boot clock only when the wall clock and the
+// monotonic clock have parted since the last time, because only then can the machine have
+// slept. So a reading is usually one time.Now. If they parted because an operator set the
+// wall clock, the boot clock shows no sleep.
 //
 // Each client has a clock of its own, so that one made inside testing/synctest sees
 // virtual time only.
@@ -30,20 +30,20 @@ type Clock struct {
 	base time.Time // the first reading; it carries the monotonic and the wall clock
 	boot time.Duration
 
-	parted atomic.Int64 // how far the wall clock was ahead of the monotonic one when slept was looked up
+	parted atomic.Int64 // how far the wall clock was ahead of the monotonic one when slept was last measured
 
-	mu    sync.Mutex // held while slept is looked up
+	mu    sync.Mutex // held while slept is measured
 	slept atomic.Int64
 }
 
-// The clocks part a little by themselves, as NTP slews the wall clock; a sleep is longer
-// than this.
+// The clocks part a little by themselves, as NTP slews the wall clock. A sleep parts them
+// by more than this.
 const partTolerance = time.Millisecond
 
 // New makes a clock that counts from now.
 func New() *Clock { return &Clock{base: time.Now(), boot: sinceBoot()} }
 
-// Now looks at the clocks.
+// Now reads the clocks.
 func (c *Clock) Now() Reading {
 	t := time.Now()
 	parted := t.Round(0).Sub(c.base.Round(0)) - t.Sub(c.base)
@@ -53,8 +53,8 @@ func (c *Clock) Now() Reading {
 	return Reading{Mono: t, Slept: time.Duration(c.slept.Load())}
 }
 
-// look finds how long the machine has slept in all: what the boot clock saw and the
-// monotonic one did not.
+// look measures how long the machine has slept in all: by how much the boot clock has
+// advanced more than the monotonic clock.
 func (c *Clock) look(parted time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

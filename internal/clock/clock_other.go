@@ -6,7 +6,7 @@ import "time"
 
 var processStart = time.Now().Round(0)
 
-// sinceBoot reads the wall clock, the only one here that goes on during sleep. When
-// somebody sets it forward a lease may be given up early; when it is set back, the
+// sinceBoot reads the wall clock, the only clock here that goes on during sleep. If an
+// operator sets it forward, the client may give up a lease early; if it is set back, the
 // monotonic clock decides.
 func sinceBoot() time.Duration { return time.Now().Round(0).Sub(processStart) }

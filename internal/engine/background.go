@@ -2,7 +2,7 @@ package engine
 
 import "sync"
 
-// Background is work that a backend leaves to goroutines, and that its Close waits for.
+// Background is work that a backend leaves to goroutines, and for which its Close waits.
 // The zero value is ready.
 type Background struct {
 	all sync.WaitGroup
@@ -24,7 +24,7 @@ func (b *Background) Go(f func()) {
 	b.mu.Unlock()
 }
 
-// Close waits for all that run.
+// Close waits for all goroutines to end.
 func (b *Background) Close() {
 	b.mu.Lock()
 	b.closed = true

@@ -53,7 +53,8 @@ func TestAnEntryIsNewsOnce(t *testing.T) {
 	}
 }
 
-// What was asked for before the client heard of its grant does not say that it was lost.
+// An entry that was requested before the client learned of its grant does not prove a
+// loss.
 func TestAnOldEntryIsNoNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, token := engine.NewClaims(), driver.NewToken()

@@ -7,15 +7,15 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Columns are what people can read of an entry in a table of SQL. They are as true as its
-// stored form when the client writes them. When a lease runs out, no client writes.
+// Columns are what people can read of an entry in an SQL table. They are as true as the
+// stored form when a client writes them. When a lease runs out, no client writes.
 type Columns struct {
-	Holders string            // who they are; empty if the name is free
+	Holders string            // their owners; empty if the name is free
 	Fence   uint64            // the last one granted
-	Until   locktable.Instant // when the last of the leases runs out unless it is renewed; 0 without holders
+	Until   locktable.Instant // when the last of the leases runs out, unless its holder renews it; 0 without holders
 }
 
-// mostHolders is how many are named; the others are counted.
+// mostHolders is how many holders are listed.
 const mostHolders = 8
 
 // ColumnsOf returns the columns of an entry.

@@ -6,9 +6,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Failure is what an engine's client said, as a [*driver.Error] with what a person can do
-// about it, which advice knows. What is typed already, and driver.ErrClosed, pass as they
-// are.
+// Failure turns an error of an engine's client into a [*driver.Error] with what a person
+// can do about it, which advice knows. It returns errors of that type, and
+// driver.ErrClosed, as they are.
 func Failure(err error, backend string, op driver.Op, advice func(error) (hint string, permanent bool)) error {
 	if _, typed := errors.AsType[*driver.Error](err); err == nil || typed || errors.Is(err, driver.ErrClosed) {
 		return err

@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Noted is a driver over a table that notes the answers to its steps.
+// Noted is a driver over a table that notes the answers to its steps in Claims.
 type Noted struct {
 	*locktable.Driver
 	claims *Claims
 	begun  func()
 }
 
-// NewNoted notes what d answers in c. begun is called after each step by which a claim
+// NewNoted notes the answers of d in c. begun is called after each step by which a claim
 // waits or holds; it may be nil.
 func NewNoted(d *locktable.Driver, c *Claims, begun func()) Noted {
 	if begun == nil {

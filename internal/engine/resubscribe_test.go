@@ -11,8 +11,8 @@ import (
 
 const firstPause, longestPause = 10 * time.Millisecond, time.Second
 
-// kept keeps a subscription up for so long. It returns what Turned was told, and when Run
-// was called.
+// kept keeps a subscription up for a while. It returns the arguments of Turned, and when
+// Run was called.
 func kept(t *testing.T, d time.Duration, deaf *atomic.Int64, run func(ctx context.Context, hears func())) (turns []bool, runs []time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -41,8 +41,8 @@ func TestASubscriptionIsKeptUpUntilItsCtxEnds(t *testing.T) {
 	})
 }
 
-// The backend looks at everything each time that it hears. It is told once that it is
-// deaf.
+// The backend looks at everything each time that signals begin to come in. Turned(false)
+// is called once when they stop.
 func TestASubscriptionThatFailsIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var deaf atomic.Int64
@@ -89,7 +89,7 @@ func TestPausesGrowUntilASubscriptionHasHeardForLong(t *testing.T) {
 				time.Sleep(hearsFor)
 			}
 		}
-		for _, hearsFor = range []time.Duration{0, longestPause / 2} { // a failure, and one that heard too short
+		for _, hearsFor = range []time.Duration{0, longestPause / 2} { // a failure, and one that was up too short
 			_, runs := kept(t, time.Minute, nil, run)
 			for i, at := range runs[1:] {
 				d, most := at.Sub(runs[i])-hearsFor, min(firstPause<<min(i, 20), longestPause)

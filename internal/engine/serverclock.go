@@ -7,33 +7,33 @@ import (
 )
 
 // ServerTime is what a client knows of its server's clock: at this moment of the client's
-// clock the server's clock stood at Is, or further. The zero value knows nothing.
+// clock, the server's clock was at Is, or later. The zero value knows nothing.
 type ServerTime struct {
 	At time.Time // when the answer was received
 	Is locktable.Instant
 }
 
 const (
-	// replaceAfter is the age from which any answer replaces what is known.
+	// replaceAfter is the age from which any answer replaces the known time.
 	replaceAfter = 15 * time.Second
 
-	// leastGainMicros is by how much more a younger answer has to say.
+	// leastGainMicros is by how much a newer answer must exceed the known time.
 	leastGainMicros = 100
 )
 
 // By is a lower bound of the server's clock at a moment of the client's clock. Two clocks
-// never run at the same speed: By takes a thousandth off the time between.
+// never run at the same speed, so By subtracts a thousandth of the time between.
 func (s ServerTime) By(t time.Time) locktable.Instant {
 	passed := t.Sub(s.At)
 	off := passed / 1000
 	return s.Is + locktable.Instant((passed-max(off, -off))/time.Microsecond)
 }
 
-// Outdated reports whether an answer that is received now replaces what is known: the
-// server said that its clock stands at is, in whole ticks, to a request of that time.
+// Outdated reports whether an answer that was received now replaces the known time. The
+// server stated its time is, in whole ticks, in answer to a request that was sent then.
 //
-// An answer that says less than what was known when its request was sent is another
-// server's, or the clock was set back. Any other replaces what is known if it says more.
+// An answer that is earlier than the known time at its request comes from another server,
+// or the clock was set back. Any other answer replaces the known time if it is later.
 func (s ServerTime) Outdated(is locktable.Instant, tick time.Duration, sent, now time.Time) bool {
 	return is.Add(tick) < s.By(sent) || is > s.By(now)+leastGainMicros || now.Sub(s.At) > replaceAfter
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // EncodeSignal is a signal as the text that a backend sends: its kind, its token in
-// hexadecimal digits, its fence and the number of its fences, with spaces between them.
+// hexadecimal digits, its fence and the number of its fences, separated by spaces.
 func EncodeSignal(s driver.Signal) string {
 	b := strconv.AppendInt(make([]byte, 0, 64), int64(s.Kind), 10)
 	b = hex.AppendEncode(append(b, ' '), s.Token[:])
@@ -18,7 +18,7 @@ func EncodeSignal(s driver.Signal) string {
 	return string(strconv.AppendInt(append(b, ' '), int64(s.Fences), 10))
 }
 
-// DecodeSignal reads the text of EncodeSignal. It reports false for any other text.
+// DecodeSignal reads the text of EncodeSignal. It returns false for any other text.
 func DecodeSignal(text string) (s driver.Signal, ok bool) {
 	part := strings.Split(text, " ")
 	if len(part) != 4 {
@@ -34,8 +34,8 @@ func DecodeSignal(text string) (s driver.Signal, ok bool) {
 	return driver.Signal{Kind: driver.SignalKind(kind), Token: driver.Token(token), Fence: fence, Fences: int(fences)}, true
 }
 
-// OpensAt is when a name opens by itself for a claim, which has to be at the head of its
-// queue, see [locktable.Entry.OpensAt]. The claim may have been told of a later instant.
+// OpensAt is when a name opens by itself for a claim at the head of its queue, see
+// [locktable.Entry.OpensAt]; 0 for other claims. The client may know a later instant.
 func OpensAt(e *locktable.Entry, t driver.Token) locktable.Instant {
 	if len(e.Queue) == 0 || e.Queue[0].Token != t {
 		return 0

@@ -11,12 +11,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TLSParameters are the names of the parameters of URLs by which TLS is set up. They are
-// the same in the URLs of all backends, except where the engine's client reads the URL.
+// TLSParameters are the names of the URL parameters that configure TLS. They are the same
+// for all backends, except where the engine's client reads the URL.
 var TLSParameters = []string{"ca_cert", "client_cert", "client_key", "server_name", "skip_verify"}
 
-// TLSConfig makes what [TLSParameters] in a query say, or nil if there are none of them.
-// what begins its errors, which are [*driver.InvalidError]: "etcd URL".
+// TLSConfig makes the configuration that the [TLSParameters] of a query describe, or nil
+// without any of them. what begins its errors, which are [*driver.InvalidError]: "etcd
+// URL".
 func TLSConfig(query url.Values, what string) (*tls.Config, error) {
 	config, found := NewTLSConfig(), false
 	for _, name := range TLSParameters {
@@ -61,5 +62,5 @@ func TLSConfig(query url.Values, what string) (*tls.Config, error) {
 	return config, nil
 }
 
-// NewTLSConfig is the setup of TLS without any parameter.
+// NewTLSConfig is the configuration of TLS without any parameter.
 func NewTLSConfig() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} }

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
-// TB is what is needed of a *testing.T.
+// TB is the part of *testing.T that is needed here.
 type TB = redistest.TB
 
 // A Cluster is one member or several.
@@ -26,9 +26,9 @@ type Cluster struct {
 	Members []*Member
 
 	tb    TB
-	all   []string // the members, as each of them is told
+	all   []string // the members, as in the arguments of each
 	tls   bool
-	wires *wires // nil if the members reach each other without
+	wires *wires // nil if the members reach each other directly
 }
 
 // A Member is one process.
@@ -48,10 +48,10 @@ type Member struct {
 // Setup is how a cluster is started.
 type Setup struct {
 	Members   int
-	Args      []string              // more, for each of them
+	Args      []string              // further arguments of each member
 	Wires     bool                  // the network between the members can be cut, see Cluster.Cut
-	Cert, Key string                // files: clients talk TLS, and show this certificate, which has signed itself
-	Begin     func(*exec.Cmd) error // starts a process; nil: as it is
+	Cert, Key string                // files: clients use TLS and this self-signed certificate
+	Begin     func(*exec.Cmd) error // starts a process; nil: as usual
 }
 
 // Start starts a cluster of so many members, with these arguments more for each, and
@@ -86,7 +86,7 @@ func (s Setup) Start(tb TB) *Cluster {
 	return c
 }
 
-// newMember is one more, that is not started.
+// newMember returns a further member, which is not started.
 func (c *Cluster) newMember(path, name string) *Member {
 	m := &Member{tb: c.tb, path: path, Name: name, Dir: c.tb.TempDir()}
 	m.Addr, m.Peer = "127.0.0.1:"+redistest.FreePort(c.tb), "127.0.0.1:"+redistest.FreePort(c.tb)
@@ -94,7 +94,8 @@ func (c *Cluster) newMember(path, name string) *Member {
 	return m
 }
 
-// Join starts one more member, after add has told the cluster of it by its peer URL.
+// Join starts a further member, after add has announced it to the cluster by its peer
+// URL.
 func (c *Cluster) Join(add func(peer string)) *Member {
 	c.tb.Helper()
 	m := c.newMember(c.Members[0].path, fmt.Sprintf("m%d", len(c.Members)))
@@ -135,7 +136,7 @@ func (c *Cluster) URL() string {
 	return "etcd://" + strings.Join(c.Addrs(), ",")
 }
 
-// Addrs are those of all members.
+// Addrs are the addresses of all members.
 func (c *Cluster) Addrs() (all []string) {
 	for _, m := range c.Members {
 		all = append(all, m.Addr)
@@ -150,7 +151,7 @@ func (m *Member) Run() {
 	m.await()
 }
 
-// launch starts it without waiting.
+// launch starts the member without waiting.
 func (m *Member) launch() {
 	m.tb.Helper()
 	log, err := os.OpenFile(filepath.Join(m.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -193,7 +194,7 @@ func (m *Member) Kill() {
 	}
 }
 
-// Empty kills the process, and takes away all that it has stored.
+// Empty kills the process, and removes all of its data.
 func (m *Member) Empty() {
 	m.tb.Helper()
 	m.Kill()

@@ -10,18 +10,18 @@ import (
 )
 
 // wires are the network between the members: each reaches another one through a proxy,
-// which sees who it is by what it says first.
+// which recognises the sender by the first bytes that it sends.
 type wires struct {
 	mu     sync.Mutex // protects all below
-	apart  string     // what a member that is cut off calls itself; empty: none is
-	there  string     // and where it is reached
+	apart  string     // the ID of the member that is cut off; empty: no member is
+	there  string     // and the address where it is reached
 	healed chan struct{}
 	conns  []net.Conn
 	over   bool
 }
 
-// Cut cuts a member off from the others. What is under way between them is lost without a
-// word, until Heal. The id is that of its answers.
+// Cut cuts a member off from the others. All bytes under way between them are lost
+// silently, until Heal. The id is the one in the member's answers.
 func (c *Cluster) Cut(m *Member, id uint64) {
 	c.wires.mu.Lock()
 	defer c.wires.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *wires) keep(c net.Conn) {
 
 var sender = regexp.MustCompile(`(?i)\r\nx-server-from: ([0-9a-f]+)\r\n`)
 
-// carry carries one connection.
+// carry passes on one connection.
 func (w *wires) carry(from net.Conn, reached, listens string) {
 	defer from.Close()
 	w.keep(from)
@@ -116,7 +116,7 @@ func (w *wires) carry(from net.Conn, reached, listens string) {
 	back.Wait()
 }
 
-// copy passes on what comes until one end is closed, and closes the other.
+// copy passes on what arrives until one end is closed, and closes the other.
 func (w *wires) copy(to, from net.Conn, who, reached string) {
 	defer to.Close()
 	defer from.Close()
@@ -124,7 +124,7 @@ func (w *wires) copy(to, from net.Conn, who, reached string) {
 	for {
 		n, err := from.Read(b)
 		if err != nil || w.pass(who, reached) {
-			return // what was held up is lost
+			return // the delayed bytes are lost
 		}
 		if _, err := to.Write(b[:n]); err != nil {
 			return
@@ -132,8 +132,8 @@ func (w *wires) copy(to, from net.Conn, who, reached string) {
 	}
 }
 
-// pass waits while these two are apart, and says whether they were. Who does not say who
-// it is may be the one that is cut off.
+// pass waits while these two are apart, and reports whether they were. A sender without
+// an ID may be the one that is cut off.
 func (w *wires) pass(who, reached string) (were bool) {
 	for {
 		w.mu.Lock()

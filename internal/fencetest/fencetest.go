@@ -1,5 +1,6 @@
 // Package fencetest has what a check of fences must do, wherever the fences are stored.
-// The tests of package fence use it, and those of internal/e2e/fence with real clients.
+// The tests of package fence use it, and the tests of internal/e2e/fence use it with real
+// clients.
 // It also has what a check of leases must do in each engine of SQL.
 package fencetest
 

@@ -18,9 +18,9 @@ type Place struct {
 	Read  func() string
 }
 
-// Story is what happens to a holder that is paused past its TTL: its write is refused. It
-// is told with what was really answered, and is the same everywhere. docs/fencing.md
-// shows it.
+// Story is what happens to a holder that is paused past its TTL: its write is refused.
+// Story writes down the real answers, and they must be the same for every Place.
+// docs/fencing.md shows the text.
 func Story(t TB, p Place) {
 	t.Helper()
 	var told strings.Builder

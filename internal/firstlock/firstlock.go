@@ -1,7 +1,8 @@
 //go:build unix
 
-// Package firstlock is the backend that docs/writing-a-backend.md makes, step by step: a
-// folder with a file for each name. It is there to be read; nothing imports it.
+// Package firstlock is the backend that docs/internals/writing-a-backend.md makes, step
+// by step: a folder with a file for each name. It is there to be read; nothing imports
+// it.
 package firstlock
 
 import (
@@ -111,7 +112,7 @@ func load(path string) (name string, e *locktable.Entry, err error) {
 	return string(line), e, err
 }
 
-// store writes a file in one step, so that nobody reads a half of it.
+// store writes a file in one step, so that no process reads a half of it.
 func (f *folder) store(name string, e *locktable.Entry) error {
 	next := filepath.Join(f.dir, "next")
 	if err := os.WriteFile(next, e.Append([]byte(name+"\n")), 0o600); err != nil {

@@ -1,6 +1,6 @@
-// Package inbox knows whom a signal of the backend concerns: the claims that wait, and
-// the holds of those that were granted, by their tokens. Nothing here blocks, for a
-// driver calls it from inside its own methods.
+// Package inbox finds what a signal of the backend concerns: the claims that wait, and
+// the holds of granted claims, by their tokens. Nothing here blocks, because a driver
+// calls it from inside its own methods.
 package inbox
 
 import (
@@ -9,12 +9,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Claims have nothing to do with each other, so they stand in several shards with a mutex
-// each: goroutines on names of their own would otherwise spend more time on our mutex
-// than on their locks.
+// Claims are independent of each other, so they are in several shards with a mutex each.
+// Otherwise goroutines on different names would spend more time on the mutex than on
+// their locks.
 const shards = 16
 
-// Inboxes are those of a client's claims. H is a hold, which a signal makes it check.
+// Inboxes are the inboxes of a client's claims. H is a hold, which a signal makes it
+// check.
 type Inboxes[H any] struct {
 	shard [shards]struct {
 		shard[H]
@@ -27,20 +28,20 @@ type shard[H any] struct {
 	claims map[driver.Token]*Inbox[H] // the last one that was added, see Inbox.other
 }
 
-// An Inbox has what came for one claim: the last signal, until it is granted; then its
-// hold, to check. It is a part of the claim, and begins empty.
+// An Inbox is for the signals of one claim: it has the last signal until the claim is
+// granted, and then the hold to check. It is a part of the claim, and begins empty.
 type Inbox[H any] struct {
 	// Protected by the shard's lock.
-	signal  *driver.Signal // by itself, for most claims never have one
+	signal  *driver.Signal // a pointer, because most claims never get a signal
 	full    bool
-	look    bool          // something besides "granted" came, and the backend was not asked since
-	arrived chan struct{} // holds one if signal is there; made by who waits, which most claims never do
+	look    bool          // something other than "granted" came, and the client has not asked the backend since
+	arrived chan struct{} // holds one if signal is there; made by Arrival, which most claims never call
 	hold    H
 	holds   bool
-	other   *Inbox[H] // of the same token: a lease that is attached twice
+	other   *Inbox[H] // of the same token, if a lease is attached twice
 }
 
-// New makes them.
+// New makes empty inboxes.
 func New[H any]() *Inboxes[H] {
 	a := &Inboxes[H]{}
 	for i := range a.shard {
@@ -52,7 +53,7 @@ func New[H any]() *Inboxes[H] {
 // of is the shard of a token, which is random.
 func (a *Inboxes[H]) of(t driver.Token) *shard[H] { return &a.shard[t[0]%shards].shard }
 
-// Add begins to take signals for a claim. Again it does nothing.
+// Add begins to take signals for a claim. A second call does nothing.
 func (a *Inboxes[H]) Add(t driver.Token, b *Inbox[H]) {
 	s := a.of(t)
 	s.mu.Lock()
@@ -66,13 +67,13 @@ func (a *Inboxes[H]) Add(t driver.Token, b *Inbox[H]) {
 	b.other, s.claims[t] = first, b
 }
 
-// Remove takes no more signals for it. Others with the same token stay.
+// Remove takes no more signals for the claim. Others with the same token stay.
 func (a *Inboxes[H]) Remove(t driver.Token, b *Inbox[H]) {
 	s := a.of(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.claims[t]
-	if first == b && b.other == nil { // as nearly always
+	if first == b && b.other == nil { // the usual case
 		delete(s.claims, t)
 		return
 	}
@@ -85,7 +86,7 @@ func (a *Inboxes[H]) Remove(t driver.Token, b *Inbox[H]) {
 	}
 }
 
-// Len is how many there are.
+// Len is how many inboxes there are.
 func (a *Inboxes[H]) Len() int {
 	n := 0
 	for i := range a.shard {
@@ -101,8 +102,9 @@ func (a *Inboxes[H]) Len() int {
 	return n
 }
 
-// Holds notes the hold of a claim that was granted. It answers true if a signal says that
-// the hold should be checked: it may have been lost before we heard that it was granted.
+// Holds notes the hold of a claim that was granted. It returns true if a signal says that
+// the hold should be checked: it may have been lost before the client learned of the
+// grant.
 func (a *Inboxes[H]) Holds(t driver.Token, b *Inbox[H], h H) (look bool) {
 	s := a.of(t)
 	s.mu.Lock()
@@ -125,20 +127,20 @@ func (a *Inboxes[H]) Arrival(t driver.Token, b *Inbox[H]) <-chan struct{} {
 	return b.arrived
 }
 
-// Take empties the inbox, after Arrival has said that there is something in it.
+// Take empties the inbox, after Arrival was readable.
 func (a *Inboxes[H]) Take(t driver.Token, b *Inbox[H]) driver.Signal {
 	s := a.of(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.full = false
 	if b.signal.Kind != driver.SignalGranted {
-		b.look = false // who takes it asks again
+		b.look = false // the caller asks again
 	}
 	return *b.signal
 }
 
-// Put leaves a signal for the claim that it concerns, and returns its hold, if it has
-// one; and those of others with the same token.
+// Put leaves a signal for the claim that it concerns. It returns the holds of all claims
+// with that token.
 func (a *Inboxes[H]) Put(signal driver.Signal) (holds []H) {
 	s := a.of(signal.Token)
 	s.mu.Lock()
@@ -165,9 +167,9 @@ func (a *Inboxes[H]) PutAll(signal driver.Signal) {
 	}
 }
 
-// put replaces what is there by "granted", which saves asking; and that by "lost",
-// whichever came first: then only asking helps. Anything else says "look", as whatever is
-// there does too.
+// put replaces another signal by "granted", which saves a request; and "granted" by
+// "lost", in either order: then only a request helps. Any other signal means "look", as
+// the present one does too.
 func (b *Inbox[H]) put(s driver.Signal) {
 	if b.holds {
 		return
@@ -180,7 +182,7 @@ func (b *Inbox[H]) put(s driver.Signal) {
 		*b.signal = s
 	}
 	if !b.full && b.arrived != nil {
-		b.arrived <- struct{}{} // there is room: what was in it was read before the inbox was emptied
+		b.arrived <- struct{}{} // there is room, because the inbox is emptied only after arrived was read
 	}
 	b.full = true
 }

@@ -98,7 +98,7 @@ func TestSignalsGoToWhomTheyConcern(t *testing.T) {
 		all.Add(tokens[i], &boxes[i])
 	}
 	_ = all.Put(driver.Signal{Kind: look, Token: tokens[3]})
-	_ = all.Put(driver.Signal{Kind: look, Token: driver.NewToken()}) // of nobody here
+	_ = all.Put(driver.Signal{Kind: look, Token: driver.NewToken()}) // of no claim here
 	for i := range boxes {
 		if got := arrived(all.Arrival(tokens[i], &boxes[i])); got != (i == 3) {
 			t.Errorf("number %d has a signal: %v", i, got)

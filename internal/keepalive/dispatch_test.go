@@ -42,7 +42,8 @@ func TestFourLargeBatchesGoAtOnce(t *testing.T) {
 	}
 }
 
-// However many of a long TTL hang, and stand in line to be asked again.
+// The number of hanging leases with a long TTL, under way or waiting for a repeat, does
+// not matter.
 func TestShortLeasesNeitherShareABatchNorARoomWithLongOnes(t *testing.T) {
 	for _, ttl := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
 		l := &keepalive.Dispatch[int]{}

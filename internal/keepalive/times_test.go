@@ -23,7 +23,7 @@ func TestRenewalComesInTimeForTwoMoreRequests(t *testing.T) {
 	}
 }
 
-// However long the answer took, or a waiter did not hear of its grant.
+// The answer may have taken long, or a waiter may not have learned of its grant.
 func TestRenewalComesAThirdOfTheTTLAfterTheRequestThatTheTermCountsFrom(t *testing.T) {
 	const ttl, term = 600 * time.Millisecond, 540 * time.Millisecond
 	for _, c := range []struct{ since, least, most time.Duration }{

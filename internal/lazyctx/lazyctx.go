@@ -1,6 +1,6 @@
-// Package lazyctx bounds a context in time without a timer, until somebody asks for one:
-// each request to a backend is bounded, and one that is answered from memory or cache
-// would spend more on the timer than on the lock.
+// Package lazyctx bounds a context in time, and makes the timer only when a caller asks
+// for Done. Each request to a backend is bounded, and one that is answered from memory or
+// cache would spend more on the timer than on the lock.
 package lazyctx
 
 import (
@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Context is context.WithDeadline, which makes its timer when Done is asked for.
+// Context is context.WithDeadline, but makes its timer only when Done is called.
 type Context struct {
 	context.Context // the parent
 	deadline        time.Time
 
 	mu   sync.Mutex // protects both below
-	real *timed     // nil until somebody asks for it
+	real *timed     // nil until it is needed
 	over bool
 }
 
@@ -25,7 +25,7 @@ type timed struct {
 	stop context.CancelFunc
 }
 
-// WithDeadline ends at the deadline, and with the parent. The caller cancels it.
+// WithDeadline ends at the deadline, and with the parent. The caller must cancel it.
 func WithDeadline(parent context.Context, deadline time.Time) *Context {
 	return new(Context).bind(parent, deadline)
 }
@@ -38,14 +38,14 @@ func (c *Context) bind(parent context.Context, deadline time.Time) *Context {
 	return c
 }
 
-// A Room has room for one context, as a part of what the request is for: mostly there is
-// only one. Each further one is made anew, for a driver may keep what it was given. It is
-// not for several goroutines at once.
+// A Room has room for one context, as a part of the request's own struct: usually there
+// is only one. Each further one is allocated, because a driver may keep the first. A Room
+// is not for several goroutines at once.
 type Room struct {
 	first Context // it has a parent if it is used
 }
 
-// WithDeadline is that of the package. A nil Room has no room.
+// WithDeadline is the function of the package. A nil Room has no room.
 func (r *Room) WithDeadline(parent context.Context, deadline time.Time) *Context {
 	if r == nil || r.first.Context != nil {
 		return WithDeadline(parent, deadline)
@@ -53,10 +53,10 @@ func (r *Room) WithDeadline(parent context.Context, deadline time.Time) *Context
 	return r.first.bind(parent, deadline)
 }
 
-// Lasting is ctx for what does not end with it.
+// Lasting is ctx without its end.
 func Lasting(ctx context.Context) context.Context {
 	if _, bounded := ctx.Deadline(); !bounded && ctx.Done() == nil {
-		return ctx // as most are that leases are released with
+		return ctx // the usual case for the release of a lease
 	}
 	return context.WithoutCancel(ctx)
 }
@@ -74,20 +74,20 @@ func (c *Context) Cancel() {
 // Ends is when it ends at the latest.
 func (c *Context) Ends() time.Time { return c.deadline }
 
-// Deadline is that of context.Context.
+// Deadline implements context.Context.
 func (c *Context) Deadline() (time.Time, bool) { return c.deadline, true }
 
 // CallerDone is for driver.CallerDone.
 func (c *Context) CallerDone() <-chan struct{} { return c.Context.Done() }
 
-// Done is that of context.Context.
+// Done implements context.Context.
 func (c *Context) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.realLocked().Done()
 }
 
-// Err is that of context.Context.
+// Err implements context.Context.
 func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,11 +96,11 @@ func (c *Context) Err() error {
 			return err
 		}
 	}
-	return c.Context.Err() // its children hear of its end a moment later than those who wait for CallerDone
+	return c.Context.Err() // a child context learns of the parent's end a moment later than a caller of CallerDone
 }
 
-// Value asks the real context once there is one, so that the context package finds its
-// own inside it.
+// Value calls the real context once there is one, so that the context package finds its
+// own value in it.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
 	inner := c.real

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A bounded context must not be told from context.WithDeadline, whenever Done, Err or a
-// child is asked for.
+// A bounded context must behave like context.WithDeadline, whenever a caller uses Done,
+// Err or a child.
 func TestContextIsLikeOneWithADeadline(t *testing.T) {
 	type key struct{}
 	errCause := errors.New("cause")
@@ -104,7 +104,7 @@ func TestContextMayBeUsedByMany(t *testing.T) {
 	wg.Wait()
 }
 
-// A slow context ends, and those that were made of it hear of that later.
+// A slow context ends, and its child contexts end later.
 type slowContext struct {
 	context.Context
 	done chan struct{}
@@ -121,7 +121,7 @@ func (s *slowContext) Err() error {
 	}
 }
 
-// Whoever was told so by CallerDone asks why, and would take nil for an answer of the
+// A caller that CallerDone has woken reads Err, and would take nil for an answer of the
 // backend.
 func TestContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
 	for range 1000 {

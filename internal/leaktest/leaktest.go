@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// patience is for how long a goroutine that is told to end may take to do so.
+// patience is how long a goroutine may take to end after it had to.
 const patience = 5 * time.Second
 
 // Main runs the tests of a package, and ends the process. The tests fail if a goroutine
@@ -26,8 +26,8 @@ func Main(m interface{ Run() int }, ignored ...string) {
 	os.Exit(code)
 }
 
-// Find waits until no goroutine is left but that of the caller, and is an error that has
-// the stacks of the others if some stay. It is for when all tests have ended.
+// Find waits until only the goroutine of the caller is left. If others stay, it returns
+// an error that has their stacks. Call it when all tests have ended.
 func Find(ignored ...string) error {
 	left := others(ignored)
 	for pause, end := time.Millisecond, time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); pause = min(2*pause, 100*time.Millisecond) {

@@ -26,7 +26,7 @@ func TestHoldGoesFromOneToTheNextInTheirOrder(t *testing.T) {
 	}
 }
 
-// Nobody stays out of the backend's queue for a lease that cannot come: that would let
+// No waiter stays out of the backend's queue for a lease that cannot come: that would let
 // other processes pass.
 func TestHeadAsksAsSoonAsTheLastFenceIsInUse(t *testing.T) {
 	p := newPlace()
@@ -232,8 +232,8 @@ func TestFirstInTheBackendsQueueIsKnown(t *testing.T) {
 	}
 }
 
-// A process that had to wait for others makes room for them when it has served those who
-// waited with it; and it asks for no more fences.
+// A process that had to wait for others makes room for them when it has served the
+// waiters that waited with it; and it asks for no more fences.
 func TestAHoldThatOthersWaitForDoesNotGoRound(t *testing.T) {
 	for rivals, passed := range map[bool]int{false: 5, true: 2} {
 		p := newPlace()

@@ -12,7 +12,7 @@ var start = time.Unix(1_700_000_000, 0)
 
 const handoff = 10 * time.Millisecond
 
-// person is who waits in these tests: two who are of one kind can pass a hold on.
+// person is a waiter in these tests: two of one kind can pass a hold on.
 type person struct {
 	kind string
 	got  *hold
@@ -71,14 +71,14 @@ func permits(name string, k, n int) *driver.Claim {
 
 func reader(name string) *driver.Claim { return permits(name, 1, driver.Unlimited) }
 
-// come is Enter of somebody.
+// come calls Enter for a person.
 func (p *place) come(c *driver.Claim, who *person, now time.Time) *Waiter[*person] {
 	w := &Waiter[*person]{}
 	p.Enter(w, c, who, now)
 	return w
 }
 
-// enter is that of one whose kind is that of the weight.
+// enter calls Enter for a person of the kind that fits the weight.
 func (p *place) enter(c *driver.Claim) *Waiter[*person] {
 	kind := "shared"
 	if c.Weight == driver.Exclusive {
@@ -116,8 +116,8 @@ func asks(w *Waiter[*person]) bool {
 	}
 }
 
-// allAsk fails the test unless those of the waiters ask that should: 'a' in want says
-// asks, '-' waits.
+// allAsk fails the test unless exactly the right waiters ask: 'a' in want means asks, '-'
+// waits.
 func allAsk(t *testing.T, want string, waiters ...*Waiter[*person]) {
 	t.Helper()
 	got := make([]byte, len(waiters))
@@ -132,7 +132,7 @@ func allAsk(t *testing.T, want string, waiters ...*Waiter[*person]) {
 	}
 }
 
-// position is the place that w hears, 0 if it hears of none.
+// position is the place that w gets, 0 if it gets none.
 func position(t *testing.T, w *Waiter[*person]) int {
 	t.Helper()
 	held, ok := w.Heard().(*driver.HeldError)

@@ -1,12 +1,12 @@
 package localqueue
 
-// ranks says how many of those who came are left up to one of them, in logarithmic time:
-// a Fenwick tree, in which the n-th number counts those of the last n&-n slots up to n.
+// ranks counts the waiters that are left up to one of them, in logarithmic time. It is a
+// Fenwick tree, in which the n-th number counts those of the last n&-n slots up to n.
 // Slots are numbered from 1 in the order of coming, and are not used again; when too many
 // are empty the queue makes new ranks.
 type ranks []int32
 
-// add gives the next slot.
+// add returns the next slot.
 func (r *ranks) add() (slot int32) {
 	slot = int32(len(*r)) + 1
 	count := int32(1)
@@ -23,7 +23,7 @@ func (r ranks) remove(slot int32) {
 	}
 }
 
-// upTo counts those who are left up to and with a slot.
+// upTo counts the waiters that are left up to and with a slot.
 func (r ranks) upTo(slot int32) int {
 	n := 0
 	for i := slot; i > 0; i -= i & -i {

@@ -1,13 +1,13 @@
-// Package markup writes HTML that cannot be broken out of: whatever is text becomes text.
+// Package markup writes HTML in which text stays text, whatever it contains.
 //
-// An [HTML] is made by this package only. What comes from elsewhere goes in by [Text] and
-// [Attr], which escape it, and by [Link], which refuses a URL that leads to a script.
-// Names of elements and of attributes are constants of the program, and one that could
-// run something panics.
+// Only this package makes an [HTML]. Other text goes in by [Text] and [Attr], which
+// escape it, and by [Link], which refuses a URL that leads to a script. Names of elements
+// and of attributes are constants of the program, and a name that could run something
+// panics.
 //
-// Package html/template would do as much, and more than is needed: it calls methods by
-// names that the linker cannot know, so a program with it keeps every method of every
-// type. The command would be half as large again.
+// Package html/template would do this, and more than is needed. But it calls methods by
+// name, so the linker keeps every method of every type. The command would be half as
+// large again.
 package markup
 
 import (
@@ -16,13 +16,13 @@ import (
 	"unicode/utf8"
 )
 
-// HTML is markup, whole and balanced. The zero HTML is nothing.
+// HTML is whole and balanced markup. The zero HTML is empty.
 type HTML struct{ s string }
 
-// String is the markup.
+// String returns the markup.
 func (h HTML) String() string { return h.s }
 
-// A Part is what an element is made of: attributes and contents, in any order.
+// A Part is an attribute or a content of an element, in any order.
 type Part interface{ part() }
 
 // An Attribute belongs to the element that it is given to.
@@ -31,7 +31,7 @@ type Attribute struct{ key, value string }
 func (HTML) part()      {}
 func (Attribute) part() {}
 
-// void are the elements that have no contents, and no end.
+// void are the elements without contents and an end tag.
 var void = map[string]bool{"br": true, "hr": true, "input": true, "link": true, "meta": true}
 
 // El is an element.
@@ -57,10 +57,10 @@ func El(tag string, parts ...Part) HTML {
 	return HTML{b.String()}
 }
 
-// Text is text.
+// Text escapes a text.
 func Text(s string) HTML { return HTML{escape(s)} }
 
-// Join is several in a row.
+// Join concatenates markup.
 func Join(all ...HTML) HTML {
 	var b strings.Builder
 	for _, h := range all {
@@ -69,14 +69,14 @@ func Join(all ...HTML) HTML {
 	return HTML{b.String()}
 }
 
-// Document is a whole document in English, with attributes of its html element.
+// Document is a whole document in English, with attributes for its html element.
 func Document(head, body HTML, attributes ...Part) HTML {
 	parts := append([]Part{Attr("lang", "en")}, attributes...)
 	return HTML{"<!doctype html>\n" + El("html", append(parts, El("head", head), body)...).s + "\n"}
 }
 
-// Attr is an attribute that holds text. Those that hold a URL are for [Link], and those
-// that hold a program or a style are for nobody.
+// Attr is an attribute with a text as its value. Use [Link] for a URL. Attributes with a
+// program or a style panic.
 func Attr(key, value string) Attribute {
 	mustBeName(key)
 	switch {
@@ -88,7 +88,7 @@ func Attr(key, value string) Attribute {
 	return Attribute{key, value}
 }
 
-// If is an attribute that is there if something is true.
+// If is an attribute, if there is true.
 func If(there bool, key, value string) Attribute {
 	if !there {
 		return Attribute{}
@@ -96,11 +96,11 @@ func If(there bool, key, value string) Attribute {
 	return Attr(key, value)
 }
 
-// Int is an attribute that holds a number.
+// Int is an attribute with a number as its value.
 func Int(key string, n int64) Attribute { return Attr(key, strconv.FormatInt(n, 10)) }
 
-// Link is an attribute that holds a URL: href, src or action. One that is not relative or
-// of http or https becomes "#".
+// Link is an attribute with a URL as its value: href, src or action. A URL that is
+// neither relative nor http or https becomes "#".
 func Link(key, url string) Attribute {
 	mustBeName(key)
 	if !harmless(url) {
@@ -109,8 +109,9 @@ func Link(key, url string) Attribute {
 	return Attribute{key, url}
 }
 
-// harmless reports whether a URL is relative, or of the web. Browsers leave out tabs and
-// ends of lines, and blanks and controls before the scheme: nothing that has any is.
+// harmless reports whether a URL is relative, http or https. Browsers ignore tabs and
+// line ends, and blanks and controls before the scheme, so a URL with any of these is not
+// harmless.
 func harmless(url string) bool {
 	for i := range len(url) {
 		if url[i] <= ' ' || url[i] == 0x7f || url[i] == '\\' {
@@ -124,7 +125,7 @@ func harmless(url string) bool {
 	return strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http")
 }
 
-// escape makes text of anything. What is not UTF-8, and the character 0, which HTML does
+// escape turns any string into text. Invalid UTF-8, and the character 0, which HTML does
 // not allow, become U+FFFD.
 func escape(s string) string {
 	plain := func(r rune) bool { return r != utf8.RuneError && !strings.ContainsRune("\x00&<>\"'`", r) }
@@ -147,8 +148,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// mustBeName panics for what is no name of an element or an attribute. The elements whose
-// contents are no text cannot be made, but for a script that is elsewhere.
+// mustBeName panics unless s is the name of an element or an attribute. It also panics
+// for elements whose contents are not text; see Script.
 func mustBeName(s string) {
 	if s == "" || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" {
 		panic("markup: " + strconv.Quote(s) + " is no name")
@@ -159,8 +160,8 @@ func mustBeName(s string) {
 	}
 }
 
-// Script is a script that is elsewhere. It runs when the document is there, or, if it is
-// early, before it is drawn.
+// Script is an external script. It runs when the document is complete, or, if early is
+// set, before the document is drawn.
 func Script(url string, early bool) HTML {
 	if !harmless(url) {
 		panic("markup: a script from " + strconv.Quote(url))

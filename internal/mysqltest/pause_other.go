@@ -2,7 +2,7 @@
 
 package mysqltest
 
-// Pause does nothing: processes cannot be stopped here, and no server is started.
+// Pause does nothing: no server runs on this system.
 func (*Server) Pause() {}
 
 // Resume lets a paused process go on.

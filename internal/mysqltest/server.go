@@ -1,8 +1,8 @@
 // Package mysqltest starts real MariaDB servers for tests, on free ports and in temporary
-// folders, and stops them when the test ends. Where mariadbd is missing the test is
+// folders, and stops them when the test ends. If mariadbd is missing, the test is
 // skipped, or fails if PAWL_TEST_REQUIRE is set.
 //
-// It asks the server through the driver "mysql" of database/sql, which the test has to
+// It queries the server through the driver "mysql" of database/sql, which the test has to
 // import: this package is in the root's module, which requires no client.
 package mysqltest
 
@@ -25,11 +25,10 @@ import (
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
-// TB is what is needed of a *testing.T.
+// TB is the part of *testing.T that this package needs.
 type TB = redistest.TB
 
-// User and Password are those of a user who may do all in the database Database, and
-// nothing else.
+// User has all rights in the database Database, and no others.
 const (
 	User     = "pawl"
 	Password = "s3cret/@:?word"
@@ -46,7 +45,7 @@ type Server struct {
 	cmd  *exec.Cmd
 }
 
-// Start starts a mariadbd with these arguments more, and waits until it answers.
+// Start starts a mariadbd with additional arguments, and waits until it answers.
 func Start(tb TB, args ...string) *Server {
 	tb.Helper()
 	dir := newFolder(tb)
@@ -65,16 +64,16 @@ func start(tb TB, dir string, args []string) (*Server, error) {
 	_, port, _ := strings.Cut(s.Addr, ":")
 	s.args = slices.Concat([]string{
 		"--no-defaults", "--user=" + whoami(), "--datadir=" + filepath.Join(dir, "data"),
-		"--tmpdir=" + dir, // a server that starts deletes what another one has in the same one
+		"--tmpdir=" + dir, // a starting server deletes the files of another one in the same folder
 		"--socket=" + filepath.Join(dir, "socket"), "--bind-address=127.0.0.1", "--port=" + port,
 		"--init-file=" + filepath.Join(dir, "init.sql"), "--skip-name-resolve", "--skip-log-bin",
 		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M", "--max-connections=1000",
-		"--innodb-flush-log-at-trx-commit=2", // a test looks at no crash of the machine
+		"--innodb-flush-log-at-trx-commit=2", // no test crashes the machine
 	}, args)
 	return s, s.run()
 }
 
-// newFolder is a folder with a short name, for a socket's has to be.
+// newFolder is a folder with a short name, because the name of a socket must be short.
 func newFolder(tb TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "pawl-mysql")
@@ -85,7 +84,7 @@ func newFolder(tb TB) string {
 	return dir
 }
 
-// whoami is the user to run as: mariadbd refuses to be root unless it is told to.
+// whoami is the user of the server: mariadbd runs as root only when told to.
 func whoami() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -93,8 +92,8 @@ func whoami() string {
 	return "root"
 }
 
-// template is a folder of data as it is before the first start. To make one takes some
-// seconds, and to copy one takes none.
+// template is a data folder before the first start. Making one takes some seconds,
+// copying it takes none.
 var template = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "pawl-mysql-new")
 	if err != nil {
@@ -109,7 +108,7 @@ var template = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// made is the template, if there is one.
+// made is the template, if it was made.
 var made atomic.Pointer[string]
 
 func install(tb TB, dir string) {
@@ -161,7 +160,7 @@ func (s *Server) run() error {
 	return fmt.Errorf("mariadbd does not answer: %w\n%s", err, said)
 }
 
-// env is what a test left in the file "env" of the server's folder, a line each.
+// env is the environment that a test wrote to the file "env" of the server's folder.
 func (s *Server) env() (lines []string) {
 	b, _ := os.ReadFile(filepath.Join(s.Dir, "env"))
 	for line := range bytes.Lines(b) {
@@ -195,7 +194,7 @@ func (s *Server) rootDSN() string {
 	return "root@unix(" + filepath.Join(s.Dir, "socket") + ")/?timeout=5s"
 }
 
-// Root is a pool of connections of the user who may do all.
+// Root is a pool of connections of the superuser.
 func (s *Server) Root(tb TB) *sql.DB {
 	tb.Helper()
 	return open(tb, s.rootDSN())
@@ -212,7 +211,7 @@ func (s *Server) Do(tb TB, statements ...string) {
 	}
 }
 
-// NewDatabase makes a database for one test, in which the user may do all.
+// NewDatabase makes a database for one test, in which the user has all rights.
 func (s *Server) NewDatabase(tb TB) string {
 	tb.Helper()
 	databases.Lock()
@@ -228,10 +227,10 @@ var databases struct {
 	n int
 }
 
-// DSN is how go-sql-driver names a database of the server, for the user.
+// DSN is go-sql-driver's name of a database of the server, for the user.
 func (s *Server) DSN(database string) string { return DSN(s.Addr, database) }
 
-// DSN is how go-sql-driver names a database at an address, for the user.
+// DSN is go-sql-driver's name of a database at an address, for the user.
 func DSN(addr, database string) string {
 	return User + ":" + Password + "@tcp(" + addr + ")/" + database
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// shared is the server of all tests of a process that do it no harm.
+// shared is the server of all tests of a process that do not damage it.
 var shared struct {
 	sync.Mutex
 	server *Server
@@ -29,8 +29,8 @@ func Shared(tb TB) *Server {
 	return shared.server
 }
 
-// Stop ends the shared server, and removes what servers were made from. It is for
-// TestMain.
+// Stop ends the shared server, and removes the template of the servers. TestMain calls
+// it.
 func Stop() {
 	shared.Lock()
 	defer shared.Unlock()

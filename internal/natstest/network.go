@@ -11,13 +11,13 @@ import (
 )
 
 // A Network is a cluster whose nodes reach each other only through proxies, so that a
-// test can cut it. What clients send to a node is not affected.
+// test can cut it. Clients reach their nodes in any case.
 type Network struct {
 	Nodes []*Server
 
 	tb    TB
 	loops sync.WaitGroup
-	roads []*road // one for each node and each other that it dials
+	roads []*road // one for each node and each other node that it dials
 }
 
 // StartNetwork starts n servers that are one cluster, and waits until they answer.
@@ -36,7 +36,7 @@ func StartNetwork(tb TB, n int) *Network {
 				routes = append(routes, "nats://"+w.road(i, j, listens[j]))
 			}
 		}
-		// Nodes tell each other where the others are. That has to lead nowhere.
+		// Nodes tell each other the addresses of the others, which here lead nowhere.
 		s := configured(tb, fmt.Sprintf("n%d", i), fmt.Sprintf(
 			"cluster { name: c1, listen: %q, advertise: %q, no_advertise: true, pool_size: 1, routes: [%s] }",
 			listens[i], "127.0.0.1:1", strings.Join(routes, ", ")))
@@ -53,8 +53,8 @@ func StartNetwork(tb TB, n int) *Network {
 // ones until heal is called.
 func (w *Network) CutOff(node int) (heal func()) { return w.cut(node, (*road).refuse) }
 
-// Silence cuts a node off from all others so that nobody is told: their connections stay,
-// and nothing passes on them until heal is called, which ends them.
+// Silence cuts a node off from all others without ending their connections: nothing
+// passes on them until heal is called, which ends them.
 func (w *Network) Silence(node int) (heal func()) { return w.cut(node, (*road).freeze) }
 
 func (w *Network) cut(node int, how func(*road)) (heal func()) {
@@ -78,7 +78,7 @@ func (w *Network) close() {
 		r.heal()
 	}
 	for _, s := range w.Nodes {
-		s.Kill() // else it would dial on, and on
+		s.Kill() // otherwise it would dial for ever
 	}
 	for _, r := range w.roads {
 		r.refuse()
@@ -86,14 +86,14 @@ func (w *Network) close() {
 	w.loops.Wait()
 }
 
-// A road is the way from a node to another one that it dials.
+// A road is the connection from a node to another one that it dials.
 type road struct {
 	from, to int
 	listener net.Listener
 
 	mu    sync.Mutex
 	gone  bool
-	stop  chan struct{} // nothing passes until it is closed; nil if all does
+	stop  chan struct{} // nothing passes until it is closed; nil if everything passes
 	conns []net.Conn
 }
 
@@ -132,7 +132,7 @@ func (r *road) open(a, b net.Conn) bool {
 	return true
 }
 
-// pass passes on what comes, until one of the two ends.
+// pass passes on all bytes, until one of the two ends.
 func (r *road) pass(to, from net.Conn) {
 	defer to.Close()
 	defer from.Close()
@@ -144,7 +144,7 @@ func (r *road) pass(to, from net.Conn) {
 		r.mu.Unlock()
 		if stop != nil {
 			<-stop
-			return // what was lost cannot be made up for
+			return // the lost bytes are missing
 		}
 		if _, werr := to.Write(b[:n]); werr != nil || err != nil {
 			return

@@ -2,7 +2,7 @@
 
 package natstest
 
-// Pause is for systems that can.
+// Pause needs a system with SIGSTOP.
 func (s *Server) Pause() (resume func()) {
 	s.tb.Skipf("a process cannot be paused here")
 	return func() {}
@@ -11,7 +11,7 @@ func (s *Server) Pause() (resume func()) {
 // Stop ends the process.
 func (s *Server) Stop() { s.Kill() }
 
-// Reload is for systems that have SIGHUP.
+// Reload needs a system with SIGHUP.
 func (s *Server) Reload(was, config string) {
 	s.tb.Skipf("a server cannot be told to read its configuration here")
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Pause stops the process, and lets nothing of it run until resume is called.
+// Pause stops the process until resume is called.
 func (s *Server) Pause() (resume func()) {
 	s.tb.Helper()
 	process := s.cmd.Process
@@ -27,8 +27,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// Reload has the server read its configuration again, which has config in it instead of
-// what Start was given. What changes then, changes soon.
+// Reload makes the server read its configuration again, with config in place of the
+// config that Start got. The change takes effect soon, not at once.
 func (s *Server) Reload(was, config string) {
 	s.tb.Helper()
 	file := s.args[1]

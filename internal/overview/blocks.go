@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Process is how a process is told from others: by its host and pid, or by its client's
-// id where it has none. It is what owners say of themselves, and no proof.
+// Process identifies a process: by its host and pid, or otherwise by its client's id.
+// Owners state these themselves, so they are no proof.
 func Process(o pawl.Owner) string {
 	if o.Host != "" && o.PID != 0 {
 		return fmt.Sprintf("%s:%d", o.Host, o.PID)
@@ -18,7 +18,7 @@ func Process(o pawl.Owner) string {
 	return cmp.Or(o.Client, o.Host)
 }
 
-// A Block is a process that waits for a name which another holds.
+// A Block is a process that waits for a name which another process holds.
 type Block struct {
 	Waiter string   // the process that waits
 	Holds  []string // what it holds meanwhile, in byte order
@@ -26,26 +26,26 @@ type Block struct {
 	Holder string   // the process that holds that
 }
 
-// Blocks say who blocks whom: each process that waits for one name while it holds
-// another. A process that holds the name which it waits for, as a reader or with a
-// permit, is left out: it waits for its own.
+// Blocks lists each process that waits for one name while it holds another. It leaves out
+// a process that holds the name for which it waits, as a reader or with a permit: that
+// one waits for itself.
 type Blocks struct {
 	All []Block // 10 000 at most
 
 	// Deadlocks are circles, 100 at most: each block's Holder is the Waiter of the next,
-	// and that of the last is the first one's. Nobody in it goes on until one of them
-	// gives up, if each process is one that does one thing at a time. Who waits for a
-	// permit that any of several holders could give back is in none by that.
+	// and the last Holder is the first Waiter. If each process does one thing at a time,
+	// no process of a circle goes on until one of them gives up. A waiter for a permit
+	// that any of several holders could release forms no circle by that.
 	Deadlocks [][]Block
 }
 
-// Whoever may lock can make as many as they like.
+// The limits of Blocks. Users of the locks can make any number of them.
 const (
 	mostBlocks  = 10_000
 	mostCircles = 100
 )
 
-// Blocks of a view are found once, when somebody asks.
+// Blocks finds the blocks of a view, once.
 func (v *View) Blocks() *Blocks {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -55,7 +55,7 @@ func (v *View) Blocks() *Blocks {
 	return v.blocks
 }
 
-// Of are the blocks that have to do with a name: it is waited for, or held by who waits.
+// Of returns the blocks of a name: a process waits for it, or a waiter holds it.
 func (b *Blocks) Of(name string) (all []Block) {
 	for _, x := range b.All {
 		if x.Name == name || within(x.Holds, name) {
@@ -65,7 +65,7 @@ func (b *Blocks) Of(name string) (all []Block) {
 	return all
 }
 
-// DeadlocksOf are the circles that a name is in.
+// DeadlocksOf returns the circles that include a name.
 func (b *Blocks) DeadlocksOf(name string) (all [][]Block) {
 	for _, circle := range b.Deadlocks {
 		if slices.ContainsFunc(circle, func(x Block) bool { return x.Name == name }) {
@@ -115,14 +115,14 @@ func within(names []string, name string) bool {
 	return found
 }
 
-// A stake is what one process has of a name.
+// A stake is what one process holds of a name.
 type stake struct {
 	process   string
 	exclusive bool
 	permits   int
 }
 
-// stakesIn are those of a row, in the order of its holders.
+// stakesIn returns the stakes of a row, in the order of its holders.
 func stakesIn(r *Row) (all []stake) {
 	place := map[string]int{}
 	for i := range r.Holders {
@@ -142,16 +142,16 @@ func stakesIn(r *Row) (all []stake) {
 	return all
 }
 
-// blocks reports whether the waiter cannot get on while this is held, whatever others
-// give back.
+// blocks reports whether the waiter cannot go on while this stake is held, whatever other
+// processes release.
 func (x stake) blocks(w *pawl.Waiter) bool {
 	return x.exclusive || w.Weight == driver.Exclusive || w.Limit == driver.Unlimited || w.Limit-x.permits < w.Weight
 }
 
-// circles finds one circle through each process that is in any, each circle once: it
-// walks along the blocks, and where it comes upon its own path there is one.
+// circles finds one circle through each process that is in any, and each circle once. It
+// walks along the blocks; when it comes back to its own path, that is a circle.
 func circles(all []Block, next map[string][]Block) (found [][]Block) {
-	done, depth := map[string]bool{}, map[string]int{} // depth is the place in path, from 1
+	done, depth := map[string]bool{}, map[string]int{} // depth is the index in path, from 1
 	var path []Block
 	var walk func(p string)
 	walk = func(p string) {

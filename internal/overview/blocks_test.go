@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// Each letter is a name, held by the process before the dash and waited for by those
-// behind it.
+// Each element of script is a name. Its first digit is the process that holds the name.
+// The others wait for it.
 func blocksOf(t *testing.T, script []string) (found *overview.Blocks) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,8 +66,8 @@ func TestWhoBlocksWhom(t *testing.T) {
 	}
 }
 
-// Two processes that use the two permits of one name, and wait for a third: they will be
-// served.
+// Two processes use the two permits of one name, and wait for a third permit. They will
+// get it.
 func TestPermitsOfOneNameAreNoDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -86,8 +86,8 @@ func TestPermitsOfOneNameAreNoDeadlock(t *testing.T) {
 	})
 }
 
-// 1 and 2 have the permits of gpu. 3 has disk, and waits for one of them; 1 waits for
-// disk. When 2 gives its permit back, 3 gets on, and then 1.
+// 1 and 2 have the permits of gpu. 3 has disk, and waits for a permit. 1 waits for disk.
+// When 2 gives its permit back, 3 continues, and then 1.
 func TestAPermitThatOthersMayGiveBackIsNoDeadlock(t *testing.T) {
 	for limit, deadlocks := range map[int]int{2: 0, 1: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestAPermitThatOthersMayGiveBackIsNoDeadlock(t *testing.T) {
 }
 
 // 1 reads the catalog, and waits for disk. 3 has disk, and waits to read the catalog
-// behind a writer: nobody goes on.
+// behind a writer. None of them can continue.
 func TestAReaderBehindAWriterIsBlockedByReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -131,8 +131,7 @@ func TestAReaderBehindAWriterIsBlockedByReaders(t *testing.T) {
 	})
 }
 
-// Whoever may lock can make as many blocks as they like: a page stays one that can be
-// made.
+// A client can create as many blocks as it likes. The page stays small enough to show.
 func TestBlocksHaveAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

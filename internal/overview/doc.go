@@ -1,10 +1,10 @@
-// Package overview looks at all names of a backend for people: what `pawl top` and the
-// dashboard show.
+// Package overview reads all names of a backend for people, for `pawl top` and the
+// dashboard.
 //
-// However many look, the backend is asked once. [Overview.Run] is the one goroutine that
-// asks; it makes a [View] of what it has read, which never changes, and whoever shows one
-// waits for the next as a [Viewer]. While nobody does, nothing is asked, but for what
-// [Options.Background] wants.
+// The backend is read once, however many viewers there are. [Overview.Run] is the one
+// goroutine that reads. It makes a [View] of each look, which never changes; a [Viewer]
+// waits for the next view. Without viewers it reads nothing, except for
+// [Options.Background].
 //
 //	o := overview.New(client, nil)
 //	go o.Run(ctx)
@@ -19,8 +19,7 @@
 //		}
 //	}
 //
-// A list of all names costs the backend something, and each look must be worth it: see
-// pace. What is shown is pushed besides: a change of a name that a viewer shows is read
-// as soon as the backend tells of it, whatever the pace. A name that nobody has seen yet
-// is found by the next look.
+// A list of all names has a cost for the backend, which limits how often they are read:
+// see pace. Besides, a change of a name that a viewer shows is read as soon as the
+// backend pushes it, whatever the pace. The next look finds new names.
 package overview

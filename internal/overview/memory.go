@@ -9,20 +9,20 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// How much a Memory keeps.
+// The limits of a Memory.
 const (
-	MostNames  = 1000 // names: those that something happened to last
-	MostLeases = 50   // leases of each, the last ones
+	MostNames  = 1000 // names, those with the latest events
+	MostLeases = 50   // leases of each name, the latest ones
 )
 
-// Memory is what was seen of leases since it was made. It goes by looks: what came and
-// went between two of them it does not have.
+// Memory has the leases that were seen since it was made. It compares looks, so it misses
+// what came and went between two of them.
 type Memory struct {
 	Began time.Time
 
 	mu    sync.Mutex // protects all below
 	names map[string]*list.Element
-	order *list.List // of *past, the one that something happened to last is first
+	order *list.List // of *past; the one with the latest event is first
 }
 
 type past struct {
@@ -35,31 +35,31 @@ type past struct {
 type Past struct {
 	Fence  uint64
 	Owner  pawl.Owner
-	Since  time.Time     // of the grant, on the backend's clock
-	Waited time.Duration // in the queue; 0 if it was not seen there
+	Since  time.Time     // the time of the grant, on the backend's clock
+	Waited time.Duration // in the queue; 0 if not seen there
 	Held   time.Duration // until the end; 0 while it is held
 	End    End
-	By     string    // with Broken, who did it, if that is known
+	By     string    // with Broken, who broke it, if known
 	Ended  time.Time // when the end was seen, on this process's clock; zero while it is held
 }
 
-// End says how a lease ended, as far as that shows.
+// End is how a lease ended, as far as that can be seen.
 type End string
 
 // The ends.
 const (
-	Held     End = "held"     // it has not
+	Held     End = "held"     // it has not ended
 	Released End = "released" // before its time was over
 	Expired  End = "expired"  // it was not renewed in time
-	Broken   End = "broken"   // somebody took it, and the name was closed
-	Unseen   End = "unseen"   // too long ago when that was seen
+	Broken   End = "broken"   // another client broke it, and the name was closed
+	Unseen   End = "unseen"   // it was noticed too late to tell
 )
 
 func newMemory(now time.Time) *Memory {
 	return &Memory{Began: now, names: map[string]*list.Element{}, order: list.New()}
 }
 
-// Of are the leases of a name, the latest first.
+// Of returns the leases of a name, the latest first.
 func (m *Memory) Of(name string) []Past {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,14 +72,14 @@ func (m *Memory) Of(name string) []Past {
 	return leases
 }
 
-// Names is how many names it knows.
+// Names is the number of names in memory.
 func (m *Memory) Names() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.names)
 }
 
-// Break notes who broke a lease: the backend does not show it.
+// Break records who broke a lease, which the backend does not show.
 func (m *Memory) Break(name string, fence uint64, by string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *Memory) Break(name string, fence uint64, by string) {
 	}
 }
 
-// compare notes what has happened between two views.
+// compare records what has happened between two views.
 func (m *Memory) compare(last, v *View) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,20 +107,20 @@ func (m *Memory) compare(last, v *View) {
 	}
 }
 
-// alike reports whether there is nothing to note between two readings of a name.
+// alike reports whether two readings of a name show no event.
 func alike(a, b *Row) bool {
 	return a == b ||
 		slices.EqualFunc(a.Holders, b.Holders, func(x, y pawl.Holder) bool { return x.Fence == y.Fence }) &&
 			slices.EqualFunc(a.Waiters, b.Waiters, func(x, y pawl.Waiter) bool { return x.Since.Equal(y.Since) })
 }
 
-// endedLocked notes which leases of a row are gone. now may be nil.
+// endedLocked records which leases of a row are gone. now may be nil.
 func (m *Memory) endedLocked(old, now *Row, v *View) {
 	at, closed := v.Looked, false
 	if now != nil {
 		at, closed = now.At, now.ClosedFor > 0
 	} else if !at.After(old.At) {
-		at = time.Now() // the name was read by itself, and nothing is left of it
+		at = time.Now() // the name was read on its own, and is gone
 	}
 	for i := range old.Holders {
 		h := &old.Holders[i]
@@ -138,7 +138,7 @@ func (m *Memory) endedLocked(old, now *Row, v *View) {
 		l.Ended, l.Held = at, max(0, at.Add(v.Offset).Sub(h.Since))
 		late := at.Sub(old.At) >= h.ExpiresIn
 		switch {
-		case l.End == Broken: // it was noted
+		case l.End == Broken: // Break has recorded it
 		case !late && closed:
 			l.End = Broken
 		case !late:
@@ -151,7 +151,7 @@ func (m *Memory) endedLocked(old, now *Row, v *View) {
 	}
 }
 
-// heldLocked notes who holds and who waits.
+// heldLocked records the holders and the waiters.
 func (m *Memory) heldLocked(r *Row) {
 	p := m.pastLocked(r.Name)
 	for i := range r.Holders {
@@ -173,7 +173,7 @@ func (m *Memory) heldLocked(r *Row) {
 	p.waits = r.Waiters
 }
 
-// pastLocked is what is known of a name, to which something has happened now.
+// pastLocked returns the record of a name with an event.
 func (m *Memory) pastLocked(name string) *past {
 	if e := m.names[name]; e != nil {
 		m.order.MoveToFront(e)

@@ -19,7 +19,7 @@ func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 		w.queue(t, second)
 		time.Sleep(3 * time.Second)
 		w.release(t, first)
-		time.Sleep(70 * time.Second) // nobody renews, so it expires
+		time.Sleep(70 * time.Second) // the lease is not renewed, and expires
 		g := w.take(t, third)
 		time.Sleep(2 * time.Second)
 		if err := w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{Host: "me"}); err != nil {

@@ -11,34 +11,33 @@ import (
 	"github.com/pawl-go/pawl/internal/below"
 )
 
-// Options say how an Overview looks. The zero value and nil work.
+// Options are how an Overview reads. The zero value and nil work.
 type Options struct {
-	// Background is how often to look while nobody does, so that Memory has what happened
-	// then. The default, 0, means not at all.
+	// Background is how often to read without viewers, for Memory. The default, 0, means
+	// never.
 	Background time.Duration
 
-	// Prefix narrows all looks to the names that begin with it. Default: all names.
+	// Prefix restricts all looks to the names that begin with it. Default: all names.
 	Prefix string
 }
 
-// How often the backend is asked, at most. On an idle backend a look is one command.
+// The limits for reading the backend. On an idle backend a look is one command.
 const (
-	shortest    = 600 * time.Millisecond // between two looks
-	longest     = 15 * time.Second       // likewise, however much there is to read
-	perName     = 2 * time.Millisecond   // of a pause for each name, so that 500 names are read a second
+	shortest    = 600 * time.Millisecond // pause between two looks
+	longest     = 15 * time.Second       // pause, however much there is to read
+	perName     = 2 * time.Millisecond   // pause for each name: 500 names are read a second
 	share       = 20                     // looks may take a twentieth of the time
-	lookFor     = 5 * time.Second        // what hangs for longer has failed
-	readFor     = 2 * time.Second        // likewise, of one name
-	readEvery   = 50 * time.Millisecond  // names that were told of are read in batches, one in this time
+	lookFor     = 5 * time.Second        // a look that takes longer has failed
+	readFor     = 2 * time.Second        // the same for one name
+	readEvery   = 50 * time.Millisecond  // between two batches of changed names
 	readAtOnce  = 16                     // names in such a batch
-	mostShown   = 256                    // names that are watched at once
-	mostNames   = 100_000                // in a View; what comes behind is left out
-	staleAfter  = 5 * time.Second        // then a name that is shown is read again between two looks
+	mostShown   = 256                    // names watched at once
+	mostNames   = 100_000                // in a View; it leaves out the rest
+	staleAfter  = 5 * time.Second        // then a shown name is read again between two looks
 	failedPause = time.Second            // after a look that failed
 )
 
-// Overview is what is known of all names of a client's backend. Many goroutines may use
-// it.
+// Overview has the names of a client's backend. Many goroutines may use it.
 type Overview struct {
 	c       *pawl.Client
 	o       Options
@@ -50,11 +49,10 @@ type Overview struct {
 	view    *View
 	newer   chan struct{} // closed when view is replaced
 	viewers map[*Viewer]struct{}
-	told    map[string]struct{} // names that have changed, and were not read since
+	told    map[string]struct{} // names that have changed since they were read
 }
 
-// New returns an overview of what the client's backend has. It asks for nothing until Run
-// is called.
+// New returns an overview of the client's backend. It reads nothing until Run is called.
 func New(c *pawl.Client, o *Options) *Overview {
 	s := &Overview{
 		c: c, memory: newMemory(time.Now()), wake: make(chan struct{}, 1),
@@ -68,7 +66,7 @@ func New(c *pawl.Client, o *Options) *Overview {
 	return s
 }
 
-// View is what was seen last. It is never nil: before the first look it is empty, and its
+// View is the last view. It is never nil: before the first look it is empty, and its
 // Looked is zero.
 func (s *Overview) View() *View {
 	s.mu.Lock()
@@ -76,13 +74,13 @@ func (s *Overview) View() *View {
 	return s.view
 }
 
-// Memory has what happened to names since New.
+// Memory has the events of names since New.
 func (s *Overview) Memory() *Memory { return s.memory }
 
-// Client is the one that New was given.
+// Client is the client that was given to New.
 func (s *Overview) Client() *pawl.Client { return s.c }
 
-// Latest is a view whose look is at most age old, or the last one there is when ctx ends.
+// Latest is a view whose look is at most age old, or the last view when ctx ends.
 func (s *Overview) Latest(ctx context.Context, age time.Duration) *View {
 	since := time.Now().Add(-age)
 	v := s.View()
@@ -97,20 +95,20 @@ func (s *Overview) Latest(ctx context.Context, age time.Duration) *View {
 			return v
 		}
 		if v = next; v.Err != nil {
-			return v // it would take as long as the backend is away
+			return v // waiting would take as long as the outage
 		}
 	}
 	return v
 }
 
-// Viewers is how many look now.
+// Viewers is the number of viewers.
 func (s *Overview) Viewers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.viewers)
 }
 
-// A Viewer is somebody who looks. While there is any, so does the Overview.
+// A Viewer reads views. The Overview reads the backend while there is any viewer.
 type Viewer struct {
 	s     *Overview
 	shown []string // protected by s.mu
@@ -126,8 +124,8 @@ func (s *Overview) Join() *Viewer {
 	return v
 }
 
-// Show says which names the viewer shows, so that their changes are pushed. Of all
-// viewers together these are 256 names at most.
+// Show sets the names that the viewer shows, so that their changes are pushed. Together,
+// the viewers get this for at most 256 names.
 func (v *Viewer) Show(names []string) {
 	v.s.mu.Lock()
 	v.shown = names
@@ -135,7 +133,7 @@ func (v *Viewer) Show(names []string) {
 	v.s.rouse()
 }
 
-// Next waits for a view that is newer than one that was seen. The error is ctx's.
+// Next waits for a view that is newer than seen. The error is ctx's.
 func (v *Viewer) Next(ctx context.Context, seen *View) (*View, error) {
 	for {
 		v.s.mu.Lock()
@@ -152,7 +150,7 @@ func (v *Viewer) Next(ctx context.Context, seen *View) (*View, error) {
 	}
 }
 
-// Leave ends the viewer. A second Leave does nothing.
+// Leave removes the viewer. A second Leave does nothing.
 func (v *Viewer) Leave() {
 	v.s.mu.Lock()
 	delete(v.s.viewers, v)
@@ -160,7 +158,7 @@ func (v *Viewer) Leave() {
 	v.s.rouse()
 }
 
-// rouse has Run see what is new. It does not block.
+// rouse wakes Run. It does not block.
 func (s *Overview) rouse() {
 	select {
 	case s.wake <- struct{}{}:
@@ -168,7 +166,7 @@ func (s *Overview) rouse() {
 	}
 }
 
-// tell is called by the driver, and does not block.
+// tell marks a name as changed. The driver calls it; it does not block.
 func (s *Overview) tell(name string) {
 	s.mu.Lock()
 	s.told[name] = struct{}{}
@@ -176,10 +174,10 @@ func (s *Overview) tell(name string) {
 	s.rouse()
 }
 
-// Refresh has a name read at once, because the caller has changed it.
+// Refresh makes Run read a name at once, because the caller has changed it.
 func (s *Overview) Refresh(name string) { s.tell(name) }
 
-// publish shows a new view to all.
+// publish shows a new view to all viewers.
 func (s *Overview) publish(v *View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,9 +186,9 @@ func (s *Overview) publish(v *View) {
 	s.newer = make(chan struct{})
 }
 
-// demand is what is wanted now: whether anybody looks, and the names that they show.
-// Where those are too many, those that are followed already stay: another choice each
-// time would begin and end watches without need, and each beginning is news itself.
+// demand returns whether there are viewers, and the names that they show. If there are
+// too many names, those that are watched already stay: another choice each time would
+// begin and end watches without need, and each beginning counts as a change.
 func (s *Overview) demand(followed map[string]func()) (wanted bool, shown map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// view shows names for a time, as a page does, and counts what it was shown.
+// view shows names for a time, as a page does, and counts the views it got.
 func view(ctx context.Context, w *world, names ...string) (views int) {
 	viewer := w.Join()
 	defer viewer.Leave()
@@ -62,7 +62,7 @@ func TestWhatNobodyLooksAtIsNotAskedFor(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		view(ctx, w)
-		time.Sleep(time.Second) // a look that had begun by then is over
+		time.Sleep(time.Second) // a look that had begun before is over now
 		n := w.asked()
 		time.Sleep(time.Hour)
 		if n == 0 || w.asked() != n {
@@ -114,7 +114,7 @@ func TestWithoutPushChangesAreSeenByTheNextLook(t *testing.T) {
 	})
 }
 
-// A name that changes all the time is not read each time.
+// The overview does not read a busy name at every change.
 func TestABusyNameIsReadAtABoundedPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -152,7 +152,7 @@ func TestALookThatHangsIsFollowedByANormalPause(t *testing.T) {
 			t.Errorf("it fails since %v, before it did since %v", v.ErrSince, since)
 		}
 		w.seen.hangs.Store(false)
-		time.Sleep(7 * time.Second) // what hangs ends, and a pause
+		time.Sleep(7 * time.Second) // the hanging call ends, and a pause follows
 		if v = w.View(); v.Err != nil || time.Since(v.Looked) > time.Second {
 			t.Errorf("%v; last looked %v ago", v.Err, time.Since(v.Looked))
 		}
@@ -178,7 +178,7 @@ func TestALookThatWasSlowOnceIsFollowedByANormalPause(t *testing.T) {
 	})
 }
 
-// A push says that a name is closed, too.
+// A push reports also that a name is closed.
 func TestANameThatIsClosedIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -198,7 +198,7 @@ func TestANameThatIsClosedIsShown(t *testing.T) {
 	})
 }
 
-// A row that was pushed was read later than the others.
+// The overview read the pushed row later than the other rows.
 func TestTheOrderOfEndsIsThatOfTheInstants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -276,8 +276,8 @@ func TestOverdueIsWhatWasNotRenewedInTime(t *testing.T) {
 	})
 }
 
-// What is kept for its minimum hold was released, and a lease may be renewed for longer
-// than it was claimed for.
+// A lease that the server keeps for its minimum hold was released. And a holder may renew
+// a lease for longer than it claimed the lease for.
 func TestOverdueGoesByTheLongestTimeThatALeaseHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{Background: time.Second})
@@ -341,7 +341,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// The backend's clock is an hour ahead, or behind: what is held is held as long as it is.
+// The backend's clock is an hour ahead, or behind. The durations in the view stay
+// correct.
 func TestTheBackendsClockMayBeAnother(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -376,7 +377,8 @@ func TestTheBackendsClockMayBeSet(t *testing.T) {
 	})
 }
 
-// More is shown than is watched: what is watched stays, however often others come.
+// A page shows more names than the overview can watch. The first watches stay, however
+// often other names come.
 func TestWatchesStayWhereTooMuchIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

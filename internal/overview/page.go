@@ -10,27 +10,27 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Sort is an order of rows. Rows that are equal in it are in byte order of their names.
+// Sort is an order of rows. Equal rows are in byte order of their names.
 type Sort string
 
 // The orders.
 const (
-	ByAttention Sort = "attention" // overdue first, then who has waited longest
+	ByAttention Sort = "attention" // overdue first, then the longest wait
 	ByName      Sort = "name"
 	ByHeld      Sort = "held"    // held longest first
-	ByLeft      Sort = "left"    // least time left first; what nobody holds is last
+	ByLeft      Sort = "left"    // least time left first; unheld names last
 	ByWaiters   Sort = "waiters" // most waiters first
 )
 
 // Sorts are all orders.
 var Sorts = []Sort{ByAttention, ByName, ByHeld, ByLeft, ByWaiters}
 
-// A Query says which rows to show.
+// A Query chooses the rows to show.
 type Query struct {
 	Prefix   string // only names that begin with it
 	Sort     Sort   // default: ByAttention
 	Reversed bool
-	Offset   int // how many rows to leave out; one beyond the end is moved to the last page
+	Offset   int // how many rows to skip; at most up to the last page
 	Limit    int // how many to show, at most; 0 means all
 }
 
@@ -43,10 +43,10 @@ type Page struct {
 	Counts Counts
 }
 
-// Counts are of all rows of a view.
+// Counts are the totals of all rows of a view.
 type Counts struct{ Names, Held, Waiters, Overdue, Closed int }
 
-// Names are those of the rows.
+// Names are the names of the rows.
 func (p *Page) Names() []string {
 	names := make([]string, len(p.Rows))
 	for i, r := range p.Rows {
@@ -55,7 +55,7 @@ func (p *Page) Names() []string {
 	return names
 }
 
-// Page is what a query asks for.
+// Page returns the rows of a query.
 func (v *View) Page(q Query) Page {
 	q.Sort = cmp.Or(q.Sort, ByAttention)
 	rows := v.sorted(q.Sort)
@@ -77,7 +77,7 @@ func (v *View) Page(q Query) Page {
 	return p
 }
 
-// pages are what is computed from a view once, when somebody asks for it.
+// pages are computed from a view once, on demand.
 type pages struct {
 	mu     sync.Mutex // protects all below
 	orders map[Sort][]*Row
@@ -85,7 +85,7 @@ type pages struct {
 	blocks *Blocks
 }
 
-// sorted are all rows in an order. Nobody changes them.
+// sorted returns all rows in an order. Callers must not change them.
 func (v *View) sorted(by Sort) []*Row {
 	if by == ByName {
 		return v.Rows
@@ -113,7 +113,7 @@ func (v *View) sorted(by Sort) []*Row {
 	return rows
 }
 
-// A key is by what a row is sorted: the greatest comes first.
+// A key is what a row is sorted by: the greatest comes first.
 type key struct {
 	row           *Row
 	first, second time.Duration
@@ -141,7 +141,7 @@ func (v *View) key(r *Row, by Sort) key {
 	return k
 }
 
-// Counts are counted once, when somebody asks.
+// Counts counts once.
 func (v *View) Counts() Counts {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Run looks at the backend until ctx ends. It is called once.
+// Run reads the backend until ctx ends. It is called once.
 func (s *Overview) Run(ctx context.Context) {
 	r := runner{Overview: s, watched: map[string]func(){}}
 	defer r.follow(nil)
@@ -37,7 +37,7 @@ func (s *Overview) Run(ctx context.Context) {
 	}
 }
 
-// A runner is what only Run's goroutine knows.
+// A runner is the state of Run's goroutine.
 type runner struct {
 	*Overview
 	watched map[string]func() // how to stop each
@@ -45,12 +45,12 @@ type runner struct {
 	took    time.Duration     // how long it took
 	pause   time.Duration     // after it
 	readDue time.Time         // when the next batch of names may be read
-	fresh   time.Time         // when what is shown was read last, all of it
+	fresh   time.Time         // when all shown names were read last
 	clock   skew
-	failing time.Time // since when looks fail; zero if they do not
+	failing time.Time // since when looks fail; zero if they succeed
 }
 
-// due is when the next look is, if there is one.
+// due is when the next look is due, if any.
 func (r *runner) due(wanted bool) (at time.Time, timed bool) {
 	switch {
 	case wanted:
@@ -74,7 +74,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// wait is over at a time, or when something is new.
+// wait returns at a time, or when something is new.
 func (r *runner) wait(ctx context.Context, due time.Time, timed bool) {
 	var fires <-chan time.Time
 	if timed {
@@ -114,7 +114,7 @@ func (r *runner) look(ctx context.Context) {
 	v.Push = r.watcher != nil && v.Properties.PushesChanges
 	began := time.Now()
 	r.mu.Lock()
-	clear(r.told) // what is told of from here on may be too late for this look
+	clear(r.told) // changes from here on may be too late for this look
 	r.mu.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, lookFor)
 	err := v.list(bounded, r.c, r.o.Prefix)
@@ -124,7 +124,7 @@ func (r *runner) look(ctx context.Context) {
 	}
 	r.looked = time.Now()
 	r.fresh, v.Took = r.looked, r.looked.Sub(began)
-	r.pause = pace(min(v.Took, r.took), len(v.Rows)) // one that was slow once is no reason
+	r.pause = pace(min(v.Took, r.took), len(v.Rows)) // one slow look is no reason
 	r.took = v.Took
 	v.Pace = r.pause
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *runner) look(ctx context.Context) {
 	r.publish(v)
 }
 
-// failed shows what was seen before, and that it is old.
+// failed publishes the old view again, with the error.
 func (r *runner) failed(last, v *View, err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = &pawl.BackendError{
@@ -158,7 +158,7 @@ func (r *runner) failed(last, v *View, err error) {
 	r.publish(old)
 }
 
-// pace is the pause after a look that took a time, at so many names.
+// pace is the pause after a look that took so long, over so many names.
 func pace(took time.Duration, names int) time.Duration {
 	return min(max(shortest, share*took, time.Duration(names)*perName), longest)
 }
@@ -172,7 +172,7 @@ func (r *runner) read(ctx context.Context) {
 		e, err := r.c.Inspect(bounded, name)
 		cancel()
 		if err != nil {
-			break // the next look says so
+			break // the next look reports it
 		}
 		v.put(e, time.Now())
 	}

@@ -2,11 +2,11 @@ package overview
 
 import "time"
 
-// A skew is what shows of how far the backend's clock is ahead of this process's. No
-// backend is asked for the time: a lease never began in the future, and one that is new
-// began after the look before.
+// A skew estimates how far the backend's clock is ahead of this process's. It asks no
+// backend for the time: a lease never began in the future, and a new lease began after
+// the look before.
 type skew struct {
-	least, most time.Duration // between which it is
+	least, most time.Duration // the bounds of the difference
 	any         bool
 }
 
@@ -29,12 +29,12 @@ func (s *skew) see(last, v *View) {
 			}
 		}
 	}
-	if s.least > s.most { // a clock was set: only what is seen from now on counts
+	if s.least > s.most { // a clock was set: begin again
 		s.any = false
 	}
 }
 
-// offset is the least that agrees with all that was seen.
+// offset is the smallest difference that agrees with all views.
 func (s *skew) offset() time.Duration {
 	if !s.any {
 		return 0

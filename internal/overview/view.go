@@ -12,26 +12,26 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A View is all that was seen at one time. It never changes, and everybody shares it:
-// what is in it is read only.
+// A View has all names as they were at one time. It never changes, and all viewers share
+// it: its content is read only.
 type View struct {
 	Rows    []*Row    // in byte order of their names
 	Damaged []Damage  // names that could not be read
-	More    bool      // there are more names than a view has
-	Looked  time.Time // when Rows were read, all of them; zero before the first look
+	More    bool      // there are more names
+	Looked  time.Time // when all Rows were read; zero before the first look
 
-	// Err is why the last look failed, and ErrSince when looks began to: then Rows are
-	// those of the last one that did not. nil if all is well.
+	// Err is why the last look failed, and ErrSince when looks began to fail; then Rows
+	// are from the last look that succeeded. Err is nil after a look that succeeded.
 	Err      error
 	ErrSince time.Time
 
-	Push       bool          // changes of what is shown are pushed; if not, they are seen by the next look
+	Push       bool          // changes of shown names are pushed, not found by a look
 	Took       time.Duration // how long the last look took
 	Pace       time.Duration // the pause until the next one
 	Properties pawl.Properties
 
-	// Offset is by how much the backend's clock is ahead of this process's, as far as
-	// that shows; 0 where nothing speaks against it.
+	// Offset is an estimate of how far the backend's clock is ahead of this process's; 0
+	// as long as no lease contradicts that.
 	Offset time.Duration
 
 	*pages
@@ -50,7 +50,7 @@ type Damage struct {
 	Err  error
 }
 
-// list reads all entries. An error that concerns one name is kept with it.
+// list reads all entries, and keeps an error about one name with that name.
 func (v *View) list(ctx context.Context, c *pawl.Client, prefix string) error {
 	for e, err := range c.List(ctx, prefix) {
 		switch {
@@ -74,7 +74,7 @@ func (v *View) copy() *View {
 	return &c
 }
 
-// put adds an entry, or replaces it, or takes it out if there is nothing left of it.
+// put adds or replaces an entry, or removes it if it is not in use.
 func (v *View) put(e pawl.Entry, at time.Time) {
 	i, found := v.find(e.Name)
 	used := len(e.Holders)+len(e.Waiters) > 0 || e.ClosedFor > 0
@@ -88,7 +88,7 @@ func (v *View) put(e pawl.Entry, at time.Time) {
 	}
 }
 
-// Row is that of a name, or nil if nobody uses it.
+// Row is the row of a name, or nil if the name is not in use.
 func (v *View) Row(name string) *Row {
 	if i, found := v.find(name); found {
 		return v.Rows[i]
@@ -100,12 +100,13 @@ func (v *View) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(v.Rows, name, func(r *Row, name string) int { return strings.Compare(r.Name, name) })
 }
 
-// inherit gives each lease the longest time that it ever had left, which is its TTL as
-// far as anybody can see.
+// inherit gives each lease the longest time left that was ever seen. Its Holder.TTL may
+// be longer: a lease that was granted to a waiter lasts as long as its place would have,
+// until the new holder asks again.
 func (v *View) inherit(last *View) {
 	for _, r := range v.Rows {
 		if r.TTLs != nil {
-			continue // it is last's own
+			continue // the row is from last
 		}
 		r.TTLs = make([]time.Duration, len(r.Holders))
 		old := last.Row(r.Name)
@@ -121,21 +122,21 @@ func (v *View) inherit(last *View) {
 	}
 }
 
-// holder is the place of the lease with a fence, or -1.
+// holder is the index of the lease with a fence, or -1.
 func (r *Row) holder(fence uint64) int {
 	return slices.IndexFunc(r.Holders, func(h pawl.Holder) bool { return h.Fence == fence })
 }
 
-// Left is how much time the i-th holder has left at a time, if it was not renewed since
+// Left is how much time the i-th holder has left at a time, unless it has renewed since
 // it was read.
 func (r *Row) Left(i int, now time.Time) time.Duration {
 	return max(0, r.Holders[i].ExpiresIn-now.Sub(r.At))
 }
 
 // Overdue reports whether the i-th holder was not renewed in time. A holder renews at a
-// third of its TTL; one that had less than half of it left when it was read has failed to
-// at least once, or does not renew at all, as a lease that is left to another process. It
-// goes by what was read, never by how long ago that is.
+// third of its TTL. If less than half was left when it was read, the holder has failed to
+// renew, or does not renew at all, like a lease that is left to another process. The age
+// of the view does not matter.
 func (r *Row) Overdue(i int) bool {
 	h := &r.Holders[i]
 	return !h.Released && h.ExpiresIn < r.TTLs[i]/2
@@ -151,14 +152,13 @@ func (r *Row) AnyOverdue() bool {
 	return false
 }
 
-// Closed is for how much longer nothing is granted.
+// Closed is how much longer nothing is granted.
 func (r *Row) Closed(now time.Time) time.Duration { return max(0, r.ClosedFor-now.Sub(r.At)) }
 
-// Since is how long ago something was, by the backend's clock.
+// Since is the age of a time on the backend's clock.
 func (v *View) Since(t, now time.Time) time.Duration { return max(0, now.Add(v.Offset).Sub(t)) }
 
-// Held is for how long the name has been held: by whom holds it longest. 0 if nobody
-// does.
+// Held is how long the longest holder has held the name, or 0 without holders.
 func (v *View) Held(r *Row, now time.Time) (longest time.Duration) {
 	for i := range r.Holders {
 		longest = max(longest, v.Since(r.Holders[i].Since, now))
@@ -166,7 +166,7 @@ func (v *View) Held(r *Row, now time.Time) (longest time.Duration) {
 	return longest
 }
 
-// Waits is for how long somebody has been waiting: who waits longest. 0 if nobody does.
+// Waits is how long the longest waiter has been waiting, or 0 without waiters.
 func (v *View) Waits(r *Row, now time.Time) (longest time.Duration) {
 	for i := range r.Waiters {
 		longest = max(longest, v.Since(r.Waiters[i].Since, now))
@@ -192,7 +192,7 @@ func Kind(weight, limit int) string {
 	return Permits
 }
 
-// KindWords are the kind of a claim, and of a permit how many it takes.
+// KindWords are the kind of a claim, and the number of its permits.
 func KindWords(weight, limit int) string {
 	if k := Kind(weight, limit); k != Permits {
 		return k

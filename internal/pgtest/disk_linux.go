@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// A Disk is a small one of its own.
+// A Disk is a small filesystem.
 type Disk struct {
 	Dir string
 
 	tb TB
 }
 
-// SmallDisk makes a disk of a size like "8m" for the server, which takes root. Where that
-// is not to be had the test is skipped, or fails if PAWL_TEST_REQUIRE is set and root is.
+// SmallDisk makes a disk of a size like "8m" for the server, which requires root. If that
+// fails, the test is skipped, or fails if PAWL_TEST_REQUIRE is set and root runs it.
 func (s *Server) SmallDisk(size string) *Disk {
 	s.tb.Helper()
 	d := &Disk{Dir: filepath.Join(s.Dir, "small"), tb: s.tb}
@@ -34,7 +34,7 @@ func (s *Server) SmallDisk(size string) *Disk {
 	return d
 }
 
-// Fill takes all the room that is left.
+// Fill takes all the remaining space.
 func (d *Disk) Fill() {
 	d.tb.Helper()
 	f, err := os.Create(filepath.Join(d.Dir, "ballast"))
@@ -47,10 +47,10 @@ func (d *Disk) Fill() {
 	_ = f.Close()
 }
 
-// Empty gives back what Fill took.
+// Empty frees the space that Fill took.
 func (d *Disk) Empty() { _ = os.Remove(filepath.Join(d.Dir, "ballast")) }
 
-// Take moves a folder of the server's data, which is stopped, to the disk.
+// Take moves a folder of a stopped server's data to the disk.
 func (d *Disk) Take(s *Server, folder string) {
 	d.tb.Helper()
 	from, to := filepath.Join(s.Dir, "data", folder), filepath.Join(d.Dir, folder)

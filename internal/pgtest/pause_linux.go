@@ -12,7 +12,7 @@ import (
 
 // Pause stops all processes of the server without ending them, until Resume.
 func (s *Server) Pause() {
-	s.tb.Cleanup(s.Resume) // else Kill waits for ever
+	s.tb.Cleanup(s.Resume) // otherwise Kill waits for ever
 	s.signal(syscall.SIGSTOP)
 }
 
@@ -23,7 +23,7 @@ func (s *Server) Resume() {
 	}
 }
 
-// signal is for the postmaster first, which then starts no more of them.
+// signal signals the postmaster first, which then starts no more processes.
 func (s *Server) signal(what syscall.Signal) {
 	_ = syscall.Kill(s.run.Process.Pid, what)
 	for _, p := range s.processes() {
@@ -31,7 +31,7 @@ func (s *Server) signal(what syscall.Signal) {
 	}
 }
 
-// CPU is the time that the processes which the server has now have worked.
+// CPU is the CPU time of the server's current processes.
 func (s *Server) CPU() (t time.Duration) {
 	for _, p := range s.processes() {
 		t += p.worked
@@ -45,7 +45,7 @@ type one struct {
 	worked time.Duration
 }
 
-// processes are the postmaster, and those that it has started.
+// processes are the postmaster and its children.
 func (s *Server) processes() (all []one) {
 	parent := s.run.Process.Pid
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -65,7 +65,7 @@ func (s *Server) processes() (all []one) {
 		}
 		user, _ := strconv.Atoi(fields[11])
 		system, _ := strconv.Atoi(fields[12])
-		all = append(all, one{pid, time.Duration(user+system) * time.Second / 100}) // of what Linux always counts in
+		all = append(all, one{pid, time.Duration(user+system) * time.Second / 100}) // Linux counts in hundredths
 	}
 	return all
 }

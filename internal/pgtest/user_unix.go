@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// command is one of a user that is not root, as which PostgreSQL and PgBouncer refuse to
-// run.
+// command runs as a user other than root, because PostgreSQL and PgBouncer refuse root.
 func command(tb TB, dir, path string, args ...string) *exec.Cmd {
 	tb.Helper()
 	cmd := exec.Command(path, args...)
@@ -32,7 +31,7 @@ func give(tb TB, path string) {
 	}
 }
 
-// other is who the servers run as, if we are root; else it is 0.
+// other is the user of the servers if this process is root, and 0 otherwise.
 func other(tb TB) (uid, gid uint32) {
 	tb.Helper()
 	if os.Getuid() != 0 {

@@ -61,7 +61,8 @@ func printed(docs, file string) ([]table, error) {
 	return found, nil
 }
 
-// figure is one number of a row; ok is false if it is none, for the contender failed.
+// figure is one number of a row. ok is false if the cell has no number, because the
+// contender failed.
 func (t table) figure(row []string, column string) (x float64, ok bool) {
 	i := slices.Index(t.columns, column)
 	if i < 0 || i >= len(row) || len(row) != len(t.columns) {

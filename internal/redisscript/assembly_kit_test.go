@@ -12,10 +12,10 @@ func assembled(name string) string {
 	return a.out.String()
 }
 
-// An assembly is a script while it is made of lua/NAME.lua. It takes in what that
-// includes, in that order, for Lua makes the functions of the algorithm anew in each run,
-// and a quick case returns before them. What is left out is not sent: comments,
-// indentation, and constants, whose values are put where their names are.
+// An assembly is a script while it is made of lua/NAME.lua. It takes in each included
+// file at its place: Lua makes the functions of the algorithm again in each run, and a
+// quick case returns before them. It leaves out what is not sent: comments, indentation,
+// and constants, whose values replace their names.
 type assembly struct {
 	out       strings.Builder
 	constants map[string]string
@@ -64,7 +64,7 @@ func isConstant(name string) bool {
 	return len(name) > 1 && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
-// token is how long the string, the word or the other character is with which code
+// token is the length of the string, the word or the other character with which code
 // begins.
 func token(code string) int {
 	if quote := code[0]; quote == '\'' || quote == '"' {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// busy remembers for a while which names were not the quick case: somebody held them, or
-// waited. Their steps are sent alone, for together they would only be sent twice. Two
-// names may share a place; that costs a little speed.
+// busy remembers for busyFor which names were not the quick case, because they were held
+// or had waiters. Their steps are sent alone: in a common script they would fail, and be
+// sent a second time. Two names may share an element, which costs a little speed.
 type busy struct {
 	seed  maphash.Seed
 	began time.Time
-	until [1 << 10]atomic.Int64 // since began; 0 if it never was
+	until [1 << 10]atomic.Int64 // since began; 0 if it was never busy
 }
 
 const busyFor = time.Second

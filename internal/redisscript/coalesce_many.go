@@ -7,10 +7,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What the steps of one script have in common is sent once, as its first argument; then a
-// step is no more than a token, and for a claim its end. lua/many.lua has the other side.
+// The first argument of a common script is what its claims have in common. A step then
+// adds no more than its token, and a claim also its end. lua/many.lua reads these
+// arguments.
 
-// A quickStep is a step that lua/many.lua may take, as far as it is its own.
+// A quickStep is a step that lua/many.lua may take, without its name.
 type quickStep struct {
 	kind     byte // as in the first argument of a script of one name
 	token    driver.Token
@@ -20,14 +21,15 @@ type quickStep struct {
 	minFence uint64 // of a claim
 }
 
-// terms is what the claims of a process mostly have in common, and how it is sent.
+// terms are what the claims of a process mostly have in common, and how that is encoded.
 type terms struct {
 	ttl, keep, delay time.Duration
 	who              string
-	times, rest      string // what is sent before the end and after it
+	times, rest      string // encoded: before the end, and after it
 }
 
-// termsOf makes the terms of a claim, or takes those of the last one.
+// termsOf returns the terms of a claim. If the last claim had the same ones, it returns
+// those again.
 func (d *Driver) termsOf(c *driver.Claim, who string) *terms {
 	keep := max(d.Retention, c.TTL+c.LockDelay)
 	if last := d.agreed.Load(); last != nil && last.ttl == c.TTL && last.keep == keep && last.delay == c.LockDelay && last.who == who {
@@ -40,8 +42,8 @@ func (d *Driver) termsOf(c *driver.Claim, who string) *terms {
 	return t
 }
 
-// arg is the whole argument, as a script of one name takes it: all that there is for a
-// claim whose terms are not those of the script.
+// arg appends the whole argument of a step, as a script of one name takes it. In a common
+// script, a claim whose terms are not the common ones has this argument.
 func (q *quickStep) arg(b []byte) []byte {
 	if q.kind != quickAcquire {
 		return append(number(number(append(b, q.kind), 0), 0), q.token[:]...)
@@ -52,7 +54,7 @@ func (q *quickStep) arg(b []byte) []byte {
 	return append(b, q.terms.rest...)
 }
 
-// pack makes the script of a batch: all that is sent is one string, in pieces.
+// pack makes the call of a batch. All keys and arguments are pieces of one string.
 func pack(prefix string, batch []*step) Call {
 	var common *terms
 	var latest int64

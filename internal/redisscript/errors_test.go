@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A client that ends its connection's reading at the deadline of ctx may be quicker than
-// the timer of ctx, and calls that a timeout of the network.
+// A client that ends the reading of its connection at the deadline of ctx may be quicker
+// than the timer of ctx, and calls that a network timeout.
 func TestWhatEndsAtTheDeadlineOfItsCtxSaysSo(t *testing.T) {
 	d := &Driver{backend: "redis"}
 	silent := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}

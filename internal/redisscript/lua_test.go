@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What is said of the files in lua/, as tests. Nothing here runs a script: drivertest
-// does. Which names a script uses is looked at in internal/e2e/redis.
+// These tests check what the project says of the files in lua/. They run no script:
+// drivertest does. internal/e2e/redis checks which names a script uses.
 
 // luaFiles are the sources by their names, without lua/ and .lua.
 func luaFiles(t *testing.T) map[string]string {
@@ -70,7 +70,7 @@ func TestLuaIsNoWiderThan90Columns(t *testing.T) {
 	}
 }
 
-// What Lua and Go have to agree on is a constant on both sides.
+// Where Lua and Go have to agree, both have a constant.
 func TestTheConstantsOfTheScriptsAreThoseOfGo(t *testing.T) {
 	a := assembly{constants: map[string]string{}}
 	a.file("lib/layout")

@@ -10,33 +10,33 @@ import (
 )
 
 // Common are the options of redislock and goredislock. Each of the two declares the
-// fields again, so that its own page shows them. The comment of a field there begins with
-// the one that it has here; where a client differs, it goes on.
+// fields again, so that its documentation shows them. The comment of a field there begins
+// with the comment that the field has here, and goes on where the client differs.
 type Common struct {
-	// Prefix begins all keys and channels. Clients that shall exclude each other have the
-	// same one; it must not contain braces. Default: "pawl:".
+	// Prefix begins all keys and channels. Clients that must exclude each other need the
+	// same prefix. It must not contain braces. Default: "pawl:".
 	Prefix string
 
-	// Retention is how long the last fence of a name is remembered after its last grant,
-	// at the least. When it is forgotten, the next fence is greater all the same, unless
-	// the server's clock was set back past that grant. Default: 24 hours; 1 minute to 30
-	// days.
+	// Retention is how long the server remembers the last fence of a name after its last
+	// grant, at least. Even when it has forgotten that, the next fence is greater, unless
+	// its clock was set back past that grant. Default: 24 hours; 1 minute to 30 days.
 	Retention time.Duration
 
-	// NoPush is for servers, proxies and users that cannot subscribe: waiters then ask
-	// now and then. Default: false; where subscribing fails the driver goes on without.
+	// NoPush is for servers, proxies and users that cannot subscribe: waiters then poll
+	// now and then. Default: false; if subscribing fails, the driver goes on without it.
 	NoPush bool
 
-	// WaitReplicas is how many replicas have to acknowledge a grant before it is shown,
-	// with Redis' WAIT: a fail-over to one of them then does not forget it. If fewer do
-	// within WaitTimeout the grant is given back, and the error is a [*driver.Error] that
-	// says how many did. It costs two round trips and that of the replica. Renewals do
-	// not wait. docs/backends-redis.md has what it does not promise. Default: 0, no WAIT;
-	// 100 at most.
+	// WaitReplicas is how many replicas have to acknowledge a grant before the driver
+	// returns it, with Redis' WAIT: a fail-over to one of them then does not forget it.
+	// If fewer do within WaitTimeout, the driver gives the grant back, and the error is a
+	// [*driver.Error] that says how many did. It costs two round trips, and one to the
+	// replica. Renewals do not wait. docs/backends/redis.md has what it does not promise.
+	// Default: 0, no WAIT; 100 at most.
 	WaitReplicas int
 
-	// WaitTimeout is how long replicas have for that; three quarters of what is left of
-	// the request's ctx, if that is less. Default: 500 ms; 1 ms to 1 minute.
+	// WaitTimeout is how long replicas have to acknowledge a grant; three quarters of
+	// what is left of the request's ctx, if that is less. Default: 500 ms; 1 ms to 1
+	// minute.
 	WaitTimeout time.Duration
 }
 
@@ -44,11 +44,10 @@ type Common struct {
 type Options struct {
 	Common
 	Track     bool   // the sender is a Watcher, and will call [Driver.Invalidated]
-	Untracked string // why not, for people
+	Untracked string // why Track is false, for people
 }
 
-// DefaultRetention is how long the last fence of a name is remembered, if nothing else is
-// said.
+// DefaultRetention is the Retention of options that have none.
 const DefaultRetention = 24 * time.Hour
 
 const defaultPrefix = "pawl:"
@@ -68,7 +67,7 @@ func (o *Options) Validate() error {
 	return o.validateReplicas()
 }
 
-// validateReplicas fills in the default, and refuses what cannot be.
+// validateReplicas fills in the default, and refuses what cannot be used.
 func (o *Options) validateReplicas() error {
 	if o.WaitReplicas < 0 || o.WaitReplicas > maxReplicas {
 		return &driver.InvalidError{What: "replicas to wait for", Problem: fmt.Sprint("are ", o.WaitReplicas), Allowed: fmt.Sprint("0 to ", maxReplicas)}
@@ -80,7 +79,7 @@ func (o *Options) validateReplicas() error {
 	return nil
 }
 
-// Place is where a database is, for people: two of one server are two backends.
+// Place names a database, for people: two databases of one server are two backends.
 func Place(server string, database int) string {
 	if database == 0 {
 		return server

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A field is one of a struct: its type and its comment, without line ends.
+// A field is a field of a struct: its type and its comment, without line ends.
 type field struct{ is, comment string }
 
 // options are the fields of a type of options in a file.

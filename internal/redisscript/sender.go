@@ -7,103 +7,102 @@ import (
 
 // A Sender is a client of Redis. Its methods may be called from many goroutines at once.
 type Sender interface {
-	// Run runs a script on the keys of one name, and sends its text along when the server
-	// does not know it. An attempt is one attempt: it does not send again after an error
-	// of the connection, for the release of a lease that is sent twice would say the
-	// second time that nothing was held. Redirections of a cluster are followed. It may
-	// take longer than ctx, see prompt.
+	// Run runs a script on the keys of one name, and sends its text along if the server
+	// does not know it. It does not send again after an error of the connection: if a
+	// release is sent twice, the second answer says that the token held nothing. It
+	// follows redirections of a cluster. It may take longer than ctx, see boundedSender.
 	Run(ctx context.Context, s *Script, c Call) Reply
 
 	// RunAll runs a script on several names, pipelined. The calls of one name are run in
 	// order.
 	RunAll(ctx context.Context, s *Script, calls []Call) []Reply
 
-	// Confirm runs a script, and then WAIT on the same connection, which has no commands
-	// of others in between or behind. It answers what the script did, and how many
-	// replicas have it. It follows no redirection.
+	// Confirm runs a script, and then WAIT on the same connection, with no commands of
+	// others in between or behind. It returns the reply of the script, and how many
+	// replicas have acknowledged it. It follows no redirection.
 	Confirm(ctx context.Context, c Confirmation) (Reply, int)
 
 	// Scan calls f with the keys that match a pattern, on each master. Keys may come
 	// twice.
 	Scan(ctx context.Context, pattern string, f func(keys []string)) error
 
-	// Servers are those that keep the keys, each to be asked by itself: one, or the nodes
-	// of a cluster, replicas too.
+	// Servers returns the servers that keep the keys, so that each can be asked by
+	// itself: one server, or the nodes of a cluster with their replicas.
 	Servers(ctx context.Context) ([]Server, error)
 
 	// Receive subscribes to a channel and calls heard with each message, and subscribed
 	// each time the server has confirmed the subscription, until ctx ends or the
-	// subscription is lost. Neither may block. It leaves nothing subscribed when it
-	// returns, if the server can be told.
+	// subscription is lost. Neither may block. Before it returns it unsubscribes, if it
+	// can still reach the server.
 	Receive(ctx context.Context, c Channel, subscribed func(), heard func(message string)) error
 
 	// Cluster reports whether this is a client of a cluster, where channels belong to
 	// slots.
 	Cluster() bool
 
-	// Where says which server this is, for people: without a password.
+	// Where names the server for people, without a password.
 	Where() string
 
 	// Close frees what was opened for this driver only.
 	Close() error
 }
 
-// A Punctual Sender ends Run by itself, by closing the connection, though not always when
-// its ctx is cancelled: at the deadline of that, or when the server has said nothing for
-// its patience, whichever is later.
+// A Punctual Sender ends Run by itself, by closing the connection: at the deadline of
+// ctx, or when the server has sent nothing for the sender's patience, whichever is later.
+// It does not always do so when ctx is cancelled.
 type Punctual interface {
 	Patience() time.Duration
 }
 
-// An Interruptible Sender can end a request that waits for its answer alone on a
-// connection, by closing that.
+// An Interruptible Sender can end a request that waits alone on a connection for its
+// answer, by closing that connection.
 type Interruptible interface {
-	// Interruptible reports whether it can: not all clients are opened by us.
+	// Interruptible reports whether it can: with some clients that we did not open it
+	// cannot.
 	Interruptible() bool
 
-	// Waiting notes which connections wait for an answer. What it returns ends the
-	// waiting of those that by then still wait for the same one.
+	// Waiting notes which connections wait for an answer. interrupt closes those that by
+	// then still wait for the same answer.
 	Waiting() (interrupt func())
 }
 
-// An Aside Sender can run a script on a connection that has no requests of others
-// meanwhile.
+// An Aside Sender can run a script on a connection that has no other requests meanwhile.
 type Aside interface {
 	RunAside(ctx context.Context, s *Script, c Call) Reply
 }
 
-// A Pooled Sender keeps connections idle, and may find out only when it sends something
+// A Pooled Sender keeps idle connections, and may notice only when it sends something
 // that they are dead.
 type Pooled interface {
-	Idle() int // how many of them there are
+	Idle() int // how many connections are idle
 }
 
-// A Server is one of those that keep the keys, or a Sentinel.
+// A Server is a server that keeps keys, or a Sentinel.
 type Server struct {
 	Name string // for people: its address
 
-	// Do sends a command about the server itself, and returns its answer as text: of a
-	// list or a map, each element in a line.
+	// Do sends a command about the server itself, and returns its answer as text, with
+	// one line for each element of a list or a map.
 	Do func(ctx context.Context, command ...string) (string, error)
 }
 
-// An Authenticated Sender knows as which user it comes, the default one if it does not
-// say, and whether it gives a password.
+// An Authenticated Sender knows its user (the default user if the name is empty), and
+// whether it gives a password.
 type Authenticated interface {
 	User() (name string, password bool)
 }
 
-// A Guarded Sender knows the Sentinels that say who the master is, and the name that they
-// have for it.
+// A Guarded Sender knows the Sentinels of its master, and the name under which they know
+// that master.
 type Guarded interface {
 	Sentinels() (group string, all []Server)
 }
 
-// A Channel is where messages come in.
+// A Channel is a channel of Pub/Sub.
 type Channel struct {
 	Name    string
 	Sharded bool // it belongs to a slot of a cluster
-	Brief   bool // it may end before the driver does, whose connections end with it
+	Brief   bool // it may end before the driver does, and is then unsubscribed from
 }
 
 // A Call is what a script is run on.

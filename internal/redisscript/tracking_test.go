@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// scripted answers each arming with what the next of its functions does.
+// scripted answers each arming by the next of its functions.
 type scripted struct{ answers []func() Armed }
 
 func (s *scripted) Watch(_ context.Context, keys []string) []Armed {
@@ -26,8 +26,8 @@ func (s *scripted) Watch(_ context.Context, keys []string) []Armed {
 	return all
 }
 
-// The name is evicted after it was read for the arming, and before the answer is here;
-// then the server is full, and cannot be asked any more.
+// The server evicts the name after it has read it for the arming, and before its answer
+// arrives; then the server is full, and answers no more.
 func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}

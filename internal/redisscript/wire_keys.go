@@ -7,12 +7,12 @@ import (
 
 // The keys of a name are PREFIX{NAME} and a letter. Redis Cluster hashes what is between
 // the first { and the first } after it, so all keys of one name are in one slot if the
-// name itself has no braces: they are escaped, and with them the %, so that no two names
-// get the same keys. An empty tag would not count as one, but no name is empty.
+// name has no braces. So braces of names are escaped, and with them the %, so that no two
+// names get the same keys. Redis Cluster ignores an empty tag, but no name is empty.
 var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
 
-// key is the state of a name: S.
+// key is the key of the state of a name: S.
 func key(prefix, name string) string {
 	if strings.ContainsAny(name, "%{}") {
 		name = escaper.Replace(name)
@@ -47,14 +47,15 @@ func appendKeys(b []byte, prefix, name string) []byte {
 	return b
 }
 
-// watchChannel is where changes of a name are told: in the slot of the name, and by
-// lua/lib/entry.lua made of its key.
+// watchChannel is the channel for the changes of a name. It is in the slot of the name,
+// and lua/lib/entry.lua makes it of the key.
 func watchChannel(prefix, name string) string {
 	k := key(prefix, name)
 	return k[:len(k)-1] + "w"
 }
 
-// nameOf is the name whose state stands at key, or false if key is another one.
+// nameOf is the name whose state is stored at key, or false if key is not that of a
+// state.
 func nameOf(prefix, key string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, prefix+"{")
 	if !ok {
@@ -93,8 +94,8 @@ func crc16(s string) (crc uint16) {
 	return crc
 }
 
-// tags has a hash tag for each slot, for channels: they are in the slot of the name that
-// they are about, and there are as many as slots, not as many as names.
+// tags has a hash tag for each slot. A channel with that tag is in the slot of the names
+// that its messages are about, and there are no more channels than slots.
 var tags = sync.OnceValue(func() *[slots]string {
 	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
 	all, found := new([slots]string), 0

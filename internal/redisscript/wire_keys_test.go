@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// hashSlot is the rule of the cluster specification: what is between the first { and the
-// first } after it, unless that is nothing.
+// hashSlot is the rule of the cluster specification: the part between the first { and the
+// first } after it, unless that is empty.
 func hashSlot(key string) uint16 {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A BadDay is something that makes a server answer with an error, to whoever has locks in
-// it, for a while.
+// A BadDay is a state in which a server answers its clients with an error, for a while.
 type BadDay struct {
 	Name  string
 	Args  []string // of the server
@@ -18,14 +17,14 @@ type BadDay struct {
 	End   func(s *Server)
 
 	Cause     string // what Redis says
-	Hint      string // what is said about it besides
+	Hint      string // the hint of the error
 	Permanent bool
-	Keeps     bool // what is held can be renewed and released
+	Keeps     bool // leases can be renewed and released
 }
 
 const password = "hunter2"
 
-// UserInfo is what stands before the host in the URL of a client: USER:PASSWORD@, or
+// UserInfo is the part before the host in the URL of a client: USER:PASSWORD@, or
 // nothing.
 func (b *BadDay) UserInfo() string {
 	if b.User == "" {
@@ -34,7 +33,7 @@ func (b *BadDay) UserInfo() string {
 	return b.User + ":" + password + "@"
 }
 
-// Start starts the server, as it is before that day.
+// Start starts the server, as it is before the bad day.
 func (b *BadDay) Start(tb TB) *Server {
 	tb.Helper()
 	s := Start(tb, b.Args...)
@@ -44,7 +43,7 @@ func (b *BadDay) Start(tb TB) *Server {
 	return s
 }
 
-// BadDays are those of a single server.
+// BadDays are the bad days of a single server.
 var BadDays = []BadDay{
 	{
 		Name:  "a password is set",
@@ -126,7 +125,7 @@ var BadDays = []BadDay{
 	},
 }
 
-// ClusterDown is the bad day of a cluster: a slot is served by nobody.
+// ClusterDown is the bad day of a cluster: one slot has no node.
 var ClusterDown = BadDay{
 	Name: "a slot of the cluster is lost", Args: []string{"--cluster-enabled", "yes"},
 	Begin: func(s *Server) { s.Admin("CLUSTER", "DELSLOTS", "16383"); s.cluster("fail") },
@@ -155,15 +154,15 @@ func (s *Server) cluster(state string) {
 	s.tb.Fatalf("the cluster does not become %s", state)
 }
 
-// disconnect ends all connections but the one of Admin.
+// disconnect ends all connections except the one of Admin.
 func (s *Server) disconnect() {
 	for _, kind := range []string{"pubsub", "normal"} {
 		s.Admin("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
 	}
 }
 
-// unsaved lets the server fail to save its data, for a folder stands where the file
-// should: it refuses to write then.
+// unsaved makes the server fail to save its data, because a folder has the name of its
+// file. The server then refuses to write.
 func (s *Server) unsaved() {
 	s.tb.Helper()
 	if err := os.Mkdir(filepath.Join(s.Dir, "dump.rdb"), 0o700); err != nil {
@@ -180,8 +179,8 @@ func (s *Server) unsaved() {
 	s.tb.Fatalf("the data is saved in spite of the folder")
 }
 
-// loading starts the server again with the data that it has, and with so much else, read
-// so slowly, that it answers with LOADING until loaded is called.
+// loading starts the server again with its data and so much more, read so slowly, that it
+// answers LOADING until loaded is called.
 func (s *Server) loading() {
 	s.tb.Helper()
 	s.Do("EVAL", "for i = 1, 5000 do redis.call('SET', 'ballast' .. i, string.rep('x', 100)) end return 1", "0")

@@ -51,8 +51,8 @@ func (s *Server) announced() string {
 	return s.Port
 }
 
-// StartReplica starts a replica of a server, and waits until it follows and its master
-// knows.
+// StartReplica starts a replica of a server, and waits until it follows, and its master
+// knows that.
 func StartReplica(tb TB, of *Server, args ...string) *Server {
 	tb.Helper()
 	of.Do("CONFIG", "SET", "repl-diskless-sync-delay", "0") // it would wait 5 s for further replicas
@@ -71,8 +71,8 @@ func StartReplica(tb TB, of *Server, args ...string) *Server {
 }
 
 // Move moves a slot, and the keys in it, from one node of a cluster to another, as
-// resharding does. It calls meanwhile before the keys are moved, and again before the
-// slot is the other's.
+// resharding does. It calls meanwhile before it moves the keys, and again before the new
+// node owns the slot.
 func Move(nodes []*Server, slot uint16, from, to *Server, meanwhile func()) {
 	n := fmt.Sprint(slot)
 	fromID, toID := from.id(), to.id()
@@ -108,8 +108,8 @@ func Owner(nodes []*Server, key string) (*Server, uint16) {
 	return nil, 0
 }
 
-// StartClusterReplica starts a replica of one node of a cluster, and waits until all know
-// it as that.
+// StartClusterReplica starts a replica of one node of a cluster, and waits until all
+// nodes know it as that.
 func StartClusterReplica(tb TB, nodes []*Server, of *Server) *Server {
 	tb.Helper()
 	s := Start(tb, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
@@ -133,8 +133,7 @@ func StartClusterReplica(tb TB, nodes []*Server, of *Server) *Server {
 	return s
 }
 
-// FailOver makes a replica the master. If the old one is dead, the replica does not ask
-// it.
+// FailOver makes a replica the master. If dead, the replica does not ask the old master.
 func FailOver(tb TB, nodes []*Server, replica *Server, dead bool) {
 	tb.Helper()
 	command := []string{"CLUSTER", "FAILOVER"}

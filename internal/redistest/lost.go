@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// CheckLostReplies loses the answer to each step after the server has run it: asked
-// again, the server answers with what it did, or it did it once only, and nobody takes
-// the loss of an answer for the loss of a lease. The scripts are what the server calls
-// them.
+// CheckLostReplies loses the answer to each step after the server has run it. When asked
+// again, the server answers with what it did, or it has done it only once, and no holder
+// takes the loss of an answer for the loss of a lease. renewal and release are the names
+// that the server has for these scripts.
 func CheckLostReplies(tb TB, renewal, release string, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
@@ -21,14 +21,15 @@ func CheckLostReplies(tb TB, renewal, release string, open func(addr string) dri
 	for _, weight := range []int{driver.Exclusive, 1} {
 		c := claim("job")
 		c.Weight, c.Limit = weight, weight
-		l.round(c) // the first round teaches the server the scripts: else an answer is only that it does not know one
+		l.round(c) // the first round loads the scripts: otherwise an answer is only NOSCRIPT
 		c.Token = driver.NewToken()
 		l.lossyRound(c)
 	}
 	l.client(renewal, release)
 }
 
-// losing is two drivers of one server, the far one behind a network that loses answers.
+// losing has two drivers of one server; the far one is behind a network that loses
+// answers.
 type losing struct {
 	TB
 	proxy     *Proxy
@@ -89,7 +90,7 @@ func (l *losing) lossyRound(c driver.Claim) {
 	}
 }
 
-// client is the same with a client over the driver, which asks again by itself.
+// client does the same with a client over the driver, which asks again by itself.
 func (l *losing) client(renewal, release string) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -122,8 +123,8 @@ func (l *losing) client(renewal, release string) {
 	}
 }
 
-// loses runs a step whose answer is lost, as often as it is sent: an acquire is sent once
-// more by itself.
+// loses runs a step, and loses its answers as often as it is sent: the driver sends an
+// acquire once more by itself.
 func (l *losing) loses(what string, times int, c driver.Claim, step func(context.Context) error) {
 	l.Helper()
 	happened := l.proxy.LoseReplies(times, string(c.Token[:]))
@@ -133,7 +134,7 @@ func (l *losing) loses(what string, times int, c driver.Claim, step func(context
 	<-happened
 }
 
-// holder is the only one.
+// holder is the only holder.
 func (l *losing) holder(name string) driver.Holder {
 	l.Helper()
 	e, err := l.near.Inspect(context.Background(), name)

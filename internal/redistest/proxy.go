@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// A Proxy is a network between clients and a server, on which a test loses what it wants
-// to be lost.
+// A Proxy is a network between clients and a server that loses what a test wants to lose.
 type Proxy struct {
 	Addr string
 
@@ -27,11 +26,11 @@ type Proxy struct {
 	over  bool
 }
 
-// A rule is about the requests with these bytes in them.
+// A rule applies to the requests that contain these bytes.
 type rule struct {
 	what     []byte
 	times    int  // how often it still happens, unless silent
-	silent   bool // the request is lost, and all that comes after it; else only its reply, and the connection ends
+	silent   bool // the request is lost, and all after it; otherwise only its reply, and the connection ends
 	happened chan struct{}
 	once     sync.Once
 }
@@ -59,14 +58,14 @@ func startProxy(to string) (*Proxy, error) {
 	return p, nil
 }
 
-// LoseReply makes the server run the next request with these bytes in it, and the client
-// never hear of it: its connection ends instead. The channel is closed when both have
+// LoseReply lets the server run the next request with these bytes in it, and then ends
+// the connection of the client without the reply. The channel is closed when both have
 // happened.
 func (p *Proxy) LoseReply(request string) (happened <-chan struct{}) {
 	return p.LoseReplies(1, request)
 }
 
-// LoseReplies does that so many times.
+// LoseReplies does the same so many times.
 func (p *Proxy) LoseReplies(times int, request string) (happened <-chan struct{}) {
 	return p.set(&rule{what: []byte(request), times: times})
 }
@@ -77,8 +76,8 @@ func (p *Proxy) Silence(request string) (happened <-chan struct{}) {
 	return p.set(&rule{what: []byte(request), silent: true})
 }
 
-// Hold holds up all requests from now on, until letGo lets them arrive: on each
-// connection in their order, also when the client has closed it meanwhile.
+// Hold holds up all requests from now on, until letGo lets them arrive: in the order of
+// each connection, even when the client has closed it meanwhile.
 func (p *Proxy) Hold() (letGo func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +108,7 @@ func (p *Proxy) holdUp() {
 }
 
 // HoldFrom holds up one connection from the next request with these bytes in it, until
-// letGo lets all arrive, also when the client has closed it meanwhile. The channel is
+// letGo lets all arrive, even when the client has closed it meanwhile. The channel is
 // closed when there was such a request.
 func (p *Proxy) HoldFrom(request string) (came <-chan struct{}, letGo func()) {
 	s := &stray{what: []byte(request), came: make(chan struct{}), goes: make(chan struct{})}
@@ -120,7 +119,7 @@ func (p *Proxy) HoldFrom(request string) (came <-chan struct{}, letGo func()) {
 	return s.came, s.letGo
 }
 
-// A stray is a request that takes its time.
+// A stray is a request that arrives late.
 type stray struct {
 	what       []byte
 	taken      bool // there was one
@@ -128,7 +127,7 @@ type stray struct {
 	letGo      func()
 }
 
-// lead takes a request the long way, if it is the one that does.
+// lead delays a request, if it is the stray.
 func (p *Proxy) lead(request []byte) {
 	p.mu.Lock()
 	s := p.stray
@@ -143,8 +142,8 @@ func (p *Proxy) lead(request []byte) {
 	}
 }
 
-// Freeze makes the connections that there are hang, in both directions and without an
-// end. New ones pass everything.
+// Freeze makes the present connections hang, in both directions and without an end. New
+// ones pass everything.
 func (p *Proxy) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,8 +152,8 @@ func (p *Proxy) Freeze() {
 	}
 }
 
-// Slow makes what is sent on the connections that there are arrive so much later, at the
-// least. New ones are as quick as ever.
+// Slow delays what is sent on the present connections by so much, at least. New ones are
+// as quick as ever.
 func (p *Proxy) Slow(by time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,7 +178,7 @@ func (p *Proxy) set(r *rule) <-chan struct{} {
 	return r.happened
 }
 
-// match returns the rule for a request. One that loses a reply is used up by it.
+// match returns the rule for a request. A rule that loses a reply counts down with each.
 func (p *Proxy) match(request []byte) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,7 +238,7 @@ func (p *Proxy) close() {
 	p.loops.Wait()
 }
 
-// A link is a client's connection, and the one to the server for it.
+// A link is a client's connection, and the connection to the server for it.
 type link struct {
 	proxy          *Proxy
 	client, server net.Conn
@@ -262,8 +261,8 @@ func (l *link) requests() {
 			err = l.request(b[:n])
 		}
 		if err != nil {
-			// What the server has not read yet it shall still read, and run: it sees the
-			// end after that.
+			// The server has to read and run what it has not read yet. It sees the end
+			// after that.
 			if c, ok := l.server.(*net.TCPConn); ok {
 				_ = c.CloseWrite()
 			}

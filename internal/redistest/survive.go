@@ -12,9 +12,9 @@ import (
 
 // Check goes through a bad day with a driver on a server that Start started. While the
 // server refuses, every step says why, with the server's own error inside; nothing is
-// granted, and nothing that is held is taken for lost. When it is over, what was held is
-// held, and what was not granted is free. Meanwhile, if not nil, is a step more that is
-// refused.
+// granted, and no holder takes its lease for lost. When the day is over, what was held is
+// still held, and what was not granted is free. meanwhile, if not nil, is a further step
+// that the server refuses.
 func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context.Context) error) {
 	tb.Helper()
 	job, book, fresh := claim("job"), claim("book"), claim("fresh")
@@ -106,7 +106,7 @@ func fence(tb TB, d driver.Driver, name string) (f uint64) {
 }
 
 // refuses wants the error of that day. The first attempts may find that their connection
-// is gone, or that nobody listens.
+// is gone, or that no process listens.
 func (b *BadDay) refuses(tb TB, what string, step func(context.Context) error) {
 	tb.Helper()
 	var err error

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// go doc shows no fields of an alias: so the comment of each alias of the root names all.
+// go doc shows no fields of an alias. So the comment of each alias in the root names all
+// fields.
 func TestAliasesNameTheirFields(t *testing.T) {
 	fields := map[string][]string{} // of each struct of package driver
 	eachType(t, "driver", func(spec *ast.TypeSpec, _ string) {
@@ -44,7 +45,7 @@ func TestAliasesNameTheirFields(t *testing.T) {
 	}
 }
 
-// The package's own comment names each error to branch on.
+// The package comment names each error that a program may branch on.
 func TestThePackageCommentNamesEachError(t *testing.T) {
 	doc := read(t, "doc.go")
 	for _, name := range regexp.MustCompile(`(?m)^	(Err[A-Z]\w+) += `).FindAllStringSubmatch(read(t, "errors.go"), -1) {

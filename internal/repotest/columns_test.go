@@ -11,14 +11,14 @@ import (
 
 // Comments end at column 90 and documents at column 100, so that two files fit side by
 // side on a screen. A tab is four columns. A comment at the end of a line of code may
-// reach column 120, and tables, code and links of documents are as long as they are.
+// reach column 120. Tables, code and links of documents have no limit.
 const (
 	commentColumns  = 90
 	trailingColumns = 120
 	documentColumns = 100
 )
 
-// directive is a comment for a tool, or what an example is to print.
+// directive matches a comment for a tool, or the expected output of an example.
 var directive = regexp.MustCompile(`^//(go:|nolint|line |\s*(Unordered )?[oO]utput:)`)
 
 func TestCommentsEndAtColumn90(t *testing.T) {
@@ -32,7 +32,7 @@ func TestCommentsEndAtColumn90(t *testing.T) {
 		for _, group := range f.Comments {
 			for _, c := range group.List {
 				if directive.MatchString(c.Text) {
-					break // what follows an output is output
+					break // the rest of the comment is output
 				}
 				at := fset.Position(c.Pos())
 				most := commentColumns

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl/internal/backends"
 )
 
-// What a reader of a package's page begins with is shown there: each function that opens
-// or makes something, and of the root each method of a lock, and of the client what is
-// for operators.
+// Each package has an example of the first calls of a reader: each function that opens or
+// makes something. The root has one also for each method of a lock, and for the methods
+// of the client for operators.
 func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
 	folders := []string{".", "locktable", "quorumlock", "cronlock", "fence", "otellock"}
 	for _, b := range backends.All {
@@ -34,8 +34,8 @@ func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
 	}
 }
 
-// parsed are the files of a package that are no tests, and the names of the examples
-// beside them, without a suffix.
+// parsed returns the files of a package without its tests, and the names of its examples,
+// without suffixes.
 func parsed(t *testing.T, folder string) (files []*ast.File, shown []string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -58,7 +58,7 @@ func parsed(t *testing.T, folder string) (files []*ast.File, shown []string) {
 	return files, shown
 }
 
-// beginnings are the names that examples would have: New, or Mutex_Lock.
+// beginnings returns the names that the examples need: New, or Mutex_Lock.
 func beginnings(files []*ast.File) (names []string) {
 	client := []string{"Inspect", "List", "Break", "Shutdown", "Election", "Once", "Attach", "Watch"}
 	for _, f := range files {

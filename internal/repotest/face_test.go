@@ -10,14 +10,15 @@ import (
 	"testing"
 )
 
-// forms are the functions that backends have in one form, as far as they have them.
+// forms are functions and their types. A backend may lack one, but not declare it with
+// another type.
 var forms = map[string]string{
 	"Open":   "func(ctx context.Context, rawURL string) (*Driver, error)",
 	"Schema": "func(o *Options) (string, error)",
 }
 
-// A backend exports what is documented on its own types: an embedded type of another
-// package would export all methods that it has, and go doc would find none of them.
+// A backend exports only what its own types document. An embedded type of another package
+// would export all its methods, and go doc would not show them.
 func TestTheFaceOfBackends(t *testing.T) {
 	for _, folder := range append([]string{"memlock", "quorumlock"}, moduleFolders()...) {
 		for _, file := range parsedFiles(t, folder) {

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Documents are followed as a reader would follow them: each file that one links to is
-// there, each anchor is a heading of it, each picture can be seen. What is elsewhere is
-// looked at for its form only: no test needs the network.
+// These tests follow the links in documents as a reader does: each linked file exists,
+// each anchor is a heading of it, and each picture is valid. Of links to other sites they
+// check only the form: no test needs the network.
 
 var (
 	// A link may be broken over two lines, and a picture is a link with a "!".
@@ -41,7 +41,7 @@ func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
-// linksOf are the targets of all links of a page that are not code.
+// linksOf returns the targets of all links of a page outside code.
 func linksOf(page string) (targets []string) {
 	text := codeSpan.ReplaceAllString(prose(page), "``")
 	for _, pattern := range []*regexp.Regexp{inlineLink, namedLink, htmlLink} {
@@ -52,7 +52,7 @@ func linksOf(page string) (targets []string) {
 	return targets
 }
 
-// prose is a page without its blocks of code.
+// prose returns a page without its blocks of code.
 func prose(page string) string {
 	var b strings.Builder
 	fence := ""
@@ -109,8 +109,8 @@ func follow(pages map[string][]byte, from, to string) error {
 	return nil
 }
 
-// anchors are what a link to a page may end in: its headings, as GitHub makes anchors of
-// them, and what has an id.
+// anchors returns the valid anchors of a page: its headings, in the form that GitHub
+// gives them, and its elements with an id.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 	text := prose(page)
@@ -134,7 +134,7 @@ func anchorOf(heading string) string {
 	return strings.ReplaceAll(notOfAnAnchor.ReplaceAllString(strings.ToLower(text), ""), " ", "-")
 }
 
-// The test above can fail.
+// This test proves that the test above can fail.
 func TestLinksInDocumentsThatLeadNowhereAreFound(t *testing.T) {
 	pages := map[string][]byte{"README.md": []byte("# Hello, `World`\n\n## Twice\n\n## Twice\n\n```\n# no heading\n```\n")}
 	for to, good := range map[string]bool{

@@ -15,15 +15,15 @@ import (
 
 const modulePath = "github.com/pawl-go/pawl"
 
-// listed is what go list says of a package.
+// listed is the information of go list about a package.
 type listed struct {
 	ImportPath, Name, Dir, Doc string
 	GoFiles, Imports, Deps     []string
 	Standard, DepOnly          bool
 }
 
-// goList asks the go command for the packages of go.work and all that they import, on
-// one system; "" is this one.
+// goList returns the packages of go.work and all packages that they import, on one
+// system; "" is this system.
 func goList(t *testing.T, system string) map[string]*listed {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps",
@@ -49,7 +49,7 @@ func goList(t *testing.T, system string) map[string]*listed {
 	return packages
 }
 
-// within reports whether a package is the given one or below it.
+// within reports whether a package is root, or below it.
 func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
 // sources reads the files of the repository that have one of the extensions.
@@ -86,7 +86,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// folders are the packages of go.work, by folder; the root is "".
+// folders returns the folders of the packages of go.work; the root is "".
 func folders(t *testing.T) []string {
 	t.Helper()
 	var found []string

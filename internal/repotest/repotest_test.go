@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain runs the tests in the root of the repository, which all their paths begin at.
+// TestMain runs the tests in the root of the repository: all their paths begin there.
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -10,31 +10,31 @@ import (
 	"testing"
 )
 
-// skeleton is what a backend's files are called, in the order of reading, and what is
-// declared in each. A "T.F" is a method. What only one engine has is in a file that is
-// named for it.
+// skeleton is the names of a backend's files, in the order of reading, and the
+// declarations in each. A "T.F" is a method. A declaration that only one engine has
+// stands in a file named for it.
 var skeleton = []struct {
 	file     string
 	declares []string
 }{
-	{"doc.go", nil}, // the package's comment
+	{"doc.go", nil}, // the package comment
 	{"options.go", []string{"Options", "Options.withDefaults"}},
 	{"open.go", []string{"Driver", "New", "NewDB", "Open", "OpenFile", "openURL"}},
 	{"driver.go", []string{"Driver.Acquire", "Driver.AcquireAll", "Driver.Break", "Driver.RaiseFence", "Driver.Listen", "Driver.Watch", "Driver.Properties", "Driver.Close"}},
 	{"url.go", []string{"urlForm", "parseURL", "urlParameters"}},
 	{"store.go", []string{"store", "sender", "store.Load", "sender.Run"}},
 	{"signals.go", []string{"sender.Receive"}},
-	{"poll.go", []string{ // what is looked at, where nothing is pushed
+	{"poll.go", []string{ // polls where the engine pushes nothing
 		"newPoller", "store.lookAtClaims", "listener.lookAtClaims", "store.lookAtSignals", "table.lookAtSignals",
 	}},
-	{"watch.go", []string{"store.Watch", "watch"}}, // those who follow a name
+	{"watch.go", []string{"store.Watch", "watch"}}, // clients that follow a name
 	{"errors.go", nil},
 	{"doctor.go", []string{"Driver.Diagnose", "sender.Servers"}},
 	{"schema.go", []string{"schema", "Schema"}},
 	{"lease_check.go", []string{"CheckLease", "CheckLeaseSQL", "Driver.CheckLease", "Driver.CheckLeaseSQL"}},
 }
 
-// everywhere are the files that each backend has.
+// everywhere lists the files that each backend has.
 var everywhere = []string{"doc.go", "options.go", "open.go", "store.go"}
 
 func TestBackendsHaveTheSameFiles(t *testing.T) {
@@ -81,7 +81,7 @@ func checkSkeleton(t *testing.T, folder string) {
 	}
 }
 
-// declarations are the names that a file declares; of a group, the first.
+// declarations returns the names that a file declares; of a group, the first.
 func declarations(file *ast.File) (names []string) {
 	for _, d := range file.Decls {
 		switch d := d.(type) {

@@ -1,4 +1,4 @@
-// Package swaplock is the backend of docs/writing-a-store.md: locks over an
+// Package swaplock is the backend of docs/internals/writing-a-store.md: locks over an
 // engine that can compare and swap, and puts the time on what it stores. It is there to
 // be read; nothing imports it.
 package swaplock

@@ -1,7 +1,7 @@
 // Package testservers builds the servers that are Go modules, for tests. Each is a module
-// of its own in a folder here, so that what it requires is nobody's dependency. The first
-// build takes a minute or two, and needs the module proxy; `make test` does it before any
-// test runs.
+// of its own in a folder here, so that no other module depends on what it requires. The
+// first build takes a minute or two, and needs the module proxy; `make test` does it
+// before any test runs.
 package testservers
 
 import (

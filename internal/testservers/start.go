@@ -10,8 +10,8 @@ import (
 
 // Start builds the server in the folder of that name and runs it until the test ends, at
 // a free address of this machine, which args makes its arguments of. It waits until the
-// server listens there. The process has a standard input that ends with the test's, by
-// which it knows that nobody needs it any more.
+// server listens there. The standard input of the server's process ends when the test's
+// process does, which tells the server that no test needs it any more.
 func Start(tb interface {
 	TB
 	Cleanup(f func())

@@ -1,5 +1,5 @@
-// Package trust says how long a holder may trust its lease. All of it are values: it
-// reads no clock.
+// Package trust computes how long a holder may trust its lease. It works on values only,
+// and reads no clock.
 package trust
 
 import (
@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// A Term is how long a holder may trust its lease. It is counted from before the request
-// was sent that granted or renewed the lease: the backend counts its TTL from the moment
-// it handled that request, which is later, so the term ends before the lease does,
-// whatever the network did to the reply.
+// A Term is how long a holder may trust its lease. It counts from before the sending of
+// the request that granted or renewed the lease. The backend counts its TTL from the
+// moment it handled that request, which is later. So the term ends before the lease does,
+// however long the reply took.
 type Term struct {
 	from  clock.Reading
 	lasts time.Duration // the lease's TTL less the margin
-	ttl   time.Duration // how long the backend keeps the lease, from `from` at the least
+	ttl   time.Duration // how long the backend keeps the lease, at least, counted from `from`
 }
 
 // NewTerm is the term of a lease that lasts ttl from a request that was sent then.
@@ -26,22 +26,22 @@ func NewTerm(sent clock.Reading, ttl, margin time.Duration) Term {
 // TTL is how long the lease lasts in the backend.
 func (t Term) TTL() time.Duration { return t.ttl }
 
-// Since is how long ago the request was sent from which the term counts.
+// Since is how long ago the term began.
 func (t Term) Since(now clock.Reading) time.Duration { return now.Since(t.from) }
 
-// Left is how much of the term is to come; at zero it is over.
+// Left is the rest of the term; at zero it is over.
 func (t Term) Left(now clock.Reading) time.Duration { return t.lasts - t.Since(now) }
 
-// LeaseLeft is how long the backend keeps the lease, at the least. It outlasts the term
+// LeaseLeft is how long the backend still keeps the lease, at least. It outlasts the term
 // by the margin.
 func (t Term) LeaseLeft(now clock.Reading) time.Duration { return t.ttl - t.Since(now) }
 
 // Fresh reports whether enough of the term is left to begin work in it, or to pass it on:
-// a quarter. With less, asking again is worth its while.
+// a quarter. With less, another request is worth its cost.
 func (t Term) Fresh(now clock.Reading) bool { return t.lasts > 0 && t.Left(now) > t.lasts/4 }
 
-// Renewed is the term after a renewal that was sent then. A renewal never shortens: with
-// a smaller TTL than before, the old end may be the later one.
+// Renewed is the term after a renewal that was sent then. A renewal never shortens a
+// term: with a smaller TTL than before, the old end may be the later one.
 func (t Term) Renewed(sent clock.Reading, ttl, margin time.Duration) Term {
 	if next := NewTerm(sent, ttl, margin); next.Left(sent) > t.Left(sent) {
 		return next
@@ -49,10 +49,9 @@ func (t Term) Renewed(sent clock.Reading, ttl, margin time.Duration) Term {
 	return t
 }
 
-// DefaultMargin covers what separates two clocks of the same speed: the drift between
-// them, and the time from a timer's end to the holder's hearing of it. A tenth of the TTL
-// is far more than clocks drift; 10 ms is what a busy scheduler may take. Very short
-// leases give half of themselves.
+// DefaultMargin covers the drift between two clocks, and the time from a timer's end
+// until the holder learns of it. A tenth of the TTL is far more than clocks drift; 10 ms
+// is what a busy scheduler may take. Very short leases give up half of themselves.
 func DefaultMargin(ttl time.Duration) time.Duration {
 	return min(max(ttl/10, 10*time.Millisecond), ttl/2)
 }

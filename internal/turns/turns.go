@@ -1,6 +1,6 @@
-// Package turns lets one goroutine of a process work on a name at a time: with others
-// beside it they would only be in each other's way at the backend. Those that wait for a
-// name get their turn in the order in which they came.
+// Package turns lets one goroutine of a process work on a name at a time, because several
+// would only get in each other's way at the backend. Waiting goroutines get their turns
+// in the order in which they came.
 package turns
 
 import (
@@ -9,21 +9,21 @@ import (
 	"sync"
 )
 
-// Turns are those of all names. The zero value is ready.
+// Turns are the turns of all names. The zero value is ready.
 type Turns struct {
 	mu    sync.Mutex
-	lines map[string][]waiting // for each name that has one at work
+	lines map[string][]waiting // for each name on which a goroutine works
 }
 
 type waiting struct {
 	turn  chan struct{}
-	ahead bool // of those that are not
+	ahead bool // of those whose ahead is false
 }
 
-// Enter waits for the name, as long as ctx lasts.
+// Enter waits for the turn on a name, as long as ctx lasts.
 func (t *Turns) Enter(ctx context.Context, name string) error { return t.enter(ctx, name, false) }
 
-// EnterAhead is Enter before all that wait by Enter.
+// EnterAhead is Enter, but goes ahead of all that wait by Enter.
 func (t *Turns) EnterAhead(ctx context.Context, name string) error { return t.enter(ctx, name, true) }
 
 func (t *Turns) enter(ctx context.Context, name string, ahead bool) error {
@@ -50,12 +50,12 @@ func (t *Turns) enter(ctx context.Context, name string, ahead bool) error {
 	case <-ctx.Done():
 	}
 	if !t.quit(name, turn) {
-		t.Leave(name) // it was our turn at the same moment
+		t.Leave(name) // the turn came at the same moment
 	}
 	return ctx.Err()
 }
 
-// quit takes one out that waits, and reports whether it still did.
+// quit takes out a waiter, and reports whether it was still waiting.
 func (t *Turns) quit(name string, turn chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +69,7 @@ func (t *Turns) quit(name string, turn chan struct{}) bool {
 	return false
 }
 
-// Leave lets the next one in.
+// Leave passes the turn on.
 func (t *Turns) Leave(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

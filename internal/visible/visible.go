@@ -1,5 +1,4 @@
-// Package visible makes what others wrote harmless to look at, on a terminal and in a
-// page.
+// Package visible makes text from outside safe to show on a terminal and on a page.
 package visible
 
 import (
@@ -8,8 +7,8 @@ import (
 	"unicode"
 )
 
-// Text is s with everything spelt out that could not be seen, would end the line, or
-// would turn the direction of what stands beside it.
+// Text is s with all characters escaped that are invisible, end the line, or turn the
+// direction of the text around them.
 func Text(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return s

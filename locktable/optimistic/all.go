@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// UpdateAll implements locktable.Grouped, if the store is a Transactor: a swap has one
-// name.
+// UpdateAll implements locktable.Grouped, if the store is a Transactor. A Swap has one
+// name only.
 func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	if t.transactor == nil {
 		return fmt.Errorf("%w: a swap of several names", errors.ErrUnsupported)

@@ -43,8 +43,8 @@ func (n *network) travel() {
 	time.Sleep(d)
 }
 
-// there runs f at the store and brings its answer back. A caller that gives up does not
-// hear it, but the store has done it all the same.
+// there runs f at the store and returns its answer. A caller that gives up does not get
+// it, but the store has done it all the same.
 func there[T any](ctx context.Context, n *network, f func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -98,8 +98,8 @@ func (v *values) openFar(inbox string, n network) (*locktable.Driver, *farValues
 	return d, store
 }
 
-// touch makes what is stored of a name another value than what was seen of it, which says
-// the same: somebody else was quicker.
+// touch replaces the stored value of a name by another one with the same content: another
+// client was quicker.
 func (v *values) touch(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -80,9 +80,9 @@ func TestAClaimThatLosesRacesStepsBackAndARenewalDoesNot(t *testing.T) {
 	}
 }
 
-// A claim makes room when it waits behind a lease that should have been renewed by now.
-// When that is renewed it goes on; and not much later if it is not, for the holder may be
-// dead.
+// A claim pauses when it waits behind a lease that should have been renewed by now. It
+// goes on when the holder renews; and if it does not, not much later, because the holder
+// may be dead.
 func TestAClaimMakesRoomForAHolderThatIsLate(t *testing.T) {
 	queue := func(t *testing.T, d *locktable.Driver) (took time.Duration) {
 		t.Helper()
@@ -109,7 +109,7 @@ func TestAClaimMakesRoomForAHolderThatIsLate(t *testing.T) {
 					t.Errorf("it queued in %v", took)
 				}
 			})
-			time.Sleep(trip + trip/10) // a swap that the claim began at once would arrive before that of the renewal
+			time.Sleep(trip + trip/10) // a swap of the claim, begun at once, would arrive before the renewal
 			if answers, err := d.Renew(t.Context(), renewal(held, time.Minute)); err != nil || answers[0] != nil {
 				t.Error(answers, err)
 			}
@@ -129,7 +129,7 @@ func TestAClaimMakesRoomForAHolderThatIsLate(t *testing.T) {
 	})
 }
 
-// A renewal does not stand in line with the claims of its own process.
+// A renewal does not wait for the claims of its own process.
 func TestARenewalGoesAheadOfTheClaimsOfItsProcess(t *testing.T) {
 	contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 		var order []int // how many waited when a swap came

@@ -5,6 +5,6 @@
 //
 //	d = locktable.New(optimistic.New(store, inbox, deliver), inbox)
 //
-// with the queue, fences and all kinds of locks of [locktable]. A [Clock] keeps what is
-// known of the time of a server that says it now and then.
+// with the queue, fences and all kinds of locks of [locktable]. A [Clock] keeps what the
+// client knows of the clock of a server that states its time now and then.
 package optimistic

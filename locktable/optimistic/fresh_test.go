@@ -17,7 +17,7 @@ import (
 type behind struct {
 	*valuesClient
 	was  map[string]optimistic.Stored
-	fail bool // the next swap is in vain, and nothing is known of it
+	fail bool // the next swap fails, and its outcome is unknown
 }
 
 var errLost = errors.New("the answer was lost")
@@ -41,8 +41,8 @@ func (b *behind) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimisti
 	return b.valuesClient.Swap(ctx, swaps)
 }
 
-// Nobody is told that a lease is gone by what was read of many names at once: it may be
-// from before the lease was granted.
+// Values of many names that were read at once do not prove that a lease is gone: they may
+// be from before its grant.
 func TestALeaseIsNotGoneForAnOldReadOfManyNames(t *testing.T) {
 	v := newValues(time.Now, 50*time.Millisecond)
 	b := &behind{valuesClient: &valuesClient{v, "inbox"}}

@@ -37,9 +37,9 @@ func (l *lingering) arrive() {
 	l.hold, l.late = false, nil
 }
 
-// A release that has an end may arrive after it, for the store's clock may stand still.
-// Whoever has claimed again by then, with the same token, holds: also if that claim found
-// nothing to change.
+// A release that has an end may arrive after it, because the store's clock may stand
+// still. If its client has claimed again by then, with the same token, the lease stays,
+// even if that claim found nothing to change.
 func TestAReleaseThatLingersEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 	for what, tt := range map[string]struct {
 		first driver.Claim // of another one

@@ -80,7 +80,8 @@ func TestRenewalsThatAllFailFailTogether(t *testing.T) {
 	}
 }
 
-// One that fails leaves none out, however many there are.
+// A renewal that fails does not keep the others from being renewed, however many there
+// are.
 func TestARenewalThatFailsEndsNoOther(t *testing.T) {
 	c := &failing{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
 	names := make([]string, 1200)

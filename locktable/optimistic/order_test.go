@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Of two steps of a batch on one name the first was in vain, for somebody else had
+// Of two steps of a batch on one name the first failed, because another client had
 // changed the name. It comes before the second all the same.
 func TestStepsOnOneNameKeepTheirOrder(t *testing.T) {
 	ctx := context.Background()

@@ -59,8 +59,9 @@ func TestAWindowHasRoomForSlowAnswers(t *testing.T) {
 	}
 }
 
-// What says 1 000 s, for a whole second, is no other clock half a second later. Then a
-// swap may be stored at 1 000 s, 1 001 s or, if the first was said at its end, 1 002 s.
+// A server that states 1 000 s, for a whole second, may still state it half a second
+// later. Then a swap may be stored at 1 000 s, 1 001 s or, if the first answer came at
+// the end of that second, 1 002 s.
 func TestAWindowBeginsWithATick(t *testing.T) {
 	c := &optimistic.Clock{Tick: time.Second}
 	c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
@@ -178,7 +179,7 @@ func TestOneStallMakesAWindowWiderOnce(t *testing.T) {
 		c.Late(w)
 	}
 	c.Learn(serverAt+1_000_000, zero.Add(999*time.Millisecond), zero.Add(time.Second))
-	for range 50 { // these are heard of when the time is known again
+	for range 50 { // these swaps learn their results when the time is known again
 		c.Late(w)
 	}
 	if w := window(t, c, time.Second); w.From.Until(w.To) != 100*time.Millisecond {

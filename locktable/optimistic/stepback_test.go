@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// A lease that was released, and is kept for its minimum hold, is renewed by nobody.
+// No holder renews a lease that was released, and is kept for its minimum hold.
 func TestAClaimMakesNoRoomForALeaseThatIsKept(t *testing.T) {
 	contested(t, func(t *testing.T, held driver.Claim, _ *farValues, d, other *locktable.Driver) {
 		if err := d.Release(t.Context(), driver.LeaseRef{Name: held.Name, Token: held.Token, MinHold: 20 * time.Second}); err != nil {
@@ -71,8 +71,8 @@ func TestAClaimStepsBackByHowManyRacesItHasLost(t *testing.T) {
 	}
 }
 
-// A step that is late is tried again after pauses that grow, for the server may be busy;
-// one that loses races, after a part of a round trip.
+// A step that is late is repeated after pauses that grow, because the server may be busy.
+// A step that loses races is repeated after a part of a round trip.
 func TestAStepThatIsLatePausesForLongerThanOneThatLosesRaces(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
@@ -121,7 +121,7 @@ func TestAStepThatIsAlwaysInVainSaysWhy(t *testing.T) {
 	}
 }
 
-// refusing is a store whose swaps are all in vain.
+// refusing is a store whose swaps all fail.
 type refusing struct {
 	*valuesClient
 	swapped optimistic.Swapped
@@ -179,7 +179,7 @@ func (c *tardy) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return did, err
 }
 
-// Of two steps of a batch on one name, the first comes first also when it was late.
+// Of two steps of a batch on one name, the first comes first even if it was late.
 func TestStepsOnOneNameKeepTheirOrderIfTheFirstIsLate(t *testing.T) {
 	for late := range 4 {
 		c := &tardy{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}, t: t}

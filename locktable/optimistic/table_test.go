@@ -255,8 +255,7 @@ type gathering struct{ *valuesClient }
 func (gathering) Lingers()                      {}
 func (gathering) Fit(all []optimistic.Swap) int { return min(len(all), 3) }
 
-// A store whose clock is known to the microsecond is as exact as memory.
-// Whoever holds a name or waits for it is not hindered by an entry that is full.
+// A full entry does not hinder those that hold its name or wait for it.
 func TestAnEntryThatIsFull(t *testing.T) {
 	v := newValues(time.Now, time.Second)
 	v.most = 100_000

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/otellock"
 )
 
-// alerts are the rules that are shipped, by their names, as Prometheus reads them.
+// alerts returns the shipped rules by their names, as Prometheus reads them.
 func alerts(t *testing.T) map[string]rulefmt.Rule {
 	t.Helper()
 	groups, errs := rulefmt.ParseFile("../alerts.yaml", false, model.UTF8Validation, promQL, slog.New(slog.DiscardHandler))
@@ -32,8 +32,8 @@ func alerts(t *testing.T) map[string]rulefmt.Rule {
 	return found
 }
 
-// fires reports whether an alert fired at some time from begin to end: whether its
-// expression yielded the same series for as long as it has to.
+// fires reports whether an alert fired between begin and end: whether its expression
+// yielded the same series for as long as the rule demands.
 func (i *instance) fires(rule rulefmt.Rule, begin, end time.Time) bool {
 	i.t.Helper()
 	step := 15 * time.Second
@@ -58,7 +58,7 @@ func (i *instance) fires(rule rulefmt.Rule, begin, end time.Time) bool {
 // wantFired checks that these alerts fired, and no others.
 func (i *instance) wantFired(t *testing.T, begin, end time.Time, want ...string) {
 	t.Helper()
-	i.t = t // the bubble's is over
+	i.t = t // the t of the bubble has ended
 	for name, rule := range alerts(t) {
 		if got := i.fires(rule, begin, end); got != slices.Contains(want, name) {
 			t.Errorf("%s fires: %t; its rule is %s", name, got, rule.Expr)
@@ -66,7 +66,7 @@ func (i *instance) wantFired(t *testing.T, begin, end time.Time, want ...string)
 	}
 }
 
-// scrapeFor scrapes for so long.
+// scrapeFor scrapes for the time d.
 func (i *instance) scrapeFor(d time.Duration) {
 	i.t.Helper()
 	for range d / (15 * time.Second) {
@@ -75,7 +75,7 @@ func (i *instance) scrapeFor(d time.Duration) {
 	}
 }
 
-// run runs a scenario in virtual time, and returns what was scraped.
+// run runs a scenario in virtual time, and returns the instance with its samples.
 func run(t *testing.T, names bool, f func(ctx context.Context, i *instance)) (i *instance, begin, end time.Time) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,8 @@ func TestAlertsWhereAllFails(t *testing.T) {
 	}
 }
 
-// One event of each kind, before the process is first scraped: all counters begin with 1.
+// One event of each kind occurs before the first scrape of the process: all counters
+// begin with 1.
 func TestAlertsOfTheFirstEventOfAProcess(t *testing.T) {
 	for _, names := range []bool{false, true} {
 		i, begin, end := run(t, names, func(ctx context.Context, i *instance) {
@@ -148,7 +149,7 @@ func TestAlertsWhereClaimsWaitForLong(t *testing.T) {
 	i.wantFired(t, begin, end, "PawlWaitsLong")
 }
 
-// Of an election that another process has won, as far as these processes see.
+// Another process has won the election. So none of these processes leads.
 func TestAlertsWhereNoProcessLeads(t *testing.T) {
 	i, begin, end := run(t, true, func(ctx context.Context, i *instance) {
 		held := must(i.other.Mutex("leader-mail").Lock(ctx))
@@ -161,8 +162,8 @@ func TestAlertsWhereNoProcessLeads(t *testing.T) {
 	i.wantFired(t, begin, end, "PawlNoLeader")
 }
 
-// Locks are waited for, held and released; standbys of an election wait for hours, and
-// one of them takes over.
+// Processes wait for locks, hold them and release them. Standbys of an election wait for
+// hours, and one of them takes over.
 func TestNoAlertWhereAllIsWell(t *testing.T) {
 	i, begin, end := run(t, true, func(ctx context.Context, i *instance) {
 		leader := must(i.locks.Mutex("leader-mail").Lock(ctx))
@@ -187,9 +188,9 @@ func TestNoAlertWhereAllIsWell(t *testing.T) {
 	i.wantFired(t, begin, end)
 }
 
-// It runs once a day, in a process that is new each second day, and then no more.
+// A job runs once a day, every second day in a new process. Then it stops running.
 func TestAlertsOfADailyJob(t *testing.T) {
-	const often = 4 * time.Minute // a scrape; Prometheus forgets after five
+	const often = 4 * time.Minute // between scrapes; Prometheus forgets after five
 	var ran time.Time
 	i, begin, end := run(t, true, func(ctx context.Context, i *instance) {
 		for day := range 5 {

@@ -25,7 +25,7 @@ import (
 	"github.com/pawl-go/pawl/otellock"
 )
 
-// flaky is a backend that fails while it is told to.
+// flaky is a backend that fails while a test wants it.
 type flaky struct {
 	driver.Driver
 
@@ -39,7 +39,7 @@ func (f *flaky) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	return f.Driver.Acquire(ctx, c)
 }
 
-// An instance has a client that is observed, and is scraped each 15 s.
+// An instance has a client with an observer. The scraper scrapes it every 15 s.
 type instance struct {
 	*scraper
 
@@ -59,7 +59,7 @@ func start(t *testing.T, names bool) *instance {
 	return i
 }
 
-// restart puts a new process in the place of the observed one, with the same address.
+// restart replaces the observed process with a new one at the same address.
 func (i *instance) restart() {
 	i.t.Helper()
 	registry := prometheus.NewRegistry()
@@ -86,7 +86,7 @@ func client(t *testing.T, d driver.Driver, o *pawl.Options) *pawl.Client {
 	return c
 }
 
-// live is 15 s in which everything happens that can be seen on the dashboard.
+// live is 15 s in which every event occurs that the dashboard shows.
 func (i *instance) live(ctx context.Context) {
 	held := must(i.other.Mutex("x").Lock(ctx))
 	_, err := i.locks.Mutex("x").TryLock(ctx)
@@ -106,7 +106,7 @@ func (i *instance) live(ctx context.Context) {
 	i.want(err, pawl.ErrUnavailable)
 	i.flaky.fails = false
 
-	// When it is scraped, one is held and one waits.
+	// At the scrape, one lock is held and one claim waits.
 	held = must(i.other.Mutex("y").Lock(ctx))
 	lease = must(i.locks.Mutex("x").Lock(ctx))
 	waits := make(chan *pawl.Lease)
@@ -133,8 +133,7 @@ func (i *instance) want(got, want error) {
 	}
 }
 
-// Where all happens that can be shown, each line of each panel is above 0, whether names
-// are exported or not.
+// If every event occurs, each line of each panel is above 0, with and without names.
 func TestEachPanelShowsWhatHappens(t *testing.T) {
 	for name, names := range map[string]bool{"WithNames": true, "Without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +147,7 @@ func TestEachPanelShowsWhatHappens(t *testing.T) {
 				}
 				end = time.Now()
 			})
-			i.t = t // the bubble's is over
+			i.t = t // the t of the bubble has ended
 			b := readBoard(t)
 			for title, queries := range b.queries() {
 				for _, query := range queries {
@@ -162,13 +161,13 @@ func TestEachPanelShowsWhatHappens(t *testing.T) {
 	}
 }
 
-// alive reports whether a line is above 0 somewhere.
+// alive reports whether a line is above 0 at some time.
 func alive(s promql.Series) bool {
 	return slices.ContainsFunc(s.Floats, func(p promql.FPoint) bool { return p.F > 0 && !math.IsInf(p.F, 0) })
 }
 
-// checkNames checks that the metrics and labels of a query are exported. Labels of names
-// are there only with names.
+// checkNames checks that the instance exports the metrics and labels of a query. It
+// exports the labels of names only with names.
 func (i *instance) checkNames(query string, names bool) {
 	i.t.Helper()
 	expr, err := promQL.ParseExpr(query)
@@ -207,8 +206,8 @@ func (i *instance) exports(metric, label string) bool {
 	return false
 }
 
-// An instance that has locked once, in which nothing else ever happened, shows lines at
-// 0, and not "No data".
+// An instance has locked once, and had no other event. Its panels show lines at 0, and
+// not "No data".
 func TestNoPanelIsEmptyWhereAllIsWell(t *testing.T) {
 	var i *instance
 	var end time.Time
@@ -244,7 +243,7 @@ func TestNoPanelIsEmptyWhereAllIsWell(t *testing.T) {
 	}
 }
 
-// The first lease that is lost is seen: the counter was there before, at 0.
+// The dashboard shows the first lost lease, because the counter was at 0 before.
 func TestTheFirstLossIsSeen(t *testing.T) {
 	var i *instance
 	var end time.Time
@@ -267,7 +266,7 @@ func TestTheFirstLossIsSeen(t *testing.T) {
 	}
 }
 
-// All that is exported is shown somewhere.
+// A panel shows each exported metric.
 func TestEachMetricHasAPanel(t *testing.T) {
 	var i *instance
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A board is what the tests read of Grafana's JSON.
+// A board has the parts of Grafana's JSON that the tests read.
 type board struct {
 	Panels []struct {
 		ID      int
@@ -35,8 +35,8 @@ func readBoard(t *testing.T) (b board) {
 	return b
 }
 
-// queries are those of all panels by their titles, as Grafana sends them when everything
-// is chosen.
+// queries returns the queries of all panels by their titles, as Grafana sends them with
+// every variable set to "All".
 func (b *board) queries() map[string][]string {
 	all := map[string][]string{}
 	for _, p := range b.Panels {

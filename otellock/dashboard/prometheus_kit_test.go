@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// A scraper is what Prometheus is to one instance: it reads what the instance exports,
-// adds the job and the instance, and keeps all samples.
+// A scraper does for one instance what Prometheus does: it reads the metrics that the
+// instance exports, adds the job and the instance, and keeps all samples.
 type scraper struct {
 	t       *testing.T
 	exports http.Handler
@@ -61,13 +61,13 @@ func (s *scraper) keep(l labels.Labels, value float64) {
 	series.Floats = append(series.Floats, promql.FPoint{T: time.Now().UnixMilli(), F: value})
 }
 
-// ask asks a query for each 15 s of the last five minutes before now.
+// ask evaluates a query for every 15 s of the last five minutes before now.
 func (s *scraper) ask(query string, now time.Time) promql.Matrix {
 	s.t.Helper()
 	return s.askFrom(query, now.Add(-5*time.Minute), now, 15*time.Second)
 }
 
-// askFrom asks a query for each step from begin to end.
+// askFrom evaluates a query for each step from begin to end.
 func (s *scraper) askFrom(query string, begin, end time.Time, step time.Duration) promql.Matrix {
 	s.t.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1 << 20, Timeout: time.Minute, Parser: promQL})
@@ -93,7 +93,7 @@ func (s *scraper) askFrom(query string, begin, end time.Time, step time.Duration
 
 var promQL = parser.NewParser(parser.Options{})
 
-// Querier makes a scraper a store that can be asked.
+// Querier lets the query engine read the scraper.
 func (s *scraper) Querier(int64, int64) (storage.Querier, error) { return querier{s}, nil }
 
 type querier struct{ s *scraper }
@@ -119,7 +119,7 @@ func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, match
 	return set
 }
 
-// A seriesSet yields series, one after the other.
+// A seriesSet yields its series one after the other.
 type seriesSet struct {
 	series []promql.Series
 	next   int

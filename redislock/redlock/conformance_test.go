@@ -16,15 +16,15 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// The suite on independent servers, each with a clock of its own and what a network does
-// to the order of things.
+// The suite on independent servers, each with a clock of its own and with a network that
+// reorders messages.
 //
-// It opens some hundred clients. Here they share one connection to each server: to dial
-// for each of them would take longer than all that the suite does. And they have patience
-// with every server, for the suite does one thing after the other, from two clients, and
-// looks at the exact result of each.
+// It opens some hundred clients. Here they share one connection to each server: dialling
+// for each of them would take longer than all of the suite. They also have patience with
+// every server, because the suite does one thing after the other, from two clients, and
+// checks the exact result of each.
 //
-// Nothing runs beside it but its own subtests, or a machine with few processors would be
+// Only its own subtests run beside it: with more, a machine with few processors would be
 // too busy for its times.
 func conforms(t *testing.T, n int) {
 	servers, _ := independent(t, n)

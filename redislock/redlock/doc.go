@@ -5,10 +5,10 @@
 //
 //	locks, err := pawl.Open(ctx, "redlock://host1,host2,host3", nil)
 //
-// With rueidis clients that you have already, [New] makes the driver.
+// With rueidis clients of your own, [New] makes the driver.
 //
-// What it promises, and when a server that lost its data may come back, is in the
-// documentation of quorumlock; what it asks of each server, in that of redislock.
+// The documentation of quorumlock says what it promises, and when a server that lost its
+// data may come back; the documentation of redislock says what it needs of each server.
 //
 // # Which URLs are there?
 //
@@ -20,7 +20,7 @@
 //
 // # Which parameters do URLs have?
 //
-// Most URLs have none. These mean what they mean for redislock, for each server:
+// Most URLs have no parameters. These mean the same as for redislock, for each server:
 //
 //	addr=HOST:PORT       a further host
 //	db=N                 the database, as /N after the hosts
@@ -41,9 +41,9 @@
 //
 // # Which servers will do?
 //
-// They have to be independent: no two of them a master and its replica, or on one
-// machine. Two addresses of one server are refused, if the user may call INFO. All
-// clients have to name the same servers. A server that is down when the URL is opened, or
-// later, is tried again with each step, as long as a majority of them answers. A holder
-// whose key somebody deletes hears of it by its next renewal.
+// The servers have to be independent: no two of them may be a master and its replica, or
+// on one machine. Pawl refuses two addresses of one server, if the user may call INFO.
+// All clients have to name the same servers. If a server is down when the URL is opened,
+// or later, each step tries it again, as long as a majority answers. If another client
+// deletes a key, its holder learns of it by its next renewal.
 package redlock

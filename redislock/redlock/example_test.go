@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// Three servers that share nothing, of which any one may be lost.
+// Three servers that share nothing. Any one of them may fail.
 func ExampleOpen() {
 	ctx := context.Background()
 	d, err := redlock.Open(ctx, "redlock://redis-a,redis-b,redis-c")
@@ -24,7 +24,7 @@ func ExampleOpen() {
 	defer locks.Close()
 }
 
-// The clients that a program has already.
+// With clients of your own.
 func ExampleNew() {
 	var clients []rueidis.Client
 	for _, host := range []string{"redis-a:6379", "redis-b:6379", "redis-c:6379"} {

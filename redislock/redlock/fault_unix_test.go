@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// Two of three servers stop, with the requests in their sockets, and go on later: what
-// they grant then is wanted by nobody any more.
+// Two of three servers stop, with the requests in their sockets, and go on later: no
+// caller wants any more what they grant then.
 func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
 	t.Parallel()
 	const ttl = 10 * time.Second
@@ -23,7 +23,7 @@ func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
 	last := cycle(t, c, "try")
 	for _, s := range servers[1:] {
 		s.Pause()
-		defer s.Resume() // or it could not be killed in peace if the test fails
+		defer s.Resume() // otherwise it could not be killed cleanly if the test fails
 	}
 
 	began := time.Now()
@@ -57,7 +57,7 @@ func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
 			}
 		}
 	}
-	time.Sleep(time.Second) // nothing of it comes later
+	time.Sleep(time.Second) // no late grant arrives
 	for i, s := range servers {
 		if !free(t, s, "try") || !free(t, s, "wait") {
 			t.Errorf("held again, or waited for, on node %d", i+1)
@@ -66,7 +66,7 @@ func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
 	rise(t, last, c, "try", 3)
 }
 
-// free reports whether nobody holds the name or waits for it on one server.
+// free reports whether one server has no holder and no waiter of the name.
 func free(t *testing.T, s *redistest.Server, name string) bool {
 	t.Helper()
 	d, err := redislock.Open(ctx, "redis://"+s.Addr)

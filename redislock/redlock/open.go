@@ -43,7 +43,7 @@ func openURL(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 	}
 	var nodes []driver.Driver
 	for _, node := range urls {
-		d, err := redislock.Open(ctx, node) // which is lazy, and does not wait
+		d, err := redislock.Open(ctx, node) // it is lazy, and does not wait
 		if err != nil {
 			shut(nodes)
 			return nil, err
@@ -56,7 +56,7 @@ func openURL(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 		return nil, err
 	}
 	named := identify(ctx, nodes)
-	// Whether a majority is there is known when it has answered something.
+	// The driver knows that a majority is there once that has answered something.
 	if _, err := d.Inspect(ctx, "pawl open"); err != nil {
 		_ = d.Close()
 		e, typed := errors.AsType[*driver.Error](err)
@@ -76,8 +76,8 @@ func openURL(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 }
 
 // New makes a driver over clients of your own, one for each server, which stay open when
-// the driver is closed. There are 3 or more, and an odd number is best. For other options
-// than the defaults of redislock there is quorumlock.New. The error is a
+// the driver is closed. There are 3 or more, and an odd number is best. For options that
+// differ from the defaults of redislock, use quorumlock.New. The error is a
 // [*driver.InvalidError].
 func New(clients ...rueidis.Client) (*quorumlock.Driver, error) {
 	if len(clients) < 3 {
@@ -103,8 +103,8 @@ func New(clients ...rueidis.Client) (*quorumlock.Driver, error) {
 	return d, err
 }
 
-// lazy is a node. Its doctor says of each what nobody who uses redlock can change: that
-// it is not told of deletions, for it is opened without its server.
+// lazy is a node. It leaves out a finding that a user of redlock cannot act on: a driver
+// that is opened without its server has no tracking.
 type lazy struct{ *redislock.Driver }
 
 // Diagnose implements driver.Diagnoser.
@@ -113,9 +113,9 @@ func (l lazy) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return slices.DeleteFunc(found, func(f driver.Finding) bool { return f.Subject == "tracking" }), err
 }
 
-// identify asks each server who it is. named refuses two addresses of one server, which
-// would vote twice. It waits a moment for those that have not answered, and lets those be
-// that do not say.
+// identify asks each server for its run ID. named refuses two addresses of one server,
+// which would vote twice. It waits a moment for servers that have not answered, and
+// accepts those that do not reveal their ID.
 func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
 	type answer struct{ id, where string }
 	answers := make(chan answer, len(nodes))
@@ -145,7 +145,7 @@ func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
 	}
 }
 
-// unanswered is the end of a ctx, with who was asked.
+// unanswered is an error for the end of a ctx, with the servers that were asked.
 func unanswered(ended error, d *quorumlock.Driver, nodes []driver.Driver) error {
 	var places []string
 	for _, node := range nodes {

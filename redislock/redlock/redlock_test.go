@@ -37,7 +37,8 @@ func three(t *testing.T, args ...string) (servers []*redistest.Server, url strin
 	return independent(t, 3, args...)
 }
 
-// independent are servers that know nothing of each other, and a URL that names them.
+// independent starts servers that know nothing of each other, and returns a URL that
+// names them.
 func independent(t *testing.T, n int, args ...string) (servers []*redistest.Server, url string) {
 	t.Helper()
 	var addrs []string
@@ -62,8 +63,8 @@ func client(t *testing.T, url string) *pawl.Client {
 	return c
 }
 
-// Clients of the caller's lock over a majority, exclude those who open a URL, and stay
-// open.
+// The caller's own clients lock over a majority, exclude the clients that open a URL, and
+// stay open.
 func TestClientsOfTheCallersAreAQuorum(t *testing.T) {
 	t.Parallel()
 	servers, url := three(t)
@@ -182,7 +183,7 @@ func TestAMinorityMayBeDownAlsoWhenItIsOpened(t *testing.T) {
 		last = rise(t, last, after, "job", 3)
 
 		servers[down].Run()
-		servers[(down+1)%3].Kill() // now the one that was down has to vote, or nobody is granted anything
+		servers[(down+1)%3].Kill() // now the one that was down has to vote, or nothing is granted
 		last = rise(t, last, after, "job", 3)
 		rise(t, last, before, "job", 3)
 	}
@@ -191,7 +192,7 @@ func TestAMinorityMayBeDownAlsoWhenItIsOpened(t *testing.T) {
 func TestANodeThatHangsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	servers, _ := three(t)
-	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0") // the kernel accepts, and nobody answers
+	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0") // the kernel accepts, and no process answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +238,7 @@ func TestWithoutAMajorityNothingIsGrantedAndNothingIsLeftBehind(t *testing.T) {
 	servers[0].Run()
 	servers[1].Run()
 	rise(t, last, c, "job", 3)
-	for i, s := range servers { // no node has a holder or a waiter: those have other keys, or a longer one
+	for i, s := range servers { // no node has a holder or a waiter: that would be other keys, or a longer one
 		var size string
 		for range 200 {
 			if size = s.Do("STRLEN", "pawl:{job}s"); size == ":26\r\n" {
@@ -259,14 +260,14 @@ func TestFencesRiseWhenANodeLosesItsData(t *testing.T) {
 	for i := range 6 {
 		last = rise(t, last, c, "job", 3)
 		servers[i%3].Kill()
-		servers[i%3].Run() // without its data
+		servers[i%3].Run() // it has lost its data
 		last = rise(t, last, c, "job", 3)
 		servers[i%3].Do("FLUSHALL")
 	}
 }
 
-// What is damaged on a minority is read from the others. On a majority it is said, and
-// the list goes on.
+// If an entry is damaged on a minority, the others have it. If it is damaged on a
+// majority, the list has an error for it, and goes on.
 func TestANameIsListedAsLongAsAMajorityCanReadIt(t *testing.T) {
 	servers, url := three(t)
 	c := client(t, url)
@@ -288,7 +289,7 @@ func TestANameIsListedAsLongAsAMajorityCanReadIt(t *testing.T) {
 		}
 	}
 	for _, server := range servers {
-		server.Do("DEL", "pawl:{b}s") // or closing could not release it
+		server.Do("DEL", "pawl:{b}s") // otherwise closing could not release it
 	}
 }
 

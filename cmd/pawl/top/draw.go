@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// draw is the whole screen. It is a function of the model alone.
+// draw returns the whole screen. It depends only on the model and its arguments.
 func (m *model) draw(width, height int, now time.Time) []screen.Line {
 	m.size.width, m.size.height, m.now = width, height, now
 	switch {
@@ -26,8 +26,8 @@ func (m *model) draw(width, height int, now time.Time) []screen.Line {
 	return m.drawList()
 }
 
-// framed are lines with others at the bottom of the screen, which win where there is no
-// room for all.
+// framed puts lines at the top and others at the bottom of the screen. If there is no
+// room for all, the bottom lines win.
 func (m *model) framed(top, bottom []screen.Line) []screen.Line {
 	bottom = bottom[max(0, len(bottom)-m.size.height):]
 	room := m.size.height - len(bottom)
@@ -36,7 +36,7 @@ func (m *model) framed(top, bottom []screen.Line) []screen.Line {
 	return append(lines, bottom...)
 }
 
-// title is the first line: where this is, what there is, and what time it is.
+// title is the first line: the backend, and the time.
 func (m *model) title() screen.Line {
 	left := "pawl top  " + m.where
 	clock := m.now.Format(time.TimeOnly)
@@ -47,7 +47,7 @@ func (m *model) title() screen.Line {
 	return screen.Line{{Text: screen.Pad(left, room) + " ", Style: screen.Bold}, {Text: clock}}
 }
 
-// summary is how much there is, and how new it is.
+// summary counts the names, and shows how new the counts are.
 func (m *model) summary() screen.Line {
 	if m.view.Looked.IsZero() {
 		return screen.Text("looking ...", screen.Dim)
@@ -68,7 +68,7 @@ func (m *model) summary() screen.Line {
 	return append(line, screen.Span{Text: how, Style: screen.Dim})
 }
 
-// order is by what the list is sorted, and what is left out of it.
+// order shows how the list is sorted and filtered.
 func (m *model) order() screen.Line {
 	by := map[overview.Sort]string{
 		overview.ByAttention: "overdue and longest wait first", overview.ByName: "by name", overview.ByHeld: "held longest first",
@@ -84,10 +84,10 @@ func (m *model) order() screen.Line {
 	return screen.Text(text, screen.Dim)
 }
 
-// late is how old a look may be beyond its pace until that is said.
+// late is how much older than its pace a look may be before an alert.
 const late = 2 * time.Second
 
-// alerts are what somebody has to see, most important first.
+// alerts are the warnings to show, most important first.
 func (m *model) alerts() (lines []screen.Line) {
 	v := m.view
 	alert := func(text string, style screen.Style) { lines = append(lines, m.wrapped(text, style)...) }
@@ -123,7 +123,7 @@ func (m *model) alerts() (lines []screen.Line) {
 	return lines[:min(len(lines), most)]
 }
 
-// wrapped is a text over as many lines as it takes.
+// wrapped wraps a text into lines.
 func (m *model) wrapped(text string, style screen.Style) (lines []screen.Line) {
 	line := ""
 	for word := range strings.SplitSeq(text, " ") {
@@ -155,7 +155,7 @@ func deadlockWords(circle []overview.Block) string {
 	return text
 }
 
-// keysLine is the last line: keys, and what they do.
+// keysLine is the last line: the keys, and what they do.
 func keysLine(pairs ...string) (line screen.Line) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		line = append(line, screen.Span{Text: pairs[i], Style: screen.Reverse}, screen.Span{Text: " " + pairs[i+1] + "  "})
@@ -163,7 +163,7 @@ func keysLine(pairs ...string) (line screen.Line) {
 	return line
 }
 
-// typing is a line in which somebody types: its end is always seen, and a cursor.
+// typing is an input line with a cursor. It always shows the end of the text.
 func typing(begin, text string, width int) screen.Line {
 	room := max(1, width-screen.Width(begin)-1)
 	shown := screen.Clean(text)
@@ -173,7 +173,7 @@ func typing(begin, text string, width int) screen.Line {
 	return screen.Line{{Text: begin, Style: screen.Bold}, {Text: shown}, {Text: " ", Style: screen.Reverse}}
 }
 
-// ago is a duration in six cells at most.
+// ago formats a duration in at most six cells.
 func ago(d time.Duration) string {
 	s := int64(d / time.Second)
 	switch {

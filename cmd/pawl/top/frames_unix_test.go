@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file: what is drawn")
 
-// noon is when all of these frames are drawn.
+// noon is the time at which all of these frames are drawn.
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // viewOf is a view of these rows, which were read a second before noon.
@@ -36,8 +36,8 @@ func viewOf(t *testing.T, rows ...*overview.Row) *overview.View {
 	return &v
 }
 
-// A lease is one of 30 s that was taken so long before noon, and renewed when it had left
-// what it has left.
+// aLease is a lease of 30 s that was taken so long before noon, and has so much time
+// left.
 func aLease(host string, fence uint64, held, left time.Duration) pawl.Holder {
 	return pawl.Holder{
 		Fence: fence, Weight: driver.Exclusive, Limit: driver.Unlimited,
@@ -61,7 +61,7 @@ func aRow(name string, holders []pawl.Holder, waiters ...pawl.Waiter) *overview.
 	return r
 }
 
-// usual are names as they are, in byte order.
+// usual are ordinary names, in byte order.
 func usual() []*overview.Row {
 	readers := []pawl.Holder{aLease("web-1", 1763626152000001, 3*time.Minute, 29*time.Second), aLease("web-2", 1763626152000002, 2*time.Minute, 25*time.Second)}
 	for i := range readers {
@@ -81,7 +81,7 @@ func usual() []*overview.Row {
 	}
 }
 
-// hostile are names and labels that were made to do harm.
+// hostile are names and labels of an attacker.
 func hostile() []*overview.Row {
 	evil := aLease("h\x1b]0;owned\a", 1763626152000006, time.Minute, 25*time.Second)
 	evil.Owner.Labels = map[string]string{"a\nb": "<script>\x9b2J"}
@@ -95,8 +95,7 @@ func hostile() []*overview.Row {
 	}
 }
 
-// A frame is one in the golden file: what was seen, which keys were pressed, and on what
-// screen.
+// A frame is a frame of the golden file: the view, the pressed keys, and the screen.
 type frame struct {
 	what          string
 	width, height int
@@ -175,7 +174,7 @@ func frames(t *testing.T) []frame {
 	}
 }
 
-// What is drawn is as in the golden file, and fits the screen.
+// The frames are as in the golden file, and fit the screen.
 func TestFramesAreAsInTheGoldenFile(t *testing.T) {
 	var out strings.Builder
 	for _, f := range frames(t) {

@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// A column of the list of names. What is narrower than from does without it.
+// A column of the list of names. A screen narrower than from does not show it.
 type column struct {
 	head  string
-	cells int // its width; 0 for those that share what is left
+	cells int // its width; 0 for the columns that share the rest
 	from  int // the narrowest screen that has it
 	text  func(m *model, r *overview.Row) (string, screen.Style)
 }
@@ -33,7 +33,7 @@ var columns = []column{
 
 const gap = 2 // between columns
 
-// drawList is the page of all names.
+// drawList draws all names.
 func (m *model) drawList() []screen.Line {
 	top := []screen.Line{m.title()}
 	if m.size.height >= 8 {
@@ -79,7 +79,7 @@ func (m *model) nothing() string {
 	return "nothing is held or waited for"
 }
 
-// shown are the names on the screen: their changes are to be pushed.
+// shown are the names on the screen, whose changes the backend should push.
 func (m *model) shown() []string {
 	if m.opened != "" {
 		return []string{m.opened}
@@ -91,7 +91,7 @@ func (m *model) shown() []string {
 	return names
 }
 
-// fit is which columns the screen has room for, and how wide each is.
+// fit chooses the columns that fit on the screen, and their widths.
 func (m *model) fit() (used []column, widths []int) {
 	left, share := m.size.width, 0
 	for _, c := range columns {
@@ -102,11 +102,11 @@ func (m *model) fit() (used []column, widths []int) {
 			}
 		}
 	}
-	left += gap // none behind the last
+	left += gap // no gap behind the last
 	for _, c := range used {
 		w := c.cells
 		if w == 0 {
-			w = max(1, (left+share-1)/share) // the first has one more
+			w = max(1, (left+share-1)/share) // the first gets one more
 			left -= w
 			share--
 		}
@@ -171,7 +171,7 @@ func (m *model) heldCell(r *overview.Row) (string, screen.Style) {
 	return ago(m.view.Held(r, m.now)), 0
 }
 
-// least is the holder that has the least time left. There is one at least.
+// least is the holder that has the least time left. The row has at least one holder.
 func (m *model) least(r *overview.Row) (i int) {
 	for j := range r.Holders {
 		if r.Left(j, m.now) < r.Left(i, m.now) {
@@ -188,7 +188,7 @@ func (m *model) leftCell(r *overview.Row) (string, screen.Style) {
 	return leftWords(r.Left(m.least(r), m.now), r.AnyOverdue())
 }
 
-// leftWords are how much time is left. It is red, and marked, if it was not renewed in
+// leftWords is the time left, in red and with a mark if the lease was not renewed in
 // time.
 func leftWords(left time.Duration, overdue bool) (string, screen.Style) {
 	if overdue {
@@ -205,7 +205,7 @@ func (m *model) barCell(r *overview.Row) (string, screen.Style) {
 	return leftBar(r.Left(i, m.now), r.TTLs[i], 10, r.AnyOverdue())
 }
 
-// leftBar is how much of the time of a lease is left.
+// leftBar shows how much of the time of a lease is left.
 func leftBar(left, ttl time.Duration, cells int, overdue bool) (string, screen.Style) {
 	full := 0
 	if ttl > 0 {

@@ -12,21 +12,21 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// A model is what `pawl top` shows, and what keys do to it. It asks nobody and reads
-// no clock: what is to be done elsewhere comes out of press.
+// A model is what `pawl top` shows, and how keys change it. It does no input or output
+// and reads no clock: press returns what is to be done elsewhere.
 type model struct {
 	readOnly bool   // no lease can be broken
-	where    string // the backend, as errors have it
+	where    string // the backend, as errors name it
 	delay    time.Duration
 	now      time.Time // of what is drawn
 	size     struct{ width, height int }
 
 	view     *overview.View // nil before there is a client
-	idle     string         // why there is none
+	idle     string         // why there is no client
 	sort     overview.Sort
 	reversed bool
 	filter   string
-	rows     []*overview.Row // those of the view that pass the filter, in order
+	rows     []*overview.Row // the rows of the view that pass the filter, in order
 
 	cursor cursor
 	opened string // the name that is shown alone, or ""
@@ -39,7 +39,7 @@ type model struct {
 	notice   notice
 }
 
-// A notice is what the last key has led to.
+// A notice is a message about the last key.
 type notice struct {
 	text  string
 	bad   bool
@@ -49,10 +49,10 @@ type notice struct {
 // A cursor is a place in a list that scrolls.
 type cursor struct {
 	at, first int
-	key       string // what it stands on, once a key has moved it: it stays there
+	key       string // the entry to stay on, once a key has moved the cursor
 }
 
-// An order is what keys want done elsewhere.
+// An order is what a key asks for outside of the model.
 type order struct {
 	quit, suspend bool
 	breaks        *question // this lease is to be broken
@@ -62,13 +62,13 @@ func newModel(delay time.Duration) *model {
 	return &model{delay: delay, sort: overview.ByAttention}
 }
 
-// see has another view shown.
+// see shows a new view.
 func (m *model) see(v *overview.View) {
 	m.view = v
 	m.arrange()
 }
 
-// arrange makes rows anew, and keeps the cursor on what it stands on.
+// arrange computes the rows again, and keeps the cursor on its entry.
 func (m *model) arrange() {
 	if m.view == nil {
 		return
@@ -97,7 +97,7 @@ func (m *model) selected() *overview.Row {
 	return m.rows[m.cursor.at]
 }
 
-// say shows a notice, until a key is pressed or it is old.
+// say shows a notice until a key is pressed, or for a minute.
 func (m *model) say(bad bool, format string, args ...any) {
 	m.notice = notice{fmt.Sprintf(format, args...), bad, m.now.Add(time.Minute)}
 }
@@ -118,7 +118,7 @@ func (m *model) press(k screen.Key, pasted bool) order {
 		return m.answer(k, pasted)
 	case m.asking:
 		m.typeFilter(k, pasted)
-	case pasted: // nobody pressed it
+	case pasted: // ignored: no key was pressed
 	case m.help:
 		if m.help = false; k == "q" {
 			return order{quit: true}
@@ -198,7 +198,7 @@ func (m *model) pressInside(k screen.Key) order {
 	return order{}
 }
 
-// openedRow is the row of the name that is shown alone, or nil if nobody uses it.
+// openedRow is the row of the name that is shown alone, or nil if the name is not in use.
 func (m *model) openedRow() *overview.Row {
 	if m.view == nil {
 		return nil
@@ -208,7 +208,7 @@ func (m *model) openedRow() *overview.Row {
 
 func (m *model) pageRows() int { return max(1, m.size.height-5) }
 
-// move moves a cursor in a list of n. It reports whether the key was for that.
+// move moves a cursor in a list of n. It reports whether the key moves a cursor.
 func (c *cursor) move(k screen.Key, n, page int) bool {
 	switch k {
 	case "up", "k":
@@ -230,7 +230,7 @@ func (c *cursor) move(k screen.Key, n, page int) bool {
 	return true
 }
 
-// window is which of n entries are seen in so many lines: those around the cursor.
+// window chooses which of n entries are shown in so many lines: those around the cursor.
 func (c *cursor) window(n, lines int) (from, to int) {
 	c.at = max(0, min(c.at, n-1))
 	c.first = max(0, min(c.first, n-lines, c.at))
@@ -240,7 +240,7 @@ func (c *cursor) window(n, lines int) (from, to int) {
 	return c.first, min(n, c.first+lines)
 }
 
-// typeFilter is a key while the filter is typed: it filters at once.
+// typeFilter handles a key while the filter is typed. The filter applies at once.
 func (m *model) typeFilter(k screen.Key, pasted bool) {
 	switch {
 	case pasted && k == "enter":
@@ -257,7 +257,7 @@ func (m *model) typeFilter(k screen.Key, pasted bool) {
 // longestAnswer is longer than any name.
 const longestAnswer = 1024
 
-// edited is a text after a key.
+// edited applies a key to a text.
 func edited(text string, k screen.Key) string {
 	r, is := k.Rune()
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// The cursor stays on the name that somebody has chosen, wherever that moves; one that
-// nobody has moved stays where it is.
+// The cursor follows the name that the user has chosen. A cursor that no key has moved
+// stays at its place.
 func TestTheCursorStaysOnItsName(t *testing.T) {
 	t.Parallel()
 	held := func(name string, waiters int) *overview.Row {
@@ -52,7 +52,7 @@ func TestTheCursorStaysOnItsName(t *testing.T) {
 	}
 }
 
-// What is answered names the fence that was shown, whoever holds the name by then.
+// An answer names the fence that was shown, even if another claim holds the name by then.
 func TestTheOrderToBreakNamesTheFenceThatWasShown(t *testing.T) {
 	t.Parallel()
 	of := func(fence uint64) *overview.View {
@@ -75,7 +75,7 @@ func TestTheOrderToBreakNamesTheFenceThatWasShown(t *testing.T) {
 	}
 }
 
-// Names that cannot be typed can be given as they are shown.
+// A name that cannot be typed may be typed as it is shown.
 func TestNamesThatCannotBeTyped(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"שלום", "a\u200db", " x ", "夜間", `say "x"`, "z\u0301\u0301\u0301"} {
@@ -93,8 +93,8 @@ func TestNamesThatCannotBeTyped(t *testing.T) {
 	}
 }
 
-// What is typed at any time, on any screen: a frame fits, and nothing is broken without
-// its name. Pasted keys order nothing.
+// With any keys at any time, on any screen, a frame fits, and nothing is broken without
+// its name. Pasted keys are no commands.
 func TestAnyKeysOnAnyScreen(t *testing.T) {
 	t.Parallel()
 	all := append(usual(), hostile()...)
@@ -148,7 +148,7 @@ func BenchmarkFrame(b *testing.B) {
 		b.Run(what, func(b *testing.B) {
 			seen := rows()
 			for b.Loop() {
-				v := *overview.New(c, nil).View() // sorted anew
+				v := *overview.New(c, nil).View() // sorted again
 				v.Rows, v.Looked = seen, noon.Add(-time.Second)
 				m := newModel(time.Second)
 				m.see(&v)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// drawName is the page of one name: who holds it, who waits for it, in the order in which
-// they will be served, and who is blocked by whom.
+// drawName draws one name: its holders, its waiters in the order in which they will be
+// served, and who blocks whom.
 func (m *model) drawName() []screen.Line {
 	r := m.openedRow()
 	top := []screen.Line{m.title(), m.nameState(r)}
@@ -63,8 +63,8 @@ func (m *model) nameState(r *overview.Row) screen.Line {
 	return append(line, screen.Span{Text: state})
 }
 
-// nameBlocks are who waits for this name and keeps others waiting meanwhile. Circles are
-// among the alerts.
+// nameBlocks shows waiters for this name that keep others waiting meanwhile. Deadlocks
+// are among the alerts.
 func (m *model) nameBlocks() (lines []screen.Line) {
 	for _, b := range m.view.Blocks().Of(m.opened) {
 		if len(lines) == 3 {

@@ -23,8 +23,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// live is a dashboard of a Redis server, over loopback, and a driver beside it, of
-// others.
+// live is a dashboard of a Redis server, over loopback, and another driver of the same
+// server.
 type live struct {
 	*httptest.Server
 	redis  *redistest.Server
@@ -60,7 +60,7 @@ func newLive(b *testing.B) *live {
 	return l
 }
 
-// hold takes names that nobody renews, so that what is counted is the dashboard's.
+// hold takes names without renewal, so that the count has only the dashboard's commands.
 func (l *live) hold(b *testing.B, n int) {
 	b.Helper()
 	for i := range n {
@@ -72,7 +72,7 @@ func (l *live) hold(b *testing.B, n int) {
 	}
 }
 
-// view is a browser without a screen: messages gets what its stream says.
+// view is a browser without a screen: messages receives the messages of its stream.
 func (l *live) view(b *testing.B, to string) (messages <-chan string) {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, l.URL+"/events?"+to, nil)
@@ -98,8 +98,8 @@ func (l *live) view(b *testing.B, to string) (messages <-chan string) {
 	return got
 }
 
-// commands is how many the server has run, those in scripts included, but for the pings
-// by which the clients of these tests see whether it is there.
+// commands returns how many commands the server has run, with the commands in scripts. It
+// excludes the pings by which these tests' clients check the server.
 func (l *live) commands(b *testing.B) (n int) {
 	b.Helper()
 	for _, found := range regexp.MustCompile(`cmdstat_(\w+):calls=(\d+)`).FindAllStringSubmatch(l.redis.Do("INFO", "commandstats"), -1) {
@@ -110,8 +110,8 @@ func (l *live) commands(b *testing.B) (n int) {
 	return n
 }
 
-// BenchmarkAnUpdateReachesThePage is from the grant of another client until the stream of
-// a page has it.
+// BenchmarkAnUpdateReachesThePage measures the time from the grant of another client
+// until the stream of a page shows it.
 func BenchmarkAnUpdateReachesThePage(b *testing.B) {
 	for _, names := range []int{10, 10_000} {
 		b.Run(fmt.Sprintf("names=%d", names), func(b *testing.B) {
@@ -119,7 +119,7 @@ func BenchmarkAnUpdateReachesThePage(b *testing.B) {
 			l.hold(b, names)
 			messages := l.view(b, "view=name&name=job")
 			<-messages
-			time.Sleep(3 * time.Second) // until the name is watched
+			time.Sleep(3 * time.Second) // until the dashboard watches the name
 			var all []time.Duration
 			for i := 0; b.Loop(); i++ {
 				c := claim("job", i)
@@ -148,8 +148,8 @@ func BenchmarkAnUpdateReachesThePage(b *testing.B) {
 	}
 }
 
-// BenchmarkViewers is what the dashboard costs while nothing happens: of a core, those
-// who read its streams included, and of the backend.
+// BenchmarkViewers measures the cost of an idle dashboard: the share of a core, with the
+// readers of its streams, and the commands of the backend.
 func BenchmarkViewers(b *testing.B) {
 	for _, leases := range []int{0, 1000} {
 		for _, viewers := range []int{0, 1, 100} {

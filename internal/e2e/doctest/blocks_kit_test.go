@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// root is the repository's folder, seen from here.
+// root is the repository's folder, relative to this one.
 const root = "../../.."
 
-// A block is a fenced one of a page, with what stands behind its ```.
+// A block is a fenced block of a page, with the text after its ```.
 type block struct {
 	info string
 	text string
 	line int
 }
 
-// blocks are those of a page, in order.
+// blocks returns the blocks of a page, in order.
 func blocks(t *testing.T, page string) (found []*block) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, page))
@@ -43,7 +43,7 @@ func blocks(t *testing.T, page string) (found []*block) {
 	return found
 }
 
-// pages are the documents that people read, by their path in the repository.
+// pages returns the documents for readers, by their paths in the repository.
 func pages(t *testing.T) (names []string) {
 	t.Helper()
 	for _, pattern := range []string{"README.md", "docs/*.md", "docs/*/*.md"} {
@@ -65,15 +65,15 @@ func pages(t *testing.T) (names []string) {
 	return names
 }
 
-// A command of a console block, and what the page says that it prints.
+// A command is a command in a console block, with the output that the page shows.
 type command struct {
-	line  string // of the shell, perhaps several
+	line  string // of the shell; it may have several lines
 	shown []string
 	at    int // the line of the page
 }
 
-// commands reads a block: "$ " begins a command, "> " goes on with it, and all else is
-// printed.
+// commands reads a block: "$ " begins a command, "> " continues it, and all other lines
+// are output.
 func (b *block) commands() (found []*command) {
 	for i, line := range strings.Split(strings.TrimSuffix(b.text, "\n"), "\n") {
 		if begin, ok := strings.CutPrefix(line, "$ "); ok {
@@ -93,7 +93,8 @@ func (b *block) commands() (found []*command) {
 	return found
 }
 
-// What changes from run to run, and what stands for it when two lines are compared.
+// changing has the text that differs between runs, and its replacement for a comparison
+// of lines.
 var changing = []struct {
 	pattern *regexp.Regexp
 	by      string
@@ -104,8 +105,8 @@ var changing = []struct {
 	{regexp.MustCompile(`[ \t]+`), " "},
 }
 
-// still is a line without what changes from run to run. Blanks count as one: they align
-// columns, which are as wide as what is in them.
+// still returns a line without the text that differs between runs. Several blanks count
+// as one, because they align columns of variable width.
 func still(line string) string {
 	for _, c := range changing {
 		line = c.pattern.ReplaceAllString(line, c.by)
@@ -113,8 +114,8 @@ func still(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// same reports whether lines were printed as they are shown. "..." stands for anything in
-// a line, and alone in one for any lines.
+// same reports whether the printed lines match the shown lines. "..." stands for any text
+// in a line, and alone in a line for any lines.
 func same(shown, printed []string) bool {
 	if len(shown) == 0 {
 		return len(printed) == 0

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is compared with wildcards is compared all the same.
+// Wildcards in a shown line match only the text that they stand for.
 func TestLinesAreComparedButForWhatChanges(t *testing.T) {
 	for _, c := range []struct {
 		shown, printed string

@@ -16,11 +16,10 @@ import (
 	"time"
 )
 
-// consoleBlock is the info of a block whose commands are run.
+// consoleBlock is the info of a block whose commands the test runs.
 const consoleBlock = "console run"
 
-// pawlCommand builds the command once for all pages, and returns the folder in which it
-// is.
+// pawlCommand builds the command once for all pages, and returns its folder.
 var pawlCommand = sync.OnceValues(func() (folder string, err error) {
 	if commandFolder, err = os.MkdirTemp("", "pawl-doctest-"); err != nil {
 		return "", err
@@ -33,10 +32,10 @@ var pawlCommand = sync.OnceValues(func() (folder string, err error) {
 	return commandFolder, nil
 })
 
-var commandFolder string // which TestMain removes
+var commandFolder string // TestMain removes it
 
 // TestTheCommandsOfThePagesPrintWhatTheyShow runs the marked blocks of each page in one
-// shell, in a folder of its own, and compares what each command prints.
+// shell, in a folder of its own. It compares the output of each command with the page.
 func TestTheCommandsOfThePagesPrintWhatTheyShow(t *testing.T) {
 	played := 0
 	t.Run("pages", func(t *testing.T) {
@@ -60,7 +59,7 @@ func TestTheCommandsOfThePagesPrintWhatTheyShow(t *testing.T) {
 	}
 }
 
-// play runs the commands of a page, and compares.
+// play runs the commands of a page, and compares their output.
 func play(t *testing.T, page string, run []*command) {
 	t.Helper()
 	var on stage
@@ -74,17 +73,17 @@ func play(t *testing.T, page string, run []*command) {
 	}
 }
 
-// raceEnds has a program that is built with the race detector not wait at its end, for a
-// second, for races of what it has left running.
+// raceEnds disables the pause of one second at the end of a program that was built with
+// the race detector.
 const raceEnds = "GORACE=atexit_sleep_ms=0"
 
-// mark follows what each command has printed, with its exit code.
+// mark follows the output of each command, with its exit code.
 const mark = "\x01"
 
 var markLine = regexp.MustCompile(mark + `(\d+)\n`)
 
-// runShell runs commands in one shell, and returns the lines of each. An exit code is a
-// line more.
+// runShell runs commands in one shell, and returns the lines of each. An exit code is one
+// more line.
 func runShell(t *testing.T, on stage, run []*command) (printed [][]string) {
 	t.Helper()
 	bin, err := pawlCommand()
@@ -118,7 +117,7 @@ func runShell(t *testing.T, on stage, run []*command) (printed [][]string) {
 	return printed
 }
 
-// linesOf are the lines that a command printed, as a page has them.
+// linesOf returns the lines that a command printed, in the form of the page.
 func linesOf(on stage, text, code string) (lines []string) {
 	host, err := os.Hostname()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package doctest has tests of what the documents show. The commands of their blocks that
-// are marked are run, against real servers, and print what stands below them; the Go code
-// of the pages about testing and about writing a backend is code that is compiled and run
-// here.
+// Package doctest contains tests of what the documents show. The tests run the commands
+// of marked blocks against real servers, and compare their output with the page. The Go
+// code of the pages about testing and about writing a backend is here, so that it is
+// compiled and run.
 package doctest

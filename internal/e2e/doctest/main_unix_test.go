@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// startVariable makes the test binary the program of the pages docs/start/*.md, which
+// startVariable makes the test binary the program of the pages docs/backends/*.md, which
 // opens PAWL_URL.
 const startVariable = "PAWL_DOCTEST_START"
 

@@ -2,5 +2,6 @@
 
 package doctest
 
-// The command is built as this test is: then what it consists of is there already.
+// The test builds the command with its own build mode, so that the build cache already
+// has its packages.
 var buildFlags = []string{"-race"}

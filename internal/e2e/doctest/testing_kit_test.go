@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// An importer is the code that is tested. It does its job under a lock, a step a minute,
-// and stops between two steps when the lock is lost.
+// An importer is the code under test. It does its job under a lock, one step a minute.
+// When the lock is lost, it stops before the next step.
 type importer struct {
 	locks *pawl.Client
 	steps int

@@ -15,7 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
-// collection is an empty one, on the server of PAWL_TEST_MONGODB_URL or on FerretDB.
+// collection returns an empty collection, on the server of PAWL_TEST_MONGODB_URL or on
+// FerretDB.
 func collection(t *testing.T) *mongo.Collection {
 	t.Helper()
 	url := os.Getenv("PAWL_TEST_MONGODB_URL")
@@ -34,8 +35,8 @@ func collection(t *testing.T) *mongo.Collection {
 	return c
 }
 
-// lookAgain finds out why a document was not found: no error means that it is there, and
-// its fences are good.
+// lookAgain finds out why an update found no document. No error means that the document
+// exists, and that its fences are valid.
 func lookAgain(ctx context.Context, c *mongo.Collection, resource, field string, f uint64) error {
 	var known bson.M
 	if err := c.FindOne(ctx, bson.M{"_id": resource}).Decode(&known); err != nil {

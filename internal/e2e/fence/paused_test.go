@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// ofDatabase is the story in a transaction.
+// ofDatabase runs the story of the paused holder in a transaction.
 func ofDatabase(t *testing.T, db *sql.DB, table, update string, check check) {
 	t.Helper()
 	for _, statement := range []string{table, "CREATE TABLE report (body varchar(100))", "INSERT INTO report VALUES ('')"} {

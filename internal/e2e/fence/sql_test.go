@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
-// writes makes a write of a check in a transaction: what is refused is rolled back.
+// writes makes a write of a check in a transaction, and rolls a refused write back.
 func writes(t *testing.T, db *sql.DB, check check) func(string, uint64) error {
 	t.Helper()
 	return func(resource string, f uint64) error {
@@ -36,7 +36,7 @@ func writes(t *testing.T, db *sql.DB, check check) func(string, uint64) error {
 
 type check = func(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error
 
-// inDatabase is what has to hold on each of them.
+// inDatabase tests what has to hold on each database.
 func inDatabase(t *testing.T, db *sql.DB, table string, check check, reader func(resource string, fence uint64) error) {
 	t.Helper()
 	must(db.ExecContext(t.Context(), "CREATE TABLE work (n integer)"))(t)
@@ -54,7 +54,7 @@ func inDatabase(t *testing.T, db *sql.DB, table string, check check, reader func
 		}
 	}
 	must(db.ExecContext(t.Context(), "DROP TABLE pawl_fences"))(t)
-	for range 2 { // making it twice is no harm
+	for range 2 { // the second creation does no harm
 		must(db.ExecContext(t.Context(), table))(t)
 	}
 	fencetest.Refuses(t, write)
@@ -106,7 +106,7 @@ func TestPostgres(t *testing.T) {
 	})
 	oneStatement(t, db, dsn, checkPostgres)
 
-	// The same through pgx itself, which is a transaction of another type.
+	// The same through pgx itself, which has another transaction type.
 	c := must(pgx.Connect(t.Context(), s.URL("app")))(t)
 	defer c.Close(t.Context())
 	must(c.Exec(t.Context(), "TRUNCATE pawl_fences"))(t)
@@ -120,14 +120,14 @@ func TestPostgres(t *testing.T) {
 	})
 }
 
-// A session of another encoding writes to the same resource.
+// A session with another encoding writes to the same resource.
 func TestPostgresInAnotherEncoding(t *testing.T) {
 	s := pgtest.Start(t)
 	dsn := s.Database("app")
 	db := must(sql.Open("pgx", dsn))(t)
 	defer db.Close()
 	must(db.ExecContext(t.Context(), fence.PostgresTable))(t)
-	// To PostgreSQL this one fits better than its own, wherever its schema stands.
+	// PostgreSQL prefers this function to its own, in whatever schema it stands.
 	must(db.ExecContext(t.Context(), "CREATE FUNCTION convert_from(bytea, text) RETURNS text LANGUAGE sql AS $$SELECT 'one'$$"))(t)
 	for _, mode := range []string{"cache_statement", "exec"} {
 		other := must(sql.Open("pgx", dsn+"?default_query_exec_mode="+mode+"&options=-cclient_encoding%3DLATIN1"))(t)
@@ -150,8 +150,8 @@ func TestPostgresInAnotherEncoding(t *testing.T) {
 	}
 }
 
-// A write with a lower fence that comes while one with a higher fence is under way waits
-// for it, and is refused then.
+// A write with a lower fence arrives while a write with a higher fence is still open. It
+// waits for that write, and then the guard refuses it.
 func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
 	s := pgtest.Start(t)
 	db := must(sql.Open("pgx", s.Database("app")))(t)
@@ -173,7 +173,7 @@ func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
 		}
 		answer <- err
 	}()
-	for waiting := 0; waiting == 0; { // until the server says that it waits
+	for waiting := 0; waiting == 0; { // until the server reports that it waits
 		select {
 		case err := <-answer:
 			t.Fatalf("it did not wait: %v", err)
@@ -191,7 +191,7 @@ func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
 	}
 }
 
-// The same on MySQL and MariaDB, in sessions that convert what a client sends.
+// The same on MySQL and MariaDB, in sessions that convert the text of the client.
 func TestMySQLInAnotherEncoding(t *testing.T) {
 	s := mysqltest.Start(t)
 	name := s.NewDatabase(t)

@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// oneStatement counts what a check sends in the caller's transaction.
+// oneStatement checks that a check sends one statement in the caller's transaction.
 func oneStatement(t *testing.T, db *sql.DB, dsn string, check check) {
 	t.Helper()
 	c := &counting{driver: db.Driver(), dsn: dsn}
 	counted := sql.OpenDB(c)
 	defer counted.Close()
-	for _, f := range []uint64{5, 1 << 40, 1 << 40, 1} { // the last one is stale
+	for _, f := range []uint64{5, 1 << 40, 1 << 40, 1} { // the last fence is stale
 		tx := must(counted.BeginTx(t.Context(), nil))(t)
 		before := c.statements.Load()
 		if err := check(t.Context(), tx, "counted", f); errors.Is(err, pawl.ErrStale) != (f == 1) {
@@ -36,7 +36,7 @@ func oneStatement(t *testing.T, db *sql.DB, dsn string, check check) {
 	}
 }
 
-// A counting driver is a real one, and counts the statements that are sent.
+// A counting driver is a real driver that counts the statements it sends.
 type counting struct {
 	driver     driver.Driver
 	dsn        string
@@ -59,7 +59,8 @@ func (c *countingConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.
 	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
 }
 
-// PrepareContext stands for its one execution, which comes by way of the statement.
+// PrepareContext counts the one execution of the statement, which the connection does not
+// see.
 func (c *countingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	c.all.statements.Add(1)
 	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
@@ -77,7 +78,7 @@ func (c *countingConn) QueryContext(ctx context.Context, query string, args []dr
 	return rows, err
 }
 
-// count leaves out what was not sent: it is prepared instead.
+// count ignores statements that the driver skipped: database/sql prepares them instead.
 func (c *countingConn) count(err error) {
 	if !errors.Is(err, driver.ErrSkip) {
 		c.all.statements.Add(1)

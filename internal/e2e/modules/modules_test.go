@@ -1,5 +1,5 @@
-// Package modules_test installs the command and builds programs of users from modules as
-// they would be released, without releasing them.
+// Package modules_test installs the command and builds programs of users from modules in
+// the form of a release, without a release.
 package modules_test
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/pawl-go/pawl/internal/backends"
 )
 
-// clients are the modules whose versions a user chooses, with versions that are old, and
-// the backends that have them for it.
+// clients are the modules whose versions a user chooses, each with an old version and the
+// backends that need it.
 var clients = map[string]client{
 	"github.com/go-co-op/gocron/v2":       {"v2.11.0", "cronlock"},
 	"github.com/robfig/cron/v3":           {"v3.0.1", "cronlock"},
 	"go.opentelemetry.io/otel":            {"v1.28.0", "otellock etcdlock"}, // gRPC requires it
 	"github.com/spf13/cobra":              {"v1.8.0", "the command"},
 	"github.com/alicebob/miniredis/v2":    {"v2.30.0", "tests"},
-	"github.com/prometheus/client_golang": {"v1.18.0", "etcdlock"}, // as does its gateway
+	"github.com/prometheus/client_golang": {"v1.18.0", "etcdlock"}, // etcd's gateway requires it, too
 }
 
 type client struct{ version, of string }
@@ -38,7 +38,7 @@ func init() {
 
 var version = regexp.MustCompile(`(?m)^(?:require |\t)(\S+) (v\S+)`)
 
-// requirements are what the go.mod in a folder requires.
+// requirements returns the requirements in the go.mod of a folder.
 func requirements(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
@@ -88,7 +88,7 @@ func TestWhoImportsOneBackendGetsOneClient(t *testing.T) {
 				}
 			}
 
-			// One that pins nothing, and keeps what it needs.
+			// This go.mod pins no version, and go keeps what the program needs.
 			if err := os.WriteFile(filepath.Join(folder, "go.mod"), []byte("module example.com/user\n\ngo 1.26.0\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -17,20 +17,20 @@ import (
 	_ "github.com/pawl-go/pawl/redislock"
 )
 
-// nowhere takes spans, and throws them away.
+// nowhere receives spans, and drops them.
 type nowhere struct{}
 
 func (nowhere) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }
 func (nowhere) Shutdown(context.Context) error                             { return nil }
 
-// A kind is one way to be observed, as applications set it up, with OpenTelemetry's SDK.
+// A kind is one way in which applications observe a client with OpenTelemetry's SDK.
 type kind struct {
 	name     string
-	observer *pawl.Observer  // nil for nobody
+	observer *pawl.Observer  // nil for no observer
 	ctx      context.Context // of the caller
 }
 
-// kinds are all of them. The first is nobody.
+// kinds returns all kinds. The first has no observer.
 func kinds(b *testing.B) []kind {
 	b.Helper()
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
@@ -77,8 +77,8 @@ func cycle(ctx context.Context, b *testing.B, m *pawl.Mutex) {
 	}
 }
 
-// BenchmarkCycleObservedMemory is a cycle in memory with each: what is more than with
-// none is what the observer takes when it does nothing else.
+// BenchmarkCycleObservedMemory measures a cycle in memory with each kind. The difference
+// to the cycle without an observer is the cost of the observer alone.
 func BenchmarkCycleObservedMemory(b *testing.B) {
 	for _, k := range kinds(b) {
 		b.Run(k.name, func(b *testing.B) {
@@ -91,16 +91,16 @@ func BenchmarkCycleObservedMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkCycleObservedRedis is a cycle on a real Redis with each observer, in turns
-// with one without, so that what else goes on is the same for both. One client is a few
-// percent faster than the next by chance, so there are several of each; what is compared
-// is the sum of their medians. With none it says how much of a difference is chance.
+// BenchmarkCycleObservedRedis measures a cycle on a real Redis with each observer, in
+// turns with one without, so that other load affects both alike. Clients differ by a few
+// percent by chance. So there are several of each, and the benchmark compares the sums of
+// their medians. The kind without an observer shows how much of a difference is chance.
 func BenchmarkCycleObservedRedis(b *testing.B) {
 	server := redistest.Start(b)
 	for _, k := range kinds(b) {
 		b.Run(k.name, func(b *testing.B) {
 			const pairs, batch = 8, 25
-			var clients [2 * pairs]*pawl.Mutex // without and with, in turns
+			var clients [2 * pairs]*pawl.Mutex // without and with an observer, in turns
 			var took [2 * pairs][]time.Duration
 			for i := range clients {
 				d, err := driver.Open(context.Background(), "redis://"+server.Addr)
@@ -108,7 +108,7 @@ func BenchmarkCycleObservedRedis(b *testing.B) {
 					b.Fatal(err)
 				}
 				clients[i] = mutex(b, d, []*pawl.Observer{nil, k.observer}[i%2])
-				cycle(k.ctx, b, clients[i]) // the first makes connections, and loads scripts
+				cycle(k.ctx, b, clients[i]) // the first cycle makes connections, and loads scripts
 			}
 			for b.Loop() {
 				for i, m := range clients {

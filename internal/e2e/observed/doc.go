@@ -1,3 +1,4 @@
-// Package observed has the benchmark of what an observer costs on Redis. It stands apart
-// from package otellock so that nobody's go.sum has both OpenTelemetry and Redis for it.
+// Package observed contains the benchmark of the cost of an observer on Redis. It is
+// separate from package otellock, so that no go.sum has both OpenTelemetry and Redis
+// because of it.
 package observed

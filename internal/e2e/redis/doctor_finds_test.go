@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// One server, whose settings are made worse one after the other, and examined through
-// both packages.
+// The test worsens the settings of one server one after the other, and examines it
+// through both packages.
 func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	through := overGoRedis(t, redis.NewClient(&redis.Options{Addr: server.Addr}))
@@ -24,7 +24,7 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 		{"maxmemory-policy allkeys-random", "noeviction", "info maxmemory-policy", "as soon as"},
 		{"maxmemory 1000000", "0", "warning maxmemory", "nine tenths"},
 		{"appendfsync no", "everysec", "info persistence", "appendfsync"},
-		{}, // all is well again
+		{}, // all settings are good again
 		{"appendonly no", "", "warning persistence", "all locks are forgotten"},
 	} {
 		words, good := strings.Fields(bad.set), strings.Fields(bad.good)
@@ -61,7 +61,7 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 	for _, node := range nodes[:2] {
 		node.Do("CONFIG", "SET", "appendonly", "yes")
 		for redistest.Field(node.Do("INFO", "persistence"), "aof_rewrite_in_progress") != "0" {
-			time.Sleep(10 * time.Millisecond) // else its child goes on writing when the test has ended
+			time.Sleep(10 * time.Millisecond) // its child must not write after the test
 		}
 	}
 	nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb")
@@ -83,10 +83,11 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 	if found := redistest.FindingsOf(t, alone); !found.Have("error cluster", "as if it were alone") {
 		t.Error(found)
 	}
-	// The driver is there before the node dies: it is known, and does not answer.
+	// The driver is open before the node dies: it knows the node, and the node does not
+	// answer.
 	d := start(t, "redis://"+nodes[0].Addr)
 	nodes[2].Kill()
-	for tries := 0; ; tries++ { // until the others have noticed
+	for tries := 0; ; tries++ { // until the other nodes have noticed
 		found := redistest.FindingsOf(t, d)
 		if found.Have("error server", nodes[2].Addr, "does not answer") && found.Have("error cluster", nodes[0].Addr, "cluster_state is fail") {
 			break
@@ -98,7 +99,7 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 	}
 }
 
-// overGoRedis is a driver that is closed, and its client too, when the test ends.
+// overGoRedis returns a driver. The end of the test closes it and its client.
 func overGoRedis(t *testing.T, client redis.UniversalClient) *goredislock.Driver {
 	t.Helper()
 	d, err := goredislock.New(client, nil)

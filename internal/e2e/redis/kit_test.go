@@ -24,7 +24,7 @@ var (
 	releases = claimtest.Releases
 )
 
-// start opens a driver that is closed when the test ends.
+// start opens a driver. The end of the test closes it.
 func start(t testing.TB, url string) *redislock.Driver {
 	t.Helper()
 	d := open(t, url)
@@ -45,7 +45,7 @@ func open(t testing.TB, url string) *redislock.Driver {
 	return d
 }
 
-// unavailable wants trouble with the backend, of this kind and with this hint.
+// unavailable checks for a BackendError of this kind with this hint.
 func unavailable(t *testing.T, err error, permanent bool, hint string) {
 	t.Helper()
 	trouble, ok := errors.AsType[*driver.Error](err)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// Both packages lock the same names, and wake each other's waiters.
+// Clients of both packages lock the same names, and wake each other's waiters.
 func TestExcludesTheClientsOfRedislock(t *testing.T) {
 	ctx := context.Background()
 	server := redistest.Start(t)

@@ -20,13 +20,13 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// A world is a Redis in virtual time: miniredis, which runs our scripts and can be talked
-// to without a network, in a bubble where days pass in no time. What Redis itself does is
-// for the tests with a real one.
+// A world is a Redis in virtual time: miniredis, in a bubble in which a day passes at
+// once. miniredis runs our scripts, and needs no network. Tests with a real Redis check
+// the behavior of Redis itself.
 type world struct {
 	t     *testing.T
 	redis *miniredis.Miniredis
-	asked atomic.Int64 // how many scripts were run
+	asked atomic.Int64 // how many scripts have run
 
 	mu    sync.Mutex // protects all below
 	ahead time.Duration
@@ -37,7 +37,7 @@ type world struct {
 //go:embed testdata/struct.lua
 var structLibrary string
 
-// scripts are by what the server calls them.
+// scripts has the text of each script by the name that the server gives it.
 var scripts = map[string]string{}
 
 func init() {
@@ -49,13 +49,13 @@ func init() {
 	}
 }
 
-// inWorld is not for parallel tests: it takes all of a processor, and others are waiting
+// inWorld is not for parallel tests: it uses a whole processor, and parallel tests wait
 // in real time.
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, redis: miniredis.NewMiniRedis()}
-		first, err := w.redis.Dial() // which starts it
+		first, err := w.redis.Dial() // this starts it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,18 +64,18 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 		w.redis.Server().SetPreHook(w.before)
 		t.Cleanup(func() {
 			w.redis.Close()
-			// go-redis tries each second whether the server is back, and then sees that
-			// it was closed
+			// go-redis checks each second whether the server is back, and notices then
+			// that the client was closed
 			time.Sleep(2 * time.Second)
 		})
 		f(t, w)
 	})
 }
 
-// before gives each script the server's clock, and the library that the server lacks.
+// before gives each script the server's clock, and the library that miniredis lacks.
 func (w *world) before(c *server.Peer, cmd string, args ...string) bool {
 	if cmd != "EVALSHA" {
-		return false // TIME has the clock of the last script then, and is no later than it should be
+		return false // TIME returns the clock of the last script, and is never too late
 	}
 	w.asked.Add(1)
 	w.redis.SetTime(w.now())
@@ -83,7 +83,7 @@ func (w *world) before(c *server.Peer, cmd string, args ...string) bool {
 	return true
 }
 
-// now is the server's clock.
+// now returns the server's clock.
 func (w *world) now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +97,7 @@ func (w *world) jump(by time.Duration) {
 	w.ahead += by
 }
 
-// crash ends all connections, and refuses new ones until restart. Nothing is forgotten.
+// crash ends all connections, and refuses new ones until restart. The data stays.
 func (w *world) crash() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +127,7 @@ func (w *world) dial(context.Context, string, string) (net.Conn, error) {
 	return c, err
 }
 
-// client is one more process. Its end is the test's.
+// client returns the client of one more process. The end of the test closes it.
 func (w *world) client(o *pawl.Options) *pawl.Client {
 	w.t.Helper()
 	locks, err := pawl.New(w.driver(), o)
@@ -138,7 +138,7 @@ func (w *world) client(o *pawl.Options) *pawl.Client {
 	return locks
 }
 
-// driver is that of one more process.
+// driver returns the driver of one more process.
 func (w *world) driver() *goredislock.Driver {
 	w.t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: w.dial})

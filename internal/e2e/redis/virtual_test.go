@@ -59,7 +59,8 @@ func TestHeldForThreeDays(t *testing.T) {
 	})
 }
 
-// However long the function of a key ran, the key is remembered for a day from then on.
+// However long the function of a key runs, the server remembers the key for a day after
+// its end.
 func TestAKeyIsDoneAfterAFunctionThatRanForADay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tick, one, two := pawl.TimeKey(time.Now()), w.client(nil), w.client(nil)
@@ -96,7 +97,7 @@ func TestAServerThatIsBackWithinTheTermCostsNothing(t *testing.T) {
 		first := lock(t, one.Mutex("job"))
 		granted := make(chan *pawl.Lease)
 		go func() { granted <- lock(t, two.Mutex("job")) }()
-		for range 7 { // at any moment between two renewals
+		for range 7 { // at any time between two renewals
 			time.Sleep(17 * time.Second)
 			w.crash()
 			time.Sleep(5 * time.Second)
@@ -124,15 +125,15 @@ func TestAServerThatIsAwayForLongerIsALossThatIsToldInTime(t *testing.T) {
 			t.Errorf("%v; want it unreachable", first.Err())
 		}
 		w.restart()
-		isHeld(t, two.Mutex("job")) // still: the holder was told before anybody else could have it
+		isHeld(t, two.Mutex("job")) // still: the holder learns of it first
 		second := lock(t, two.Mutex("job"))
 		rises(t, first, second)
 		released(t, second)
 	})
 }
 
-// A lease lasts longer then in the server, never shorter, and the next fence does not
-// come from the clock.
+// Then a lease lasts longer in the server, never shorter. The next fence does not come
+// from the clock.
 func TestTheServersClockJumpsBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		one, two := w.client(nil), w.client(nil)
@@ -151,8 +152,8 @@ func TestTheServersClockJumpsBack(t *testing.T) {
 	})
 }
 
-// Leases are over early then. The holder hears of it by its next renewal; a guard refuses
-// it before that, by its fence.
+// Then leases end early. The holder learns of it at its next renewal. Before that, a
+// guard refuses its fence.
 func TestTheServersClockJumpsForward(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		one, two := w.client(nil), w.client(nil)
@@ -178,8 +179,8 @@ func TestTheServersClockJumpsForward(t *testing.T) {
 	})
 }
 
-// Several processes, a server that goes away for up to two terms, and a clock that runs
-// back now and then: nobody ever works beside another, fences rise, and nobody starves.
+// Several processes use a server that is down for up to two terms, and whose clock
+// sometimes runs back. No two ever work at the same time, fences rise, and none starves.
 func TestNeverTwoHoldersWhateverTheServerDoes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)

@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// waiting has, for each package, drivers that wait for one replica: two of them, so that
-// one can wake the other.
+// waiting returns drivers that wait for one replica, for each package: two of them, so
+// that one can wake the other.
 func waiting(t *testing.T, server *redistest.Server, timeout time.Duration) map[string][2]driver.Driver {
 	t.Helper()
 	url := "redis://" + server.Addr + "?wait_replicas=1&wait_timeout=" + timeout.String()
@@ -37,7 +37,7 @@ func waiting(t *testing.T, server *redistest.Server, timeout time.Duration) map[
 	return map[string][2]driver.Driver{"redislock": {start(t, url), start(t, url)}, "goredislock": through}
 }
 
-// waits is how many WAITs the server has run.
+// waits returns how many WAIT commands the server has run.
 func waits(server *redistest.Server) (n int) {
 	stat := redistest.Field(server.Do("INFO", "commandstats"), "cmdstat_wait")
 	_, _ = fmt.Sscanf(stat, "calls=%d", &n)
@@ -74,8 +74,8 @@ func TestAGrantIsOnTheReplicaBeforeItIsShown(t *testing.T) {
 	}
 }
 
-// What the releaser granted was written by the releaser, so a waiter is not told that it
-// has it, but to ask.
+// The connection of the releaser has written the grant. So the releaser does not send the
+// grant itself to the waiter; it makes the waiter ask again.
 func TestAGrantThatIsPassedOnIsConfirmedByWhoGetsIt(t *testing.T) {
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
@@ -112,9 +112,9 @@ func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T
 		took := time.Since(began)
 		bounded, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 		c := mutex(who)
-		_, short := two[0].Acquire(bounded, c) // the last 50 ms are for giving it back, and saying so
+		_, short := two[0].Acquire(bounded, c) // the last 50 ms are for the error
 		cancel()
-		if errors.Is(short, context.DeadlineExceeded) { // which, on a busy machine, may be too few
+		if errors.Is(short, context.DeadlineExceeded) { // on a busy machine, 50 ms is short
 			short = err
 			_ = two[0].Release(ctx, lease(c))
 		}
@@ -131,14 +131,14 @@ func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T
 		if seen, err := two[0].Inspect(ctx, who); err != nil || len(seen.Holders)+len(seen.Waiters) > 0 {
 			t.Errorf("%s: %+v, %v; want nobody there", who, seen, err)
 		}
-		renews(t, two[0], warm) // what is held needs no replica
+		renews(t, two[0], warm) // a held lease needs no replica
 		releases(t, two[0], warm)
 		patiently(t, two[0], mutex(who+" again"))
 	}
 }
 
-// patiently gets a grant as soon as the replica, which shares two cores with others, is
-// quick enough.
+// patiently gets a grant as soon as the replica is quick enough. The replica shares two
+// cores with others.
 func patiently(t *testing.T, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	for tries := 0; ; tries++ {
@@ -165,8 +165,8 @@ func TestByDefaultNothingWaitsForReplicas(t *testing.T) {
 	}
 }
 
-// A lease that is not made longer is not changed by asking again; and WAIT is about what
-// its connection has written.
+// Another request for a lease that does not get longer changes nothing. But WAIT covers
+// only what its own connection has written, so a confirmation is always a write.
 func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 	server := redistest.Start(t)
 	redistest.StartReplica(t, server)
@@ -174,7 +174,7 @@ func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 	for _, kind := range []func(string) driver.Claim{mutex, reader} {
 		c := kind("job")
 		gets(t, d, c)
-		c.TTL = time.Second // it has 30
+		c.TTL = time.Second // it has 30 s
 		server.Do("CONFIG", "RESETSTAT")
 		gets(t, d, c)
 		if stat := redistest.Field(server.Do("INFO", "commandstats"), "cmdstat_set"); stat == "" {
@@ -185,8 +185,8 @@ func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 	}
 }
 
-// The whole library over it: waiters of several processes, each of whom confirms its own
-// grant.
+// The whole library over it: several processes have waiters, and each process confirms
+// its own grants.
 func TestWaitersTakeTurnsWhenGrantsAreConfirmed(t *testing.T) {
 	server := redistest.Start(t)
 	redistest.StartReplica(t, server)
@@ -232,9 +232,8 @@ func TestWaitOptionsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-// The doctor knows that nothing can be granted.
-// In a cluster the confirmation goes where the name is, also while its slot is being
-// moved.
+// In a cluster the confirmation goes to the node that has the name, also while its slot
+// moves.
 func TestAGrantIsConfirmedInACluster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
@@ -268,7 +267,7 @@ func TestAGrantIsConfirmedInACluster(t *testing.T) {
 	}
 }
 
-// entry is what a replica knows of a name.
+// entry returns a replica's entry for a name.
 func entry(t *testing.T, replica *redistest.Server, name string) driver.Entry {
 	t.Helper()
 	d, err := redislock.Open(ctx, "redis://"+replica.Addr+"?push=false&tracking=false")

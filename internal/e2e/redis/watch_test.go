@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// seen is what a watch has yielded, in few words.
+// seen has what a watch has yielded, in a few words.
 type seen struct {
 	entries []string
 	end     context.CancelFunc
@@ -45,8 +45,8 @@ func (s *seen) ends() string {
 	return strings.Join(s.entries, " ")
 }
 
-// What a watch costs that nothing happens to, as docs/backends.md has it: a look each 5
-// s, and what keeps the server telling.
+// An idle watch costs what docs/internals/guarantees.md says: a poll each 5 s, and what
+// keeps the server's push alive.
 func TestAnIdleWatchCostsLittleAndHearsAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		watcher, other := w.client(nil), w.client(nil)
@@ -70,7 +70,8 @@ func TestAnIdleWatchCostsLittleAndHearsAtOnce(t *testing.T) {
 	})
 }
 
-// What the scripts know of a watch is gone with the data, and found to be so.
+// When the server loses its data, it loses the watches in the scripts' state, too. The
+// driver finds that out.
 func TestAWatchOutlivesTheData(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, locks := w.driver(), w.client(nil)
@@ -108,8 +109,8 @@ func TestAWatchOutlivesTheData(t *testing.T) {
 	})
 }
 
-// A name is as quick as ever a minute after the last watch of it: its state has nothing
-// else in it then.
+// One minute after the last watch of a name, the name is as quick as before: its state
+// has no trace of the watch.
 func TestANameThatIsNotWatchedAnyMoreIsQuickAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, locks := w.driver(), w.client(nil)
@@ -150,7 +151,7 @@ func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 	defer func() { _ = locks.Close() }()
 	told := make(chan struct{}, 1000)
 	defer d.Watch("job", func() { told <- struct{}{} })()
-	look := make(chan struct{}, 1000) // a waiter hears of it, too
+	look := make(chan struct{}, 1000) // a waiter learns of it, too
 	defer d.Listen(func(s driver.Signal) {
 		if s.Kind == driver.SignalLook {
 			look <- struct{}{}

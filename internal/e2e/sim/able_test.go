@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// able is a driver that can do what a driver may be able to do besides: grant several
-// names in one step, and tell of changes.
+// able is a driver with the optional abilities of a driver: it grants several names in
+// one step, and pushes changes.
 type able struct {
 	*tap
 	r *road
@@ -24,7 +24,7 @@ func (a able) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.G
 	}
 	grants, err := over(ctx, a.r, "acquire all", claims[0].Name, true, func(s server) ([]driver.Grant, error) {
 		d, can := s.(driver.AllAcquirer)
-		if !can { // a planted bug sits there
+		if !can { // a planted bug hides it
 			return nil, errors.ErrUnsupported
 		}
 		return d.AcquireAll(context.Background(), claims)
@@ -46,8 +46,8 @@ func (a able) Properties() driver.Properties {
 	return p
 }
 
-// Watch implements driver.Watcher. What is told is late, or lost, as signals are, and is
-// over when the node loses its data.
+// Watch implements driver.Watcher. Its notices are late or lost, like signals, and they
+// stop when the node loses its data.
 func (a able) Watch(name string, f func()) (stop func()) {
 	r := a.r
 	r.n.mu.Lock()

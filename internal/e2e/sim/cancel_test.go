@@ -9,13 +9,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A scene is a small plan around one call, the first of process 1, which is cancelled at
-// every moment at which anything happens while it is under way: a message leaves or
-// arrives, a node answers, a name is passed on, a timer fires.
+// A scene is a small plan around one call, the first of process 1. The test cancels that
+// call at every moment at which something happens while it is under way: a message leaves
+// or arrives, a node answers, a name is passed on, a timer fires.
 type scene struct {
 	name  string
 	steps [][]step // sessions of process 1
-	other []step   // what process 2 does
+	other []step   // the steps of process 2
 }
 
 func locks(verb string, after, hold time.Duration) step {
@@ -35,7 +35,7 @@ func (s step) through(do bool) step {
 	return s
 }
 
-// Process 2 comes first, and once more at the end: it finds what was left behind.
+// Process 2 comes first, and once more at the end: then it finds leftovers.
 var last = locks("lock", 0, time.Millisecond)
 
 var scenes = func() []scene {
@@ -74,7 +74,8 @@ func (s scene) plan(backend string) *plan {
 	return p
 }
 
-// cancelled is the plan with the first call of process 1 cancelled then.
+// cancelled returns the plan in which the first call of process 1 is cancelled at that
+// time.
 func (s scene) cancelled(backend string, at time.Duration) *plan {
 	steps := slices.Clone(s.steps)
 	steps[0] = slices.Clone(steps[0])
@@ -104,8 +105,8 @@ func TestEveryOperationIsCancelledAtEveryMoment(t *testing.T) {
 	}
 }
 
-// moments are those at which something happened while the call was under way, the
-// instants after them, and the middle of each two; counted from its beginning.
+// moments returns the times, from the beginning of the call, at which something happened
+// while it was under way, the instants after them, and the middle of each two.
 func (s scene) moments(h *history) []time.Duration {
 	var c *call
 	for _, x := range h.calls {

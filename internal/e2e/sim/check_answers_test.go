@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// replies are the rules of what a call may be answered, and when.
+// replies are the rules for the answers to a call, and their times.
 func (h *history) replies() {
 	for _, c := range h.calls {
 		if c.process.isDead() {
@@ -21,12 +21,12 @@ func (h *history) replies() {
 	}
 }
 
-// A ctx that ends ends the call, and a release takes no longer than one attempt.
+// When ctx ends, the call ends. A release takes no longer than one attempt.
 const atOnce = 50 * time.Millisecond
 
 func (h *history) isAnswered(c *call) {
-	atOnce := atOnce + time.Duration(len(c.others))*attempt(c.ttl) // All gives back what it has
-	if c.verb == "elect" {                                         // and so does Run, when its function has returned
+	atOnce := atOnce + time.Duration(len(c.others))*attempt(c.ttl) // All releases its leases
+	if c.verb == "elect" {                                         // and so does Run, after its function
 		atOnce += attempt(c.ttl)
 		for _, t := range c.terms {
 			atOnce += max(t.left-max(c.ctxEnds, 0), 0)
@@ -42,7 +42,7 @@ func (h *history) isAnswered(c *call) {
 	}
 }
 
-// attempt is how long one request may take, as Options.RequestTimeout says.
+// attempt returns how long one request may take, by Options.RequestTimeout.
 func attempt(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
 
 func (h *history) mayFail(c *call) {
@@ -70,9 +70,10 @@ func (h *history) mayFail(c *call) {
 	}
 }
 
-// isTooFar reports whether a step that is not taken in one round trip, but read, swapped,
-// and read again when others were quicker, may take longer than a request may. A claim is
-// told, too, what failed for another one of its process that waits for the name.
+// isTooFar reports whether a step may take longer than a request may. Such a step needs
+// more than one round trip: it reads, swaps, and reads again when other claims were
+// quicker. A claim also gets the error of another claim of its process that waits for the
+// name.
 func (h *history) isTooFar(c *call) bool {
 	ttl := c.ttl
 	for _, o := range h.calls {
@@ -83,12 +84,12 @@ func (h *history) isTooFar(c *call) bool {
 			ttl = min(ttl, c.maxHold)
 		}
 	}
-	trips := 4 * len(h.w.processes) // each of them may be quicker, again and again
+	trips := 4 * len(h.w.processes) // each process may be quicker, again and again
 	return h.w.plan.backend == "store" && time.Duration(2*trips)*h.w.plan.weather.high > attempt(ttl)
 }
 
-// isRefusedForAReason: a try is refused only if somebody holds the name, or waits for it,
-// or may have left something there a moment ago.
+// isRefusedForAReason: a try is refused only if another call holds the name, waits for
+// it, or may have left something there a moment ago.
 func (h *history) isRefusedForAReason(c *call) {
 	for _, o := range h.calls {
 		if o != c && o.name == c.name && o.began <= c.answered && h.footprint(o) >= c.began {
@@ -100,8 +101,9 @@ func (h *history) isRefusedForAReason(c *call) {
 	}
 }
 
-// footprint is until when a call may have something in the backend. Do says nothing of a
-// release that was not answered, and a quorum's is answered when a majority has.
+// footprint returns until when a call may leave something in the backend. Do does not
+// report a release without an answer. A release of a quorum succeeds when a majority has
+// answered.
 func (h *history) footprint(c *call) moment {
 	end := max(c.answered, c.ended)
 	switch {
@@ -113,7 +115,7 @@ func (h *history) footprint(c *call) moment {
 	return end + max(h.w.settles(), 2*c.ttl)
 }
 
-// shakenAny reports whether there was a shock to any of the names of a call.
+// shakenAny reports whether any name of a call had a shock.
 func (h *history) shakenAny(c *call) bool {
 	for _, o := range append([]string{c.name}, c.others...) {
 		if h.shakenLocked(o, c.began, c.answered) {

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// breaks are the rules of breaks and forced claims, where one node says who holds a name,
-// and its clock and its data are sound.
+// breaks are the rules of breaks and forced claims. They apply to a backend with one
+// node, whose clock and data are sound.
 func (h *history) breaks() {
 	data := slices.ContainsFunc(h.w.plan.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
 	if h.w.plan.backend == "quorum" || data {
@@ -33,8 +33,8 @@ func (h *history) breaks() {
 	}
 }
 
-// saysWhy: who is broken is the one who was named, or stood in the way of a forced claim.
-// Where every message arrives nobody's lease expires.
+// saysWhy: a broken lease is the lease that the break named, or it stood in the way of a
+// forced claim. Where every message arrives, no lease expires.
 func (h *history) saysWhy(c *call) {
 	switch c.lost.Reason {
 	case pawl.ReasonBroken:
@@ -47,18 +47,18 @@ func (h *history) saysWhy(c *call) {
 		if h.w.plan.quiet() && c.of == nil && !h.isTooFar(c) {
 			h.violatedLocked(c.name, "%v was told that it has expired: %v", c, c.lost)
 		}
-	case pawl.ReasonUnreachable, pawl.ReasonMaxHold, pawl.ReasonClosed, pawl.ReasonUnhealthy: // of its own doing
+	case pawl.ReasonUnreachable, pawl.ReasonMaxHold, pawl.ReasonClosed, pawl.ReasonUnhealthy: // its own doing
 	}
 }
 
-// names reports whether a break may be meant for a lease. Only one that is alone has more
-// fences than one.
+// names reports whether a break may name this lease. Only an exclusive lease has more
+// than one fence.
 func (s *shock) names(c *call) bool {
 	return s.fence == c.fence || c.weight == driver.Exclusive && s.fence < c.fence && c.fence-s.fence < driver.MaxFences
 }
 
-// staysClosed: after a break nobody is granted the name until its delay is over, but by
-// force.
+// staysClosed: after a break no claim is granted the name until its delay is over, except
+// a forced claim.
 func (h *history) staysClosed(s *shock, o *call) {
 	end := s.from + s.by.delay - s.by.delay/250 - time.Millisecond // clocks drift
 	if o.began <= s.to || o.of != nil || o.believed >= end || o.verb == "force" || h.follows(o) {
@@ -71,8 +71,8 @@ func (h *history) staysClosed(s *shock, o *call) {
 	}
 }
 
-// isToldSoon: where every message arrives, who is broken hears of it by a signal, and not
-// only when its next renewal is due.
+// isToldSoon: where every message arrives, a holder learns of a break by a signal, and
+// not only by its next renewal.
 func (h *history) isToldSoon(s *shock, c *call) {
 	if !h.w.plan.quiet() || h.isTooFar(c) || c.of != nil || c.detached > 0 || c.fence != s.fence || c.process.isDead() {
 		return

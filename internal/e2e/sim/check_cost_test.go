@@ -2,15 +2,14 @@ package sim
 
 import "time"
 
-// costs is the rule that nothing is asked more often than bounded, for each process over
-// a whole schedule.
+// costs is the rule for the number of requests, for each process over a whole schedule:
 //
-//   - a claim asks once, and again: after a third of its QueueTTL (at the most: less an
+//   - a claim asks once, and again: after a third of its QueueTTL (at most: less an
 //     eighth), for each signal, when a holder would expire, and after a failure
-//   - a lease is renewed after a third of its TTL, checked for each signal, and asked
+//   - a lease is renewed after a third of its TTL, checked for each signal, and renewed
 //     again after a failure
-//   - a claim is released once, or once more after the end of what was not answered, and
-//     again after a failure
+//   - a claim is released once, or once more after the end of a request without an
+//     answer, and again after a failure
 func (h *history) costs() {
 	for _, p := range h.w.processes {
 		t := p.tap
@@ -25,7 +24,7 @@ func (h *history) costs() {
 				claims++
 			}
 			waited += max(c.answered, c.believed) - c.began
-			if c.verb == "all" { // it waits with what it has
+			if c.verb == "all" { // it waits while it holds others
 				held += max(c.answered, c.believed) - c.began
 			}
 			if c.granted {
@@ -51,14 +50,14 @@ func (h *history) costs() {
 	}
 }
 
-// expiries is how often somebody looks because a holder would have expired by then.
+// expiries returns how often clients poll because a holder would have expired by then.
 func (h *history) expiries(waited time.Duration) int {
 	n := len(h.calls) + int(waited/(h.w.plan.unit/8))
 	switch h.w.plan.backend {
 	case "quorum":
-		n += int(waited / (5 * time.Millisecond)) // while a node is missing to the holder, and another stands there
+		n += int(waited / (5 * time.Millisecond)) // while the holder lacks a node, and another stands there
 	case "redis":
-		n += 10 + int(waited/(125*time.Millisecond)) // it is polled while the subscription is down
+		n += 10 + int(waited/(125*time.Millisecond)) // clients poll while the subscription is down
 	}
 	return n
 }

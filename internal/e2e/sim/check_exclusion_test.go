@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// meets is the rule of exclusion, looked at in the instant of each grant: only then can
-// anybody come to believe in a lease. Those who hold the name and have not been told
-// otherwise may weigh no more than the limit, and a holder that has lost it was told
-// before.
+// meets is the rule of exclusion. It is checked in the instant of each grant, because
+// only then can a call begin to believe in a lease. The calls that hold the name, and do
+// not know of a loss, together weigh no more than the limit. A holder that has lost the
+// name learned of that before.
 func (h *history) meets(c *call) {
 	h.mu.Lock()
 	others := slices.DeleteFunc(slices.Clone(h.holds), func(o *call) bool { return o.name != c.name })
@@ -18,7 +18,7 @@ func (h *history) meets(c *call) {
 	believe, untold := []*call{c}, []*call(nil)
 	for _, o := range others {
 		told := isClosed(o.done)
-		believes := o.believes() // it may call back into the history
+		believes := o.believes() // it may call the history
 		h.mu.Lock()
 		now := h.w.now()
 		excused := h.excusedLocked(o, now) || h.excusedLocked(c, now)
@@ -47,7 +47,7 @@ func list(calls []*call) string {
 	return strings.Join(all, " and ")
 }
 
-// forgetLocked takes a call out of those that believe.
+// forgetLocked removes a call from those that believe to hold.
 func (h *history) forgetLocked(c *call) {
 	h.holds = slices.DeleteFunc(h.holds, func(o *call) bool { return o == c })
 }
@@ -62,16 +62,17 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // excludes reports whether a call cannot be granted while the other holds the name. It is
-// no symmetry: each is held to its own limit only, so a reader may come beside permits
+// not symmetric: each call has only its own limit. So a reader may come beside permits
 // that would not have come beside a reader.
 func (c *call) excludes(o *call) bool { return int64(c.weight)+int64(o.weight) > int64(c.limit) }
 
-// together reports whether these can hold a name at once: there has to be an order in
-// which each found room within its own limit, beside all before it. One that was shown
-// before another was asked for comes before it, and so does one with a smaller fence.
+// together reports whether these calls can hold a name at the same time. There has to be
+// an order in which each call fits within its own limit, beside all calls before it. A
+// call that was shown before another began comes before it, and so does one with a
+// smaller fence.
 //
-// The order is made from its end. Any call that can be the last may be: it needs the most
-// room there, and leaves the most to the others.
+// The order is made from its end. Any call that can be the last one is taken: it needs
+// the most room there, and leaves the most room to the others.
 func together(holders []*call) bool {
 	rest, sum := slices.Clone(holders), int64(0)
 	for _, o := range rest {

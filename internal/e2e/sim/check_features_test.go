@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// features are the rules of what stands on the locks.
+// features are the rules of the features above the locks.
 func (h *history) features() {
 	data := slices.ContainsFunc(h.w.plan.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
 	for _, c := range h.calls {
@@ -35,8 +35,9 @@ func (h *history) features() {
 	}
 }
 
-// heldWhenConfirmed: Confirm returns nil only for a lease that held the name when the
-// backend was asked, and so does Attach: nobody can have been granted it before.
+// heldWhenConfirmed: Confirm returns nil only if the lease held the name when the backend
+// handled the request, and so does Attach. No other claim can have been granted the name
+// before.
 func (h *history) heldWhenConfirmed(c *call, data bool) {
 	asked := moment(-1)
 	for _, x := range c.confirmed {
@@ -57,7 +58,7 @@ func (h *history) heldWhenConfirmed(c *call, data bool) {
 	}
 }
 
-// losesInTime: a holder that is unhealthy has lost its lease a third of a TTL later.
+// losesInTime: an unhealthy holder loses its lease within a third of a TTL.
 func (h *history) losesInTime(c *call) {
 	if !c.health || c.sick == never || c.process.isDead() {
 		return
@@ -71,8 +72,8 @@ func (h *history) losesInTime(c *call) {
 	h.violatedLocked(c.name, "%v was unhealthy from %v on, and held until %v", c, c.believed+c.sick, max(c.left, c.told))
 }
 
-// passesNoHealth: a lease with a health function is the backend's own, and no other is
-// passed on to such a claim. Fences that follow each other are those of one hold.
+// passesNoHealth: the backend itself granted a lease with a health function, and no other
+// lease is passed on to such a claim. Consecutive fences belong to one hold.
 func (h *history) passesNoHealth() {
 	if h.w.plan.backend == "quorum" {
 		return
@@ -86,8 +87,8 @@ func (h *history) passesNoHealth() {
 	}
 }
 
-// inOrderOfKeys: functions of a Once begin in the order of their keys. Each key has one
-// at the most; or one until it is done.
+// inOrderOfKeys: the functions of a Once begin in the order of their keys. Each key has
+// at most one function; or one until it is done.
 func (h *history) inOrderOfKeys() {
 	for i, a := range h.tasks {
 		for _, b := range h.tasks[i+1:] {
@@ -99,7 +100,7 @@ func (h *history) inOrderOfKeys() {
 	}
 }
 
-// onceAnswers: what Do says of a key is so.
+// onceAnswers: the answer of Do about a key is true.
 func (h *history) onceAnswers(c *call, data bool) {
 	if c.answered == never || data {
 		return
@@ -120,8 +121,9 @@ func (h *history) onceAnswers(c *call, data bool) {
 	}
 }
 
-// runReturns: Run returns what its function returned, ctx's error when ctx has ended, or
-// that the client is closed, and nothing else. It goes on when its function has resigned.
+// runReturns: Run returns the error of its function, ctx's error when ctx has ended, or
+// that the client is closed, and nothing else. It continues when its function has
+// resigned.
 func (h *history) runReturns(c *call) {
 	err, ctxOver := c.answer, c.ctxEnds != never && c.answered >= c.ctxEnds
 	switch {
@@ -137,8 +139,8 @@ func (h *history) runReturns(c *call) {
 	}
 }
 
-// isWritten looks whether a value that was set while an instance waited is kept by the
-// name, long after everything works again.
+// isWritten checks that the name keeps a value that an instance set while it waited, long
+// after everything works again.
 func (h *history) isWritten(c *call, value []byte) {
 	if h.w.plan.backend == "quorum" {
 		return
@@ -148,9 +150,10 @@ func (h *history) isWritten(c *call, value []byte) {
 	}
 }
 
-// renews looks at renewals when a node handles them: of a lease that was detached none is
-// on its way any more. What the network keeps for longer than a request lasts may come at
-// any time; and of a quorum a majority has answered, and the others may not have yet.
+// renews checks renewals when a node handles them: no renewal of a detached lease is
+// under way any more. Two cases are excluded. The network may keep a message for longer
+// than a request lasts. And in a quorum a majority has answered, but the others may not
+// have yet.
 func (h *history) renews(p *process, leases []driver.LeaseRef) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,8 +164,9 @@ func (h *history) renews(p *process, leases []driver.LeaseRef) {
 	}
 }
 
-// staysHeld reports whether a lease may be held by nobody's will: it was detached, and
-// nobody has attached and released it. Nodes of a quorum may say another fence than all.
+// staysHeld reports whether a lease may be held without a holder: it was detached, and
+// not attached and released since. Nodes of a quorum may have another fence than the
+// quorum.
 func (h *history) staysHeld(p *process, fence uint64, name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -173,9 +177,9 @@ func (h *history) staysHeld(p *process, fence uint64, name string) bool {
 	})
 }
 
-// lastSights is the rule of Watch, when everything is over: each watcher has seen how it
-// is now. Names that nobody touches are looked at each 5 s, and a request is given up as
-// long after it was sent.
+// lastSights is the rule of Watch, when everything is over: each watcher has seen the
+// current state. A watch polls an unchanged name each 5 s, and gives a request up 5 s
+// after it was sent.
 func (w *world) lastSights() {
 	h := &w.history
 	watched := slices.DeleteFunc(slices.Clone(h.calls), func(c *call) bool {
@@ -201,8 +205,8 @@ func alike(a, b *driver.Entry) bool {
 	return slices.EqualFunc(a.Holders, b.Holders, func(x, y driver.Holder) bool { return x.Fence == y.Fence }) && len(a.Waiters) == len(b.Waiters)
 }
 
-// expiriesSeen: a watcher sees a lease that ends by itself end, and not only when it
-// looks anyway. Such are those that were detached, and that nobody attached.
+// expiriesSeen: a watcher sees the end of a lease that ends by itself, and not only at
+// its next regular poll. Such leases were detached and not attached again.
 func (h *history) expiriesSeen(watcher *call) {
 	if !h.w.plan.quiet() {
 		return
@@ -229,5 +233,5 @@ func (h *history) expiriesSeen(watcher *call) {
 	}
 }
 
-// tells reports whether the backend tells of changes.
+// tells reports whether the backend pushes changes.
 func (w *world) tells() bool { return w.plan.backend == "memory" && w.plan.fates%4 < 2 }

@@ -2,9 +2,10 @@ package sim
 
 import "time"
 
-// fences is the rule of fences, for each two leases of a name: they differ; and the one
-// is greater that came later. It came later if it was asked for after the other was
-// shown; or if it was shown later, and the other could not have been granted after it.
+// fences is the rule of fences, for each two leases of a name. They differ, and the later
+// lease has the greater fence. A lease is later if its claim began after the other lease
+// was shown. It is also later if it was shown later, and the other lease could not have
+// been granted after it.
 func (h *history) fences() {
 	for i, a := range h.calls {
 		for _, b := range h.calls[i+1:] {
@@ -20,14 +21,15 @@ func (h *history) fences() {
 	}
 }
 
-// rises looks at two leases of which a was shown first.
+// rises checks two leases of which a was shown first.
 //
-// If they exclude each other, the later one has the greater fence, but for a while in
-// which b may be of an older grant: its answer was on the way when a shock ended it; or
-// it was taken from its process, and passed on there until that heard of it. That is over
-// with a message where nothing goes wrong, and with a term where anything may. All shows
-// a lease only when it has the last one, and its process may not have heard by then that
-// it was taken: there a message is not enough, for a signal is checked by a renewal.
+// If they exclude each other, the later lease has the greater fence. The exception is a
+// time in which b may belong to an older grant: its answer was on the way when a shock
+// ended it, or its process lost it and passed it on before the process knew. Where
+// nothing goes wrong, that time ends with a message; where anything may go wrong, with a
+// term. All shows a lease only when it has the last one, and its process may not know by
+// then that the lease was taken. There a message is not enough, because a renewal has to
+// check the signal.
 func (h *history) rises(a, b *call) {
 	if a.fence <= b.fence || a.believed >= b.believed || b.of != nil && !a.excludes(b) {
 		return
@@ -55,7 +57,7 @@ func (h *history) follows(b *call) bool {
 	return false
 }
 
-// passed reports whether it may have been passed on to another.
+// passed reports whether the lease may have been passed on to another call.
 func (h *history) passed(a *call) bool {
 	for _, c := range h.calls {
 		if c.granted && c.process == a.process && c.name == a.name && c.fence == a.fence+1 {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// idles is the rule that nobody waits for a name that nobody holds: for no longer than a
-// hand-over takes, where nothing goes wrong; otherwise for no longer than it takes the
-// dead to expire, or a lost signal to be made up for.
+// idles is the rule that no claim waits for a free name. Where nothing goes wrong, the
+// wait is no longer than a hand-over. Otherwise it is no longer than the expiry of dead
+// holders, or the replacement of a lost signal.
 func (h *history) idles() {
 	for _, n := range h.w.plan.names {
 		for _, c := range h.calls {
@@ -18,7 +18,7 @@ func (h *history) idles() {
 	}
 }
 
-// idle looks for the longest time within the wait of c in which nobody held the name.
+// idle finds the longest time within the wait of c in which no call held the name.
 func (h *history) idle(c *call) {
 	end := c.answered
 	if c.granted {
@@ -34,7 +34,7 @@ func (h *history) idle(c *call) {
 		if o != c && o.name == c.name && o.verb == "break" && o.answered != never {
 			held = append(held, [2]moment{o.began, o.answered + o.delay + o.delay/250})
 		}
-		if o == c || o.name != c.name || !o.granted && o.verb != "all" { // All waits for the next with what it has
+		if o == c || o.name != c.name || !o.granted && o.verb != "all" { // All holds some names while it waits
 			continue
 		}
 		over := o.left
@@ -85,7 +85,7 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 	}
 	switch {
 	case !w.plan.quiet(), stays:
-	case gaveUp: // what a straggler may leave is taken away after its end
+	case gaveUp: // after its end, a straggler's leftovers are removed
 		return w.settles(), "a straggler"
 	default:
 		return 100*time.Millisecond + 20*w.plan.weather.high, "a hand-over"
@@ -98,6 +98,6 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 	return 2*longest + 10*time.Second + w.settles(), "what the dead leave behind"
 }
 
-// opensSoon reports whether one clock, known to within a message, says when a name opens
-// that was closed, or held for its minimum.
+// opensSoon reports whether one clock, known to within a message, decides when a name
+// opens that was closed, or held for its minimum.
 func (w *world) opensSoon() bool { return w.plan.backend == "memory" || w.plan.backend == "redis" }

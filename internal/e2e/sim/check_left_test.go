@@ -8,15 +8,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// settles is how long after the last call's answer, and after everything works again,
-// something may still be left of them in the backend: one more end of a request that was
-// not answered, a release that has to be made again, and its pauses.
+// settles returns how long calls may still leave something in the backend, after the last
+// answer and after everything works again: one more end of a request without an answer, a
+// release that has to be repeated, and its pauses.
 func (w *world) settles() time.Duration {
 	longest := 2 * w.plan.unit
 	return 2*attempt(longest) + driver.MaxLead + longest/10 + 4*calm().high + 100*time.Millisecond
 }
 
-// settle waits for that.
+// settle waits for that time.
 func (w *world) settle() {
 	h := &w.history
 	h.mu.Lock()
@@ -28,14 +28,14 @@ func (w *world) settle() {
 	time.Sleep(max(last, w.heals()) + w.settles() - w.now())
 }
 
-// leftovers looks into the backend when everything is over, and no TTL has passed since;
-// and again when all clients are closed: names that were released are free at once, and
-// a claim that was given up stands in no queue.
+// leftovers reads the backend when everything is over, and no TTL has passed since; and
+// again when all clients are closed. Released names are free at once, and an abandoned
+// claim stands in no queue.
 //
-// Not where the documents say that something stays: of a process that was killed, or
-// whose Close said that it could not release all; behind a clock that was set back; and
-// the minimum hold; and on a node of a quorum that was asked for a lease again while that
-// was detached.
+// The documents name exceptions, which it skips: a process that was killed, or whose
+// Close said that it could not release all leases; a clock that was set back; the minimum
+// hold; and a node of a quorum that got a request for a lease while that lease was
+// detached.
 func (w *world) leftovers(when string) {
 	for _, f := range w.plan.faults {
 		if f.kind == "jump" && f.lasts < 0 {
@@ -64,7 +64,7 @@ func (w *world) leftovers(when string) {
 	}
 }
 
-// owner is the process that an owner is. A quorum puts a tag in front of the client's id.
+// owner returns the process of an owner. A quorum puts a tag in front of the client's id.
 func (w *world) owner(o driver.Owner) *process {
 	for _, p := range w.processes {
 		if strings.HasSuffix(o.Client, p.id()) {
@@ -74,10 +74,11 @@ func (w *world) owner(o driver.Owner) *process {
 	panic("an owner that is nobody: " + o.Client)
 }
 
-// lostAndClosed reports whether a lease was lost, and a renewal that was under way may
-// have prolonged it for nobody. Its user had not released it when the client was closed:
-// it has until LostError.Until to stop, so nobody gives it back then. Or it was given
-// back for a TTL, in vain, and the renewal came after that; else it had expired by now.
+// lostAndClosed reports whether a lease was lost, and a renewal under way may have
+// prolonged it for no holder. There are two cases. Its user had not released it when the
+// client was closed: the user has until LostError.Until to stop, so the client does not
+// release it then. Or the client tried for a TTL to release it, without success, and the
+// renewal came after that; otherwise it would have expired by now.
 func (w *world) lostAndClosed(p *process, fence uint64, now moment) bool {
 	p.mu.Lock()
 	since := p.endedAt
@@ -91,8 +92,8 @@ func (w *world) lostAndClosed(p *process, fence uint64, now moment) bool {
 }
 
 // mends reports whether a node of a quorum may keep a lease, or a place for it, for a
-// TTL: the process that detached it was asking a minority for it again, and who attached
-// it knows nothing of that.
+// TTL: the process that detached it was still claiming it from a minority, and the
+// process that attached it does not know that.
 func (w *world) mends(p *process, name string) bool {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
@@ -101,18 +102,17 @@ func (w *world) mends(p *process, name string) bool {
 	})
 }
 
-// keeps is for how long after its grant a lease may stay that was released.
+// keeps returns how long after its grant a released lease may stay.
 func (w *world) keeps(c *call) time.Duration {
 	d := c.minHold + c.minHold/250 + time.Millisecond // clocks drift
 	if w.plan.backend == "store" {
-		d += 5 * time.Second // what the grant may last longer there
+		d += 5 * time.Second // a grant may last that much longer there
 	}
 	return d
 }
 
-// leavesNothing looks into the backend when a lease was released and its minimum hold is
-// over, which counts from its grant: it is gone, and what was released closes the name to
-// nobody.
+// leavesNothing reads the backend when a lease was released and its minimum hold is over,
+// counted from its grant. The lease is gone, and its release has not closed the name.
 func (h *history) leavesNothing(c *call) {
 	if slices.ContainsFunc(h.w.plan.faults, func(f fault) bool { return f.kind == "jump" }) {
 		return
@@ -130,8 +130,8 @@ func (h *history) leavesNothing(c *call) {
 	}
 }
 
-// mayClose reports whether a call may have closed its name: it broke a lease, or had one
-// that was not released.
+// mayClose reports whether a call may have closed its name: it broke a lease, or had a
+// lease that was not released.
 func (c *call) mayClose() bool {
 	return c.delay > 0 && (c.verb == "break" || c.verb == "force" || c.granted && (c.ended == never || c.told != never || c.detached > 0 || c.released != nil))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// losses are the rules of losing a lease.
+// losses are the rules for the loss of a lease.
 func (h *history) losses() {
 	for _, c := range h.calls {
 		if !c.granted || c.process.isDead() {
@@ -26,8 +26,8 @@ func (h *history) losses() {
 	}
 }
 
-// lostForAReason: where nothing goes wrong nothing is lost, and nobody is broken by
-// nobody.
+// lostForAReason: where nothing goes wrong, no lease is lost. A broken lease was broken
+// by a call.
 func (h *history) lostForAReason(c *call) {
 	why := c.lost
 	if why == nil {
@@ -53,7 +53,7 @@ func (h *history) lostForAReason(c *call) {
 	h.violatedLocked(c.name, "%v was broken (%v), and nobody can have done that then", c, why)
 }
 
-// stopsInTime: a lease with a maximum hold is over by then.
+// stopsInTime: a lease with a maximum hold ends by then.
 func (h *history) stopsInTime(c *call) {
 	if c.maxHold == 0 {
 		return
@@ -66,27 +66,27 @@ func (h *history) stopsInTime(c *call) {
 	h.violatedLocked(c.name, "%v was held longer than it may", c)
 }
 
-// nobodyBefore: nobody is granted the name before LostError.Until, nor within its
-// minimum hold.
+// nobodyBefore: no other claim is granted the name before LostError.Until, or within the
+// minimum hold of the lease.
 func (h *history) nobodyBefore(c, next *call) {
 	if h.excusedLocked(c, next.believed) || h.shakenLocked(c.name, c.began, next.believed) || next.verb == "force" {
 		return
 	}
 	slack := c.ttl/250 + c.delay/250 + time.Millisecond // clocks drift
-	gone := c.left != never && c.left <= next.believed  // and released: it has stopped already
+	gone := c.left != never && c.left <= next.believed  // the user has stopped already
 	if c.lost != nil && c.lost.Reason != pawl.ReasonClosed && !gone {
 		if until := c.lost.Until.Sub(h.w.start); next.believed < until-slack {
 			h.violatedLocked(c.name, "%v had until %v to stop, and %v was granted at %v", c, until, next, next.believed)
 		}
 	}
-	heard := c.released == nil && c.detached == 0 && (!c.do || h.w.plan.quiet()) // else as of a process that died
+	heard := c.released == nil && c.detached == 0 && (!c.do || h.w.plan.quiet()) // else as for a dead process
 	if until := c.began + c.minHold; c.minHold > 0 && heard && next.believed < until-c.minHold/250-time.Millisecond {
 		h.violatedLocked(c.name, "%v holds it until %v at least, and %v was granted at %v", c, until, next, next.believed)
 	}
 }
 
-// hears: whatever happened, a holder knows it a TTL after somebody else was granted the
-// name: no renewal can have been answered with yes since then.
+// hears: in every case, a holder learns of its loss within one TTL after another claim
+// was granted the name. No renewal can have succeeded since then.
 func (h *history) hears(c, next *call) {
 	until := next.believed + c.ttl
 	if (c.left == never || c.left > until) && (c.told == never || c.told > until) {
@@ -94,12 +94,12 @@ func (h *history) hears(c, next *call) {
 	}
 }
 
-// saysSo: a lease that others were granted before it was released was not released, and
-// its holder is told so. Not if it may have been passed on in its process without
-// asking; nor by Do, if the backend may not have answered, as where others swapped first
-// for as long as a request may take; nor, over a quorum, if a clock that jumped took its
-// majority away, and the other one has come and gone by its next renewal, which then
-// finds a majority again.
+// saysSo: if another claim was granted the name before a lease was released, Release
+// returns an error to its holder. There are exceptions. The lease may have been passed on
+// in its process without a request. Do may have got no answer from the backend, for
+// example because other claims swapped first for as long as a request may take. Over a
+// quorum, a clock that jumped may have taken the holder's majority; if the other claim
+// has come and gone by its next renewal, that renewal finds a majority again.
 func (h *history) saysSo(c, next *call) {
 	if c.left == never || c.ended == never || next.believed >= c.left || c.released != nil || h.passed(c) {
 		return

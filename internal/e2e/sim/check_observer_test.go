@@ -6,13 +6,13 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A fate of a claim is what the Observer was told of it.
+// told counts the events of one claim that the Observer received.
 type told struct {
 	name                              string
 	acquired, refused, released, lost int
 }
 
-// observer writes down what is told.
+// observer returns an Observer that counts its events.
 func (p *process) observer() *pawl.Observer {
 	o := &pawl.Observer{
 		Acquired: func(e pawl.AcquiredEvent) { p.tap.tells(e.Event, func(t *told) { t.acquired++ }) },
@@ -37,9 +37,9 @@ func (t *tap) tells(e pawl.Event, note func(*told)) {
 	note(of)
 }
 
-// pairs is the rule of the Observer, when the clients are closed: every claim is told
-// once that it was acquired or refused, and every lease that was acquired ends in exactly
-// one of released and lost.
+// pairs is the rule of the Observer, after the clients are closed. It gets exactly one
+// event for every claim, acquired or refused. Every acquired lease ends with exactly one
+// event, released or lost.
 func (h *history) pairs() {
 	for _, p := range h.w.processes {
 		t := p.tap
@@ -53,13 +53,13 @@ func (h *history) pairs() {
 		acquired := 0
 		for _, of := range t.told {
 			acquired += of.acquired
-			again := h.w.plan.features && of.acquired > 1 // what was detached was attached where it came from
+			again := h.w.plan.features && of.acquired > 1 // a detached lease was attached in its own process
 			if of.acquired+of.refused != 1 && !again || of.released+of.lost != of.acquired {
 				h.violatedLocked(of.name, "the Observer of process %d was told of one claim: %d times acquired, %d refused, %d released, %d lost",
 					p.number, of.acquired, of.refused, of.released, of.lost)
 			}
 		}
-		if acquired != granted && !h.w.plan.features { // All tells of leases that it gives back, and no call has
+		if acquired != granted && !h.w.plan.features { // All reports also leases that it gives back
 			h.violatedLocked("", "process %d was granted %d leases, and its Observer was told of %d", p.number, granted, acquired)
 		}
 		t.mu.Unlock()

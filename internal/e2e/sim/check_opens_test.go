@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// granting looks at a node that has just handled a step: each step grants to the head of
-// the queue while there is room, so the one who heads it now does not fit.
+// granting checks a node that has just handled a step. Each step grants to the head of
+// the queue while there is room, so the current head does not fit.
 func (w *world) granting(n *node, name string) {
 	e := n.entry(name)
 	if e.ClosedFor > 0 || len(e.Waiters) == 0 {
@@ -26,15 +26,15 @@ func (w *world) granting(n *node, name string) {
 	}
 }
 
-// opened looks at a node that has granted a forced claim: it opens a name that is closed.
+// opened checks a node that has granted a forced claim: that opens a closed name.
 func (w *world) opened(n *node, name string) {
 	if e := n.entry(name); e.ClosedFor > 0 {
 		w.violated(name, "node %d has granted a forced claim, and the name is closed for %v", n.number, e.ClosedFor)
 	}
 }
 
-// keepsAway: a lease that was detached, and that nobody attached, keeps others out until
-// it ends by itself, and its lock-delay after that.
+// keepsAway: a lease that was detached, and not attached again, blocks the name until it
+// ends by itself, and for its lock-delay after that.
 func (h *history) keepsAway(c *call) {
 	if c.detached == 0 || c.attached != nil || !h.w.plan.quiet() || h.w.plan.backend == "quorum" {
 		return
@@ -47,7 +47,7 @@ func (h *history) keepsAway(c *call) {
 	}
 }
 
-// openingsSeen: who has seen a name closed sees it open.
+// openingsSeen: a watcher that has seen a name closed sees it open.
 func (h *history) openingsSeen(watcher *call) {
 	if !h.w.plan.quiet() || h.w.plan.backend == "quorum" {
 		return

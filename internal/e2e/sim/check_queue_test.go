@@ -6,14 +6,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// queue holds what is known of those who wait in the backend, for the rule that whoever
-// surely stood in the queue before another came, and never lost the place, is served
+// queue records the claims that wait in the backend, for the rule of FIFO. A claim that
+// surely stood in the queue before another came, and never lost its place, is served
 // first.
 //
-// It is not for leases that are passed on inside a process for a bounded time; nor for
-// claims that lose their place when the value of the name is no longer below theirs, or
-// forced claims; nor where a shock may have taken the place away. In a quorum the place
-// has to be one on a majority of the nodes, and the order is that of tickets.
+// The rule has exceptions: leases that are passed on inside a process for a bounded time;
+// claims that lose their place when the value of the name is no longer below theirs;
+// forced claims; and places that a shock may have taken away. In a quorum the place has
+// to be on a majority of the nodes, and the order is the order of tickets.
 type queue struct {
 	mu      sync.Mutex // protects all
 	places  []*place
@@ -41,12 +41,12 @@ func (q *queue) asks(p *process, c driver.Claim, sent moment) {
 	}
 }
 
-// told notes that a request that was sent then was answered "queued".
+// told notes the answer "queued" to a request that was sent then.
 func (q *queue) told(w *world, token driver.Token, sent moment) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := q.of(token)
-	if p.queued == never || w.now() >= p.kept+p.queueTTL { // it may have been lost meanwhile, and this is a new one
+	if p.queued == never || w.now() >= p.kept+p.queueTTL { // the place may be new
 		p.queued = w.now()
 	}
 	p.kept = sent
@@ -60,7 +60,7 @@ func (q *queue) ends(token driver.Token) {
 	}
 }
 
-// granted looks whether somebody was passed.
+// granted checks whether the claim passed another one.
 func (q *queue) granted(w *world, token driver.Token, force bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,7 +77,7 @@ func (q *queue) granted(w *world, token driver.Token, force bool) {
 		if a.name != b.name || a.over || a.conditional || a.queued == never || a.queued >= b.asked {
 			continue
 		}
-		conflict := int64(a.weight)+int64(b.weight) > int64(b.limit) // else a may have been granted, and not know it
+		conflict := int64(a.weight)+int64(b.weight) > int64(b.limit) // else a may have an unknown grant
 		keeps := now < a.kept+a.queueTTL-a.queueTTL/500
 		if !conflict || !keeps || w.plan.backend == "quorum" && !q.passes(w, b, a) {
 			continue

@@ -8,15 +8,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// terms are until when leases may be trusted, counted from the sending of what was
-// answered with yes. They are known by their tokens, so that a lease is found again in
-// the process that attaches it.
+// terms records until when leases may be trusted, counted from the sending of the request
+// that succeeded. It knows leases by their tokens, so that it finds a lease again in the
+// process that attaches it.
 type terms struct {
 	mu sync.Mutex // protects the map, and what is in it
 	of map[driver.Token]*term
 }
 
-// A term is what the backend has promised of one token.
+// A term is the backend's promise for one token.
 type term struct {
 	name   string
 	first  uint64 // its fences, once it is granted
@@ -24,8 +24,8 @@ type term struct {
 	until  moment
 }
 
-// promised notes an answer to a request that was sent then: the lease, or the place in
-// the queue that a signal may make a lease, lasts for so long.
+// promised notes a successful answer to a request that was sent then: the lease lasts for
+// that long, or the place in the queue does, which a signal may make a lease.
 func (t *terms) promised(name string, token driver.Token, sent moment, ttl time.Duration) *term {
 	x := t.of[token]
 	if x == nil {
@@ -56,7 +56,7 @@ func (t *terms) granted(c *driver.Claim, sent moment, g driver.Grant) {
 	x.first, x.fences = g.Fence, uint64(max(g.Fences, 1))
 }
 
-// signaled notes which fences a token has that was granted by a signal.
+// signaled notes the fences of a token that a signal granted.
 func (t *terms) signaled(s driver.Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +85,7 @@ func (h *history) trusted(c *call, lease *pawl.Lease) {
 	}
 }
 
-// late is by how much the term of a lease that was confirmed last is too long, if it
+// late returns by how much the term of a lease that was confirmed last is too long, if it
 // counts from the answer.
 func (b planted) late(c *call) time.Duration {
 	if n := len(c.confirmed); b.fromAnswer && n > 0 && c.confirmed[n-1].err == nil {

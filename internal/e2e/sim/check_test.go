@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// check applies the rules that look at a whole schedule. The others (exclusion, FIFO,
-// leftovers) are looked at while it runs.
+// check applies the rules for a whole schedule. The other rules (exclusion, FIFO,
+// leftovers) are checked while the schedule runs.
 func (w *world) check() {
 	h := &w.history
 	h.mu.Lock()
@@ -23,11 +23,11 @@ func (w *world) check() {
 	h.breaks()
 }
 
-// quiet: nothing goes wrong, and every message arrives, and soon.
+// quiet reports whether the plan has no faults, and every message arrives soon.
 func (p *plan) quiet() bool { return p.weather.slow == 0 && len(p.faults) == 0 }
 
-// longest is how long something may be under way: a message, and a node that hangs or a
-// process that is paused meanwhile.
+// longest returns how long a step may be under way: a message, and the time in which a
+// node hangs or a process is paused meanwhile.
 func (w *world) longest() time.Duration {
 	d := 2 * max(w.plan.weather.high, w.plan.weather.slowest)
 	for _, f := range w.plan.faults {
@@ -38,10 +38,11 @@ func (w *world) longest() time.Duration {
 	return d
 }
 
-// forced notes how a forced claim or a break was answered. One that failed may still
-// happen if its ctx was cancelled, until the end of its request; otherwise it is reported
-// as failed only after that. Where a clock is set back, its end is later by as much, see
-// driver.End. A break hits nobody but the holder that it names, whenever it arrives.
+// forced notes the answer to a forced claim or a break. A failed request may still take
+// effect until its end if its ctx was cancelled. In the other cases the caller gets the
+// error only after that. If a clock is set back, the end is later by that much, see
+// driver.End. A break ends only the lease of the holder that it names, whenever it
+// arrives.
 func (h *history) forced(c *call, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,7 +65,7 @@ func (h *history) forced(c *call, err error) {
 	}
 }
 
-// setBack is by how much the clocks of nodes are set back in all.
+// setBack returns by how much all faults together set the clocks of nodes back.
 func (w *world) setBack() (by time.Duration) {
 	for _, f := range w.plan.faults {
 		if f.kind == "jump" && f.lasts < 0 {
@@ -74,8 +75,8 @@ func (w *world) setBack() (by time.Duration) {
 	return by
 }
 
-// patience bounds every wait, far beyond what it may take, so that one that never ends is
-// found.
+// patience bounds every wait, far beyond its longest possible time, so that the checker
+// finds a wait that never ends.
 func (w *world) patience() time.Duration {
 	total := max(w.heals()-w.now(), 0) + time.Minute
 	for _, p := range w.plan.processes {

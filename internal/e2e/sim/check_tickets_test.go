@@ -8,46 +8,47 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// tickets holds how claims stand on the nodes of a quorum, and looks at three rules of
-// their order, which goes by when a claim was asked for, on the clock of its process:
+// tickets records how claims stand on the nodes of a quorum, and checks three rules of
+// their order. The order is the time at which a claim began, on the clock of its process:
 //
 //   - Each node's queue is in that order, as far as clocks agree.
 //   - A claim that stands on a majority of the nodes is not passed by one that came later
-//     and was asked for later.
-//   - A claim gives a vote back only to one that was asked for before it, or when
-//     somebody else has a majority.
+//     and began later.
+//   - A claim gives a vote back only to one that began before it, or when another claim
+//     has a majority.
 //
-// It reads the nodes themselves, past the network. On the nodes a claim is known by its
-// owner, which the quorum makes different for each. All of it is protected by queue.mu.
+// tickets reads the nodes directly, without the network. On the nodes it recognizes a
+// claim by its owner, which the quorum makes different for each claim. queue.mu protects
+// all of it.
 type tickets struct {
 	places map[string]*place   // by owner
 	frames map[string][]*frame // by name
 }
 
-// A frame is how a name stood on one node, until the next frame of that node.
+// A frame is the state of a name on one node, until the next frame of that node.
 type frame struct {
 	node             int
-	from, to         moment // to is never for the last
+	from, to         moment // the last frame has never in to
 	holders, waiters []string
 }
 
-// A footing is how one claim stands on one node.
+// A footing is the state of one claim on one node.
 type footing struct {
-	since    time.Time // of the place or the lease, as the node says
+	since    time.Time // of the place or the lease, according to the node
 	waits    bool
-	from     moment // since when it has stood there without a break; never if it does not
+	from     moment // it has stood there since then without a break; never if it does not
 	earliest time.Time
-	latest   time.Time // as what its ticket may count there, on the node's clock
+	latest   time.Time // the limits of its ticket there, on the node's clock
 	again    bool      // it has stood there before
 	known    bool      // it has ever stood there
 }
 
-// dated is when a claim was asked for, on the clock of its process.
+// dated returns when a claim began, on the clock of its process.
 func (w *world) dated(p *place) time.Time {
 	return w.start.Add(p.asked + w.plan.processes[p.process-1].ahead)
 }
 
-// known notes by which owner a claim is known on the nodes.
+// known notes by which owner the nodes know a claim.
 func (q *queue) known(w *world, c driver.Claim) {
 	if w.plan.backend != "quorum" {
 		return
@@ -65,7 +66,7 @@ func (q *queue) known(w *world, c driver.Claim) {
 	q.tickets.places[c.Owner.Client] = p
 }
 
-// looks at a node that has just handled a request.
+// looks reads a node that has just handled a request.
 func (q *queue) looks(w *world, n *node, name string) {
 	e := n.entry(name)
 	q.mu.Lock()
@@ -95,8 +96,8 @@ func (q *queue) looks(w *world, n *node, name string) {
 	q.inOrder(w, now, name)
 }
 
-// stands notes that a claim is on a node. One that was away meanwhile, or was granted the
-// name and gave it back, begins anew.
+// stands notes that a claim is on a node. A claim that was away meanwhile, or was granted
+// the name and gave it back, begins again.
 func (p *place) stands(w *world, n *node, since time.Time, waits bool) {
 	f := &p.footings[n.number]
 	begins := f.from == never || waits && !f.since.Equal(since)
@@ -105,11 +106,11 @@ func (p *place) stands(w *world, n *node, since time.Time, waits bool) {
 		return
 	}
 	now := n.clock.now()
-	dated := w.dated(p).Add(-driver.MaxLead / 2) // by as much every ticket is early
+	dated := w.dated(p).Add(-driver.MaxLead / 2) // every ticket is early by that much
 	f.from, f.latest = w.now(), now
 	f.earliest = latest(now.Add(-driver.MaxLead), earliest(dated, now))
 	f.again, f.known = f.known, true
-	if !f.again { // a place that was lost is taken at the end
+	if !f.again { // a lost place is taken again at the end
 		f.latest = f.earliest
 	}
 }
@@ -128,7 +129,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// films adds a frame, if anything has changed.
+// films adds a frame, if the state has changed.
 func (q *queue) films(now *frame, name string) {
 	all := q.tickets.frames[name]
 	for _, s := range slices.Backward(all) {
@@ -144,7 +145,7 @@ func (q *queue) films(now *frame, name string) {
 	q.tickets.frames[name] = append(all, now)
 }
 
-// inOrder is the rule of one node's queue. Microseconds are what a node counts in.
+// inOrder is the rule of one node's queue. A node counts in microseconds.
 func (q *queue) inOrder(w *world, s *frame, name string) {
 	if w.plan.setsBack() {
 		return
@@ -162,9 +163,9 @@ func (q *queue) inOrder(w *world, s *frame, name string) {
 	}
 }
 
-// passes reports whether a claim of a quorum that is granted now passes one that surely
-// stood before it: on a majority of the nodes, since before this one was asked for. A
-// place that was lost counts from when it was taken again.
+// passes reports whether a claim of a quorum that is granted now passes a claim that
+// surely stood before it: on a majority of the nodes, since before this claim began. A
+// lost place counts from the time at which it was taken again.
 func (q *queue) passes(w *world, b, a *place) bool {
 	if a.footings == nil || w.plan.setsBack() {
 		return false
@@ -182,9 +183,9 @@ func (q *queue) passes(w *world, b, a *place) bool {
 	return firm > len(w.nodes)/2
 }
 
-// gives looks at a claim for the whole name that still waits and gives back what a node
-// granted it. That it does for one that was asked for before it and waits there, or for
-// one that has a majority; it has seen that since it asked last.
+// gives checks a claim for the whole name that still waits and gives back what a node
+// granted it. It may do so for a claim that began before it and waits there, or for a
+// claim that has a majority. It has seen that other claim since its last request.
 func (q *queue) gives(w *world, n int, l driver.LeaseRef) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -215,7 +216,7 @@ func (q *queue) gives(w *world, n int, l driver.LeaseRef) {
 		a.process, a.asked, n, fmt.Sprint(q.standing(n, l.Name)))
 }
 
-// standing is who waits on a node, for people to read.
+// standing returns the claims that wait on a node, for a message.
 func (q *queue) standing(n int, name string) (out []string) {
 	for _, s := range q.tickets.frames[name] {
 		if s.node != n || s.to != never {
@@ -230,7 +231,7 @@ func (q *queue) standing(n int, name string) (out []string) {
 	return out
 }
 
-// setsBack reports whether a clock jumps, or data is lost: then places are, too.
+// setsBack reports whether a clock jumps, or data is lost: then places are lost, too.
 func (p *plan) setsBack() bool {
 	return slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A clock is a node's. It differs from true time, which is the bubble's, runs a little
-// faster or slower, and may be set. Clients live on true time: what matters is how fast a
-// node's clock runs beside theirs.
+// A clock belongs to a node. It differs from true time, which is the time of the bubble.
+// It runs a little faster or slower, and may be set. Clients use true time: only the
+// relative speed of a node's clock matters.
 type clock struct {
 	start time.Time
 	ppm   int64 // how much faster, in millionths
@@ -16,7 +16,7 @@ type clock struct {
 	ahead time.Duration
 }
 
-// The drift of a clock that is not broken: a thousandth is what driver.End allows for.
+// mostDrift is the drift of a working clock. driver.End allows for a thousandth.
 const mostDrift = 500 // ppm
 
 func (c *clock) now() time.Time {
@@ -32,21 +32,21 @@ func (c *clock) jump(by time.Duration) {
 	c.ahead += by
 }
 
-// A moment is when something happened, in true time from the beginning of a schedule.
-// never is none.
+// A moment is a true time, counted from the beginning of a schedule. never stands for no
+// moment.
 type moment = time.Duration
 
 const never moment = -1
 
-// sample is what a process knows of a node's clock: where it stood when an answer was
-// made, and when that came in.
+// sample is what a process knows of a node's clock: the clock when an answer was made,
+// and the time when the answer arrived.
 type sample struct {
 	node     time.Time
 	received time.Time
 }
 
-// bound says when, on the node's clock, this moment has certainly not come before: the
-// rule in driver.End.
+// bound returns a time on the node's clock before which this moment has certainly not
+// come: the rule in driver.End.
 func (s sample) bound(moment time.Time) time.Time {
 	ahead := moment.Sub(s.received)
 	return s.node.Add(ahead - max(ahead, 0)/1000)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A conn is a connection of a process to Redis. Two pumps carry what is written, each
-// way, with the delays of the weather, in order. What was sent before an end was closed
-// still arrives at the other.
+// A conn is a connection of a process to Redis. Two goroutines carry the data, one each
+// way, with the delays of the weather, in order. Data that one end sent before it was
+// closed still arrives at the other.
 type conn struct {
 	n     *redisNode
 	p     *process
@@ -19,7 +19,7 @@ type conn struct {
 
 	mu   sync.Mutex // protects what follows
 	dice *dice
-	made bool // its first command was sent
+	made bool // its first command has been sent
 }
 
 func (c *conn) begin() {
@@ -27,7 +27,7 @@ func (c *conn) begin() {
 	go c.pump(c.inner, c.near)
 }
 
-// parcel is what was written at once, and when it arrives.
+// A parcel is the data of one write, and when it arrives.
 type parcel struct {
 	data []byte
 	due  moment
@@ -54,14 +54,15 @@ func (c *conn) pump(from, to net.Conn) {
 		due = max(due+1, c.n.w.now()+delay)
 		way <- parcel{append([]byte(nil), buf[:n]...), due, lost}
 		if lost {
-			_, _ = io.Copy(io.Discard, from) // who writes holds a mutex, and is not to wait
+			_, _ = io.Copy(io.Discard, from) // the writer holds a mutex, and must not wait
 			return
 		}
 	}
 }
 
-// isCommand tells a command from the greetings before the first. A connection is made in
-// no time: go-redis holds a mutex meanwhile, and virtual time stands still for that.
+// isCommand distinguishes a command from the greetings before the first command. A
+// connection is made in no time, because go-redis holds a mutex meanwhile, and virtual
+// time stands still for that.
 func isCommand(b []byte) bool {
 	for _, verb := range []string{"evalsha", "eval", "script", "subscribe", "time"} {
 		if bytes.Contains(bytes.ToLower(b[:min(len(b), 40)]), []byte("\r\n"+verb+"\r\n")) {
@@ -94,14 +95,14 @@ func (c *conn) deliver(way chan parcel, to net.Conn) {
 		if p.last || to == c.near && c.p.isDead() {
 			return
 		}
-		c.n.redis.SetTime(c.n.clock.now()) // by which it will handle what arrives
+		c.n.redis.SetTime(c.n.clock.now()) // it handles the message at this time
 		if _, err := to.Write(p.data); err != nil {
 			return
 		}
 	}
 }
 
-// held is for how much longer nothing passes.
+// held returns how much longer no data passes.
 func (c *conn) held() time.Duration {
 	c.mu.Lock()
 	made := c.made
@@ -112,7 +113,7 @@ func (c *conn) held() time.Duration {
 	return c.n.held(c.p)
 }
 
-// breaks ends both ends.
+// breaks closes both ends.
 func (c *conn) breaks() {
 	_ = c.near.Close()
 	_ = c.inner.Close()

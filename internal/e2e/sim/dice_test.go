@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// dice draw a schedule: from a seed, or from a fuzzer's bytes as long as there are any,
-// and then from a seed that follows from them.
+// dice draw a schedule: from a seed, or from a fuzzer's bytes as long as there are any.
+// After the bytes, they continue from a seed that depends on them.
 type dice struct {
 	bytes  []byte
 	random *rand.Rand
@@ -23,8 +23,8 @@ func chosen(b []byte) *dice {
 	return d
 }
 
-// below draws from 0 to n-1. Small numbers cost a fuzzer one byte, so that it can change
-// one thing at a time.
+// below draws from 0 to n-1. A small number uses one byte of a fuzzer, so that the fuzzer
+// can change one thing at a time.
 func (d *dice) below(n int) int {
 	if n <= 1 {
 		return 0
@@ -44,11 +44,11 @@ func (d *dice) below(n int) int {
 	return v % n
 }
 
-// chance is true so many times in a hundred.
+// chance is true with a probability of percent.
 func (d *dice) chance(percent int) bool { return d.below(100) < percent }
 
-// between draws a duration from low to high, in steps that are fine enough for no two
-// moments to be the same by habit.
+// between draws a duration from low to high, in steps so fine that two moments are seldom
+// the same.
 func (d *dice) between(low, high time.Duration) time.Duration {
 	if high <= low {
 		return low
@@ -57,5 +57,5 @@ func (d *dice) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(float64(high-low)*float64(d.below(steps))/steps)
 }
 
-// one draws one of them.
+// one draws one of the values.
 func one[T any](d *dice, of ...T) T { return of[d.below(len(of))] }

@@ -1,8 +1,8 @@
-// Package sim is a simulation of Pawl, in tests only: clients of the root package over a
-// network that loses, delays, reorders and repeats, over backends whose clocks drift and
-// jump and that lose data where they may, with processes that pause and die. Everything
-// happens in virtual time and comes from a seed. A checker, which shares no code with the
-// product, looks at what the holders could see.
+// Package sim is a simulation of Pawl, in tests only. Clients of the root package use a
+// network that loses, delays, reorders and repeats messages. The backends' clocks drift
+// and jump, and they lose data where they may. Processes are paused and die. Everything
+// happens in virtual time and depends only on a seed. A checker, which shares no code
+// with the product, checks what the holders could see.
 //
 // Read it in this order:
 //
@@ -20,6 +20,6 @@
 //     happens
 //   - planted_*_test.go: bugs that the checker has to find
 //
-// docs/reliability.md says what is simulated and what is not, what is exempt and why, and
-// what was found.
+// docs/internals/reliability.md says what the simulation contains and omits, which cases
+// the checker excuses and why, and which bugs it found.
 package sim

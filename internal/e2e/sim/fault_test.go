@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A fault is what goes wrong at one moment, or from it on for a while.
+// A fault happens at one moment, or lasts from then on for a while.
 type fault struct {
 	at      time.Duration
 	kind    string
-	lasts   time.Duration // or by how much a clock jumps
+	lasts   time.Duration // or how far a clock jumps
 	process int
 	node    int
 }
@@ -18,12 +18,12 @@ func (f fault) String() string {
 	return fmt.Sprintf("%s for %v (process %d, node %d)", f.kind, f.lasts, f.process, f.node)
 }
 
-// drawFaults draws up to four, of those that the backend may meet. All are over at the
-// end of the span.
+// drawFaults draws up to four faults that the backend may have. All are over at the end
+// of the span.
 //
-// What breaks a documented assumption for all names at once is drawn alone and seldom,
-// because the checker must then be lenient for a while: a clock that jumps, a backend
-// that loses its data.
+// A clock that jumps, or a backend that loses its data, breaks a documented assumption
+// for all names. Then the checker must be lenient for a while. So such a fault is drawn
+// seldom, and alone.
 func (p *plan) drawFaults(d *dice) {
 	kinds := []string{"pause", "hang", "cut", "kill", "close", "shutdown"}
 	breaks := []string{"jump", "wipe"}
@@ -54,9 +54,9 @@ func (p *plan) drawFaults(d *dice) {
 	p.faults = append(p.faults, f)
 }
 
-// staysAway is how long a node stays away that lost its data. One of a quorum has to: the
-// longest TTL (here also what a break or a lock-delay lasts), MaxLead, and the difference
-// of the clocks. One that stands alone may be back at once.
+// staysAway returns how long a node stays away after it lost its data. A node of a quorum
+// has to stay away for the sum of the longest TTL (here also of a break or a lock-delay),
+// MaxLead, and the difference of the clocks. A single node may be back at once.
 func (p *plan) staysAway(d *dice) time.Duration {
 	if p.backend == "quorum" {
 		return 3*p.unit + 2*time.Minute
@@ -64,7 +64,7 @@ func (p *plan) staysAway(d *dice) time.Duration {
 	return d.between(time.Millisecond, p.unit)
 }
 
-// strike makes it happen.
+// strike makes the fault happen.
 func (w *world) strike(f fault) {
 	p := w.processes[f.process]
 	w.note("", p, f.kind, f)
@@ -104,9 +104,10 @@ func (w *world) strike(f fault) {
 	}
 }
 
-// withstands reports whether nobody may notice: a quorum bears a node that lost its data
-// and stays away. It bears one whose clock jumps, too, as long as no lease is held by a
-// bare majority: where messages are not lost, and nothing else goes wrong.
+// withstands reports whether no holder may notice the fault. A quorum tolerates a node
+// that lost its data and stays away. It also tolerates a node whose clock jumps, as long
+// as no lease is held by only a bare majority: where no message is lost, and nothing else
+// goes wrong.
 func (w *world) withstands(f fault) bool {
 	return w.plan.backend == "quorum" && (f.kind == "wipe" || w.plan.weather.slow == 0 && len(w.plan.faults) == 1)
 }

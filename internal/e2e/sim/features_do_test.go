@@ -26,8 +26,8 @@ type confirmation struct {
 	err            error
 }
 
-// holds is what a user does with a lease until it releases it. It returns false if there
-// is nothing to release any more.
+// holds does what a user does with a lease until its release. It returns false if there
+// is nothing left to release.
 func (p *process) holds(ctx context.Context, c *call, lease *pawl.Lease) bool {
 	for range c.confirms {
 		if !p.wait(c.hold/time.Duration(c.confirms+1), lease.Done()) {
@@ -61,13 +61,13 @@ func (p *process) holds(ctx context.Context, c *call, lease *pawl.Lease) bool {
 	return false
 }
 
-// lingers is what a user does who needs all the time that it has after a loss.
+// lingers is a user who uses all the time that it has after a loss.
 func (p *process) lingers(lease *pawl.Lease) bool {
 	lost, _ := errors.AsType[*pawl.LostError](lease.Err())
 	return lost == nil || p.wait(time.Until(lost.Until), nil)
 }
 
-// detached writes down that a lease stays held, and that nobody of this process has it.
+// detached records that a lease stays held, and that no user of this process has it.
 func (h *history) detached(c *call, handle pawl.Handle) {
 	var in struct {
 		Token []byte `json:"t"`
@@ -84,8 +84,8 @@ func (h *history) detached(c *call, handle pawl.Handle) {
 	h.w.note(c.name, c.process, "has detached", c)
 }
 
-// attaches goes on with a lease that was detached. To the rules its claim is the one that
-// was detached: the name was held all the time.
+// attaches continues a lease that was detached. To the rules, it is the claim of the
+// detached lease: the name was held all the time.
 func (p *process) attaches(of *call, handle pawl.Handle) {
 	if !p.wait(of.away, nil) {
 		return
@@ -112,7 +112,7 @@ func (p *process) attaches(of *call, handle pawl.Handle) {
 	p.w.history.gaveBack(c, lease.Release(ctx))
 }
 
-// health is what a holder says of itself.
+// ill is the health function of a holder.
 func (c *call) ill(context.Context) error {
 	h := &c.process.w.history
 	h.mu.Lock()
@@ -215,7 +215,7 @@ func (p *process) does(ctx context.Context, c *call) {
 	h.did(c, err)
 }
 
-// elects is a call of Election.Run, whose terms are calls of their own.
+// elects is a call of Election.Run. Its terms are calls of their own.
 func (p *process) elects(ctx context.Context, c *call) {
 	h, w := &p.w.history, p.w
 	value := func(n int) []byte { return fmt.Appendf(nil, "%s/%d", p.id(), n) }
@@ -284,11 +284,11 @@ func (p *process) elects(ctx context.Context, c *call) {
 	h.said(c, err)
 }
 
-// errTerm stands for what nobody says of a term: whether it was lost.
+// errTerm stands for the unknown end of a term: no answer says whether the term was lost.
 var errTerm = errors.New("a term that is over")
 
-// looksForLeader is a call of Election.Leader. What a leader says of itself begins with
-// its name.
+// looksForLeader is a call of Election.Leader. The value of a leader begins with its
+// name.
 func (p *process) looksForLeader(ctx context.Context, c *call) {
 	l, err := p.locks.Election(c.name).Leader(ctx)
 	if err == nil && len(l.Value) > 0 && !strings.HasPrefix(string(l.Value), l.Owner.Client+"/") {
@@ -297,14 +297,14 @@ func (p *process) looksForLeader(ctx context.Context, c *call) {
 	p.w.history.said(c, err)
 }
 
-// A sighting is what a watch yielded.
+// A sighting is one entry that a watch yielded.
 type sighting struct {
 	at    moment
 	entry pawl.Entry
 }
 
-// watches is a loop over Watch beside all else. It goes on until everything is over, or
-// for a while.
+// watches is a loop over Watch beside the other steps. It ends with the schedule, or
+// after a while.
 func (p *process) watches(c *call) {
 	ctx, cancel := context.WithCancel(p.w.watching)
 	if c.hold != never {

@@ -6,15 +6,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Names that what stands on the locks has for itself. leads is a mutex for others, too.
+// Names that only the features above the locks use. leads is a mutex for other steps,
+// too.
 const (
 	leads = "lead"
 	ticks = "tick"
 )
 
-// drawFeatures adds what stands on the locks to one plan of three: All, Once, Election,
-// Detach and Attach, Confirm, WithHealth and Watch. It has dice of its own, as drawResize
-// has.
+// drawFeatures adds the features above the locks to one plan of three: All, Once,
+// Election, Detach and Attach, Confirm, WithHealth and Watch. It has its own dice, like
+// drawResize.
 func (p *plan) drawFeatures() {
 	d := seeded(p.fates ^ 0xfea7)
 	if !d.chance(33) {
@@ -50,7 +51,7 @@ func (p *plan) drawFeatures() {
 	}
 }
 
-// exclusively is a step for the whole of a name.
+// exclusively returns a step that locks the whole name.
 func (p *plan) exclusively(verb, name string) step {
 	return step{
 		verb: verb, name: name, sort: "mutex", weight: driver.Exclusive, limit: driver.Unlimited,
@@ -58,7 +59,7 @@ func (p *plan) exclusively(verb, name string) step {
 	}
 }
 
-// drawLease draws what is done with a lease that a user holds.
+// drawLease draws what a user does with its lease.
 func (p *plan) drawLease(d *dice, s *step) {
 	if (s.verb != "lock" && s.verb != "try") || s.do {
 		return
@@ -69,9 +70,9 @@ func (p *plan) drawLease(d *dice, s *step) {
 		s.confirms = 1 + d.below(2)
 	case 1, 2:
 		s.detaches = true
-		s.away = one(d, 0, d.between(0, p.unit/2), d.between(0, 2*p.unit), never) // never: nobody attaches it
+		s.away = one(d, 0, d.between(0, p.unit/2), d.between(0, 2*p.unit), never) // never: not attached again
 		s.to = d.below(len(p.processes))
-		s.maxHold = 0 // it is the lease's, and Attach does not know it
+		s.maxHold = 0 // it belongs to the lease, and Attach does not know it
 		s.hold = max(s.hold, time.Millisecond)
 	case 3:
 		s.health = true
@@ -79,8 +80,8 @@ func (p *plan) drawLease(d *dice, s *step) {
 	}
 }
 
-// drawElection is one instance of an election: it leads a few times, and gives its value
-// while it waits, or leads. Others lock the name as a mutex.
+// drawElection draws one instance of an election. It leads a few times, and sets its
+// value while it waits, or leads. Other steps lock the name as a mutex.
 func (p *plan) drawElection(d *dice, _ int) []step {
 	if d.chance(20) {
 		s := p.exclusively("lock", leads)
@@ -100,14 +101,14 @@ func (p *plan) drawElection(d *dice, _ int) []step {
 	return []step{s, p.drawLook(d)}
 }
 
-// drawLook is somebody who asks who leads.
+// drawLook draws a user who asks for the leader.
 func (p *plan) drawLook(d *dice) step {
 	s := p.exclusively("leader", leads)
 	s.after, s.patience = d.between(0, p.unit), d.between(p.unit/4, p.unit)
 	return s
 }
 
-// drawTicks is one instance that does the tasks of a schedule.
+// drawTicks draws one instance that does the tasks of a schedule.
 func (p *plan) drawTicks(d *dice, untilDone bool) (steps []step) {
 	for k := range 1 + d.below(4) {
 		s := p.exclusively("once", ticks)
@@ -126,7 +127,7 @@ func (p *plan) drawTicks(d *dice, untilDone bool) (steps []step) {
 	return steps
 }
 
-// drawAll is a session that takes several names at once.
+// drawAll draws a session that takes several names at the same time.
 func (p *plan) drawAll(d *dice) (steps []step) {
 	for range 1 + d.below(3) {
 		s := p.exclusively("all", p.names[0].name)
@@ -146,14 +147,14 @@ func (p *plan) drawAll(d *dice) (steps []step) {
 	return steps
 }
 
-// drawWatch is somebody who watches a name, until everything is over or for a while.
+// drawWatch draws a user who watches a name, until the schedule ends or for a while.
 func (p *plan) drawWatch(d *dice) []step {
 	s := p.exclusively("watch", one(d, p.names...).name)
 	s.hold = one(d, never, never, d.between(0, 3*p.unit))
 	return []step{s}
 }
 
-// lasts is for how long a step may keep others from its name, beside its hold.
+// lasts returns how long a step may block its name, besides its hold.
 func (s step) lasts(p *plan) time.Duration {
 	d := max(s.away, 0)
 	if s.stays {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The fuzzer chooses the bytes that a plan is drawn from; what becomes of each message
-// follows from them. Over one node, for that is quick.
+// The fuzzer chooses the bytes from which a plan is drawn, and the fate of each message
+// follows from them. The plans have one node, because that is quick.
 func FuzzSchedule(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("a schedule in which two processes take names from each other by force while the node hangs"))

@@ -12,22 +12,22 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// history is what is written down while a schedule runs: what each call was answered, and
-// what its user could believe.
+// history is the record of a schedule: the answer to each call, and what its user could
+// believe.
 type history struct {
 	w *world
 
 	mu     sync.Mutex // protects all below, and the fields of each call
 	calls  []*call
-	holds  []*call // those that believe now
+	holds  []*call // calls that believe to hold now
 	shocks []shock
 	events []event
 	found  []violation
 	tasks  []*task                // runs of functions of Once
-	away   map[driver.Token]*call // detached, and not attached
+	away   map[driver.Token]*call // detached, and not attached again
 }
 
-// A call is one call of a user, and what became of it.
+// A call is one call of a user, and its results.
 type call struct {
 	step
 	number  int
@@ -39,23 +39,23 @@ type call struct {
 
 	granted  bool
 	fence    uint64
-	believed moment // since when its user believed to hold it: answered, or when Do called f
-	left     moment // when the user stopped of its own will: called Release, or returned from f
-	told     moment // when it was told that it is over
+	believed moment // since then its user believes to hold it: the answer, or Do's call of f
+	left     moment // when the user stopped by itself: called Release, or returned from f
+	told     moment // when it learned of the end of its lease
 	lost     *pawl.LostError
-	ended    moment // when Release, or Do, was answered
-	released error  // what it was answered
+	ended    moment // when Release, or Do, returned
+	released error  // the error of that
 
 	believes func() bool
 	done     <-chan struct{}
 	lease    *pawl.Lease // not with Do
 
 	confirmed []confirmation
-	detached  moment // when Detach had returned; 0 is not
-	attached  *call  // by whom
-	of        *call  // whose lease it has attached
-	sent      moment // when it has
-	hasRun    bool   // Once: the function
+	detached  moment // when Detach returned; 0 if it has not
+	attached  *call  // the call that attached it
+	of        *call  // the call whose lease it has attached
+	sent      moment // when Attach was sent
+	hasRun    bool   // Once: the function has run
 	own       bool   // Election: the last function returned an error of its own
 	resigned  bool   // Election: the last function had resigned
 	answer    error  // of Once, Run, or the last of Watch
@@ -67,17 +67,17 @@ func (c *call) String() string {
 	return fmt.Sprintf("#%d (process %d: %v)", c.number, c.process.number, c.step)
 }
 
-// A shock is what may take a lease from a rightful holder without a word in time, and is
-// documented to: a forced claim, a break, a clock that jumps, lost data.
+// A shock may take a lease from its holder without notice in time, and is documented to
+// do so: a forced claim, a break, a clock that jumps, lost data.
 type shock struct {
-	name     string // "" is all
+	name     string // "" is all names
 	what     string
 	from, to moment // it took effect at some moment between
 	by       *call
 	fence    uint64 // that a break names
 }
 
-// An event is a line of what is printed when a schedule fails.
+// An event is one line of the output of a failed schedule.
 type event struct {
 	at   moment
 	name string // "" concerns all
@@ -86,11 +86,11 @@ type event struct {
 	more any
 }
 
-// A violation is a rule that was broken.
+// A violation is the breach of a rule.
 type violation struct {
 	name     string
 	text     string
-	from, to moment // of the calls that it is about
+	from, to moment // of the calls concerned
 }
 
 func (w *world) note(name string, p *process, what string, more any) {
@@ -110,7 +110,7 @@ func (w *world) violated(name, format string, args ...any) {
 	w.history.violatedLocked(name, format, args...)
 }
 
-// violatedLocked writes a violation down.
+// violatedLocked records a violation.
 func (h *history) violatedLocked(name, format string, args ...any) {
 	v := violation{name: name, text: fmt.Sprintf(format, args...), from: h.w.now(), to: h.w.now()}
 	about := false
@@ -129,9 +129,9 @@ func (h *history) violatedLocked(name, format string, args ...any) {
 	h.found = append(h.found, v)
 }
 
-// shakes writes down what excuses the loss of leases from now on.
+// shakes records a shock that excuses the loss of leases from now on.
 func (w *world) shakes(name, what string) {
-	// A lease that is granted later may rest on a place that was kept before.
+	// A lease that is granted later may depend on a place that was kept before.
 	w.history.shake(shock{name: name, what: what, from: w.now(), to: w.now() + w.plan.unit})
 }
 
@@ -156,15 +156,15 @@ func (h *history) shakenLocked(name string, from, to moment) bool {
 	})
 }
 
-// died takes what a process held out of the books: the dead believe nothing.
+// died removes the calls of a process from the holders: a dead process believes nothing.
 func (h *history) died(p *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.holds = slices.DeleteFunc(h.holds, func(c *call) bool { return c.process == p })
 }
 
-// about prints what happened to the name of a violation while the calls that it is about
-// were under way.
+// about returns the events of a violation's name while the calls concerned were under
+// way.
 func (h *history) about(v violation) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,7 +174,7 @@ func (h *history) about(v violation) string {
 	})
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	for i, e := range events {
-		const first, most = 40, 100 // of many the first and the last are shown
+		const first, most = 40, 100 // of many events, it shows the first and the last
 		if skipped := len(events) - most; skipped > 0 && i >= first && i < first+skipped {
 			if i == first {
 				fmt.Fprintf(&b, "  ... %d more ...\n", skipped)
@@ -194,7 +194,7 @@ func (h *history) about(v violation) string {
 	return b.String()
 }
 
-// said is what a node answered.
+// said is the answer of a node.
 type said struct {
 	node int
 	err  error

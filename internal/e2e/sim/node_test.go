@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// server is what a node's drivers can do.
+// server is the interface of a node's drivers.
 type server interface {
 	driver.Driver
 	driver.Signaler
@@ -17,7 +17,7 @@ type server interface {
 	driver.FenceRaiser
 }
 
-// A node is one independent backend: memory, a clock of its own, and a session for each
+// A node is one independent backend: memory, its own clock, and a session for each
 // process.
 type node struct {
 	w      *world
@@ -28,12 +28,12 @@ type node struct {
 	mu       sync.Mutex // protects what follows
 	memory   *memlock.Memory
 	sessions map[*road]server
-	hung     moment // takes requests until then, and handles them afterwards
+	hung     moment // until then it accepts requests, and handles them later
 	waiting  []func()
-	away     moment // is not there until then
+	away     moment // it is down until then
 }
 
-// A place that can fail, and be looked into: a node, or a Redis.
+// A backend is a place that can fail, and that the checker can read: a node, or a Redis.
 type backend interface {
 	hang(d time.Duration)
 	lose(d time.Duration)
@@ -45,18 +45,18 @@ func newNode(w *world, number int) *node {
 	p := w.plan.nodes[number]
 	n := &node{w: w, number: number, clock: clock{start: w.start, ppm: p.ppm, ahead: p.ahead}}
 	n.values = &values{clock: &n.clock, stamped: w.plan.fates%2 == 1, inboxes: map[string]*road{}}
-	n.forgetLocked() // nobody else has it yet
+	n.forgetLocked() // no other goroutine has it yet
 	return n
 }
 
-// forgetLocked makes it a node that knows nothing.
+// forgetLocked removes all data of the node.
 func (n *node) forgetLocked() {
 	n.memory = memlock.NewMemory(&memlock.Options{Now: n.clock.now})
 	n.sessions = map[*road]server{}
 	n.values.forget()
 }
 
-// session is the node's end of a road. A planted bug may sit there.
+// session returns the node's end of a road. A planted bug may replace it.
 func (n *node) session(r *road) server {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -72,8 +72,8 @@ func (n *node) session(r *road) server {
 	return s
 }
 
-// handle runs a request, or keeps it until the node no longer hangs. It answers false if
-// the node is not there.
+// handle runs a request, or keeps it until the node no longer hangs. It returns false if
+// the node is down.
 func (n *node) handle(f func()) bool {
 	n.mu.Lock()
 	now := n.w.now()
@@ -91,8 +91,8 @@ func (n *node) handle(f func()) bool {
 	return true
 }
 
-// hang stops it for a while. What came in meanwhile is handled then, in the order in
-// which it came.
+// hang stops the node for a while. Requests that arrive meanwhile are handled then, in
+// the order in which they arrived.
 func (n *node) hang(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -112,7 +112,7 @@ func (n *node) hang(d time.Duration) {
 	})
 }
 
-// lose ends it without its data. It is back, empty, after d.
+// lose ends the node without its data. It is back, empty, after d.
 func (n *node) lose(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -122,7 +122,7 @@ func (n *node) lose(d time.Duration) {
 
 func (n *node) jump(by time.Duration) { n.clock.jump(by) }
 
-// entry is what the node knows of a name, read without the network.
+// entry returns the node's entry for a name, read without the network.
 func (n *node) entry(name string) driver.Entry {
 	if n.w.plan.backend == "store" {
 		return n.values.entry(name)

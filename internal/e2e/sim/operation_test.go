@@ -40,7 +40,7 @@ func (p *process) work(steps []step) {
 	}
 }
 
-// begin writes down that a call begins.
+// begin records the begin of a call.
 func (h *history) begin(p *process, s step) *call {
 	h.mu.Lock()
 	c := &call{
@@ -53,8 +53,8 @@ func (h *history) begin(p *process, s step) *call {
 	return c
 }
 
-// context is the call's ctx. Every call has an end, so that a claim that starves is found
-// and not waited for.
+// context returns the call's ctx. Every call has an end, so that the checker finds a
+// claim that starves and does not wait for it forever.
 func (c *call) context() (context.Context, context.CancelFunc) {
 	w := c.process.w
 	ctx, cancel := context.WithCancel(context.Background())
@@ -129,7 +129,7 @@ func (p *process) claims(ctx context.Context, c *call) {
 	p.w.history.gaveBack(c, lease.Release(ctx))
 }
 
-// entrance is the method that a step is about.
+// entrance returns the method of a step.
 func (p *process) entrance(c *call) (lock func(context.Context) (*pawl.Lease, error), do func(context.Context, body) error) {
 	type locker interface {
 		Lock(ctx context.Context) (*pawl.Lease, error)
@@ -165,7 +165,8 @@ func (p *process) entrance(c *call) (lock func(context.Context) (*pawl.Lease, er
 	return m.Lock, m.Do
 }
 
-// ran makes TryDo a Do, and looks whether it says rightly that its function ran.
+// ran makes a Do of TryDo, and checks whether its answer says correctly that the function
+// ran.
 func (c *call) ran(try func(context.Context, func(context.Context) error) (bool, error)) func(context.Context, body) error {
 	return func(ctx context.Context, f body) error {
 		did := false
@@ -177,7 +178,7 @@ func (c *call) ran(try func(context.Context, func(context.Context) error) (bool,
 	}
 }
 
-// breaks is an operator's break of whoever holds the name.
+// breaks is an operator's break of the current holder.
 func (p *process) breaks(ctx context.Context, c *call) {
 	e, err := p.locks.Inspect(ctx, c.name)
 	if err == nil && len(e.Holders) > 0 {
@@ -189,7 +190,7 @@ func (p *process) breaks(ctx context.Context, c *call) {
 	p.w.history.said(c, err)
 }
 
-// looks is a reading of the name.
+// looks reads the name.
 func (p *process) looks(ctx context.Context, c *call) {
 	_, err := p.locks.Inspect(ctx, c.name)
 	p.w.history.said(c, err)
@@ -202,7 +203,7 @@ func (h *history) said(c *call, err error) {
 	h.w.note(c.name, c.process, "is answered", answer(c, err))
 }
 
-// answers writes down what a claim was answered.
+// answers records the answer to a claim.
 func (h *history) answers(c *call, lease *pawl.Lease, err error) {
 	if err == nil {
 		h.grants(c, lease.Fence(), lease, func() bool { return lease.Err() == nil }, lease.Done())
@@ -211,8 +212,8 @@ func (h *history) answers(c *call, lease *pawl.Lease, err error) {
 	h.said(c, err)
 }
 
-// grants writes down that a user believes to hold a lease from now on, and looks whether
-// somebody else does.
+// grants records that a user believes to hold a lease from now on, and checks whether
+// another one does, too.
 func (h *history) grants(c *call, fence uint64, lease *pawl.Lease, believes func() bool, done <-chan struct{}) {
 	h.mu.Lock()
 	now := h.w.now()
@@ -235,7 +236,7 @@ func (h *history) grants(c *call, fence uint64, lease *pawl.Lease, believes func
 	h.meets(c)
 }
 
-// tells writes down that a holder was told that its lease is over.
+// tells records that a holder learned of the end of its lease.
 func (h *history) tells(c *call) {
 	var lost *pawl.LostError
 	if c.lease != nil {
@@ -253,7 +254,7 @@ func (h *history) tells(c *call) {
 	h.events = append(h.events, event{h.w.now(), c.name, c.process.number, "is told that it is over", answer(c, c.lost)})
 }
 
-// leaves writes down that a user stops, and will release.
+// leaves records that a user stops, and will release.
 func (h *history) leaves(c *call) {
 	h.mu.Lock()
 	c.left = h.w.now()
@@ -273,7 +274,7 @@ func (h *history) gaveBack(c *call, err error) {
 	}
 }
 
-// did writes down what Do was answered.
+// did records the answer of Do.
 func (h *history) did(c *call, err error) {
 	h.mu.Lock()
 	c.answered, c.ended = h.w.now(), h.w.now()

@@ -7,19 +7,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A plan is what a seed stands for. It is all drawn before anything runs, so that the
-// same seed is the same plan whatever the product does.
+// A plan is the whole content of a seed. It is drawn before anything runs, so that a seed
+// is always the same plan, whatever the product does.
 type plan struct {
 	backend   string // "memory", "store", "quorum" or "redis"
 	unit      time.Duration
 	weather   weather
-	fates     uint64 // of messages: each road has dice of its own
+	fates     uint64 // of messages: each road has its own dice
 	nodes     []nodePlan
 	processes []processPlan
 	names     []namePlan
 	faults    []fault
-	span      time.Duration // until then there is weather and there are faults
-	features  bool          // what stands on the locks is used, too
+	span      time.Duration // the weather and the faults end then
+	features  bool          // also uses the features above the locks
 }
 
 type nodePlan struct {
@@ -29,11 +29,11 @@ type nodePlan struct {
 
 type processPlan struct {
 	handoff  time.Duration // Options.LocalHandoff
-	ahead    time.Duration // its clock, which a quorum takes tickets from
+	ahead    time.Duration // its clock; a quorum takes tickets from it
 	sessions [][]step      // goroutines
 }
 
-// A namePlan says as what a name is used.
+// A namePlan says what kind of lock a name is.
 type namePlan struct {
 	name  string
 	sort  string // "mutex", "readers" or "permits"
@@ -42,7 +42,7 @@ type namePlan struct {
 
 // A step is one call of a user.
 type step struct {
-	after    time.Duration // the last one
+	after    time.Duration // after the previous step
 	verb     string        // "lock", "try", "force", "break", "look"; see features_plan_test.go for the rest
 	name     string
 	sort     string // "mutex", "reader" or "permits"
@@ -50,33 +50,33 @@ type step struct {
 	limit    int
 	do       bool // through Do or TryDo
 	ttl      time.Duration
-	delay    time.Duration // the lock-delay, or that of a break
+	delay    time.Duration // the lock-delay, or the delay of a break
 	minHold  time.Duration
 	maxHold  time.Duration
 	hold     time.Duration
 	patience time.Duration // ctx's deadline, never if it has none
-	cancel   time.Duration // when ctx is cancelled, never if it is not
+	cancel   time.Duration // when ctx is cancelled; never if it is not
 	feature
 }
 
-// A feature is what a step does with what stands on the locks.
+// A feature says which features above the locks a step uses.
 type feature struct {
 	others    []string // of "all": further names
 	tries     bool     // of "all"
 	key       string   // of "once"
 	untilDone bool
-	// How the function of "once" or "elect" ends: "", "done", "resigns", "own error" or
-	// "resigns with an error".
+	// ends says how the function of "once" or "elect" ends: "", "done", "resigns", "own
+	// error" or "resigns with an error".
 	ends     string
 	sets     time.Duration // when "elect" sets a value
-	stays    bool          // of "elect": it leads until all works again, and longer
-	confirms int           // how often a holder does
+	stays    bool          // of "elect": it leads until everything works again, and longer
+	confirms int           // how often a holder confirms
 	detaches bool
-	away     time.Duration // for how long it is detached, never if nobody attaches it
-	to       int           // the process that does
-	lingers  bool          // when it has lost a lease, it stops at LostError.Until
+	away     time.Duration // how long it is detached; never if it is not attached again
+	to       int           // the process that attaches it
+	lingers  bool          // after a loss, it stops at LostError.Until
 	health   bool
-	sick     time.Duration // from when on a holder's health function fails
+	sick     time.Duration // when a holder's health function begins to fail
 }
 
 func (s step) String() string {
@@ -95,7 +95,7 @@ func (s step) String() string {
 	return out
 }
 
-// draw makes a plan. kind says over what.
+// draw makes a plan for a kind of backend.
 func draw(d *dice, kind string, nodes int) *plan {
 	p := &plan{backend: kind, unit: one(d, 600*time.Millisecond, 3*time.Second, 30*time.Second)}
 	if kind == "quorum" {
@@ -120,7 +120,7 @@ func draw(d *dice, kind string, nodes int) *plan {
 		}
 		p.nodes = append(p.nodes, n)
 	}
-	if kind == "quorum" && d.chance(70) { // as clocks are that are looked after
+	if kind == "quorum" && d.chance(70) { // like maintained clocks
 		for i := range p.nodes {
 			p.nodes[i].ahead = d.between(0, 20*time.Millisecond)
 		}
@@ -136,7 +136,7 @@ func draw(d *dice, kind string, nodes int) *plan {
 	return p
 }
 
-// The names differ in what a backend must not fold, cut or join.
+// The names differ in details that a backend must not fold, cut or join.
 func (p *plan) drawNames(d *dice) {
 	all := []string{"job", "JOB", "job{1}", "job%", "jöb"}
 	for i := range 1 + d.below(3) {
@@ -149,7 +149,7 @@ func (p *plan) drawNames(d *dice) {
 }
 
 func (p *plan) drawProcesses(d *dice) {
-	violent := d.chance(25) // somebody forces and breaks
+	violent := d.chance(25) // some steps force and break
 	plain := d.chance(50)   // all want the same, so that leases are passed on locally
 	for range 2 + d.below(3) {
 		w := processPlan{handoff: one(d, -1, 0, 0, 50*time.Millisecond)}
@@ -167,9 +167,9 @@ func (p *plan) drawProcesses(d *dice) {
 	}
 }
 
-// drawResize makes one process see a semaphore that is larger or smaller than the others
-// do, as in a rolling deployment, in one plan of three. It has dice of its own, so that
-// all else in the plan stays what it is.
+// In one plan of three, drawResize lets one process use a larger or smaller limit for a
+// semaphore than the others, as in a rolling deployment. It has its own dice, so that the
+// rest of the plan stays the same.
 func (p *plan) drawResize() {
 	d := seeded(p.fates ^ 0x5eed)
 	by := one(d, -1, 1, 2)
@@ -186,8 +186,8 @@ func (p *plan) drawResize() {
 	}
 }
 
-// drawMixed gives a lock-delay to what has a minimum hold, in one plan of four, with dice
-// of its own as well.
+// In one plan of four, drawMixed gives a lock-delay to the steps with a minimum hold. It
+// has its own dice, too.
 func (p *plan) drawMixed() {
 	d := seeded(p.fates ^ 0x317ed)
 	if !d.chance(25) {
@@ -238,7 +238,7 @@ func (p *plan) drawStep(d *dice, violent, plain bool) step {
 		}
 		s.delay = one(d, 0, p.unit/4, 2*p.unit)
 		if s.verb != "force" {
-			s.patience = d.between(0, p.unit) // the root package bounds claims, and nothing else
+			s.patience = d.between(0, p.unit) // the root package bounds only claims
 		}
 	}
 	return s

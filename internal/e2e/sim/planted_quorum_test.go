@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// ofQuorums are bugs that a quorum could have: in what its client asks of the nodes, or
-// in what it makes of the answers.
+// ofQuorums are bugs that a quorum could have: in its requests to the nodes, or in its
+// use of the answers.
 var ofQuorums = []bug{
 	{"permits that are not counted again", "they hold it at once", 95, "quorum", inVotes(func(p *process, b *bent) {
 		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
@@ -60,8 +60,8 @@ func inVotes(bend func(p *process, b *bent)) func() planted {
 
 func (p *process) owns(o driver.Owner) bool { return strings.HasSuffix(o.Client, p.id()) }
 
-// aged makes a claim look as if it had come first of all: its tag is a letter, and in
-// base64 its ticket in eight bytes, and ten more.
+// aged makes a claim look like the first claim of all. Its tag is a letter, and then in
+// base64 eight bytes with its ticket, and ten more.
 func aged(client string) string {
 	const size = 24
 	tag, err := base64.RawURLEncoding.DecodeString(client[1 : 1+size])
@@ -72,7 +72,7 @@ func aged(client string) string {
 	return client[:1] + base64.RawURLEncoding.EncodeToString(tag) + client[1+size:]
 }
 
-// mostlyPermits: single permits of two are held for long, by as many as come.
+// mostlyPermits: many claims hold single permits of two for a long time.
 func mostlyPermits(p *plan) {
 	for i := range p.processes {
 		for _, steps := range p.processes[i].sessions {

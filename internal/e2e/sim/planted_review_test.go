@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// reviewed are the bugs that a review found in Pawl, put back: as a node, or a driver,
-// that does what the product did, or makes the product do it.
+// reviewed are bugs that a review found in Pawl, put back: as a node or a driver that
+// does what the product did, or that makes the product do it.
 var reviewed = []bug{
 	{"requests have no end", "says that", 124, "memory", func() planted { return planted{noEnds: true} }, nil},
 	{"what is unknown is released once only", "says that", 51, "memory", inClient(func(_ *process, b *bent) {
@@ -84,7 +84,7 @@ var reviewed = []bug{
 	{"one renewal that hangs holds up all", "nothing had gone wrong", 23, "memory", inClient(func(_ *process, b *bent) {
 		lane, n := make(chan struct{}, 1), 0
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-			lane <- struct{}{} // no mutex: virtual time stands still while one is waited for
+			lane <- struct{}{} // no mutex: virtual time would stand still
 			defer func() { <-lane }()
 			if n++; n%3 == 0 {
 				time.Sleep(2 * leases[0].TTL)
@@ -117,8 +117,7 @@ var reviewed = []bug{
 	}), nil},
 }
 
-// forcesSoon: leases are passed on for a long time, and one of three claims is a forced
-// claim.
+// forcesSoon: leases are passed on for a long time, and one claim of three is forced.
 func forcesSoon(p *plan) {
 	for i := range p.processes {
 		p.processes[i].handoff = 50 * time.Millisecond
@@ -134,7 +133,7 @@ func forcesSoon(p *plan) {
 	}
 }
 
-// givesUp: every other claim is cancelled at about the time at which its request is on
+// givesUp: every second claim is cancelled at about the time at which its request is on
 // the way, and nothing else goes wrong.
 func givesUp(p *plan) {
 	p.faults, p.weather = nil, wide(p.unit)

@@ -1,6 +1,6 @@
 package sim
 
-// ofStores are the bugs of engines that compare and swap.
+// ofStores are the bugs of engines with compare-and-swap.
 var ofStores = []bug{
 	{"a swap that takes effect outside of its window", "says that", 599, "store", func() planted {
 		return planted{noWindows: true}
@@ -10,8 +10,8 @@ var ofStores = []bug{
 	}, nil},
 }
 
-// arrivesLate: claims are given up soon, half of what was sent arrives long after that,
-// or never, and nobody else changes the name meanwhile.
+// arrivesLate: claims are soon given up. Half of the requests arrive long after that, or
+// never, and no other call changes the name meanwhile.
 func arrivesLate(p *plan) {
 	p.faults, p.weather = nil, foul(p.unit)
 	p.weather.slow, p.weather.lost = 50, 30

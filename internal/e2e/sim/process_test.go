@@ -9,35 +9,35 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A process has a client, and users who work with it. While it is paused nothing leaves
-// it, nothing comes in, and its users stand still. (Its timers do not: a goroutine cannot
-// be stopped from outside. What they would start is not sent.)
+// A process has a client, and users who work with it. While it is paused, it sends and
+// receives nothing, and its users stand still. (Its timers do not stop, because a test
+// cannot stop a goroutine. The process does not send what they start.)
 type process struct {
 	w      *world
 	number int
 	roads  []*road
 	locks  *pawl.Client
 	tap    *tap
-	ends   []func() // what is done when its client is closed
+	ends   []func() // called when its client is closed
 	dials  int      // connections, over Redis
 
 	mu      sync.Mutex // protects what follows
-	paused  moment     // until then
-	dead    bool       // killed: nothing of it comes through any more
-	cut     moment     // nothing reaches it, or leaves it, before that, over Redis
-	ending  bool       // its client is being closed, or is
-	left    bool       // and said that not all was released
-	endedAt moment     // since when it is; 0 is not
+	paused  moment     // paused until then
+	dead    bool       // killed: no message of it arrives any more
+	cut     moment     // over Redis: no message to it or from it arrives before that
+	ending  bool       // its client is closing, or closed
+	left    bool       // and Close said that not all was released
+	endedAt moment     // when Close returned; 0 if it has not
 }
 
-// stopped is for how much longer it is paused.
+// stopped returns how much longer the process is paused.
 func (p *process) stopped() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(p.paused-p.w.now(), 0)
 }
 
-// after hands something to the process when it has arrived and the process is not paused.
+// after calls f in the process when a message has arrived and the process is not paused.
 func (p *process) after(d time.Duration, f func()) {
 	p.w.after(d, func() {
 		if left := p.stopped(); left > 0 {
@@ -54,7 +54,7 @@ func (p *process) pause(d time.Duration) {
 	p.paused = max(p.paused, p.w.now()+d)
 }
 
-// wait is a user's pause in its work; false means that it has died meanwhile.
+// wait is a user's pause in its work. It returns false if the user has died meanwhile.
 func (p *process) wait(d time.Duration, until <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -80,7 +80,7 @@ func (p *process) isDead() bool {
 	return p.dead
 }
 
-// kill is SIGKILL: its leases and its places are nobody's from now on.
+// kill is SIGKILL: from now on its leases and its places have no owner.
 func (p *process) kill() {
 	p.mu.Lock()
 	p.dead = true
@@ -103,7 +103,8 @@ func (p *process) closes(within time.Duration, how func(context.Context) error) 
 // close is Close, for closes and closing.
 func (p *process) close(context.Context) error { return p.locks.Close() }
 
-// closing ends it, and notes whether it says that it could not release all.
+// closing closes the client, and notes whether it says that it could not release all
+// leases.
 func (p *process) closing(ctx context.Context, how func(context.Context) error) error {
 	p.mu.Lock()
 	p.ending = true
@@ -119,8 +120,8 @@ func (p *process) closing(ctx context.Context, how func(context.Context) error) 
 	return err
 }
 
-// mayLeave reports whether what it holds, or waits for, may stay in the backend: it was
-// killed, or its Close says so.
+// mayLeave reports whether leases and places of the process may stay in the backend: it
+// was killed, or its Close says so.
 func (p *process) mayLeave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// silence is a log that nobody reads: what go-redis says of connections that break is
-// what was meant to happen.
+// silence drops the log of go-redis: it reports connections that the simulation breaks on
+// purpose.
 type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}

@@ -17,14 +17,14 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// A redisNode is a Redis in virtual time, miniredis, and the roads to it are connections:
-// what is sent on one arrives in its order, and what is sent on two does not. A
-// connection may break, and then what was on it may have arrived or not.
+// A redisNode is a Redis in virtual time, miniredis. The roads to it are connections:
+// messages on one connection arrive in order, and messages on two do not. A connection
+// may break, and then its last messages may have arrived or not.
 type redisNode struct {
 	w     *world
 	redis *miniredis.Miniredis
 	clock clock
-	reads *redis.Client // for what is left: without faults
+	reads *redis.Client // reads the leftovers, without faults
 
 	mu    sync.Mutex // protects what follows
 	conns map[*conn]bool
@@ -32,7 +32,8 @@ type redisNode struct {
 	away  moment
 }
 
-// What miniredis calls our scripts, and the library "struct", which it lacks.
+// scripts has the text of our scripts by the names that miniredis gives them. init adds
+// the library "struct", which miniredis lacks.
 var scripts = map[string]string{}
 
 func init() {
@@ -50,7 +51,7 @@ func init() {
 func newRedisNode(w *world) *redisNode {
 	p := w.plan.nodes[0]
 	n := &redisNode{w: w, redis: miniredis.NewMiniRedis(), clock: clock{start: w.start, ppm: p.ppm, ahead: p.ahead}, conns: map[*conn]bool{}}
-	first, err := n.redis.Dial() // which starts it
+	first, err := n.redis.Dial() // this starts it
 	if err != nil {
 		panic(err)
 	}
@@ -63,7 +64,7 @@ func newRedisNode(w *world) *redisNode {
 	return n
 }
 
-// before gives the scripts what they need.
+// before gives the scripts the clock and the library.
 func (n *redisNode) before(c *protocol.Peer, cmd string, args ...string) bool {
 	if cmd != "EVALSHA" {
 		return false
@@ -72,11 +73,11 @@ func (n *redisNode) before(c *protocol.Peer, cmd string, args ...string) bool {
 	return true
 }
 
-// driver is one more process' driver. It speaks RESP2: with RESP3 go-redis holds a mutex
-// while it waits for an answer, and virtual time stands still for that.
+// driver returns the driver of one more process. It speaks RESP2: with RESP3, go-redis
+// holds a mutex while it waits for an answer, and virtual time stands still meanwhile.
 func (n *redisNode) driver(p *process) driverOf {
 	client := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:6379", Protocol: 2, DialerRetries: 1, // else it waits with a mutex, too
+		Addr: "127.0.0.1:6379", Protocol: 2, DialerRetries: 1, // otherwise it waits with a mutex, too
 		Dialer: func(context.Context, string, string) (net.Conn, error) { return n.dial(p) },
 	})
 	p.ends = append(p.ends, func() { _ = client.Close() })
@@ -105,14 +106,14 @@ func (n *redisNode) dial(p *process) (net.Conn, error) {
 	return near, nil
 }
 
-// hang makes everything that arrives wait.
+// hang delays every message that arrives.
 func (n *redisNode) hang(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.hung = max(n.hung, n.w.now()+d)
 }
 
-// lose is a kill without a snapshot.
+// lose is a kill of the server without a snapshot.
 func (n *redisNode) lose(d time.Duration) {
 	n.mu.Lock()
 	n.away = n.w.now() + d
@@ -127,7 +128,7 @@ func (n *redisNode) lose(d time.Duration) {
 
 func (n *redisNode) jump(by time.Duration) { n.clock.jump(by) }
 
-// held is for how much longer nothing passes on a connection.
+// held returns how much longer no message passes on a connection.
 func (n *redisNode) held(p *process) time.Duration {
 	n.mu.Lock()
 	hung := n.hung
@@ -152,7 +153,7 @@ func (n *redisNode) entry(name string) driver.Entry {
 func (n *redisNode) close() {
 	_ = n.reads.Close()
 	n.redis.Close()
-	// go-redis tries each second whether the server is back, and then sees that it was
-	// closed
+	// go-redis checks each second whether the server is back, and notices then that the
+	// client was closed
 	time.Sleep(2 * time.Second)
 }

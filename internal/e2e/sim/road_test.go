@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A road is the way between one process and one node. To the process it is a driver like
-// that of a server across a network. A request is executed once or never, but at any
-// time: also long after its caller gave up. Requests overtake each other. So the road
-// keeps the rule of driver.End, as a driver of such a server must: it sends the end
-// along, on the node's clock, and the node refuses what comes later.
+// A road is the way between one process and one node. To the process it is a driver, like
+// the driver of a server across a network. A request is executed once or never, but at
+// any time: also long after its caller gave up. Requests overtake each other. So the road
+// follows the rule of driver.End, as a driver of such a server must: it sends the end
+// with the request, on the node's clock, and the node refuses a request that comes later.
 type road struct {
 	w *world
 	p *process
@@ -24,7 +24,7 @@ type road struct {
 
 	mu     sync.Mutex // protects what follows
 	dice   *dice
-	cut    moment // nothing comes through before that
+	cut    moment // no message arrives before that
 	known  sample
 	closed bool
 }
@@ -32,7 +32,7 @@ type road struct {
 func newRoad(p *process, n *node) *road {
 	return &road{
 		w: p.w, p: p, n: n, dice: seeded(p.w.plan.fates + uint64(1000*p.number+n.number)),
-		known: sample{n.clock.now(), time.Now()}, // it came with the hello
+		known: sample{n.clock.now(), time.Now()}, // the connection told it the clock
 	}
 }
 
@@ -45,7 +45,7 @@ func (r *road) failed(op, name string, err error) error {
 	return &driver.Error{Backend: "node", Op: driver.Op(op), Name: name, Err: err}
 }
 
-// roll draws what becomes of a request that is sent now.
+// roll draws the fate of a request that is sent now.
 func (r *road) roll() fate {
 	weather := r.w.weather()
 	r.mu.Lock()
@@ -63,14 +63,15 @@ func (r *road) isCut() bool {
 	return r.w.now() < r.cut
 }
 
-// learn notes what an answer tells of the node's clock.
+// learn notes the node's clock in an answer.
 func (r *road) learn(node time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known = sample{node, time.Now()}
 }
 
-// latest is when, on the node's clock, a request with this end takes effect no more.
+// latest returns when, on the node's clock, a request with this end can no longer take
+// effect.
 func (r *road) latest(end time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +84,7 @@ type reply[T any] struct {
 }
 
 // over sends a request and waits for the answer, as long as ctx allows. ends says whether
-// it has an end.
+// the request has an end.
 func over[T any](ctx context.Context, r *road, op, name string, ends bool, f func(server) (T, error)) (T, error) {
 	var none T
 	r.mu.Lock()
@@ -106,7 +107,7 @@ func over[T any](ctx context.Context, r *road, op, name string, ends bool, f fun
 		select {
 		case a := <-in:
 			if a.err == errLate && ctx.Err() == nil {
-				continue // the node's clock has gone faster than was known: now it is
+				continue // the node's clock was faster than known: now it is known
 			}
 			if a.err == errLate || a.err == errReset {
 				a.err = r.failed(op, name, a.err)
@@ -118,7 +119,7 @@ func over[T any](ctx context.Context, r *road, op, name string, ends bool, f fun
 	}
 }
 
-// carry brings a request to the node, and its answer back.
+// carry brings a request to the node, and the answer back.
 func carry[T any](ctx context.Context, r *road, op, name string, ends bool, f func(server) (T, error), in chan reply[T]) {
 	fate := r.roll()
 	end, _ := ctx.Deadline()
@@ -163,8 +164,7 @@ func carry[T any](ctx context.Context, r *road, op, name string, ends bool, f fu
 	})
 }
 
-// signal is called by the node. Signals are late, lost, repeated, and overtake each
-// other.
+// The node calls signal. Signals are late, lost, or repeated, and overtake each other.
 func (r *road) signal(s driver.Signal) {
 	w := r.w.weather()
 	r.mu.Lock()
@@ -190,7 +190,7 @@ func (r *road) signal(s driver.Signal) {
 
 // Listen implements driver.Signaler.
 func (r *road) Listen(f func(driver.Signal)) (stop func()) {
-	r.n.session(r) // from now on the node knows where to send
+	r.n.session(r) // from now on the node can send signals
 	return r.listeners.Listen(f)
 }
 
@@ -248,7 +248,7 @@ func (r *road) Properties() driver.Properties {
 	}
 }
 
-// Close ends this end of the road. What is under way still arrives.
+// Close closes this end of the road. Messages that are under way still arrive.
 func (r *road) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

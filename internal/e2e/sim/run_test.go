@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// planOver is the plan of a seed, over one sort of backend if it is named.
+// planOver returns the plan of a seed, over one sort of backend if it is named.
 func planOver(backend string, seed uint64) *plan { return planOf(seeded(seed), backend) }
 
-// planOf draws a plan. Most are over one node, for that is quick; a backend that is named
-// is drawn always.
+// planOf draws a plan. Most plans have one node, because that is quick. A named backend
+// is always drawn.
 func planOf(d *dice, backend string) *plan {
 	over := d.below(100)
 	if backend == "" {
@@ -32,7 +32,7 @@ func planOf(d *dice, backend string) *plan {
 	return draw(d, backend, 3+2*(over%3/2))
 }
 
-// report prints what was violated first, and what happened to the name concerned.
+// report prints the first violation, and the events of its name.
 func report(t *testing.T, h *history, how, repeat string) {
 	t.Helper()
 	v := h.found[0]

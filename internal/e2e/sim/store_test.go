@@ -14,11 +14,11 @@ import (
 )
 
 // values are what a node keeps for clients that compare and swap, as on PostgreSQL, etcd,
-// NATS and MongoDB. The requests travel on the same roads, without ends: it is the window
-// of a swap that keeps a late one from taking effect.
+// NATS and MongoDB. The requests travel on the same roads, without ends: the window of a
+// swap prevents the effect of a late one.
 type values struct {
 	clock   *clock
-	stamped bool // the engine cannot look at its clock before it swaps, and stamps what it stores
+	stamped bool // the engine cannot read its clock before a swap, and stamps what it stores
 
 	mu      sync.Mutex // protects what follows
 	stored  map[string]kept
@@ -26,14 +26,14 @@ type values struct {
 	inboxes map[string]*road
 }
 
-// kept is a value, or the envelope of one and its stamp.
+// kept is a value, or the envelope of a value and its stamp.
 type kept struct {
 	bytes   []byte
 	version uint64
 	stamp   locktable.Instant
 }
 
-// seen is what a client makes of it.
+// seen returns a kept value in the form that a client gets.
 func (v *values) seen(k kept) optimistic.Stored {
 	if !v.stamped || k.version == 0 {
 		return optimistic.Stored{Value: k.bytes, Version: k.version}
@@ -49,14 +49,14 @@ func (k kept) envelope() *stamped.Envelope {
 	return e
 }
 
-// forget makes them know nothing. Versions go on, for they never come again.
+// forget removes all values. Versions continue, because they never come again.
 func (v *values) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.stored = map[string]kept{}
 }
 
-// timed is an answer, and when the node gave it by its clock.
+// timed is an answer, and the time on the node's clock at which it was given.
 type timed[T any] struct {
 	value T
 	at    locktable.Instant
@@ -87,7 +87,7 @@ func (v *values) swap(swaps []optimistic.Swap, bug planted) timed[[]optimistic.S
 			out[i].Late = true
 			continue
 		case is.version != s.Version && !bug.noVersions:
-			out[i].Known, out[i].Now = is.version%2 == 0, v.seen(is) // some engines can say it in the same answer
+			out[i].Known, out[i].Now = is.version%2 == 0, v.seen(is) // some engines return it in the same answer
 			continue
 		}
 		v.last++
@@ -135,7 +135,7 @@ type storeRoad struct {
 	clock optimistic.Clock
 }
 
-// newStore makes a process' driver.
+// newStore returns a process' driver.
 func newStore(p *process, n *node) (*road, driverOf) {
 	r := &storeRoad{road: newRoad(p, n)}
 	inbox := p.id()
@@ -149,7 +149,7 @@ func newStore(p *process, n *node) (*road, driverOf) {
 	return r.road, queueing{d, p}
 }
 
-// queueing tells the checker of what is asked, as a road does.
+// queueing reports the requests to the checker, as a road does.
 type queueing struct {
 	*locktable.Driver
 	p *process
@@ -165,7 +165,7 @@ func (q queueing) Release(ctx context.Context, l driver.LeaseRef) error {
 	return q.Driver.Release(ctx, l)
 }
 
-// ask sends a request, and learns from its answer what the node's clock says.
+// ask sends a request, and learns the node's clock from its answer.
 func ask[T any](ctx context.Context, r *storeRoad, op, name string, f func(v *values) timed[T]) (T, error) {
 	sent := time.Now()
 	a, err := over(ctx, r.road, op, name, false, func(server) (timed[T], error) { return f(r.n.values), nil })

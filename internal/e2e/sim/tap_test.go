@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A tap sits between the root package and the driver, and writes down who asks for what,
-// and how often. It knows claims by their tokens, which users never see.
+// A tap is between the root package and the driver. It records the requests and counts
+// them. It knows claims by their tokens, which users never see.
 type tap struct {
 	driverOf
 	p *process
@@ -28,19 +28,19 @@ func newTap(p *process, d driverOf) *tap {
 	return &tap{driverOf: d, p: p, told: map[uint64]*told{}}
 }
 
-// A place is a claim that stands in a backend's queue, as its process knows.
+// A place is a claim in a backend's queue, as far as its process knows.
 type place struct {
 	name          string
 	token         driver.Token
 	process       int
 	weight, limit int
 	queueTTL      time.Duration
-	queues        bool      // and does not only try, or may be refused for the name's value
-	conditional   bool      // it may be refused for that
-	asked         moment    // first
-	tried         moment    // last
-	queued        moment    // since when it is sure that it stands in the queue; never while it is not
-	kept          moment    // the sending of the last request that was answered "queued"
+	queues        bool      // it does not only try, and no value can refuse it
+	conditional   bool      // the name's value may refuse it
+	asked         moment    // first request
+	tried         moment    // last request
+	queued        moment    // since then it is surely in the queue; never while it is not
+	kept          moment    // when the last request with the answer "queued" was sent
 	over          bool      // granted or given up
 	footings      []footing // over a quorum: by node
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// A schedule is the same each time as far as the process can make it so: goroutines take
-// turns on one processor, and no collection of garbage comes between them. What the Go
-// runtime itself draws it cannot: see runtimedice.
+// The process makes a schedule as repeatable as it can: goroutines take turns on one
+// processor, and no garbage collection interrupts them. It cannot control the random
+// choices of the Go runtime: see runtimedice.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(-1)
@@ -28,10 +28,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// worlds counts those that were run, for the collections of garbage between them.
+// worlds counts the worlds that have run, for the garbage collections between them.
 var worlds int
 
-// seeds makes chance the world's own: that of the product's pauses, and that of its
+// seeds gives the world its own random numbers: for the product's pauses, and for its
 // tokens.
 func (w *world) seeds(t *testing.T) {
 	t.Helper()
@@ -39,8 +39,8 @@ func (w *world) seeds(t *testing.T) {
 	cryptotest.SetGlobalRandom(t, w.plan.fates)
 }
 
-// collects frees the memory of the worlds before. go-redis keeps timers in a sync.Pool,
-// and one of another bubble may not be used: two collections empty it.
+// collects frees the memory of earlier worlds. go-redis keeps timers in a sync.Pool, and
+// a timer of another bubble must not be used. Two collections empty the pool.
 func (w *world) collects() {
 	if worlds++; w.plan.backend == "redis" {
 		runtime.GC()
@@ -50,14 +50,14 @@ func (w *world) collects() {
 	}
 }
 
-// trace is a number for all that happened, in its order: two runs of a schedule that
-// differ in anything that was noted, or in a moment of it, have different ones.
+// trace returns a number for all events, in their order. Two runs of a schedule with any
+// difference in an event, or in its time, have different numbers.
 func (h *history) trace() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sum := fnv.New64a()
 	host, _ := os.Hostname()
-	here := strings.NewReplacer(fmt.Sprintf("%s:%d", host, os.Getpid()), "here") // as errors name a holder
+	here := strings.NewReplacer(fmt.Sprintf("%s:%d", host, os.Getpid()), "here") // errors name a holder so
 	for _, e := range h.events {
 		_, _ = here.WriteString(sum, fmt.Sprintln(int64(e.at), e.name, e.who, e.what, e.more))
 	}
@@ -65,8 +65,8 @@ func (h *history) trace() string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
-// repeats reports whether the Go runtime has dice of its own for each bubble, and not for
-// the process.
+// repeats reports whether the Go runtime has random numbers for each bubble, and not only
+// for the process.
 func repeats(t *testing.T) bool {
 	t.Helper()
 	var drawn [2]uint64
@@ -76,9 +76,9 @@ func repeats(t *testing.T) bool {
 	return drawn[0] == drawn[1]
 }
 
-// A seed is the same schedule each time: after other seeds, beside others in another
-// order, and in another process. Those over Redis are not: miniredis and go-redis have
-// goroutines and pauses of their own.
+// A seed is the same schedule each time: after other seeds, among others in another
+// order, and in another process. Schedules over Redis are not, because miniredis and
+// go-redis have goroutines and pauses of their own.
 func TestASeedIsTheSameEachTime(t *testing.T) {
 	if !repeats(t) {
 		t.Skip("this runtime draws by chance: make sim builds one that does not, and runs this test")
@@ -115,7 +115,7 @@ func TestASeedIsTheSameEachTime(t *testing.T) {
 			t.Logf("%s, and not in another process", first[seed])
 		}
 	}
-	// Two of a thousand differ, seed 3 over quorum among them; nobody knows yet by what.
+	// Two of a thousand differ, seed 3 over quorum among them. The cause is not known.
 	if t.Logf("%d seeds, three times each: %d differ", len(seeds), differ); differ > 1+len(seeds)/100 {
 		t.Error("what a schedule does depends on more than its seed")
 	}

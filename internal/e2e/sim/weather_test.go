@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// weather is how the network is, on all roads.
+// weather is the state of the network, on all roads.
 type weather struct {
-	low, high time.Duration // a message takes so long, each way
-	slow      int           // so many in a hundred take up to slowest
+	low, high time.Duration // the time of a message, each way
+	slow      int           // this percentage takes up to slowest
 	slowest   time.Duration
-	lost      int // so many in a hundred never arrive, each way
-	reset     int // so many in a hundred requests end with an error: before they arrived, or after
-	mute      int // so many signals in a hundred are lost
-	echo      int // so many are heard again
+	lost      int // this percentage never arrives, each way
+	reset     int // this percentage of requests ends with an error, before or after it arrived
+	mute      int // this percentage of signals is lost
+	echo      int // this percentage arrives twice
 }
 
 func (w weather) String() string {
@@ -21,12 +21,12 @@ func (w weather) String() string {
 		w.low, w.high, w.slow, w.slowest, w.lost, w.reset, w.mute, w.echo)
 }
 
-// fate is what becomes of one request and its answer.
+// A fate is what happens to one request and its answer.
 type fate struct {
 	out, back time.Duration
 	lostOut   bool
 	lostBack  bool
-	reset     bool // the sender hears of it when it is lost
+	reset     bool // the sender gets an error when it is lost
 }
 
 func (w *weather) travel(d *dice) time.Duration {
@@ -49,7 +49,8 @@ func (w *weather) fate(d *dice) fate {
 	return f
 }
 
-// Four sorts of weather. unit is the TTL that is most used; a request has a sixth of it.
+// There are four sorts of weather. unit is the most common TTL; a request may take a
+// sixth of it.
 func calm() weather { return weather{low: 50 * time.Microsecond, high: time.Millisecond} }
 
 func wide(unit time.Duration) weather {

@@ -15,48 +15,48 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// A world is one schedule while it runs.
+// A world is one schedule that runs.
 type world struct {
 	plan      *plan
 	planted   planted
 	start     time.Time
 	history   history
 	nodes     []backend
-	redis     *redisNode // if that is what it is over
+	redis     *redisNode // if the plan is over Redis
 	processes []*process
 	queue     queue
 	terms     terms
 
-	watching context.Context // of those who watch names until everything is over
+	watching context.Context // of watches that last until everything is over
 	watchers sync.WaitGroup
 
-	horizon atomic.Int64 // until when something is under way
+	horizon atomic.Int64 // until then something is under way
 
 	movesMu sync.Mutex
-	moves   []moment // when something happened: a message arrived, a pause ended
+	moves   []moment // times at which a message arrived or a pause ended
 }
 
-// planted is a bug that was put in on purpose; the zero value is none.
+// planted is a bug that was put in on purpose; the zero value has no bug.
 type planted struct {
-	noEnds bool // nodes take requests that come after their end
+	noEnds bool // nodes accept requests after their end
 
 	// Nodes that compare and swap do so outside of windows, or do not compare.
 	noWindows, noVersions bool
-	noHealth              bool // no health function is asked
+	noHealth              bool // health functions are not called
 	someOnly              bool // All forgets its last name
-	fromAnswer            bool // a term that Confirm makes counts from its answer
+	fromAnswer            bool // a term after Confirm counts from the answer
 
-	node    func(n *node, s server) server                      // what a node does to those who ask
-	client  func(p *process, d driverOf) driverOf               // what a process' driver does
-	observe func(o *pawl.Observer)                              // what is told
-	run     func(run runs) runs                                 // Election.Run
-	handle  func(h map[string]any)                              // what is in a handle
-	quorum  func(p *process, d []driver.Driver) []driver.Driver // which nodes a quorum is of
+	node    func(n *node, s server) server                      // replaces a node's driver
+	client  func(p *process, d driverOf) driverOf               // replaces a process' driver
+	observe func(o *pawl.Observer)                              // changes the Observer
+	run     func(run runs) runs                                 // replaces Election.Run
+	handle  func(h map[string]any)                              // changes the content of a handle
+	quorum  func(p *process, d []driver.Driver) []driver.Driver // replaces the nodes of a quorum
 }
 
 type runs = func(ctx context.Context, f func(ctx context.Context) error) error
 
-// driverOf is what the root package is given.
+// driverOf is the driver of the root package.
 type driverOf interface {
 	driver.Driver
 	driver.Signaler
@@ -65,7 +65,7 @@ type driverOf interface {
 
 func (w *world) now() moment { return time.Since(w.start) }
 
-// after runs f in a while, as something that is under way.
+// after runs f in a while, like a message that is under way.
 func (w *world) after(d time.Duration, f func()) {
 	d = max(d, time.Nanosecond)
 	at := int64(w.now() + d)
@@ -90,7 +90,7 @@ func (w *world) weather() weather {
 	return w.plan.weather
 }
 
-// heals is when everything works again.
+// heals returns when everything works again.
 func (w *world) heals() moment {
 	heal := w.plan.span
 	for _, f := range w.plan.faults {
@@ -101,7 +101,7 @@ func (w *world) heals() moment {
 	return heal
 }
 
-// live runs a schedule, and returns what was written down of it.
+// live runs a schedule, and returns its history.
 func live(t *testing.T, p *plan, bug planted) (h *history) {
 	t.Helper()
 	w := &world{plan: p, planted: bug}
@@ -144,7 +144,7 @@ func (w *world) passes() {
 	var users sync.WaitGroup
 	for i, p := range w.processes {
 		for _, steps := range w.plan.processes[i].sessions {
-			time.Sleep(2 * time.Microsecond) // each begins at a moment of its own, also for a ticket
+			time.Sleep(2 * time.Microsecond) // each begins at its own time, also for a ticket
 			users.Go(func() { p.work(steps) })
 		}
 	}
@@ -186,7 +186,7 @@ func (w *world) begin(i int) *process {
 	}
 	p.tap = newTap(p, d)
 	d = p.tap
-	if w.tells() { // half of them have steps for several names, and tell of changes
+	if w.tells() { // half of them can take several names in one step, and push changes
 		d = able{p.tap, p.roads[0]}
 	}
 	o := &pawl.Options{
@@ -200,8 +200,7 @@ func (w *world) begin(i int) *process {
 	return p
 }
 
-// end waits until everything must be over, looks at what is left, and closes what is
-// open.
+// end waits until everything must be over, checks the leftovers, and closes all clients.
 func (w *world) end(enough func()) {
 	for w.now() < w.heals() {
 		time.Sleep(w.heals() - w.now())

@@ -22,12 +22,12 @@ import (
 
 var background = context.Background()
 
-// A backend is where the locks of a test are.
+// A backend is the place of a test's locks.
 type backend struct {
 	name string
-	kind string                                      // as handles have it
+	kind string                                      // as in handles
 	at   func(t testing.TB, db string) string        // the URL of a database, "locks" or "elsewhere"; nil in memory
-	open func(t testing.TB, db string) driver.Driver // one more client's driver
+	open func(t testing.TB, db string) driver.Driver // the driver of one more client
 }
 
 var memories = map[string]*memlock.Memory{"locks": memlock.NewMemory(nil), "elsewhere": memlock.NewMemory(nil)}
@@ -47,7 +47,7 @@ var backends = []*backend{
 		return &owning{d, client}
 	}},
 	overURL("PostgreSQL", "postgres", func(t testing.TB, db string) string {
-		return postgresServer(t).URL(db) + "?pool_max_conns=4" // there are many clients in one test
+		return postgresServer(t).URL(db) + "?pool_max_conns=4" // one test has many clients
 	}),
 }
 
@@ -67,7 +67,7 @@ func overURL(name, kind string, at func(t testing.TB, db string) string) *backen
 	}}
 }
 
-// owning is a driver that closes the client that was opened for it.
+// owning is a driver that also closes its client.
 type owning struct {
 	*goredislock.Driver
 	client *goredis.Client
@@ -75,13 +75,13 @@ type owning struct {
 
 func (o *owning) Close() error { return errors.Join(o.Driver.Close(), o.client.Close()) }
 
-// onEach runs a test on each backend, beside each other.
+// onEach runs a test on each backend, in parallel.
 func onEach(t *testing.T, f func(t *testing.T, b *backend)) {
 	t.Helper()
 	on(t, func(*backend) bool { return true }, f)
 }
 
-// onServers is onEach where other processes can be at the same locks.
+// onServers is onEach for the backends that other processes can use, too.
 func onServers(t *testing.T, f func(t *testing.T, b *backend)) {
 	t.Helper()
 	on(t, func(b *backend) bool { return b.at != nil }, f)
@@ -102,12 +102,12 @@ func on(t *testing.T, which func(b *backend) bool, f func(t *testing.T, b *backe
 
 var names atomic.Int64
 
-// fresh is a name that no other test has used, nor this one before. The first of a test
-// is the smallest.
+// fresh returns a name that no other test has used, and this test not before. The first
+// name of a test is the smallest.
 func fresh(t testing.TB) string { return fmt.Sprintf("%s#%06d", t.Name(), names.Add(1)) }
 
-// client is one more client, as another instance has it. Without options it is one that
-// loses nothing on a slow machine.
+// client returns one more client, like another instance's. Without options it is a client
+// that loses nothing on a slow machine.
 func (b *backend) client(t testing.TB, o *pawl.Options) *pawl.Client {
 	t.Helper()
 	if o == nil {
@@ -128,27 +128,28 @@ func clientOf(t testing.TB, d driver.Driver, o *pawl.Options) *pawl.Client {
 	return c
 }
 
-// patience is how long a test waits for what has to come. It is no promise: a machine
-// that is busy takes its time.
+// patience is how long a test waits for an event that has to come. It is not a promise,
+// because a busy machine is slow.
 const patience = 60 * time.Second
 
-// steady are options of a client that lasts. A request that was given up holds up Close
-// for as long as it may take: a wait that is canceled before its claim was answered makes
-// a test last 10 s longer.
+// steady are the options of a client that lasts. Close waits for a request whose caller
+// gave up, for as long as that request may take. So a test takes 10 s longer if it
+// cancels a wait before its claim gets an answer.
 var steady = &pawl.Options{TTL: 5 * time.Minute, QueueTTL: 20 * time.Second, RequestTimeout: 10 * time.Second, RetryFor: patience}
 
-// brief are options of a client that will die, or fall ill: the others wait for its TTL.
-// Requests have more time than a sixth of that, for the machine may be slow.
+// brief are the options of a client that will die, or become unhealthy: the others wait
+// for its TTL. Requests have more time than a sixth of the TTL, because the machine may
+// be slow.
 var brief = &pawl.Options{TTL: time.Second, RequestTimeout: 800 * time.Millisecond}
 
-// soon is a context that ends when a test has waited long enough.
+// soon returns a context that ends when the test has waited long enough.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(background, patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// get receives what has to come.
+// get receives a value that has to come.
 func get[T any](t testing.TB, c <-chan T, what string) (v T) {
 	t.Helper()
 	late := time.NewTimer(patience)
@@ -183,7 +184,7 @@ func waiters(t testing.TB, c *pawl.Client, name string, n int) {
 	eventually(t, "so many wait", func() bool { return len(entry(t, c, name).Waiters) == n })
 }
 
-// free waits until nobody holds a name or waits for it.
+// free waits until a name has no holder and no waiter.
 func free(t testing.TB, c *pawl.Client, name string) {
 	t.Helper()
 	eventually(t, name+" is free", func() bool {

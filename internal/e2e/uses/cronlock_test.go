@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/cronlock/gocronlock"
 )
 
-// fixed is a schedule of robfig/cron with two ticks: one that was, and one of next year.
+// fixed is a schedule of robfig/cron with two ticks: one in the past, and one next year.
 type fixed struct{ tick time.Time }
 
 func (f fixed) Next(t time.Time) time.Time {
@@ -58,8 +58,8 @@ func TestATickOfRobfigsCronIsDoneByOneInstance(t *testing.T) {
 	})
 }
 
-// Three schedulers of gocron begin one job, at once; the name is held on, so the one that
-// is late finds it, too.
+// Three schedulers of gocron begin one job at the same time. The first keeps the name, so
+// a late one still finds it held.
 func TestGocronRunsAJobOnOneInstance(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
 		var ran atomic.Int32
@@ -79,7 +79,7 @@ func TestGocronRunsAJobOnOneInstance(t *testing.T) {
 		for range 2 {
 			isError(t, get(t, skipped, "a run that is skipped"), pawl.ErrHeld)
 		}
-		eventually(t, "the third runs", func() bool { return ran.Load() > 0 }) // Shutdown would keep it from running
+		eventually(t, "the third runs", func() bool { return ran.Load() > 0 }) // Shutdown would prevent the run
 		for _, s := range all {
 			noError(t, s.Shutdown())
 		}

@@ -1,7 +1,7 @@
-// Package uses is tests only: what people do with locks (leaders, schedules, many at
-// once, leases that outlive a process), on memory, SQLite, Redis and PostgreSQL. The
-// tests of the root say the same in virtual time and with every fault; here are real
-// servers, real processes, and time that runs.
+// Package uses contains only tests: common uses of locks (leaders, schedules, several
+// names at once, leases that outlive a process), on memory, SQLite, Redis and PostgreSQL.
+// The tests of the root check the same in virtual time and with every fault. These tests
+// use real servers, real processes and real time.
 //
 // Read it in this order:
 //
@@ -12,6 +12,6 @@
 //   - killed_test.go, killed_bench_test.go: processes that are killed
 //   - fence_unix_test.go: one that stands still, and goes on when it has lost its lock
 //
-// Nothing here looks at how long something takes, for the machine may be slow: a lease
-// that shall expire is that of a holder that is gone, and all others last.
+// No test checks how long something takes, because the machine may be slow. Only the
+// leases of dead holders expire; all others last longer than the test.
 package uses

@@ -11,15 +11,15 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A term is one time of leading, as the elected function saw it.
+// A term is one term of a leader, as the elected function saw it.
 type term struct {
 	who   int
 	fence uint64
 }
 
-// candidates campaign for one name, and see to it that no two lead at once: when one
-// begins, the lease of the one before is over. (Its function may not have heard of that
-// yet, if the machine is slow.)
+// candidates campaign for one name. They check that no two lead at the same time: when
+// one begins, the lease of the previous one is over. (On a slow machine, its function may
+// still run.)
 type candidates struct {
 	t     testing.TB
 	name  string
@@ -44,7 +44,7 @@ func (c *candidates) elected(who int) func(ctx context.Context) error {
 	}
 }
 
-// next is the next term, which is of a greater number than the last.
+// next returns the next term. Its number is greater than the last.
 func (c *candidates) next(after term, who int) term {
 	c.t.Helper()
 	now := get(c.t, c.terms, fmt.Sprint("the lead of ", who))
@@ -98,7 +98,7 @@ func TestOneLeadsAndTheNextFollows(t *testing.T) {
 			t.Error("another one has resigned")
 		}
 		now = all.next(now, 1)
-		waiters(t, watcher, name, 2) // who resigned is back, behind the other
+		waiters(t, watcher, name, 2) // the one that resigned is back, behind the other
 		stops[1]()
 		isError(t, get(t, ended[1], "the end of Run"), context.Canceled)
 		now = all.next(now, 2)
@@ -116,8 +116,8 @@ func TestOneLeadsAndTheNextFollows(t *testing.T) {
 	})
 }
 
-// What the leader cannot ask any more it loses: its function hears of it before the next
-// one leads, and it campaigns again when it can.
+// A leader that cannot reach the backend loses its term. Its function learns of it before
+// the next leader begins, and it campaigns again when it can.
 func TestALeaderThatIsCutOffIsFollowed(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
@@ -214,9 +214,9 @@ func TestWatchTellsWhoLeads(t *testing.T) {
 	})
 }
 
-// The number of the next term is there within two round trips: the release, and at most
-// one request of the next leader. It is requests that are counted, not time. (Where the
-// backend pushes, which is all of them on Linux, there is no second one.)
+// The next term begins within two round trips: the release, and at most one request of
+// the next leader. The test counts requests, not time. (If the backend pushes, as all do
+// on Linux, there is no second request.)
 func TestTheNextLeadsWithinTwoRequestsOfAShutdown(t *testing.T) {
 	ways := map[string]func(c *pawl.Client, stop func()){
 		"Shutdown": func(c *pawl.Client, _ func()) { go c.Shutdown(background) },

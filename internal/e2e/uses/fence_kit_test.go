@@ -15,11 +15,11 @@ import (
 	"github.com/pawl-go/pawl/fence"
 )
 
-// A fencedWrite adds one to the number of a resource, if the fence is good, and returns
-// what that is then.
+// A fencedWrite adds one to the number of a resource, if the fence is valid, and returns
+// the new number.
 type fencedWrite func(ctx context.Context, resource string, f uint64) (int, error)
 
-// outcome is what became of a write, in a word: the number, "stale", or an error.
+// outcome returns the result of a write in a word: the number, "stale", or an error.
 func outcome(n int, err error) string {
 	switch {
 	case errors.Is(err, pawl.ErrStale):
@@ -30,7 +30,7 @@ func outcome(n int, err error) string {
 	return strconv.Itoa(n)
 }
 
-// inMemory is one in this process.
+// inMemory returns a fencedWrite in this process.
 func inMemory() fencedWrite {
 	var guard fence.Memory
 	numbers := map[string]int{}
@@ -44,7 +44,7 @@ func inMemory() fencedWrite {
 	}
 }
 
-// inDatabase is one in the database of a URL, from any process.
+// inDatabase returns a fencedWrite in the database of a URL. Any process can use it.
 func inDatabase(url string) (write fencedWrite, end func() error, err error) {
 	switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
 	case "redis":
@@ -61,7 +61,7 @@ func inDatabase(url string) (write fencedWrite, end func() error, err error) {
 	case "sqlite":
 		return inSQL("sqlite", rest+".numbers?_pragma=busy_timeout(10000)&_txlock=immediate", fence.SQLiteTable, fence.CheckSQLite)
 	case "postgres":
-		database, _, _ := strings.Cut(url, "?") // what follows is of the locks' pool
+		database, _, _ := strings.Cut(url, "?") // the query is for the locks' pool
 		return inSQL("pgx", database, fence.PostgresTable, func(ctx context.Context, tx *sql.Tx, resource string, f uint64) error {
 			return fence.CheckPostgres(ctx, fence.Query(tx.QueryRowContext), resource, f)
 		})

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A process that holds a lock stands still until another has it, and then goes on and
-// writes as if nothing had happened: its write is refused, in the database in which the
-// lock is. (In memory, it is a client of this process that does not look.)
+// A process that holds a lock is paused until another process has the lock. Then it
+// continues, and writes as if it still held the lock. The database with the lock refuses
+// its write. (In memory, it is a client of this process that does not check its lease.)
 func TestAWriteOfAHolderThatWasPausedIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// BenchmarkNextLeader is from kill -9 of the process that leads until the next one leads,
-// where that waits in another process, and the TTL is 2 s. Of that, ms-late is what comes
-// after the end of the lease, as the backend had it when the process was killed: what
-// counts is the worst, for the lease itself may be anything between two thirds of its TTL
-// and all of it.
+// BenchmarkNextLeader measures the time from kill -9 of the leading process until the
+// next leader begins. The next leader waits in another process, and the TTL is 2 s.
+// ms-late is the part of that time after the end of the lease in the backend at the time
+// of the kill. The worst result counts, because the rest of the lease varies between two
+// thirds of its TTL and all of it.
 func BenchmarkNextLeader(b *testing.B) {
 	const ttl = 2 * time.Second
 	for _, back := range backends {

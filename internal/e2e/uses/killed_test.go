@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Processes that are killed with kill -9: what they had is taken up when its TTL is over.
+// The tests kill processes with kill -9. Others take over their locks after the TTL.
 
 func TestALeaderThatIsKilledIsFollowed(t *testing.T) {
 	onServers(t, func(t *testing.T, b *backend) {
@@ -43,7 +43,7 @@ func TestATickOfAKilledProcessIsTakenUp(t *testing.T) {
 	})
 }
 
-// A lease that was detached is no process's: kill -9 does it no harm.
+// A detached lease belongs to no process: kill -9 does not end it.
 func TestADetachedLeaseOutlivesItsProcess(t *testing.T) {
 	onServers(t, func(t *testing.T, b *backend) {
 		name := fresh(t)

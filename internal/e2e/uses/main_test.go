@@ -16,15 +16,14 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// The test binary is also the other process of the tests that need one: see
-// process_kit_test.go.
+// The test binary is also the second process of some tests: see process_kit_test.go.
 func TestMain(m *testing.M) {
 	if verb := os.Getenv(childVerb); verb != "" {
 		fmt.Fprintln(os.Stderr, child(verb))
 		os.Exit(1)
 	}
 	flag.Parse()
-	if os.Getenv(ticksVariable) == "" { // mostly they wait
+	if os.Getenv(ticksVariable) == "" { // the tests mostly wait
 		if err := flag.Set("test.parallel", "16"); err != nil {
 			panic(err)
 		}
@@ -35,7 +34,8 @@ func TestMain(m *testing.M) {
 		end()
 	}
 	if code == 0 {
-		// rueidis is not told when its client is closed; what waits there ends by itself.
+		// rueidis does not notice that its client was closed; its waiting goroutine ends
+		// by itself.
 		if err := leaktest.Find("github.com/redis/rueidis.(*call).DelayDo.func1"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -44,22 +44,23 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// quiet hears what go-redis would print.
+// quiet drops the log of go-redis.
 type quiet struct{}
 
 // Printf implements the logger of go-redis.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// servers are one of each kind for all tests, started by the first that needs it.
+// servers has one server of each kind for all tests. The first test that needs one starts
+// it.
 var servers struct {
 	sync.Mutex
 	redis    *redistest.Server
 	postgres *pgtest.Server
-	sqlite   string // the folder of the files
+	sqlite   string // the folder of the databases
 	ends     []func()
 }
 
-// kept is a test whose server outlives it.
+// kept is a test whose server runs after the test has ended.
 type kept struct{ testing.TB }
 
 func (kept) Cleanup(f func()) { servers.ends = append(servers.ends, f) }

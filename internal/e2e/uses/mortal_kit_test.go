@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// full is what the drivers of all backends here can do, and a client asks for: the doctor
-// and quorums are no part of these tests.
+// full is the interface of all drivers in these tests, as far as a client uses it. The
+// tests do not cover the doctor and quorums.
 type full interface {
 	driver.Driver
 	driver.Signaler
@@ -23,14 +23,14 @@ type full interface {
 	driver.LeaseBreaker
 }
 
-// A mortal is a driver that can die, as one of a process that is killed: what it has
-// asked for by then happens, and nothing after that. It counts what it is asked.
+// A mortal is a driver that can die, like the driver of a killed process: its earlier
+// requests still take effect, and it sends no later ones. It counts its requests.
 type mortal struct {
 	full
-	granted  func() (dies bool) // called when it is granted a lock, if it is not nil
+	granted  func() (dies bool) // if not nil, called when the driver is granted a lock
 	dead     atomic.Bool
-	requests atomic.Int64 // that began
-	answered atomic.Int64 // claims that were answered, with the lock or a place in the queue
+	requests atomic.Int64 // requests that began
+	answered atomic.Int64 // claims with an answer: the lock or a place in the queue
 }
 
 var errDead = errors.New("this process is dead")

@@ -45,7 +45,8 @@ func TestAKeyIsDoneByOneInstance(t *testing.T) {
 	})
 }
 
-// At most once, a key is spent by who begins; until done, another takes it up.
+// In the mode at most once, the instance that begins a key spends it. In the mode until
+// done, another instance repeats it.
 func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
 		for what, o := range map[string]pawl.OnceOption{"AtMostOnce": nil, "UntilDone": pawl.WithUntilDone()} {
@@ -65,7 +66,8 @@ func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
 	})
 }
 
-// The instance dies at work: nobody renews its lease, and the next one goes on.
+// The instance dies at work. Its lease is not renewed, and the next instance repeats the
+// key.
 func TestADeadInstancesKeyIsTakenUp(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
@@ -75,7 +77,7 @@ func TestADeadInstancesKeyIsTakenUp(t *testing.T) {
 			_, err := a.Once(name, pawl.WithUntilDone()).Do(background, "1", func(ctx context.Context) error {
 				cut.die()
 				close(at)
-				<-ctx.Done() // it hears of the end before another can begin
+				<-ctx.Done() // its ctx ends before another can begin
 				return nil
 			})
 			over <- err
@@ -97,7 +99,7 @@ func TestATryOfATickThatIsAtWorkSaysSo(t *testing.T) {
 		ran, err := a.TryDo(soon(t), "1", func(ctx context.Context) error {
 			_, err := other.TryDo(ctx, "2", nothing)
 			isError(t, err, pawl.ErrHeld)
-			ran, err := other.TryDo(ctx, "1", nothing) // done, or held: nobody runs
+			ran, err := other.TryDo(ctx, "1", nothing) // done, or held: no function runs
 			if ran || err != nil && !errors.Is(err, pawl.ErrHeld) {
 				t.Errorf("%v, %v", ran, err)
 			}
@@ -118,7 +120,7 @@ func TestKeysWithoutAnOrder(t *testing.T) {
 		o, other := b.client(t, nil).Once(name, pawl.WithUnorderedKeys()), b.client(t, nil).Once(name, pawl.WithUnorderedKeys())
 		for _, key := range []string{"b", "a"} {
 			ran, err := o.Do(soon(t), key, func(ctx context.Context) error {
-				ran, err := other.Do(ctx, key+"2", nothing) // beside this one
+				ran, err := other.Do(ctx, key+"2", nothing) // at the same time as this function
 				if !ran {
 					t.Error("keys wait for each other")
 				}

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Children are this binary again, with a verb, a URL and a name in the environment. They
-// speak on standard output.
+// A child is this binary again, with a verb, a URL and a name in the environment. It
+// reports on standard output.
 const (
 	childVerb = "PAWL_USES_TEST_VERB"
 	childURL  = "PAWL_USES_TEST_URL"
@@ -23,7 +23,7 @@ const (
 	childTTL  = "PAWL_USES_TEST_TTL"
 )
 
-// A process is a child, until it is killed.
+// A process is a child that runs until the test kills it.
 type process struct {
 	t    testing.TB
 	cmd  *exec.Cmd
@@ -49,7 +49,8 @@ func (b *backend) process(t testing.TB, verb, name string, ttl time.Duration) *p
 	return p
 }
 
-// hears is what the process says next, after a word that it begins with.
+// hears returns the next line of the process, without the word with which it has to
+// begin.
 func (p *process) hears(word string) string {
 	p.t.Helper()
 	line := get(p.t, p.says, "what the process says: "+word)
@@ -60,7 +61,7 @@ func (p *process) hears(word string) string {
 	return rest
 }
 
-// kill ends the process as kill -9 does, and returns when it was sent.
+// kill ends the process with SIGKILL, and returns the time of the signal.
 func (p *process) kill() time.Time {
 	at := time.Now()
 	_ = p.cmd.Process.Kill()
@@ -70,7 +71,7 @@ func (p *process) kill() time.Time {
 	return at
 }
 
-// child is the other side. It returns only if it fails.
+// child runs in the child. It returns only if it fails.
 func child(verb string) error {
 	ttl, err := time.ParseDuration(os.Getenv(childTTL))
 	if err != nil {
@@ -112,7 +113,7 @@ func child(verb string) error {
 			fence, _ := pawl.FenceOf(ctx, name)
 			fmt.Println("works", fence)
 			_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-			fmt.Println("wrote", outcome(write(background, name, fence))) // it does not look whether its lease lasts
+			fmt.Println("wrote", outcome(write(background, name, fence))) // it does not check its lease
 			select {}
 		})
 	}

@@ -14,22 +14,22 @@ import (
 
 const (
 	interval = 10 * time.Second // of the schedule
-	mostSkew = 2 * time.Second  // by which a clock is ahead or behind
+	mostSkew = 2 * time.Second  // how far a clock may be ahead or behind
 	haste    = 200              // how much faster the time of the schedule runs
 )
 
-// A death is when the first instance that begins a tick is killed.
+// A death says when the test kills the first instance that begins a tick.
 type death int
 
 const (
 	none      death = iota
 	atWork          // its function has begun
-	afterWork       // its function has ended, and that was not noted
-	beforeIt        // it was granted the lock, and has not heard of it
+	afterWork       // its function has ended, and the client has not recorded that
+	beforeIt        // it was granted the lock, and does not know yet
 )
 
-// A drill is a schedule that the instances go through. Its time runs as fast as they are
-// done with a tick.
+// A drill is a schedule that the instances run. Its time advances as soon as they have
+// finished a tick.
 type drill struct {
 	t         testing.TB
 	b         *backend
@@ -43,10 +43,10 @@ type drill struct {
 	ticks []tick
 }
 
-// A tick is what became of one.
+// A tick is the result of one tick of the schedule.
 type tick struct {
 	grants, began, done int
-	told                []error // what instances were told that were not killed
+	told                []error // errors of instances that were not killed
 }
 
 func newDrill(t testing.TB, b *backend, instances, ticks int, untilDone bool) *drill {
@@ -57,7 +57,7 @@ func newDrill(t testing.TB, b *backend, instances, ticks int, untilDone bool) *d
 	every := 20
 	for at := rand.IntN(every); at < ticks; at += 1 + every/2 + rand.IntN(every) {
 		d.deaths[at] = atWork
-		if untilDone { // at most once, a tick whose instance dies before it begins is spent
+		if untilDone { // at most once, an instance that dies before its function spends the tick
 			d.deaths[at] = atWork + death(rand.IntN(3))
 		}
 	}
@@ -90,7 +90,7 @@ func (d *drill) at(n int, f func(k *tick)) {
 	f(&d.ticks[n])
 }
 
-// An instance is one process, and the next one when that was killed. Its clock is wrong.
+// An instance is one process, and its successor after a kill. Its clock is wrong.
 type instance struct {
 	d      *drill
 	skew   time.Duration
@@ -100,7 +100,7 @@ type instance struct {
 	alive  context.Context
 	kill   context.CancelFunc
 	missed string       // a tick for which it was late
-	at     atomic.Int64 // the tick that it is at
+	at     atomic.Int64 // its current tick
 }
 
 func (i *instance) start() {
@@ -115,7 +115,7 @@ func (i *instance) start() {
 	i.once = i.client.Once(d.name, o)
 }
 
-// granted is called when the instance has the lock, and does not know it yet.
+// granted is called when the instance has got the lock, but does not know it yet.
 func (i *instance) granted() (dies bool) {
 	n := int(i.at.Load())
 	i.d.at(n, func(k *tick) {
@@ -133,13 +133,13 @@ func (i *instance) dies() {
 	i.kill()
 }
 
-// comes has the instance do a tick when it is time, by its own clock. One in fifty is
-// late, and comes when another tick is done.
+// comes lets the instance run a tick when it is time by its own clock. One in fifty is
+// late, and runs it when another tick is done.
 func (i *instance) comes(n int, at time.Time) {
-	late := mostSkew - i.skew // after the first that may come
+	late := mostSkew - i.skew // after the first that may run it
 	time.Sleep(late / haste)
 	now := at.Add(-i.skew + time.Duration(rand.Int64N(int64(time.Second))))
-	key := pawl.TimeKey(now.Add(i.skew).Truncate(interval)) // as a scheduler knows it
+	key := pawl.TimeKey(now.Add(i.skew).Truncate(interval)) // as its scheduler does
 	missed := i.missed
 	if i.missed = ""; rand.IntN(50) == 0 && n+1 < len(i.d.ticks) && i.d.deaths[n] == none {
 		i.missed = key

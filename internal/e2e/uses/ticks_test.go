@@ -10,14 +10,14 @@ import (
 // ticksVariable is how many ticks there are, if it is set: `make ticks` has a thousand.
 const ticksVariable = "PAWL_USES_TICKS"
 
-// Instances whose clocks are up to 2 s ahead or behind go through the ticks of a
-// schedule, ten of them, or twenty in `make ticks`. Of some ticks the instance that does
-// it is killed. At most once: each tick runs once. Until done: each is done, by another
-// one where the first was killed.
+// Instances run the ticks of a schedule, ten of them, or twenty in `make ticks`. Their
+// clocks are up to 2 s ahead or behind. During some ticks the test kills the instance
+// that runs the tick. In the mode at most once, each tick runs once. In the mode until
+// done, each tick is done; if the first instance was killed, by another one.
 //
-// A machine that is too slow may lose an answer or a lease. Then nobody knows whether
-// that tick has run, as Do says: its error was told to somebody. Without a word no tick
-// is missing, and none is done twice.
+// A machine that is too slow may lose an answer or a lease. Then it is unknown whether
+// that tick has run, and Do returns an error that says so to one instance. Without such
+// an error no tick is missing, and none is done twice.
 func TestEachTickIsDoneOnce(t *testing.T) {
 	instances, ticks, all := 10, 60, false
 	if given := os.Getenv(ticksVariable); given != "" {
@@ -25,7 +25,7 @@ func TestEachTickIsDoneOnce(t *testing.T) {
 		noError(t, err)
 		instances, ticks, all = 20, n, true
 	}
-	differ := func(b *backend) bool { return b.name != "GoRedis" } // its scripts are those of Redis
+	differ := func(b *backend) bool { return b.name != "GoRedis" } // it uses the scripts of Redis
 	on(t, differ, func(t *testing.T, b *backend) {
 		for _, mode := range []struct {
 			name      string
@@ -44,7 +44,7 @@ func TestEachTickIsDoneOnce(t *testing.T) {
 }
 
 // judge fails the test for each tick that ran too often, or did not end. If the machine
-// has no excuse, nobody may have been told that it is not known, either.
+// has no excuse, also no instance may get the error that the result is unknown.
 func (d *drill) judge(strict bool) {
 	var began, done, killed, told int
 	for n, k := range d.ticks {

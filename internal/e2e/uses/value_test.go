@@ -59,7 +59,8 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 	})
 }
 
-// A holder that is ill is not renewed: it hears why, and the next one follows.
+// An unhealthy holder's lease is not renewed. The holder learns the reason, and the next
+// claim gets the lock.
 func TestAHolderThatIsNotHealthyMakesRoom(t *testing.T) {
 	sick := errors.New("no heartbeat for 10 s")
 	onEach(t, func(t *testing.T, b *backend) {

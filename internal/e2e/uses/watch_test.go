@@ -9,12 +9,12 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// show is an entry in few words.
+// show returns an entry in a few words.
 func show(e pawl.Entry) string {
 	return fmt.Sprintf("%d hold, %d wait, closed %v, %q", len(e.Holders), len(e.Waiters), e.ClosedFor > 0, e.Value)
 }
 
-// What comes quickly may be skipped: so each step waits until it was seen.
+// A watch may skip quick changes. So each step waits until the watch has shown it.
 func TestWatchYieldsEachChange(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)

@@ -1,5 +1,5 @@
 // Command etcd is the real etcd server, built from its module for the tests of etcdlock.
-// It is a module of its own, so that it is nobody's dependency.
+// It is a module of its own, so that no other module depends on it.
 package main
 
 import (

@@ -98,7 +98,7 @@ func serve(l net.Listener, to string) error {
 }
 
 // pass passes the requests of one connection on, and their replies back. A request that
-// was read whole is run whole, also if the client is gone by then.
+// was read whole runs to its end, even if the client is gone by then.
 func pass(client, server net.Conn, turn *sync.Mutex) error {
 	for {
 		request, err := message(client)

@@ -1,12 +1,12 @@
 // Command s3 is the server that the tests of package fence write objects to: versitygw,
-// which speaks S3's protocol, on a folder. It is a module of its own, so that the server
-// is nobody's dependency.
+// which speaks S3's protocol, on a folder. It is a module of its own, so that no other
+// module depends on the server.
 //
 //	s3 -data FOLDER -listen 127.0.0.1:7070
 //
 // The file system of the folder needs extended attributes: the metadata of objects are
-// there. The user is "pawl", and so is the password. Nothing is printed, but for why it
-// could not start, and it ends when its standard input does, so that it never outlives
+// there. The user is "pawl", and so is the password. The server prints nothing, except
+// why it could not start. It ends when its standard input does, so that it never outlives
 // the test that started it.
 package main
 

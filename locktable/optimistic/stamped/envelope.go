@@ -9,20 +9,19 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// An Envelope is what is stored for a name.
+// An Envelope is the stored record of a name.
 type Envelope struct {
-	Window optimistic.Window // in which it had to be stored to count
-	Value  []byte            // of the name, if it counts
-	Before []byte            // of the name, if it does not: what the swap replaced
+	Window optimistic.Window // in which the swap had to be stored to count
+	Value  []byte            // of the name, if the swap counts
+	Before []byte            // of the name, if it does not count: what the swap replaced
 
-	// Void are the versions of swaps before this one that did not count, in the order in
-	// which they came; the last maxVoid of them. It is for stores whose writers read
-	// their stamps afterwards.
+	// Void are the versions of earlier swaps that were void, in order; only the last
+	// maxVoid of them. It is for stores whose writers read their stamps afterwards.
 	Void []uint64
 }
 
-// Next is the envelope of a swap that replaces a value. void is what [Envelope.VoidAt]
-// said of that.
+// Next is the envelope of a swap that replaces a value. void is the [Envelope.VoidAt] of
+// the replaced envelope.
 func Next(s optimistic.Swap, void []uint64) *Envelope {
 	return &Envelope{Window: s.Window, Value: s.Value, Before: s.Was, Void: void}
 }
@@ -32,7 +31,7 @@ func (e *Envelope) InTime(stamp locktable.Instant) bool {
 	return e.Window.From <= stamp && stamp <= e.Window.To
 }
 
-// At is the value of the name, by an envelope that was stored at that time.
+// At is the value of the name according to an envelope that was stored at that time.
 func (e *Envelope) At(stamp locktable.Instant) []byte {
 	if e.InTime(stamp) {
 		return e.Value
@@ -40,12 +39,12 @@ func (e *Envelope) At(stamp locktable.Instant) []byte {
 	return e.Before
 }
 
-// maxVoid is how many void swaps are remembered. Most of a storm of them are found by
-// their writers before so many others came.
+// maxVoid is how many void swaps are remembered. Usually a writer finds its void swap
+// before that many others follow.
 const maxVoid = 32
 
-// VoidAt is what the next envelope is to say of those before it, if this one has the
-// version and was stored at that time.
+// VoidAt is the Void of the next envelope, if this one has the version and was stored at
+// that time.
 func (e *Envelope) VoidAt(version uint64, stamp locktable.Instant) []uint64 {
 	if e.InTime(stamp) {
 		return e.Void
@@ -54,8 +53,9 @@ func (e *Envelope) VoidAt(version uint64, stamp locktable.Instant) []uint64 {
 	return void[max(0, len(void)-maxVoid):]
 }
 
-// Counted reports whether a swap with this version counted, which this envelope replaced,
-// or one that did. It is not known if too many were void since.
+// Counted reports whether a swap with this version counted. This envelope must have
+// replaced it, directly or through other swaps. known is false if too many swaps since
+// then were void.
 func (e *Envelope) Counted(version uint64) (counted, known bool) {
 	switch {
 	case slices.Contains(e.Void, version):
@@ -82,8 +82,8 @@ func (e *Envelope) Append(b []byte) []byte {
 	return append(b, e.Before...)
 }
 
-// Open reads the stored form of an envelope, whose values are parts of it. It accepts
-// only what Append writes. Its error is a [*locktable.CorruptError].
+// Open reads the stored form of an envelope. The values of the envelope are slices of
+// stored. Open accepts only what Append writes; its error is a [*locktable.CorruptError].
 func Open(stored []byte) (*Envelope, error) {
 	r := reader{rest: stored}
 	if !r.is(format) {
@@ -112,7 +112,8 @@ func damaged(problem string) error {
 	return &locktable.CorruptError{Problem: "its envelope: " + problem}
 }
 
-// reader takes what is stored apart. After a failure it is bad, and reads zeros.
+// reader reads the parts of a stored envelope. After a failure it is bad, and reads
+// zeros.
 type reader struct {
 	rest []byte
 	bad  bool
@@ -132,7 +133,7 @@ func (r *reader) uvarint() uint64 {
 	return v
 }
 
-// skip is behind a number of so many bytes, which is none if they are 0 or less.
+// skip goes on behind a number of n bytes; if n is 0 or less, there was no number.
 func (r *reader) skip(n int) {
 	if r.bad = r.bad || n <= 0; !r.bad {
 		r.rest = r.rest[n:]

@@ -1,4 +1,4 @@
-// Package inside has what redislock tells redlock only. Package redislock sets the
+// Package inside has what redislock shares only with redlock. Package redislock sets the
 // functions when it is initialised.
 package inside
 
@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	// Script is what a driver of redislock sends its scripts with.
+	// Script returns the driver of scripts that is inside a driver of redislock.
 	Script func(d driver.Driver) *redisscript.Driver
 
-	// URLParameters are the names of the parameters that a URL of redislock can have.
+	// URLParameters returns the names of the parameters that a URL of redislock can have.
 	URLParameters func() []string
 )

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// A cluster is what stands in one cell of the terminal, or in two: a character and the
-// marks on it.
+// A cluster is the content of one or two cells of the terminal: a character and the marks
+// on it.
 type cluster struct {
 	text  string
 	width int // 1 or 2
@@ -23,18 +23,18 @@ type cluster struct {
 // made to spill over the lines around it has dozens.
 const mostMarks = 2
 
-// clusters are what is shown of a text. They are printable whatever the text is: the rest
-// is escaped, a cell for each character of the escape. What is escaped:
+// clusters are what the screen shows of a text. They are always printable: the rest is
+// escaped, a cell for each character of the escape. What is escaped:
 //
-//   - controls, and what begins with them: they would move the cursor, set colours, write
-//     to the clipboard;
+//   - controls and their sequences: they would move the cursor, set colours, or write to
+//     the clipboard;
 //   - bytes that are not UTF-8;
-//   - characters that nobody sees, and those that set a direction;
-//   - right-to-left script: many terminals turn a line around that holds any, so that a
-//     fence would stand beside another holder than its own;
-//   - marks without a character to stand on, and those that are too many.
+//   - invisible characters, and those that set a direction;
+//   - right-to-left script: many terminals reverse a line that has any, so that a fence
+//     would be beside another holder than its own;
+//   - marks without a character before them, and marks beyond mostMarks.
 //
-// An escaped text is shown as it is, so to escape twice does no harm.
+// Escaped text stays unchanged, so escaping it twice does no harm.
 func clusters(s string) iter.Seq[cluster] {
 	return func(yield func(cluster) bool) {
 		for len(s) > 0 {
@@ -75,7 +75,7 @@ func shows(r rune, size int) bool {
 		return false
 	}
 	switch r {
-	case 0x115f, 0x1160, 0x3164, 0xffa0, 0x2800: // letters by their class, and nothing to be seen
+	case 0x115f, 0x1160, 0x3164, 0xffa0, 0x2800: // letters by their class, but invisible
 		return false
 	}
 	p, _ := bidi.LookupRune(r)
@@ -87,8 +87,8 @@ func shows(r rune, size int) bool {
 	}
 }
 
-// isMark reports whether a character stands on the one before it: accents, and the vowels
-// and finals of Korean that is written in parts.
+// isMark reports whether a character combines with the one before it: accents, and the
+// vowels and finals of decomposed Korean.
 func isMark(r rune) bool {
 	return unicode.In(r, unicode.Mn, unicode.Me) || r > 0x1160 && r <= 0x11ff
 }
@@ -106,7 +106,7 @@ func columns(r rune) int {
 	}
 }
 
-// escaped is how a character is written that must not reach the terminal.
+// escaped is the escape for a character that must not reach the terminal.
 func escaped(r rune, text string) string {
 	if r == utf8.RuneError && len(text) == 1 {
 		return fmt.Sprintf(`\x%02x`, text[0])
@@ -115,7 +115,7 @@ func escaped(r rune, text string) string {
 	return q[1 : len(q)-1]
 }
 
-// Clean is a text as it is shown: what must not reach the terminal is escaped.
+// Clean is a text as the screen shows it: what must not reach the terminal is escaped.
 func Clean(s string) string {
 	var b strings.Builder
 	for c := range clusters(s) {
@@ -124,7 +124,7 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// Width is how many cells a text takes when it is shown.
+// Width is how many cells a text takes on the screen.
 func Width(s string) (n int) {
 	for c := range clusters(s) {
 		n += c.width
@@ -132,8 +132,8 @@ func Width(s string) (n int) {
 	return n
 }
 
-// Cut is a text as it is shown in that many cells at most; its end is an ellipsis if
-// there was more.
+// Cut is a text as the screen shows it in at most that many cells. A longer text ends
+// with an ellipsis.
 func Cut(s string, most int) string {
 	text, _ := cut(s, most)
 	return text
@@ -141,7 +141,7 @@ func Cut(s string, most int) string {
 
 func cut(s string, most int) (text string, width int) {
 	var b strings.Builder
-	short, atShort := 0, 0 // where it would be cut to leave room for the ellipsis
+	short, atShort := 0, 0 // where to cut to leave room for the ellipsis
 	for c := range clusters(s) {
 		if width+c.width > most {
 			if most <= 0 {
@@ -157,7 +157,7 @@ func cut(s string, most int) (text string, width int) {
 	return b.String(), width
 }
 
-// Pad is a text in that many cells exactly: cut, or with blanks behind it.
+// Pad cuts a text to that many cells, or fills them with blanks.
 func Pad(s string, cells int) string {
 	text, width := cut(s, cells)
 	return text + strings.Repeat(" ", max(0, cells-width))

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 )
 
-// What others call their locks, and what is shown of it.
+// Names of locks, and what the screen shows of them.
 func TestWhatIsShownOfAText(t *testing.T) {
 	for text, want := range map[string]string{
 		"nightly":                    "nightly",
@@ -20,7 +20,7 @@ func TestWhatIsShownOfAText(t *testing.T) {
 		"a\nb\rc\td":                 `a\nb\rc\td`,
 		"\u009b2J":                   `\u009b2J`, // one character that begins a sequence
 		"a\x80\xffb":                 `a\x80\xffb`,
-		"a\u202eb\u2066c\u200bd":     `a\u202eb\u2066c\u200bd`, // directions, and what nobody sees
+		"a\u202eb\u2066c\u200bd":     `a\u202eb\u2066c\u200bd`, // directions, and invisible characters
 		"שלום":                       `\u05e9\u05dc\u05d5\u05dd`,
 		"نسخة-7":                     `\u0646\u0633\u062e\u0629-7`,
 		"夜間バッチ":                      "夜間バッチ",
@@ -74,8 +74,8 @@ func TestCutAndPad(t *testing.T) {
 	}
 }
 
-// Whatever a text is, it is safe, it is shown once and for all, and it is as wide as it
-// was counted.
+// Any text is safe on the screen, escaping it again does not change it, and it is as wide
+// as it was counted.
 func TestAnyText(t *testing.T) {
 	anything := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 	rapid.Check(t, func(t *rapid.T) {

@@ -25,7 +25,7 @@ func newGrid(width, height int) *grid {
 	return g
 }
 
-// layOut puts lines on a screen. What does not fit is left out.
+// layOut puts lines on a screen, and drops what does not fit.
 func layOut(lines []Line, width, height int) *grid {
 	g := newGrid(width, height)
 	for y, line := range lines[:min(len(lines), height)] {
@@ -33,7 +33,7 @@ func layOut(lines []Line, width, height int) *grid {
 		for _, span := range line {
 			for c := range clusters(span.Text) {
 				if x+c.width > width {
-					x = width // the half of a wide character is none
+					x = width // half of a wide character is not shown
 					break
 				}
 				g.cells[y*width+x] = cell{c.text, span.Style}
@@ -47,11 +47,12 @@ func layOut(lines []Line, width, height int) *grid {
 	return g
 }
 
-// difference writes what makes one screen out of another of the same size. Where the
-// cursor is after a character that is not ASCII, terminals do not agree: so it is set
-// again, and a wrong width costs that character's neighbour, not the line.
+// difference writes what turns one screen into another of the same size. After a
+// character that is not ASCII, terminals disagree about the position of the cursor. So
+// difference sets it again, and a wrong width damages only the next character, not the
+// line.
 func difference(b *bytes.Buffer, from, to *grid) {
-	style, at := Style(0), -1 // which cell is written next, if nothing is said; -1: unknown
+	style, at := Style(0), -1 // at is the cell at the cursor; -1: unknown
 	begun := false
 	for i, c := range to.cells {
 		if c == from.cells[i] || c.text == "" {
@@ -78,7 +79,7 @@ func difference(b *bytes.Buffer, from, to *grid) {
 	}
 }
 
-// without takes styles out.
+// without removes styles.
 func (g *grid) without(styles Style) {
 	for i := range g.cells {
 		g.cells[i].style &^= styles

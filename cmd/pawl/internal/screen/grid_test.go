@@ -40,7 +40,7 @@ func TestFrameAfterFrame(t *testing.T) {
 	})
 }
 
-// A second that passes costs a few bytes, not a screen.
+// Each second costs a few bytes, not a screen.
 func TestOnlyWhatDiffersIsSent(t *testing.T) {
 	lines := make([]Line, 24)
 	for i := range lines {

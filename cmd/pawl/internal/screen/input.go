@@ -8,18 +8,18 @@ import (
 // An Event is what happened to the terminal.
 type Event struct {
 	Key    Key  // the key that was pressed; "" with the other events
-	Pasted bool // the key is a part of what was pasted: nobody has pressed it
+	Pasted bool // the key is a part of pasted text, and was not pressed
 
-	Redraw bool  // the size has changed, or others have had the terminal
-	Gone   error // nothing can be read or written any more: the terminal has hung up
+	Redraw bool  // the size has changed, or another program had the terminal
+	Gone   error // the terminal has hung up: reading or writing has failed
 }
 
-// An escape sequence comes at once, or in parts that follow each other quickly, even over
-// a network. An ESC that nothing follows for so long is the key.
+// escapePause ends a lone ESC: an escape sequence comes at once, or in parts that follow
+// each other quickly, even over a network. After the pause, an ESC is the key.
 const escapePause = 50 * time.Millisecond
 
-// read reads what the terminal sends until it is gone or done is closed. A read that has
-// begun does not end before something comes.
+// read reads from the terminal until it is gone or done is closed. A read that has begun
+// ends only when input comes.
 func read(in io.Reader, sent chan<- []byte, done <-chan struct{}) error {
 	for {
 		buf := make([]byte, 1024)
@@ -40,14 +40,14 @@ func read(in io.Reader, sent chan<- []byte, done <-chan struct{}) error {
 	}
 }
 
-// A typist makes keys of what was sent.
+// A typist turns input into keys.
 type typist struct {
-	sent    []byte // that is no key yet
+	sent    []byte // input that is no key yet
 	pasting bool
 }
 
-// keys takes what has come, and returns the keys that it makes. last says that nothing
-// has come for a while.
+// keys takes input, and returns the keys in it. last means that no input has come for a
+// while.
 func (t *typist) keys(more []byte, last bool) (events []Event) {
 	t.sent = append(t.sent, more...)
 	for len(t.sent) > 0 {
@@ -68,5 +68,5 @@ func (t *typist) keys(more []byte, last bool) (events []Event) {
 	return events
 }
 
-// waits reports whether what was sent may go on.
+// waits reports whether the input may be incomplete.
 func (t *typist) waits() bool { return len(t.sent) > 0 }

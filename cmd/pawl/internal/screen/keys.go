@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// A Key is one that was pressed: a character as it is ("q", "é"), or the name of a key:
-// "enter", "esc", "tab", "backspace", "delete", "up", "down", "left", "right", "home",
-// "end", "pgup", "pgdown", "ctrl+c", "alt+x".
+// A Key is a pressed key: a character as it is ("q", "é"), or the name of a key: "enter",
+// "esc", "tab", "backspace", "delete", "up", "down", "left", "right", "home", "end",
+// "pgup", "pgdown", "ctrl+c", "alt+x".
 type Key string
 
 // Rune is the character of a key that has one.
@@ -17,19 +17,19 @@ func (k Key) Rune() (r rune, ok bool) {
 	return r, n == len(k) && n > 0 && r != utf8.RuneError
 }
 
-// What a terminal sends around text that is pasted, when it was asked to.
+// A terminal sends these around pasted text, after a program has asked for that.
 const (
 	pasteBegin = "\x1b[200~"
 	pasteEnd   = "\x1b[201~"
 )
 
-// longestSequence is how long an escape sequence may be. Then it is none.
+// longestSequence is how long an escape sequence may be. Longer input is dropped.
 const longestSequence = 256
 
-// decode reads the first key of what a terminal has sent, and how many bytes it took: 0
-// if more have to come, and none after the last of them. A key that nobody needs is "".
+// decode reads the first key of the input, and returns how many bytes it took: 0 if more
+// have to come, which never happens when last is set. A key without use is "".
 //
-// last says that nothing more has come for a while: then an ESC is the key.
+// last means that no input has come for a while: then an ESC is the key.
 func decode(sent []byte, last bool) (k Key, n int) {
 	c := sent[0]
 	switch {
@@ -74,9 +74,9 @@ func decodeEscape(sent []byte, last bool) (k Key, n int) {
 			from = 3 // function keys on the console of Linux
 		}
 		end = sequenceEnd(sent, from)
-	case 'O': // one more, and what a modifier adds before it
+	case 'O': // one more character, perhaps after a modifier
 		end = sequenceEnd(sent, 2)
-	case ']', 'P', '_', '^': // an answer to what we did not ask, up to BEL or ESC \
+	case ']', 'P', '_', '^': // an unrequested answer, up to BEL or ESC \
 		end = stringEnd(sent)
 	case 0x1b:
 		return "esc", 1
@@ -103,8 +103,8 @@ func decodeEscape(sent []byte, last bool) (k Key, n int) {
 	return "", 0
 }
 
-// sequenceEnd is the place behind the final character of a sequence, or -1. One that is
-// broken ends where it is.
+// sequenceEnd is the index behind the final character of a sequence, or -1. A broken
+// sequence ends where it breaks.
 func sequenceEnd(sent []byte, from int) int {
 	for i := from; i < len(sent); i++ {
 		switch c := sent[i]; {
@@ -129,17 +129,17 @@ func stringEnd(sent []byte) int {
 	return -1
 }
 
-// finals are the keys by the last character of their sequence, numbered those by its
+// finals are the keys by the last character of their sequence; numbered are those by its
 // number.
 var (
 	finals   = map[byte]Key{'A': "up", 'B': "down", 'C': "right", 'D': "left", 'H': "home", 'F': "end", 'M': "enter", 'Z': "backtab"}
 	numbered = map[string]Key{"1": "home", "7": "home", "4": "end", "8": "end", "3": "delete", "5": "pgup", "6": "pgdown"}
 )
 
-// sequenceKey is the key of a sequence without its ESC. Modifiers are left out.
+// sequenceKey is the key of a sequence without its ESC. It ignores modifiers.
 func sequenceKey(s string) Key {
 	if len(s) < 2 {
-		return "" // it is broken
+		return "" // the sequence is broken
 	}
 	final, parameters := s[len(s)-1], s[1:len(s)-1]
 	number, _, modified := strings.Cut(parameters, ";")

@@ -21,8 +21,8 @@ func TestKeys(t *testing.T) {
 		"\x1b":                               {"esc"},
 		"\x1b\x1b":                           {"esc", "esc"},
 		"\x1b[":                              {"alt+["},
-		"\x1b[99~q":                          {"q"}, // a key that nobody knows
-		"\x1b[?62;1cq":                       {"q"}, // an answer that nobody asked for
+		"\x1b[99~q":                          {"q"}, // an unknown key
+		"\x1b[?62;1cq":                       {"q"}, // an unrequested answer
 		"\x1b]11;rgb:0/0/0\x1b\\q":           {"q"},
 		"\x1bPhello\x1b\\q":                  {"q"},
 		"\x1b[[Aq":                           {"q"}, // F1 on the console
@@ -41,7 +41,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A sequence is the same key however the network has cut it.
+// A sequence is the same key however the network has split it.
 func TestKeysInParts(t *testing.T) {
 	const sent = "a\x1b[Aé\x1b[5~夜\x1b[1;5Bz"
 	want := []Key{"a", "up", "é", "pgup", "夜", "down", "z"}
@@ -76,7 +76,7 @@ func TestWhatIsPastedIsMarked(t *testing.T) {
 	}
 }
 
-// Whatever is sent, it is taken in the end, and a sequence that never ends is not kept.
+// Any input is consumed in the end, and a sequence that never ends is dropped.
 func TestAnyKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := rapid.OneOf(rapid.Byte(), rapid.SampledFrom([]byte("\x1b\x1b[]O~;0A\\")))

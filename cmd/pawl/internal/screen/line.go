@@ -5,8 +5,8 @@ import "strings"
 // A Style is how a text looks. Styles are combined with |.
 type Style uint8
 
-// The styles. Nothing is said by a colour alone: some terminals have none, and some
-// people do not see them.
+// The styles. No meaning depends on a colour alone: some terminals have no colours, and
+// some people do not see them.
 const (
 	Bold Style = 1 << iota
 	Dim
@@ -16,7 +16,7 @@ const (
 	Yellow
 )
 
-// colors are those that NO_COLOR takes away.
+// colors are the styles that NO_COLOR turns off.
 const colors = Red | Green | Yellow
 
 // sequence sets a style, whatever was set before.
@@ -39,14 +39,14 @@ type Span struct {
 	Style Style
 }
 
-// A Line is one of the screen. What does not fit is cut.
+// A Line is a line of the screen. The screen cuts what does not fit.
 type Line []Span
 
 // Text is a line in one style.
 func Text(s string, style Style) Line { return Line{{s, style}} }
 
-// Plain are lines as text, as they are shown on a screen of that size, without the blanks
-// at the ends of lines.
+// Plain returns lines as text, as a screen of that size shows them, without the blanks at
+// the ends of lines.
 func Plain(lines []Line, width, height int) string {
 	g := layOut(lines, width, height)
 	var b strings.Builder

@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-// What is sent to take the screen over, and to give it back. Lines are not wrapped: a
-// character whose width the terminal sees differently spoils no other line.
+// These sequences take over the screen, and give it back. Lines do not wrap, so that a
+// character whose width the terminal counts differently damages no other line.
 const (
 	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h"
-	again = "\x1b[?25l\x1b[?7l\x1b[?2004h" // after others may have had it
+	again = "\x1b[?25l\x1b[?7l\x1b[?2004h" // after another program may have had it
 	leave = "\x1b[0m\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 
 	erase = "\x1b[0m\x1b[2J"
 
-	// A frame is shown at once, where the terminal can.
+	// Terminals that know these sequences show a frame at once.
 	frameBegin = "\x1b[?2026h"
 	frameEnd   = "\x1b[?2026l"
 )
 
-// A pen is the one goroutine that writes to the terminal. It may be stuck in a write for
-// as long as the terminal takes nothing; the others only leave word with it. What it
-// writes last when it is told to leave is the last thing that is written at all, until it
-// is told to show again.
+// A pen is the only goroutine that writes to the terminal. A write may hang as long as
+// the terminal takes nothing, so the other goroutines only set what to do next, and wake
+// it. After leave, the pen writes the sequence that gives the screen back, and then
+// nothing until show.
 type pen struct {
 	out    io.Writer
-	unused Style // styles that are not wanted
+	unused Style // styles to leave out
 	wake   chan struct{}
 	over   chan struct{} // closed when the goroutine has ended
 
 	mu     sync.Mutex // protects all below
-	lines  []Line     // what is to be seen
+	lines  []Line     // what to show
 	width  int
 	height int
-	fresh  bool          // the screen may hold anything: all of it is drawn
-	shown  bool          // the screen is to be ours
-	left   chan struct{} // closed when it is given back; nil while it is ours
+	fresh  bool          // the screen may show anything: draw all of it
+	shown  bool          // this program should have the screen
+	left   chan struct{} // closed when the screen is given back; nil before leave
 	ended  bool
-	err    error // what a write has failed with: nothing is written after it
+	err    error // of a failed write: the pen writes nothing after it
 }
 
 func newPen(out io.Writer, unused Style) *pen {
@@ -49,17 +49,17 @@ func newPen(out io.Writer, unused Style) *pen {
 	return p
 }
 
-// draw has lines shown, at the latest when those before them are.
+// draw shows lines, after the ones that are being written.
 func (p *pen) draw(lines []Line, width, height int) {
 	p.tell(func() { p.lines, p.width, p.height = lines, width, height })
 }
 
-// show takes the screen, or draws all of it anew.
+// show takes over the screen, or draws all of it again.
 func (p *pen) show() {
 	p.tell(func() { p.shown, p.fresh, p.left = true, true, nil })
 }
 
-// leave gives the screen back, and waits for that as long as patience lasts.
+// leave gives the screen back, and waits for that up to patience.
 func (p *pen) leave(patience time.Duration) (left bool) {
 	var done chan struct{}
 	p.tell(func() {
@@ -71,7 +71,7 @@ func (p *pen) leave(patience time.Duration) (left bool) {
 	return await(done, patience)
 }
 
-// end is leave, and the end of the goroutine.
+// end is leave, and ends the goroutine.
 func (p *pen) end(patience time.Duration) (ended bool) {
 	p.tell(func() { p.shown, p.ended = false, true })
 	return await(p.over, patience)
@@ -98,7 +98,7 @@ func (p *pen) tell(change func()) {
 	}
 }
 
-// failure is what a write has failed with.
+// failure is the error of a failed write.
 func (p *pen) failure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *pen) failure() error {
 
 func (p *pen) run() {
 	defer close(p.over)
-	var last *grid // what is on the screen; nil while it is not ours
+	var last *grid // what is on the screen; nil before enter and after leave
 	for range p.wake {
 		p.mu.Lock()
 		shown, fresh, ended, left := p.shown, p.fresh, p.ended, p.left
@@ -134,12 +134,12 @@ func (p *pen) run() {
 	}
 }
 
-// room is what a terminal takes at once, after all that it had not taken was thrown away.
+// room is what a terminal takes at once after its pending output was discarded.
 const room = 1024
 
-// write sends b in pieces. Once the screen is to be given back, it leaves out the rest of
-// a frame: the terminal might take nothing more, and the bytes that give it back would
-// wait behind that.
+// write sends b in pieces. Once the screen should be given back, it skips the rest of a
+// frame: if the terminal took nothing more, the sequence that gives it back would wait
+// behind that.
 func (p *pen) write(b []byte, frame bool) {
 	for piece := range slices.Chunk(b, room) {
 		_, err := p.out.Write(piece)
@@ -155,7 +155,7 @@ func (p *pen) write(b []byte, frame bool) {
 	}
 }
 
-// frame writes what makes a screen of the one before it.
+// frame writes what turns the last screen into the next one.
 func (p *pen) frame(b *bytes.Buffer, last *grid, fresh bool, next *grid) *grid {
 	next.without(p.unused)
 	switch {

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screentest"
 )
 
-// A paper is a terminal that may stop taking what is written.
+// A paper is a terminal that may stop taking output.
 type paper struct {
 	*screentest.Terminal
-	turn  chan struct{} // empty while nothing is taken
+	turn  chan struct{} // empty while it takes nothing
 	taken int           // bytes
 	fails error
 }
@@ -83,8 +83,8 @@ func TestThePenGivesTheScreenBackAndWritesNothingAfterIt(t *testing.T) {
 	})
 }
 
-// Over a connection that hangs a write does not end. Nobody waits for it, and when it
-// ends the last frame is what is seen.
+// Over a connection that hangs a write does not end. No other goroutine waits for it, and
+// when it ends the terminal shows the last frame.
 func TestNobodyWaitsForATerminalThatTakesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, p *pen, out *paper) {
 		p.draw([]Line{Text("one", 0)}, 20, 2)
@@ -115,7 +115,7 @@ func TestNobodyWaitsForATerminalThatTakesNothing(t *testing.T) {
 	})
 }
 
-// A terminal that takes a little and then nothing is given back with the next little.
+// A terminal that takes a little, and then nothing, is given back with the next bytes.
 func TestNothingIsWrittenOfAFrameThatNobodyWaitsFor(t *testing.T) {
 	bubble(t, func(t *testing.T, p *pen, out *paper) {
 		p.show()

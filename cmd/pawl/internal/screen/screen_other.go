@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// A Screen is a terminal that is ours. On this system there is none.
+// A Screen is a terminal under the control of this program. This system has none.
 type Screen struct{}
 
 // Open fails with errors.ErrUnsupported.
@@ -19,7 +19,7 @@ func Open(*os.File, *os.File) (*Screen, error) { return nil, errors.ErrUnsupport
 // Drawable is false.
 func Drawable(*os.File, *os.File) bool { return false }
 
-// Size is that of no terminal.
+// Size returns a default.
 func (*Screen) Size() (width, height int) { return 80, 24 }
 
 // Events yields nothing.
@@ -40,7 +40,7 @@ func (*Screen) Close() error { return nil }
 // Suspend does nothing.
 func (*Screen) Suspend() {}
 
-// Ended is a ctx that ends with a signal that is to end the process.
+// Ended returns a ctx that ends with a signal that should end the process.
 func Ended(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }

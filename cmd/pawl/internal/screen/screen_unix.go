@@ -14,10 +14,12 @@ import (
 	"golang.org/x/term"
 )
 
-// restoreTimeout is how long the terminal has to take what gives it back.
+// restoreTimeout is how long the terminal may take to accept the sequence that gives it
+// back.
 const restoreTimeout = 500 * time.Millisecond
 
-// A Screen is a terminal that is ours. Its methods may be called from any goroutine.
+// A Screen is a terminal under the control of this program. Its methods may be called
+// from any goroutine.
 type Screen struct {
 	in, out *os.File
 	pen     *pen
@@ -31,8 +33,8 @@ type Screen struct {
 	closed bool
 }
 
-// Open takes a terminal over: in is where its keys come from, and out is what it shows.
-// The error matches errors.ErrUnsupported if they are no terminal that can be drawn on.
+// Open takes over a terminal: in sends its keys, and out shows its lines. The error
+// matches errors.ErrUnsupported if they are no terminal that can be drawn on.
 func Open(in, out *os.File) (*Screen, error) {
 	if !Drawable(in, out) {
 		return nil, errors.ErrUnsupported
@@ -44,7 +46,7 @@ func Open(in, out *os.File) (*Screen, error) {
 	s := &Screen{
 		in: in, out: out, events: make(chan Event), done: make(chan struct{}), signals: make(chan os.Signal, 16),
 	}
-	// Before the modes are changed, so that no signal comes in between.
+	// Before the modes change, so that no signal is missed.
 	signal.Notify(s.signals, unix.SIGWINCH, unix.SIGCONT)
 	if s.stops = !signal.Ignored(unix.SIGTSTP); s.stops {
 		signal.Notify(s.signals, unix.SIGTSTP)
@@ -71,8 +73,8 @@ func Drawable(in, out *os.File) bool {
 	return term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// raw sets the modes in which each key comes as it is pressed. In the background that
-// stops us, until we are in the foreground.
+// raw sets the modes in which each key comes as it is pressed. If this process is in the
+// background, the system stops it until it is in the foreground.
 func (s *Screen) raw() error {
 	for {
 		modes, err := term.MakeRaw(int(s.in.Fd()))
@@ -88,20 +90,20 @@ func (s *Screen) raw() error {
 	}
 }
 
-// Size is how many columns and lines there are: 80 and 24 if nobody knows.
+// Size is how many columns and lines there are: 80 and 24 if unknown.
 func (s *Screen) Size() (width, height int) {
 	width, height, err := term.GetSize(int(s.out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
 		return 80, 24
 	}
-	return min(width, 1000), min(height, 1000) // more is a mistake, or meant to hurt
+	return min(width, 1000), min(height, 1000) // larger sizes are mistakes, or attacks
 }
 
-// Events yields what happens. It is never closed.
+// Events yields the events of the terminal. It is never closed.
 func (s *Screen) Events() <-chan Event { return s.events }
 
-// Draw shows lines. It does not wait until they are seen; of frames that follow each
-// other more quickly than the terminal takes them some are left out, never the last.
+// Draw shows lines, and does not wait for the terminal. If frames follow each other too
+// quickly, it may skip some, but never the last.
 func (s *Screen) Draw(lines []Line) {
 	width, height := s.Size()
 	s.pen.draw(lines, width, height)
@@ -110,7 +112,7 @@ func (s *Screen) Draw(lines []Line) {
 	}
 }
 
-// Go runs f in a goroutine. If it panics, the terminal is given back before the panic is
+// Go runs f in a goroutine. If f panics, Go gives the terminal back before the panic is
 // printed.
 func (s *Screen) Go(f func()) {
 	go func() {
@@ -119,7 +121,7 @@ func (s *Screen) Go(f func()) {
 	}()
 }
 
-// CloseOnPanic is to be deferred: if the function panics, the terminal is given back
+// CloseOnPanic must be deferred: if the function panics, it gives the terminal back
 // before the panic is printed.
 func (s *Screen) CloseOnPanic() {
 	if r := recover(); r != nil {
@@ -128,12 +130,12 @@ func (s *Screen) CloseOnPanic() {
 	}
 }
 
-// errStuck is the answer of Close where the terminal takes nothing.
+// errStuck is the error of Close if the terminal takes no output.
 var errStuck = errors.New("the terminal does not take what is written to it")
 
-// Close gives the terminal back. Nothing is written after it. If the terminal takes
-// nothing it is not waited for: then the error says so, and whoever writes to it may have
-// to wait for ever. A second Close does nothing.
+// Close gives the terminal back, and writes nothing after that. If the terminal takes no
+// output, Close does not wait for it, and returns an error; later writes to the terminal
+// may then hang for ever. A second Close does nothing.
 func (s *Screen) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +146,7 @@ func (s *Screen) Close() error {
 	close(s.done)
 	signal.Stop(s.signals)
 	ended := s.pen.end(restoreTimeout)
-	if !ended { // what was written before is worth less than the way back
+	if !ended { // discard pending output in favour of the reset
 		flush(s.out)
 		ended = s.pen.end(restoreTimeout)
 	}
@@ -155,7 +157,7 @@ func (s *Screen) Close() error {
 	return err
 }
 
-// send passes an event on, unless nobody wants any more.
+// send passes an event on, unless the screen is closed.
 func (s *Screen) send(e Event) {
 	select {
 	case s.events <- e:
@@ -163,7 +165,7 @@ func (s *Screen) send(e Event) {
 	}
 }
 
-// listen makes events of keys and signals, until Close.
+// listen turns input and signals into events, until Close.
 func (s *Screen) listen(sent <-chan []byte) {
 	defer s.CloseOnPanic()
 	var t typist
@@ -199,14 +201,14 @@ func (s *Screen) signaled(g os.Signal) {
 	}
 }
 
-// Suspend gives the terminal back, and stops the group of this process as Ctrl-Z does
-// elsewhere: here it is a key like others. It returns when the process is continued, and
-// the terminal is ours again.
+// Suspend gives the terminal back, and stops the group of this process, as Ctrl-Z does
+// elsewhere: in raw mode Ctrl-Z is a key like others. It returns when the process is
+// continued, and has taken over the terminal again.
 func (s *Screen) Suspend() { s.stop(true) }
 
 func (s *Screen) stop(all bool) {
 	if sid, err := unix.Getsid(0); err != nil || sid == unix.Getpgrp() || !s.stops {
-		return // nobody would continue the first process of a session
+		return // no shell would continue the first process of a session
 	}
 	s.mu.Lock()
 	if s.closed {
@@ -217,8 +219,8 @@ func (s *Screen) stop(all bool) {
 	_ = term.Restore(int(s.in.Fd()), s.modes)
 	s.mu.Unlock()
 	if all {
-		// A script that runs us is in the group, and its shell waits for it. The signal
-		// comes to us, too, where it is caught; what stops us is the other one.
+		// A script that runs this program is in the group, and its shell waits for it.
+		// This process must ignore the signal to the group; stopProcess stops it.
 		signal.Ignore(unix.SIGTSTP)
 		_ = unix.Kill(0, unix.SIGTSTP)
 	}
@@ -230,20 +232,20 @@ func (s *Screen) stop(all bool) {
 	s.Go(func() { s.send(Event{Redraw: true}) })
 }
 
-// resume takes the terminal again. Others may have had it meanwhile: its modes are set,
-// and all of it is drawn.
+// resume takes over the terminal again. Another program may have had it meanwhile, so
+// resume sets its modes, and draws all of it.
 func (s *Screen) resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	_ = s.raw() // else keys come line by line
+	_ = s.raw() // after an error, keys arrive only with Enter
 	s.pen.show()
 }
 
-// Ended is a ctx that ends with a signal that is to end the process, or that the terminal
-// sends when it hangs up.
+// Ended returns a ctx that ends with a signal that should end the process, or that the
+// terminal sends when it hangs up.
 func Ended(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 }

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopProcess stops us, and returns when we are continued.
+// stopProcess stops this process, and returns when it is continued.
 func stopProcess() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }
 
-// flush would throw away what the terminal has not taken yet. Here it waits.
+// flush would discard the pending output of the terminal. Here it does nothing, so Close
+// waits for that output.
 func flush(*os.File) {}

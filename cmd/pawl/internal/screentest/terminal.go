@@ -1,6 +1,6 @@
 // Package screentest is a terminal for tests: it takes what a program writes, and has
-// what a person would see. It knows the few sequences that package screen sends, and says
-// so when it is sent another one.
+// what a person would see. It knows the few sequences that package screen sends, and
+// records any other.
 package screentest
 
 import (
@@ -23,9 +23,9 @@ type Terminal struct {
 	main, alt *page
 	onAlt     bool
 	hidden    bool // the cursor
-	pasting   bool // what is pasted is marked
+	pasting   bool // pasted text is marked
 	style     string
-	pending   []byte // the begin of a sequence
+	pending   []byte // the beginning of a sequence
 	odd       []string
 	frames    int
 }
@@ -37,7 +37,7 @@ type page struct {
 	x, y   int
 }
 
-// New is a terminal with that many columns and rows.
+// New makes a terminal with that many columns and rows.
 func New(width, height int) *Terminal {
 	t := &Terminal{width: width, height: height, style: "0"}
 	t.main, t.alt = t.blank(), t.blank()
@@ -55,7 +55,7 @@ func (t *Terminal) blank() *page {
 	return p
 }
 
-// Resize makes the terminal another size. What was on it is gone.
+// Resize changes the size of the terminal, and clears it.
 func (t *Terminal) Resize(width, height int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +63,7 @@ func (t *Terminal) Resize(width, height int) {
 	t.main, t.alt = t.blank(), t.blank()
 }
 
-// Text is what the terminal shows, without the blanks at the ends of lines.
+// Text is the text on the terminal, without the blanks at the ends of lines.
 func (t *Terminal) Text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,8 +74,8 @@ func (t *Terminal) Text() string {
 	return b.String()
 }
 
-// Style is how the first cell looks in which a text begins that is shown: the numbers of
-// the sequence that has set it ("0;1;31"), or "" if the text is not shown.
+// Style is the style of the cell at which the text begins: the numbers of the sequence
+// that set it ("0;1;31"), or "" if the text is not shown.
 func (t *Terminal) Style(text string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,8 +90,7 @@ func (t *Terminal) Style(text string) string {
 	return ""
 }
 
-// State says in which modes the terminal is: "" as a program finds it, and has to leave
-// it.
+// State lists the modes of the terminal: "" as a program finds it, and has to leave it.
 func (t *Terminal) State() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +106,7 @@ func (t *Terminal) State() string {
 	return strings.Join(s, ", ")
 }
 
-// Odd are what was written that no terminal should be sent by a program that draws.
+// Odd lists what was written that a program should never send to a terminal.
 func (t *Terminal) Odd() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,7 +127,7 @@ func (t *Terminal) page() *page {
 	return t.main
 }
 
-// Write takes what a program writes. It never fails.
+// Write takes what a program writes, and never fails.
 func (t *Terminal) Write(sent []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +142,8 @@ func (t *Terminal) Write(sent []byte) (int, error) {
 	return len(sent), nil
 }
 
-// take deals with what comes first, and returns how long it is: 0 if more has to come.
+// take handles the first character or sequence, and returns its length: 0 if it is not
+// complete.
 func (t *Terminal) take(sent []byte) int {
 	p := t.page()
 	switch c := sent[0]; {
@@ -180,7 +180,7 @@ func (t *Terminal) down(p *page) {
 }
 
 func (t *Terminal) put(p *page, r rune) {
-	if unicode.In(r, unicode.Mn, unicode.Me) || r > 0x1160 && r <= 0x11ff { // it stands on the one before it
+	if unicode.In(r, unicode.Mn, unicode.Me) || r > 0x1160 && r <= 0x11ff { // it combines with the one before
 		x := max(0, p.x-1)
 		if x > 0 && p.cells[p.y][x] == "" {
 			x--
@@ -208,7 +208,7 @@ func (t *Terminal) put(p *page, r rune) {
 	}
 }
 
-// escape deals with a sequence.
+// escape handles an escape sequence.
 func (t *Terminal) escape(sent []byte) int {
 	if len(sent) < 2 {
 		return 0
@@ -222,7 +222,7 @@ func (t *Terminal) escape(sent []byte) int {
 	}
 	for i := 2; i < len(sent); i++ {
 		switch c := sent[i]; {
-		case c == 0x1b: // another one begins: this one was cut off
+		case c == 0x1b: // a new sequence begins: this one was cut off
 			return i
 		case c >= 0x40 && c <= 0x7e:
 			t.control(string(sent[2:i]), c)
@@ -269,7 +269,7 @@ func (t *Terminal) mode(which string, on bool) (known bool) {
 		if !on {
 			t.frames++
 		}
-	case "?7": // that its lines do not wrap goes with the alternate screen
+	case "?7": // part of the alternate screen: its lines do not wrap
 	default:
 		return false
 	}

@@ -1,4 +1,4 @@
-// Package words says things as the command and its live view say them.
+// Package words formats what the command and its live view print.
 package words
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// Bare is an error without the "pawl: " that those of the library begin with, in one
-// line: several errors that were joined have one each.
+// Bare is an error in one line, without the "pawl: " of the library's errors: each of
+// several joined errors has one.
 func Bare(err error) string {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	for i, line := range lines {
@@ -22,8 +22,8 @@ func Bare(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// Plain is a name or another's word inside a table or a sentence: as it is, or quoted
-// where it could be taken for something else.
+// Plain is a name, or another text from outside, for a table or a sentence: as it is, or
+// quoted where it could be mistaken for something else.
 func Plain(s string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == unicode.ReplacementChar }
 	if s == "" || strings.TrimSpace(s) != s || strings.ContainsFunc(s, odd) {
@@ -32,7 +32,7 @@ func Plain(s string) string {
 	return s
 }
 
-// Brief is a duration as exactly as people want it.
+// Brief rounds a duration for people.
 func Brief(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:
@@ -43,7 +43,7 @@ func Brief(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// Holder is who holds a lease, or has released one that is kept.
+// Holder is the holder of a lease, with a remark if it has released it.
 func Holder(h pawl.Holder) string {
 	if h.Released {
 		return h.Owner.String() + " (has released it)"
@@ -51,8 +51,8 @@ func Holder(h pawl.Holder) string {
 	return h.Owner.String()
 }
 
-// Limits are those that the permits of a name go by, if they differ: "3 and 4". Then
-// somebody is mistaken, or was started with another configuration.
+// Limits are the different limits with which clients use the permits of a name, if they
+// differ: "3 and 4". Then a client has a mistake, or another configuration.
 func Limits(e *pawl.Entry) string {
 	var all []int
 	for _, h := range e.Holders {

@@ -1,9 +1,9 @@
-// Command runtimedice writes an overlay for the go command with which the Go runtime
-// repeats itself in a bubble of testing/synctest. The runtime draws by chance which ready
-// case a select takes, in which order a map is walked, and which of two timers of one
-// instant fires first; and it interrupts a goroutine after 10 ms of real time. With the
-// overlay each bubble has dice of its own, which begin the same way, and no goroutine is
-// interrupted. make sim builds the simulation so:
+// Command runtimedice writes an overlay for the go command. With it, the Go runtime
+// behaves the same in every run of a bubble of testing/synctest. The runtime decides by
+// chance which ready case a select takes, in which order a map is walked, and which of
+// two timers of one instant fires first. It also interrupts a goroutine after 10 ms of
+// real time. With the overlay, each bubble has random numbers of its own, which always
+// begin the same way, and no goroutine is interrupted. make sim builds the simulation so:
 //
 //	go test -overlay "$(go run ./internal/e2e/sim/runtimedice DIR)" ./internal/e2e/sim
 package main
@@ -18,12 +18,13 @@ import (
 	"strings"
 )
 
-// A change is one place of a source file of the runtime, and what stands there instead.
+// A change is one place in a source file of the runtime, and its new text.
 type change struct{ file, old, new string }
 
-// The dice are wyrand, as the runtime's own cheap dice are. Those go on as they are, for
-// the runtime rolls them also for what depends on the process and not on the bubble: when
-// an allocation is sampled. The seed of the process decides how large maps are laid out.
+// The dice of a bubble are wyrand, like the runtime's own cheap random numbers. The
+// runtime's own numbers stay, because they also decide things of the process and not of
+// the bubble: when an allocation is sampled. The seed of the process decides the layout
+// of large maps.
 var changes = []change{
 	{"synctest.go", "import (", "import (\n\t\"internal/runtime/math\""},
 	{"synctest.go", "type synctestBubble struct {", "type synctestBubble struct {\n\tdice uint64"},
@@ -63,7 +64,7 @@ func main() {
 	fmt.Fprintln(os.Stdout, overlay)
 }
 
-// write makes the changed files in dir, and the overlay that names them.
+// write writes the changed files into dir, and the overlay that names them.
 func write(dir string) (overlay string, err error) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -96,8 +97,8 @@ func write(dir string) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, b, 0o600)
 }
 
-// changed is the text of each file of the runtime that is changed, by its name. A place
-// that is not there exactly once is an error: this is another Go.
+// changed returns the text of each changed file of the runtime, by its name. It fails if
+// an old text does not occur exactly once: then this is another version of Go.
 func changed(from string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, c := range changes {
