@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What can be branched on, with errors.Is. The root package exports these same values.
+// The errors to branch on with errors.Is. The root package exports these same values.
 var (
 	ErrHeld        = errors.New("pawl: held by another")
 	ErrNotHeld     = errors.New("pawl: not held by this token")
@@ -28,21 +28,21 @@ type HeldError struct {
 	Position  int           // the place in the queue, from 1; 0 if the claim did not queue
 	ClosedFor time.Duration // how much longer the name stays closed, after a break or an expiry
 
-	// Local says that only claims of the same client are known to be in the way: the
-	// backend was not asked, because they were first. The root package sets it, no driver
-	// does.
+	// Local says that only claims of the same client are known to be in the way: they
+	// were first, so the client did not ask the backend. Only the root package sets it,
+	// never a driver.
 	Local bool
 
 	// Fence is the last fence granted by then. A SignalGranted with this fence or a lower
-	// one is an old one, of a grant that ended before the claim queued again; or one of a
-	// quorum, which this attempt did not make last any longer on each of its nodes.
+	// one is outdated. Its grant ended before the claim queued again; or a quorum made
+	// the grant, and this attempt did not extend it on each of its nodes.
 	Fence uint64
 
-	// RetryAfter is when things change by themselves; nobody who asks before that is
-	// granted, unless somebody acts. The name opens again; or, if it is not closed, the
-	// Holder expires, its lock-delay included; or, if the claim would fit beside the
-	// holders, the first in the queue does not keep its place. 0 means that this cannot
-	// be known.
+	// RetryAfter is how long until something changes by itself: a claim sent before that
+	// is refused unless a holder or waiter acts. A closed name opens again. Otherwise the
+	// Holder expires, and its lock-delay ends; or, if the claim would fit beside the
+	// holders, the place of the first waiter lapses. 0 means that the driver cannot know
+	// this.
 	RetryAfter time.Duration
 }
 
@@ -57,14 +57,17 @@ func (e *HeldError) Error() string {
 		h := e.Holder
 		after := ""
 		if h.Released {
-			after = "has released it; " // so it is no use to look for that process
+			after = "has released it; " // so there is no use in looking for that process
 		}
 		fmt.Fprintf(&b, "is held by %v (%sfence %d, %v left)", h.Owner, after, h.Fence, round(h.ExpiresIn))
 		if n := e.Holders - 1; n > 0 {
 			fmt.Fprintf(&b, " and %d more", n)
 		}
+		if e.ClosedFor > 0 {
+			fmt.Fprintf(&b, ", and closed for another %v", round(e.ClosedFor))
+		}
 	case e.ClosedFor > 0:
-		fmt.Fprintf(&b, "is closed for another %v, after its last holder was broken or expired", round(e.ClosedFor))
+		fmt.Fprintf(&b, "is closed for another %v, after a holder was broken or expired", round(e.ClosedFor))
 	case e.Local:
 		b.WriteString("is in use by this client")
 	default:
@@ -91,8 +94,8 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("pawl: %q has the value %.80q, which is not smaller", e.Name, e.Value)
 }
 
-// String is how an owner is named in messages: as Who says, and its labels. What came
-// from others is quoted where it could confuse a terminal.
+// String names an owner in messages: as Who does, and with its labels. Text that other
+// people wrote is quoted where it could confuse a terminal.
 func (o Owner) String() string {
 	who := o.Who()
 	for _, k := range o.labelKeys() {
@@ -101,8 +104,8 @@ func (o Owner) String() string {
 	return who
 }
 
-// Who is the owner without its labels: host:pid, or "id at host:pid" of a client that was
-// given an id, or the id where there is no host.
+// Who is the owner without its labels: host:pid, or "id at host:pid" if the client was
+// given an id, or the id if there is no host.
 func (o Owner) Who() string {
 	where := plain(o.Host)
 	if o.PID != 0 {
@@ -111,20 +114,20 @@ func (o Owner) Who() string {
 	switch {
 	case where == "":
 		return cmp.Or(plain(o.Client), "somebody")
-	case drawn.MatchString(o.Client):
+	case randomID.MatchString(o.Client):
 		return where
 	}
-	return plain(o.Client) + " at " + where // people have given it a name, and look for that
+	return plain(o.Client) + " at " + where // people have named it, and look for that name
 }
 
-// drawn is an id that nobody chose, or none.
-var drawn = regexp.MustCompile(`^([0-9a-f]{16})?$`)
+// randomID matches an id that is empty, or that the client drew at random.
+var randomID = regexp.MustCompile(`^([0-9a-f]{16})?$`)
 
 // BrokenError answers the renewal of a lease that was taken from its holder. It matches
 // ErrNotHeld.
 type BrokenError struct {
 	By        Owner
-	ClosedFor time.Duration // nobody can be granted the name for this long, from the sending of the renewal
+	ClosedFor time.Duration // the backend grants the name to no client for this long, from the sending of the renewal
 }
 
 // Is makes errors.Is(err, ErrNotHeld) true.
@@ -146,10 +149,10 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("pawl: %s %s; allowed: %s", e.What, e.Problem, e.Allowed)
 }
 
-// Op is what was asked of a backend, as errors say it.
+// Op is the operation that a client asked of a backend, as errors name it.
 type Op string
 
-// What clients ask. A backend may have more of its own.
+// The operations of clients. A backend may have more of its own.
 const (
 	OpOpen     Op = "open"
 	OpAcquire  Op = "acquire"
@@ -167,9 +170,9 @@ const (
 type Error struct {
 	Backend   string // as in Properties, and where: "sqlite /var/lib/pawl/locks.db". Never a password
 	Op        Op     // what was asked of it
-	Name      string // on which name; "" if it was not about one
-	Hint      string // what to do, for the person who reads this at night; may be empty
-	Permanent bool   // asking again will not help: wrong password, file is no database, ...
+	Name      string // on which name; "" if it concerned no single name
+	Hint      string // what the person who reads this at night can do; may be empty
+	Permanent bool   // a repeat will not help: wrong password, file is no database, ...
 	Err       error
 }
 
@@ -184,14 +187,14 @@ func (e *Error) Error() string {
 	if e.Name != "" {
 		s += fmt.Sprintf(" %q", e.Name)
 	}
-	s += ": " + strings.TrimPrefix(e.Err.Error(), "pawl: ") // once is enough
+	s += ": " + strings.TrimPrefix(e.Err.Error(), "pawl: ") // not twice
 	if e.Hint != "" {
 		s += " (" + e.Hint + ")"
 	}
 	return s
 }
 
-// round keeps a duration readable: four digits say enough.
+// round keeps a duration readable: four digits are enough.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d > time.Minute:

@@ -30,7 +30,7 @@ func TestMessages(t *testing.T) {
 		`pawl: "j\x1b[2J" is held by somebody (fence 0, 0s left)`: &driver.HeldError{
 			Name: "j\x1b[2J", Holders: 1,
 		},
-		`pawl: "job" is closed for another 5s, after its last holder was broken or expired`: &driver.HeldError{
+		`pawl: "job" is closed for another 5s, after a holder was broken or expired`: &driver.HeldError{
 			Name: "job", ClosedFor: 5 * time.Second,
 		},
 		`pawl: "job" has waiters ahead; place 2 in the queue`:                                             &driver.HeldError{Name: "job", Position: 2},
@@ -73,8 +73,8 @@ func TestMessagesRoundWhatIsLeft(t *testing.T) {
 	}
 }
 
-// What can be branched on is told apart: each error Is the sentinels listed, wrapped or
-// not, and no other.
+// Callers can branch on each error: it Is the sentinels listed, wrapped or not, and no
+// other.
 func TestEachErrorIsItsOwnSentinel(t *testing.T) {
 	all := []error{
 		driver.ErrHeld, driver.ErrNotHeld, driver.ErrValue, driver.ErrInvalid, driver.ErrClosed, driver.ErrUnavailable,

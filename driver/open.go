@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Open makes a driver from a URL. A URL that cannot be read, or whose scheme nobody
-// registered, is an [*InvalidError].
+// Open makes a driver from a URL. If the URL cannot be read, or no imported backend
+// registered its scheme, the error is an [*InvalidError].
 func Open(ctx context.Context, rawURL string) (Driver, error) {
 	u, err := ParseURL(rawURL)
 	if err != nil {
@@ -19,7 +19,7 @@ func Open(ctx context.Context, rawURL string) (Driver, error) {
 	switch {
 	case u.Scheme == "":
 		return nil, invalid("URL", "has no scheme", list(schemes))
-	case !known && !sayable(rawURL):
+	case !known && !schemeIsSafeToShow(rawURL):
 		return nil, invalid("URL", "has a scheme that no imported backend registered", list(schemes))
 	case !known:
 		allowed := list(schemes)

@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// encoding says how what has a meaning in a URL is written where it shall have none.
+// encoding says how to write characters that have a meaning in a URL.
 const encoding = "user, password and parameters percent-encoded: %40 for @, %3A for :, %2F for /, %3F for ?, %23 for #, %25 for %"
 
 // ParseURL is url.Parse for a URL that may have a password in it: its error, an
-// [*InvalidError], shows no part of the URL, and says how a password has to be written.
-// It may have several hosts with commas between them, each with a port or without.
+// [*InvalidError], shows no part of the URL, and says how to write a password. The URL
+// may have several hosts with commas between them, each with or without a port.
 func ParseURL(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		if u := parseHosts(rawURL); u != nil {
 			return u, nil
 		}
-		// A *url.Error repeats the whole URL, and with it the password: only its cause is
-		// shown.
+		// A *url.Error repeats the whole URL, and with it the password. So only its cause
+		// is shown.
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err
 		}
 		problem, allowed := "cannot be parsed: "+err.Error(), "scheme://..."
-		if strings.Contains(problem, `"`) { // the cause may quote a part of it: what it took for the port, say
+		if strings.Contains(problem, `"`) { // the cause may quote a part of the URL, such as what it took for the port
 			problem = "cannot be parsed"
 		}
 		if strings.Contains(rawURL, "@") {
@@ -37,8 +37,8 @@ func ParseURL(rawURL string) (*url.URL, error) {
 	return u, nil
 }
 
-// parseHosts parses a URL of several hosts, or returns nil. To url.Parse they are one
-// host, whose port it takes to be what follows a colon, of the others, too.
+// parseHosts parses a URL of several hosts, or returns nil. url.Parse takes them for one
+// host, and all that follows the first colon for its port.
 func parseHosts(rawURL string) *url.URL {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
 	end := strings.IndexAny(rest, "/?#")
@@ -62,14 +62,15 @@ func parseHosts(rawURL string) *url.URL {
 }
 
 // URLParameters reads the parameters of a URL for a backend that knows the names in
-// known, of which only those in repeatable may be there more than once. What begins the
-// errors: "redis URL".
+// known. Only those in repeatable may occur more than once. Each error begins with what,
+// such as "redis URL".
 //
-// They are [*InvalidError], and quote no part of what stands before an @. A password that
-// is not percent-encoded may have a /, a ? or a # in it: what is then taken for the host,
-// the path or a parameter is a part of the password, and the @ comes after it. So a URL
-// that has a host, and an @ behind it, is refused. Nor do they quote a parameter behind
-// another one: with an & in it, a password that is a parameter looks like two.
+// Its errors are [*InvalidError], and show no part of a password. A password that is not
+// percent-encoded may contain a /, a ? or a #. Then url.Parse takes a part of the
+// password for the host, the path or a parameter, and the @ comes after it. So
+// URLParameters refuses a URL that has an @ behind its host. A password that is a
+// parameter and contains an & looks like two parameters. So no error quotes an unknown
+// parameter that follows another one.
 func URLParameters(u *url.URL, what string, known []string, repeatable ...string) (url.Values, error) {
 	if u.Host != "" && strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
 		return nil, invalid(what, "has an @ after its host", encoding)
@@ -81,7 +82,7 @@ func URLParameters(u *url.URL, what string, known []string, repeatable ...string
 	before := ""
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
 		key, _, _ := strings.Cut(pair, "=")
-		name, _ := url.QueryUnescape(key) // ParseQuery has read it
+		name, _ := url.QueryUnescape(key) // ParseQuery has already read it, so it is valid
 		switch {
 		case pair == "":
 		case slices.Contains(known, name):
@@ -90,8 +91,8 @@ func URLParameters(u *url.URL, what string, known []string, repeatable ...string
 			}
 		case len(known) == 0:
 			return nil, invalid(what, "has parameters", "none")
-		case meant(name, known) != "":
-			return nil, invalid(what, "has a parameter of TLS by a name that is not known", meant(name, known))
+		case sameParameter(name, known) != "":
+			return nil, invalid(what, "has a parameter of TLS by a name that is not known", sameParameter(name, known))
 		case before != "":
 			return nil, invalid(what, "has an unknown parameter behind "+before, inOrder(known)+"; %26 for an & in a value")
 		case strings.Contains(u.RawQuery, "@"):
@@ -103,8 +104,8 @@ func URLParameters(u *url.URL, what string, known []string, repeatable ...string
 	return values, nil
 }
 
-// sameForTLS are the names that parameters of TLS have in URLs: ours, then those of
-// libpq and of MongoDB, which read their own URLs, then those that people try.
+// sameForTLS lists the names of each TLS parameter: first ours, then those of libpq and
+// of MongoDB, which read their own URLs, then those that people try.
 var sameForTLS = [][]string{
 	{"ca_cert", "sslrootcert", "tlsCAFile", "ca", "cacert", "cafile", "ca_file", "tls_ca", "tls_ca_cert", "tls_ca_file", "sslca", "ssl_ca", "ssl_ca_certs"},
 	{"client_cert", "sslcert", "tlsCertificateKeyFile", "cert", "certfile", "cert_file", "tls_cert", "tls_cert_file", "ssl_cert", "ssl_certfile"},
@@ -113,8 +114,8 @@ var sameForTLS = [][]string{
 	{"skip_verify", "sslmode", "tlsInsecure", "insecure", "tls_insecure", "tls_skip_verify", "insecure_skip_verify"},
 }
 
-// meant is the parameter among known that is what name is elsewhere, or empty.
-func meant(name string, known []string) string {
+// sameParameter is the parameter in known that means the same as name, or empty.
+func sameParameter(name string, known []string) string {
 	for _, same := range sameForTLS {
 		if !slices.Contains(same, name) {
 			continue
@@ -130,9 +131,10 @@ func meant(name string, known []string) string {
 
 func inOrder(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ", ") }
 
-// sayable reports whether the scheme of a URL can be shown. In user:password@host it is
-// the user, or in password@host:port no scheme at all.
-func sayable(rawURL string) bool {
+// schemeIsSafeToShow reports whether an error may show the scheme of a URL. In
+// user:password@host the "scheme" is the user, and in password@host:port it is the
+// password.
+func schemeIsSafeToShow(rawURL string) bool {
 	_, rest, _ := strings.Cut(rawURL, ":")
 	return strings.HasPrefix(rest, "//") || !strings.Contains(rawURL, "@")
 }

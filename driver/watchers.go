@@ -6,47 +6,48 @@ import (
 	"sync/atomic"
 )
 
-// Watchers are those who want to hear of changes to names, of one driver: what a
-// [Watcher] has to remember. The zero value has none.
+// Watchers are the functions that watch the names of one driver. A [Watcher] keeps its
+// list of watches in it. The zero value has none.
 type Watchers struct {
-	any atomic.Bool // of has some, so that telling nobody costs nothing
+	hasWatches atomic.Bool // whether byName has an entry, so that Notify without watches costs nothing
 
-	mu     sync.Mutex // protects what follows; never held while somebody is told
+	mu     sync.Mutex // protects what follows; never held while a watch's function runs
 	follow func(name string, f func()) (stop func())
-	of     map[string]*watched
-	over   bool
+	byName map[string]*watched
+	closed bool
 }
 
-// A watched name is followed as long as somebody watches it.
+// A watched name is followed as long as it has a watch.
 type watched struct {
 	all  []*func()
 	stop func()
 }
 
-// Follow sets what is called for each name that somebody begins to watch: it has f called
-// at each change from now on, until stop is called. Neither blocks, nor calls f itself.
+// Follow sets the function that Watch calls for each name that gets its first watch. From
+// then on follow makes f run at each change of the name, until stop is called. Neither
+// follow nor stop may block, or call f on its own goroutine.
 func (w *Watchers) Follow(follow func(name string, f func()) (stop func())) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.follow = follow
 }
 
-// Watch is what Watcher wants of it: f hears of the name from now on, until stop is
+// Watch is the method of Watcher: Notify calls f for the name from now on, until stop is
 // called.
 func (w *Watchers) Watch(name string, f func()) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over {
+	if w.closed {
 		return func() {}
 	}
-	n := w.of[name]
+	n := w.byName[name]
 	if n == nil {
 		n = &watched{stop: func() {}}
-		if w.of == nil {
-			w.of = map[string]*watched{}
+		if w.byName == nil {
+			w.byName = map[string]*watched{}
 		}
-		w.of[name] = n
-		w.any.Store(true)
+		w.byName[name] = n
+		w.hasWatches.Store(true)
 	}
 	n.all = append(slices.Clone(n.all), &f) // Notify may be reading the old one
 	if len(n.all) == 1 && w.follow != nil {
@@ -64,23 +65,23 @@ func (w *Watchers) leave(name string, n *watched, f *func()) {
 	}
 	n.all = slices.Delete(slices.Clone(n.all), i, i+1)
 	if len(n.all) == 0 {
-		delete(w.of, name)
-		w.any.Store(len(w.of) > 0)
+		delete(w.byName, name)
+		w.hasWatches.Store(len(w.byName) > 0)
 		n.stop()
 	}
 }
 
-// Any reports whether anybody watches anything.
-func (w *Watchers) Any() bool { return w.any.Load() }
+// Any reports whether there is any watch.
+func (w *Watchers) Any() bool { return w.hasWatches.Load() }
 
-// Notify tells those who watch a name.
+// Notify calls the functions that watch a name.
 func (w *Watchers) Notify(name string) {
-	if !w.any.Load() {
+	if !w.hasWatches.Load() {
 		return
 	}
 	w.mu.Lock()
 	var all []*func()
-	if n := w.of[name]; n != nil {
+	if n := w.byName[name]; n != nil {
 		all = n.all
 	}
 	w.mu.Unlock()
@@ -89,32 +90,32 @@ func (w *Watchers) Notify(name string) {
 	}
 }
 
-// NotifyAll tells everybody, when it is not known what has changed.
+// NotifyAll notifies the watches of all names: the driver does not know what has changed.
 func (w *Watchers) NotifyAll() {
 	for _, name := range w.Names() {
 		w.Notify(name)
 	}
 }
 
-// Names are those that are watched, in no order.
+// Names are the watched names, in no order.
 func (w *Watchers) Names() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	names := make([]string, 0, len(w.of))
-	for name := range w.of {
+	names := make([]string, 0, len(w.byName))
+	for name := range w.byName {
 		names = append(names, name)
 	}
 	return names
 }
 
-// Close stops all: nobody is told any more, and nobody can watch.
+// Close ends all watches: no function is called after it, and Watch does nothing.
 func (w *Watchers) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, n := range w.of {
+	for _, n := range w.byName {
 		n.all = nil
 		n.stop()
 	}
-	w.of, w.over = nil, true
-	w.any.Store(false)
+	w.byName, w.closed = nil, true
+	w.hasWatches.Store(false)
 }
