@@ -11,16 +11,15 @@ import (
 )
 
 // The stored form of an entry: a magic byte that is also the version, then its fields in
-// order, integers as varints and strings with their length before them. It is small,
-// quick, and has one encoding per entry.
+// order, integers as varints, strings with their length before them. It is small, quick,
+// and has one encoding per entry.
 //
 // Decode trusts nothing: a newer Pawl, an editor or a failing disk may have written what
 // is stored. It accepts only what Append can write of an entry that keeps its rules, and
-// says what is wrong with the rest. It never takes a row that cannot be read for a free
-// name.
-const version = 0xA3
+// says what is wrong otherwise. It never takes an unreadable row for a free name.
+const version = 0xA4
 
-// Bounds on what is decoded. The largest instant is in the year 2255, and as exact in a
+// Bounds on decoded numbers. The largest instant is in the year 2255, and as exact in a
 // float64 as in an int64.
 const (
 	maxInstant = 1<<53 - 1
@@ -65,7 +64,7 @@ func (e *Entry) Append(b []byte) []byte {
 		b = binary.AppendVarint(b, int64(e.Value.At))
 	}
 	if len(e.Marks) == 0 {
-		return b // mostly, and then there is not even a byte for them
+		return b // the usual case: marks then take not even a byte
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Marks)))
 	for _, m := range e.Marks {
@@ -81,18 +80,17 @@ func (c *Carried) append(b []byte) []byte {
 	b = append(b, c.Token[:]...)
 	b = appendString(b, c.Inbox)
 	b = AppendOwner(b, c.Owner)
-	return appendInts(b, int64(c.Fences), int64(c.Weight), int64(c.Limit), int64(c.LockDelay))
+	return appendInts(b, int64(c.Fences), int64(c.Weight), int64(c.Limit), int64(c.LockDelay), int64(c.TTL))
 }
 
-// Append appends the stored form of w to b. It is a part of the entry's, or stands by
-// itself in a row.
+// Append appends the stored form of w to b. It is a part of the entry's form, or has a
+// row of its own.
 func (w *Waiter) Append(b []byte) []byte {
 	b = appendInts(w.append(b), int64(w.Since), int64(w.Expires))
 	return appendValue(appendValue(b, w.Value), w.Above)
 }
 
-// appendValue appends a value with its length plus one before it; 0 says that there is
-// none.
+// appendValue appends a value with its length plus one before it; 0 means no value.
 func appendValue(b, value []byte) []byte {
 	if value == nil {
 		return append(b, 0)
@@ -118,15 +116,15 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// AppendOwner appends the stored form of o to b. It is a part of the entry's, and of what
-// the backends on Redis store.
+// AppendOwner appends the stored form of o to b. Entries contain it, and so do the
+// records of the backends on Redis.
 func AppendOwner(b []byte, o driver.Owner) []byte {
 	b = appendString(b, o.Client)
 	b = appendString(b, o.Host)
 	b = binary.AppendVarint(b, int64(o.PID))
 	b = binary.AppendUvarint(b, uint64(len(o.Labels)))
 	if len(o.Labels) == 0 {
-		return b // mostly, and then nothing is allocated
+		return b // the usual case, which allocates nothing
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
 		b = appendString(appendString(b, k), o.Labels[k])
@@ -151,15 +149,19 @@ func Decode(b []byte) (*Entry, error) {
 		r.fail("its first byte is %#x, not %#x", v, version)
 	}
 	e := &Entry{Fence: r.uint("fence", 0, maxFence), Closed: r.instant("closed")}
-	for range r.count("holders", maxPeople) {
+	holders := r.count("holders", maxPeople)
+	e.Holders = slices.Grow(e.Holders, r.room(holders))
+	for range holders {
 		if r.problem != "" {
-			break // before much is made of a large count
+			break // before a large count costs memory
 		}
 		h := Holder{Carried: r.carried(), Fence: r.uint("fence", 1, maxFence), Since: r.instant("since"), Expires: r.instant("expiry")}
 		h.Wrote = r.uint("wrote", 0, 1) == 1
 		e.Holders = append(e.Holders, h)
 	}
-	for range r.count("waiters", maxPeople) {
+	waiters := r.count("waiters", maxPeople)
+	e.Queue = slices.Grow(e.Queue, r.room(waiters))
+	for range waiters {
 		if r.problem != "" {
 			break
 		}
@@ -207,8 +209,8 @@ func DecodeWaiter(b []byte) (Waiter, error) {
 	return w, nil
 }
 
-// problem checks the rules between fields: what would let one client free another's
-// lease, let two hold what only one may, or let a fence fall.
+// problem checks the rules between fields. A breach would let one client free another's
+// lease, let two clients hold a name that only one may, or let a fence fall.
 func (e *Entry) problem() string {
 	seen := map[driver.Token]bool{}
 	held, last := int64(0), uint64(0)
@@ -245,11 +247,13 @@ func (e *Entry) problem() string {
 	return ""
 }
 
-// reader reads fields one after the other. The first problem stays, and everything after
-// it reads as zero.
+// reader reads fields one after the other. It keeps the first problem, and reads zeros
+// after it.
 type reader struct {
 	rest    []byte
 	problem string
+	recent  [4]string
+	next    int // in recent
 }
 
 func (r *reader) fail(format string, args ...any) {
@@ -259,7 +263,7 @@ func (r *reader) fail(format string, args ...any) {
 	r.rest = nil
 }
 
-// end wants everything to have been read.
+// end fails unless everything was read.
 func (r *reader) end() {
 	if len(r.rest) > 0 {
 		r.fail("%d bytes too many", len(r.rest))
@@ -288,7 +292,7 @@ func (r *reader) token() (t driver.Token) {
 	return t
 }
 
-// varint reads a number in its shortest form, for each entry has one encoding only.
+// varint reads a number, and accepts only its shortest form: an entry has one encoding.
 func (r *reader) varint() uint64 {
 	v, n := binary.Uvarint(r.rest)
 	if n <= 0 || n > 1 && r.rest[n-1] == 0 {
@@ -328,7 +332,7 @@ func (r *reader) duration(what string) time.Duration {
 func (r *reader) carried() Carried {
 	c := Carried{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fences: int(r.int("fences", 1, driver.MaxFences))}
 	c.Weight, c.Limit = r.weight()
-	c.LockDelay = r.duration("lock-delay")
+	c.LockDelay, c.TTL = r.duration("lock-delay"), r.duration("TTL")
 	return c
 }
 
@@ -338,7 +342,7 @@ func (r *reader) waiter() Waiter {
 	}
 }
 
-// value is nil if there is none, and not nil if it is empty.
+// value is nil if there is no value, and not nil if the value is empty.
 func (r *reader) value() []byte {
 	n := int(r.uint("length of a value", 0, driver.MaxValue+1))
 	if n == 0 {
@@ -355,8 +359,8 @@ func (r *reader) weight() (weight, limit int) {
 	return weight, limit
 }
 
-// count reads how many follow. Each takes a byte at the least, so a large count with few
-// bytes behind it is refused before anything is made for it.
+// count reads how many elements follow. Each takes at least a byte, so count refuses a
+// large number with few bytes behind it before anything is allocated for it.
 func (r *reader) count(what string, most uint64) int {
 	n := int(r.uint(what, 0, most))
 	if n > len(r.rest) {
@@ -366,8 +370,26 @@ func (r *reader) count(what string, most uint64) int {
 	return n
 }
 
+// room is for how many of n to make room at once: a count that is damaged must not cost
+// memory.
+func (r *reader) room(n int) int { return min(n, len(r.rest)/len(driver.Token{}), 1000) }
+
+// string reads a string. Of a crowd many have the same client, host and inbox: a string
+// that was read a moment ago is not made again.
 func (r *reader) string() string {
-	return string(r.take(r.count("bytes", 1<<16)))
+	b := r.take(r.count("bytes", 1<<16))
+	if len(b) == 0 {
+		return ""
+	}
+	for _, known := range r.recent {
+		if known == string(b) { // copies nothing
+			return known
+		}
+	}
+	s := string(b)
+	r.recent[r.next%len(r.recent)] = s
+	r.next++
+	return s
 }
 
 func (r *reader) owner() driver.Owner {

@@ -16,13 +16,13 @@ import (
 // The stored form is read by other versions and by other languages: a change of it has to
 // be meant.
 func TestTheStoredFormIsThis(t *testing.T) {
-	const golden = "\xa3\xac\x02\x0e" + // version, fence, closed
+	const golden = "\xa4\xac\x02\x0e" + // version, fence, closed
 		"\x01hold" + zeros + "\x02in" + "\x01c\x01h\x0a\x02\x01a\x011\x01b\x012" + // a holder: who,
-		// fences, weight, limit, delay, fence, since, expires
-		"\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x06" + "\xc9\x01\x02\x04" + "\x01" +
-		// a waiter, and nobody apart
-		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x0c" + "\x01\x12" + "\x02v\x01" + "\x00" +
-		"\x01gone" + zeros + "\x04boss\x00\x00\x00" + "\x16" + // word for somebody
+		// fences, weight, limit, delay, TTL, fence, since, expires
+		"\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x06\x08" + "\xc9\x01\x02\x04" + "\x01" +
+		// a waiter, and no waiters apart
+		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x0c\x0e" + "\x01\x12" + "\x02v\x01" + "\x00" +
+		"\x01gone" + zeros + "\x04boss\x00\x00\x00" + "\x16" + // a broken lease
 		"\x05kept\x96\x01\x18" // the value
 	if got := string(full().Append(nil)); got != golden {
 		t.Errorf("stored as %q\nwant      %q", got, golden)
@@ -31,7 +31,7 @@ func TestTheStoredFormIsThis(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(e, full()) {
 		t.Errorf("read as %+v, %v", e, err)
 	}
-	if got := string((&locktable.Entry{}).Append(nil)); got != "\xa3\x00\x00\x00\x00\x00\x00\x00" {
+	if got := string((&locktable.Entry{}).Append(nil)); got != "\xa4\x00\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("an empty entry is stored as %q", got)
 	}
 }
@@ -39,7 +39,7 @@ func TestTheStoredFormIsThis(t *testing.T) {
 const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // the rest of a token
 
 func TestAppendAppends(t *testing.T) {
-	if got := string((&locktable.Entry{}).Append([]byte("before"))); got != "before\xa3\x00\x00\x00\x00\x00\x00\x00" {
+	if got := string((&locktable.Entry{}).Append([]byte("before"))); got != "before\xa4\x00\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("appended to %q", got)
 	}
 }
@@ -50,7 +50,7 @@ func TestTheLargestValuesAreStoredAndRead(t *testing.T) {
 		labels[strings.Repeat("k", driver.MaxLabel-i)] = strings.Repeat("v", driver.MaxLabel)
 	}
 	o := driver.Owner{Client: strings.Repeat("c", driver.MaxLabel), Host: strings.Repeat("h", driver.MaxLabel), PID: math.MaxInt32, Labels: labels}
-	l := newLab(t) // the lab checks that whatever can be claimed can be stored
+	l := newLab(t) // the lab checks that every valid claim can be stored
 	l.now = 1<<53 - 1 - 2*locktable.Instant(driver.MaxTTL/1000)
 	l.granted(with(mutex("a"), func(c *driver.Claim) {
 		c.Owner, c.TTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
@@ -104,6 +104,7 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 		"weight is -1":                          holder(func(h *locktable.Holder) { h.Weight = -1 }),
 		"limit is -2":                           holder(func(h *locktable.Holder) { h.Limit = -2 }),
 		"lock-delay is -1":                      holder(func(h *locktable.Holder) { h.LockDelay = -1 }),
+		"TTL is -1":                             holder(func(h *locktable.Holder) { h.TTL = -1 }),
 		"value's fence 301 is above":            func(e *locktable.Entry) { e.Value.Fence = 301 },
 		"value's fence is 0":                    func(e *locktable.Entry) { e.Value.Fence = 0 },
 		"value's time is":                       func(e *locktable.Entry) { e.Value.At = 1 << 53 },
@@ -122,11 +123,11 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
 	stored := string(full().Append(nil))
 	for from, to := range map[string]string{
-		"\xa3\xac\x02":         "\xa3\xac\x82\x00", // the fence in three bytes
+		"\xa4\xac\x02":         "\xa4\xac\x82\x00", // the fence in three bytes
 		"\x0e":                 "\x8e\x00",         // closed in two
 		"\x01a\x011\x01b\x012": "\x01b\x012\x01a\x011",
 		"\x01b\x012":           "\x01a\x012",
-		"\xa3":                 "\xa2",
+		"\xa4":                 "\xa3",
 	} {
 		corrupt(t, []byte(strings.Replace(stored, from, to, 1)))
 	}
@@ -137,7 +138,7 @@ func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
 func TestADamagedCountCostsNoMemory(t *testing.T) {
 	const count = "\xff\xff\x3f" // 1<<20 - 1
 	noise := bytes.Repeat([]byte{0xff}, 1<<20)
-	for _, head := range []string{"\xa3\x01\x00" + count, "\xa3\x01\x00\x00" + count, "\xa3\x01\x00\x00\x00\x00" + count} {
+	for _, head := range []string{"\xa4\x01\x00" + count, "\xa4\x01\x00\x00" + count, "\xa4\x01\x00\x00\x00\x00" + count} {
 		for _, b := range [][]byte{[]byte(head), append([]byte(head), noise...)} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -175,7 +176,7 @@ func TestEachSeedOfFuzzDecodeIsAnEntry(t *testing.T) {
 }
 
 // FuzzDecode reads an entry from any bytes: it is refused with a CorruptError, or it is
-// an entry that keeps its rules, and keeps them whatever happens to it afterwards.
+// an entry that keeps its rules, and keeps them in all later steps.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(nil), []byte(nil))
 	for _, e := range entries(f) {

@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// named is how many damaged names a doctor names. The others are counted.
+// named is how many damaged names the doctor names. It only counts the others.
 const named = 5
 
-// Damaged is for the doctor of a backend: what there is to find about entries that cannot
-// be read. It reads them all.
+// Damaged returns the findings of a backend's doctor about entries that cannot be read.
+// It reads all entries.
 func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	var names string
 	var first error
@@ -41,12 +41,12 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	}
 	return []driver.Finding{{
 		Severity: driver.SeverityError, Subject: "damaged entries",
-		Detail: fmt.Sprintf("%d cannot be read, and nobody is granted these names: %s; %v", n, names[len(", "):], bare(first)),
-		Advice: cmp.Or(hintOf(first), "repair it, or delete it while nobody holds the name"),
+		Detail: fmt.Sprintf("%d cannot be read, and these names cannot be locked: %s; %v", n, names[len(", "):], bare(first)),
+		Advice: cmp.Or(hintOf(first), "repair it, or delete it while no client holds the name"),
 	}}
 }
 
-// bare is an error of the backend without what was asked of it.
+// bare is an error of the backend without the operation.
 func bare(err error) error {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		return e.Err

@@ -23,76 +23,78 @@ func (i Instant) Add(d time.Duration) Instant {
 // Until is the time from i to j, negative if j is earlier.
 func (i Instant) Until(j Instant) time.Duration { return time.Duration(j-i) * time.Microsecond }
 
-// Time is the instant for people.
+// Time is the instant as a time in UTC, for people.
 func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 
-// An Entry is all that a backend knows of one name, and the methods below are the whole
-// lock algorithm: each takes the time and changes the entry, with no clock, no I/O and no
-// lock of its own. A table runs one method in one atomic step, stores the entry, and then
-// sends the signals that are left in it.
+// An Entry is all that a backend knows of one name, and its methods are the whole lock
+// algorithm: each takes the time and changes the entry, with no clock, no I/O and no lock
+// of its own. A table runs one method in one atomic step, stores the entry, and then
+// sends the entry's signals.
 //
-// Read them in this order: settle, which every method does first; Acquire, with queue.go
-// and refuse.go; Renew; Release; Break; Raise; Mark, in marks.go, which is for those who
+// Read them in this order: settle, with which every method begins; Acquire, with queue.go
+// and refuse.go; Renew; Release; Break; Raise; and, in marks.go, Mark, for clients that
 // watch.
 //
-// What holds before and after each method (and what the property tests check):
+// These rules hold before and after each method, and the property tests check them:
 //
 //   - fences of holders are distinct and at most Fence, and Fence never falls
 //   - a token stands at most once among the holders and the queue
-//   - the weights of the holders, up to and with each of them, are at most that holder's
-//     limit
+//   - for each holder, its weight and the weights of the holders before it add up to no
+//     more than its limit
 //   - the value changes only by a grant, or by the token of a holder
 //   - waiters stand in the order in which they came
 //   - after settle no holder and no waiter is expired, and the head of the queue does not
 //     fit
 type Entry struct {
 	Fence   uint64   // the last one ever granted, the last of a range included
-	Closed  Instant  // nothing is granted before this: somebody was broken, or expired with a lock-delay
+	Closed  Instant  // nothing is granted before this: a lease was broken, or expired with a lock-delay
 	Holders []Holder // in the order of their grants
-	Queue   []Waiter // in the order in which they will be served: all, or the first of them
+	Queue   []Waiter // in the order in which they will be served: all of them, or the first ones
 	Rest    Rest     // the waiters behind them, if they are stored apart from the entry, see Apart
 	Broken  []Broken // leases that were taken from their holders, until they would have ended anyway
 	Value   Value    // what the name keeps
-	Marks   []Mark   // who watches
+	Marks   []Mark   // the clients that watch
 
-	// Blur is how much later than the time that a method is given it may take effect, by
-	// a table that cannot say exactly: see [Store]. What begins then lasts so much
-	// longer. It is not stored.
+	// Blur is how much later than its given time a step may take effect, on a table that
+	// cannot know the time exactly: see [Store]. A lease or place that begins then lasts
+	// that much longer. Blur is not stored.
 	Blur time.Duration
 
-	// Day is the time of day, for a table whose clock may be behind it: fences are no
-	// less than that either, so that they rise across the loss of what they are counted
-	// in. It is not stored; 0 leaves them to the table's clock.
+	// Day is the wall-clock time, for a table whose own clock may be behind it. Fences
+	// are at least Day, so that they rise even after the table lost its own clock. Day is
+	// not stored; 0 means that fences follow the table's clock only.
 	Day Instant
 
-	// What the last method did, for the table that stores the entry. None of it is
+	// The result of the last method, for the table that stores the entry. It is not
 	// stored.
-	Changed bool     // the entry is not as it was
-	News    bool     // it is not as it was for people, either: more than a renewal, or a place that was kept
-	Short   bool     // the method had to see more of the queue: what it did does not count, and it is run again
-	Signals []Signal // to send once it is stored
+	Changed bool     // the entry differs from before
+	News    bool     // people can see the difference: it is more than a renewal, or a place that was kept
+	Short   bool     // the method has to see more of the queue: the table drops the result and runs it again
+	Signals []Signal // to send once the entry is stored
 
-	// The head of the queue may not know when the name opens by itself: it is another one
-	// than before, or that is sooner than it was told.
+	// The head of the queue may not know when the name opens by itself: the head has
+	// changed, or the name opens sooner than the head knows.
 	sooner bool
 }
 
-// Carried is what a claim takes with it, as a whole, to its place in the queue, and from
-// there to its lease. A new field is written and read in codec.go, and shown in public.go
+// Carried is what a claim takes along unchanged to its place in the queue, and from there
+// to its lease. To add a field, write and read it in codec.go, and show it in public.go
 // if people see it.
 type Carried struct {
-	Token     driver.Token // zero once its lease is released: nobody can name it any more
+	Token     driver.Token // zero once its lease is released: no client can name it any more
 	Inbox     string       // where its signals go
 	Owner     driver.Owner
 	Fences    int
 	Weight    int
 	Limit     int
 	LockDelay time.Duration
+	TTL       time.Duration // as the last Acquire or Renew of the token asked
 }
 
 func carried(c *driver.Claim, inbox string) Carried {
 	return Carried{
 		Token: c.Token, Inbox: inbox, Owner: c.Owner, Fences: c.Fences, Weight: c.Weight, Limit: c.Limit, LockDelay: c.LockDelay,
+		TTL: c.TTL,
 	}
 }
 
@@ -100,33 +102,33 @@ func carried(c *driver.Claim, inbox string) Carried {
 type Holder struct {
 	Carried
 	Fence   uint64  // the first of its range
-	Since   Instant // when it was granted at the latest, see Entry.Blur
+	Since   Instant // the latest instant at which it was granted, see Entry.Blur
 	Expires Instant // it is over when now == Expires
-	Wrote   bool    // a value
+	Wrote   bool    // it has written a value
 }
 
 // A Waiter is a place in the queue: a claim that is not granted yet.
 type Waiter struct {
 	Carried
-	Since   Instant // when it came, its ticket heeded: the queue is in this order
-	Expires Instant // of the place, unless the waiter asks again before
+	Since   Instant // when it came, or its ticket says that it came: the queue is in this order
+	Expires Instant // of the place, unless the waiter sends its claim again before
 	Value   []byte  // what the name keeps from the grant on; nil leaves what it has
-	Above   []byte  // it is granted above the value of the name only; nil is in any case
+	Above   []byte  // it is granted only if the name's value is smaller; nil means any value
 }
 
 // A Value is what a name keeps. Its bytes are never changed, only replaced.
 type Value struct {
-	Bytes []byte  // nil is none
+	Bytes []byte  // nil means no value
 	Fence uint64  // of the lease that wrote it
-	At    Instant // when it was written, or the last lease since then ended
+	At    Instant // when it was written, or when the last lease since then ended
 }
 
-// Broken remembers that a lease was taken from its holder, so that its next renewal can
-// say by whom.
+// Broken remembers a lease that was broken, so that its holder's next renewal can say by
+// whom.
 type Broken struct {
 	Token driver.Token
 	By    driver.Owner
-	Until Instant // when the lease would have expired: its holder does not ask after that
+	Until Instant // when the lease would have expired: its holder does not renew after that
 }
 
 // A Signal is for the client that listens at Inbox.
@@ -136,21 +138,20 @@ type Signal struct {
 }
 
 // settle removes what has expired, then grants to the head of the queue while it fits.
-// Every method begins with it, so the next caller does the work, and no janitor is
-// needed.
+// Every method begins with it. So the next step does the work, and no janitor is needed.
 func (e *Entry) settle(now Instant) {
-	e.Changed, e.News, e.Short, e.Signals = false, false, false, nil // a new list, for the old one may be on its way
+	e.Changed, e.News, e.Short, e.Signals = false, false, false, nil // a new list: the old one may still be in use
 	e.unmark(now)
 	e.expire(now)
 	e.promote(now)
 }
 
 func (e *Entry) expire(now Instant) {
-	// The slices are searched before they are rebuilt: mostly nothing has expired, and
-	// then nothing is written.
+	// Search the slices before rebuilding them: usually nothing has expired, and then
+	// nothing is written.
 	if slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires <= now }) {
 		for _, h := range e.Holders {
-			if h.Expires <= now && h.LockDelay > 0 { // counted from the expiry, whenever it is found
+			if h.Expires <= now && h.LockDelay > 0 { // counted from the expiry, not from the step that finds it
 				e.Closed = max(e.Closed, h.Expires.Add(h.LockDelay))
 			}
 			if h.Expires <= now {
@@ -173,13 +174,13 @@ func (e *Entry) expire(now Instant) {
 	}
 }
 
-// promote grants to the head of the queue, and to the next, until one does not fit.
-// Nobody passes that one, so the queue is fair.
+// promote grants to the head of the queue, and to the next, until one does not fit. No
+// claim passes that one, so the queue is fair.
 //
-// The grant lasts as long as the place would have, because the waiter does not know of it
-// yet: if it is dead, it costs the others its QueueTTL and no more. If it lives, it may
-// trust the grant for its QueueTTL from the sending of its last attempt: that attempt was
-// handled later than it was sent, and this grant is later still.
+// The waiter does not know of the grant yet, so the grant lasts as long as the place
+// would have. A dead waiter then costs the others only its QueueTTL. A live waiter may
+// trust the grant for its QueueTTL from the sending of its last attempt: the backend
+// handled that attempt after it was sent, and granted even later.
 func (e *Entry) promote(now Instant) {
 	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
 		w := e.Queue[0]
@@ -193,29 +194,29 @@ func (e *Entry) promote(now Instant) {
 		e.signal(w.Inbox, driver.Signal{Kind: driver.SignalGranted, Token: w.Token, Fence: h.Fence, Fences: h.Fences})
 	}
 	if len(e.Queue) == 0 && e.Rest.Len > 0 && e.fits(now, 1, driver.Unlimited) {
-		e.Short = true // there is room for the least of claims, and the next in the queue is not seen
+		e.Short = true // there is room for the smallest claim, and the next waiter is not seen
 	}
 }
 
-// fits reports whether a claim could be granted if nobody were ahead of it. A name with
-// as many holders as can be stored has no room.
+// fits reports whether a claim could be granted if no waiter were ahead of it. A name
+// with as many holders as can be stored has no room.
 func (e *Entry) fits(now Instant, weight, limit int) bool {
 	if now < e.Closed || len(e.Holders) >= maxPeople {
 		return false
 	}
-	held := int64(0) // the sum of weights of Exclusive each does not fit an int everywhere
+	held := int64(0) // the sum of several Exclusive weights does not fit an int on every platform
 	for _, h := range e.Holders {
 		held += int64(h.Weight)
 	}
 	return held+int64(weight) <= int64(limit)
 }
 
-// grant adds a holder, with the next fences. The time in microseconds keeps them rising
-// when the entry was lost or forgotten since the last grant; the last fence, when the
-// clock ran back. A fence that is wished for is heeded as far as it stays near the time.
+// grant adds a holder, with the next fences. Counting from the last fence makes them rise
+// when the clock ran back. Counting from the time in microseconds makes them rise when
+// the entry was lost or forgotten. A wish counts up to MaxLead ahead of the time.
 func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 	if h.Weight != driver.Exclusive {
-		h.Fences = 1 // holders side by side would get runs that overlap in time; only an exclusive one is alone
+		h.Fences = 1 // ranges of holders side by side would overlap in time; only an exclusive holder is alone
 	}
 	h.Fences = max(h.Fences, 1)
 	h.Since = now.Add(e.Blur)
@@ -238,28 +239,29 @@ func (e *Entry) write(now Instant, by *Holder, value []byte) {
 	}
 }
 
-// used notes that a lease ended then, for the value is kept for a while from there on.
+// used notes when a lease ended: the value is kept for a while from then on.
 func (e *Entry) used(ended Instant) {
 	if e.Value.Bytes != nil {
 		e.Value.At = max(e.Value.At, ended)
 	}
 }
 
-// below reports whether the name keeps nothing, or less than v; nil is above all.
+// below reports whether the name has no value, or a value less than v. A nil v is above
+// all.
 func (e *Entry) below(v []byte) bool {
 	return v == nil || e.Value.Bytes == nil || bytes.Compare(e.Value.Bytes, v) < 0
 }
 
-// Acquire grants the claim. Or its error is a [*driver.HeldError] that says what
-// is in its way, or a [*driver.ValueError].
+// Acquire grants the claim. Otherwise its error is a [*driver.HeldError] that says what
+// is in the way, or a [*driver.ValueError].
 func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Grant, error) {
 	e.settle(now)
 	defer e.tell()
 
-	// Asked again: by a caller that lost the reply, or by a waiter that settle, or
-	// somebody before, promoted.
+	// A repeat: its caller lost the reply, or it was a waiter that settle, or an earlier
+	// step, promoted.
 	if h := e.holder(c.Token); h != nil {
-		e.extend(h, e.until(now, c.TTL))
+		e.extend(now, h, c.TTL)
 		return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}, nil
 	}
 
@@ -272,7 +274,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		for len(e.Holders) > 0 {
 			e.take(now, 0, c.Owner)
 		}
-		e.Closed = 0 // from here on it would be untrue to tell anybody that nobody is granted the name
+		e.Closed = 0 // otherwise gone would report that the name stays closed
 		grant := e.admit(now, c, inbox)
 		e.promote(now) // beside a forced claim that is not exclusive, the head of the queue may fit
 		return grant, nil
@@ -280,8 +282,8 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 
 	w, position := e.place(c.Token)
 	if w == nil {
-		// Nobody may be ahead. A place that is kept cannot be at the head and fit: settle
-		// would have seen it.
+		// No waiter may be ahead. A claim that has a place cannot be at the head and fit:
+		// settle would have granted it.
 		came, first := e.arrival(now, c)
 		if first == 1 && e.fits(now, c.Weight, c.Limit) {
 			return e.admit(now, c, inbox), nil
@@ -293,7 +295,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 	}
 	if c.Queue && w != nil {
 		w.Fences, w.Expires = max(c.Fences, 1), max(w.Expires, e.until(now, c.QueueTTL))
-		w.Value, w.Above = c.Value, c.Above
+		w.Value, w.Above, w.TTL = c.Value, c.Above, c.TTL
 		e.Changed = true
 	}
 	return driver.Grant{}, e.held(now, c, position)
@@ -310,25 +312,29 @@ func (e *Entry) Renew(now Instant, l *driver.LeaseRef) error {
 	e.settle(now)
 	defer e.tell()
 	if h := e.holder(l.Token); h != nil {
-		e.extend(h, e.until(now, l.TTL))
+		e.extend(now, h, l.TTL)
 		e.write(now, h, l.Value)
 		return nil
 	}
 	return e.gone(now, l.Token)
 }
 
-// until is when what begins now, and lasts so long, is over.
+// until is the end of a lease or place that begins now and lasts d.
 func (e *Entry) until(now Instant, d time.Duration) Instant { return now.Add(d + e.Blur) }
 
-func (e *Entry) extend(h *Holder, until Instant) {
-	if until > h.Expires {
+// extend makes a lease last this TTL from now, and never shortens it.
+func (e *Entry) extend(now Instant, h *Holder, ttl time.Duration) {
+	if until := e.until(now, ttl); until > h.Expires {
 		h.Expires, e.Changed = until, true
+	}
+	if ttl != h.TTL {
+		h.TTL, e.Changed = ttl, true
 	}
 }
 
 // gone says why a token holds nothing, as far as it is known.
 func (e *Entry) gone(now Instant, token driver.Token) error {
-	for _, b := range slices.Backward(e.Broken) { // the last one counts, should a token have been broken twice
+	for _, b := range slices.Backward(e.Broken) { // the last one counts if a token was broken twice
 		if b.Token == token && !token.IsZero() {
 			return &driver.BrokenError{By: shown(b.By), ClosedFor: max(0, now.Until(e.Closed)-e.Blur)}
 		}
@@ -336,19 +342,21 @@ func (e *Entry) gone(now Instant, token driver.Token) error {
 	return driver.ErrNotHeld
 }
 
-// Release ends the token's lease and writes its value, or takes it out of the queue, and
-// passes the name on. With MinHold, the lease stays until that long after its grant, but
-// the token no longer names it.
+// Release ends the token's lease and writes its value, or takes the token out of the
+// queue, and passes the name on. With MinHold, the lease stays until that long after its
+// grant, but the token no longer names it.
 func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 	token, minHold := l.Token, l.MinHold
 	e.settle(now)
 	defer e.tell()
 	if h := e.holder(token); h != nil {
-		e.write(now, h, l.Value) // before the name is passed on: somebody may wait to be above it
-		// The grant came no later than its window ended, and no later than this one ends:
-		// that may be earlier, also because the clock ran back.
+		e.write(now, h, l.Value) // before the name is passed on: a waiter's Above is compared with it
+		// The grant came no later than the end of its own window, and no later than the
+		// end of this step's window. The latter can be earlier, for example after the
+		// clock ran back.
 		if until := min(h.Since, now.Add(e.Blur)).Add(minHold); minHold > 0 && until > now {
-			// It ends as a release does: with no lock-delay, and for nobody to renew.
+			// It ends as a release does: without a lock-delay, and no client can renew
+			// it.
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
 			e.sooner = true
 		} else {
@@ -381,12 +389,12 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 	return nil
 }
 
-// maxBroken bounds how many broken leases are remembered, for a client in a loop could
-// break for ever. The holder of one that is forgotten hears ErrNotHeld, but not who took
-// it.
+// maxBroken bounds how many broken leases an entry remembers, because a client in a loop
+// could break for ever. The holder of a forgotten one gets ErrNotHeld, without the name
+// of the breaker.
 const maxBroken = 256
 
-// take removes a holder against its will, and leaves word for it.
+// take ends a holder's lease against its will, and remembers that for its next renewal.
 func (e *Entry) take(now Instant, i int, by driver.Owner) {
 	h := e.Holders[i]
 	e.used(now)
@@ -401,11 +409,10 @@ func (e *Entry) take(now Instant, i int, by driver.Owner) {
 	e.Changed, e.News = true, true
 }
 
-// Raise makes the fence of the token's lease at least fence, and returns what it is then.
-// The lease whose fence rises becomes the last one granted: holders stand in the order of
-// their fences, no number is the fence of two leases, and the weights up to and with each
-// holder are within its limit. If it could not have been granted after the leases that
-// were granted since, nothing is changed.
+// Raise makes the fence of the token's lease at least fence, and returns the new fence.
+// The lease whose fence rises becomes the last one granted. So the rules of Entry still
+// hold. If the lease could not have been granted after the leases that were granted
+// since, nothing changes.
 func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, error) {
 	e.settle(now)
 	defer e.tell()
@@ -419,7 +426,7 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 	}
 	raised := *h
 	if last := h.Fence + uint64(h.Fences) - 1; e.Fence > last {
-		fence = max(fence, e.Fence+1) // others were granted since
+		fence = max(fence, e.Fence+1) // other leases were granted since
 	}
 	held := int64(0)
 	for _, o := range e.Holders {
@@ -429,7 +436,7 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 		return 0, e.held(now, &driver.Claim{Name: c.Name, Token: c.Token, Weight: raised.Weight, Limit: raised.Limit}, 0)
 	}
 	if e.Value.Fence == raised.Fence {
-		e.Value.Fence = fence // it was written under this lease, and still is
+		e.Value.Fence = fence // this lease wrote the value, so its fence rises too
 	}
 	raised.Fence = fence
 	e.writeFirst(now, &raised, c.Value)
@@ -445,8 +452,8 @@ func (e *Entry) writeFirst(now Instant, by *Holder, value []byte) {
 	}
 }
 
-// holder finds a lease by its token. The zero token finds none: leases that are kept for
-// their minimum hold have it.
+// holder finds a lease by its token. The zero token finds none: all leases that are kept
+// for their minimum hold have it.
 func (e *Entry) holder(token driver.Token) *Holder {
 	for i := range e.Holders {
 		if e.Holders[i].Token == token && !token.IsZero() {

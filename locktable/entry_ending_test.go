@@ -19,8 +19,11 @@ func TestRenew(t *testing.T) {
 		},
 		"NeverShortens": func(l *lab) {
 			l.granted(mutex("a"))
-			l.ok(l.renew("a", sec))
+			l.ok(l.renew("a", ttl))
 			equal(l.t, "changed", l.e.Changed, false)
+			l.ok(l.renew("a", sec))
+			equal(l.t, "expiry", l.e.Holders[0].Expires, start.Add(ttl))
+			equal(l.t, "TTL", l.e.Holders[0].TTL, sec)
 			l.sleep(-time.Hour)
 			l.ok(l.renew("a", ttl))
 			equal(l.t, "expiry", l.e.Holders[0].Expires, start.Add(ttl))

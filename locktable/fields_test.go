@@ -70,7 +70,7 @@ func TestEachFieldOfAClaimArrives(t *testing.T) {
 // carriedOf is what a claim takes with it, by the names of the fields.
 func carriedOf(t *testing.T, c driver.Claim, inbox string) (all locktable.Carried) {
 	t.Helper()
-	stays := []string{"Name", "TTL", "QueueTTL", "Queue", "Force", "Value", "Above", "MinFence", "Ticket"}
+	stays := []string{"Name", "QueueTTL", "Queue", "Force", "Value", "Above", "MinFence", "Ticket"}
 	to, from := reflect.ValueOf(&all).Elem(), reflect.ValueOf(c)
 	for i := range from.NumField() {
 		switch name := from.Type().Field(i).Name; {
@@ -104,7 +104,7 @@ func (l *lab) arrived(t *testing.T, want locktable.Holder) {
 	same(t, "the lease", l.e.Holders[0], want)
 	shown := driver.Holder{
 		Fence: want.Fence, Weight: want.Weight, Limit: want.Limit, Owner: want.Owner, Since: want.Since.Time(),
-		ExpiresIn: l.now.Until(want.Expires),
+		TTL: want.TTL, ExpiresIn: l.now.Until(want.Expires),
 	}
 	same(t, "the lease as it is shown", l.e.Public(l.now, "job").Holders[0], shown)
 	same(t, "the lease as a refusal shows it", l.refused(try(mutex("other"))).Holder, shown)

@@ -7,19 +7,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A Glimpse is what people could see of a name when it was last looked at: for a table
-// that is shown each value of a name that is stored, and has to tell renewals from news.
-// The zero value has seen nothing.
+// A Glimpse remembers what people could see of a name. It is for a table that sees every
+// stored value of a name, and has to tell renewals from visible changes. The zero value
+// has seen nothing.
 type Glimpse struct {
 	seen  []byte
 	taken bool
 }
 
-// News looks at what is stored now, which is nothing if it is empty, and reports whether
-// people can see a difference.
+// News compares the stored value, empty if there is none, with the last one, and reports
+// whether people can see a difference.
 func (g *Glimpse) News(stored []byte) bool {
 	now := stored
-	if e, err := decode(stored); err == nil { // else it is for whoever asks for it to say so
+	if e, err := decode(stored); err == nil { // otherwise a reader of the entry reports it
 		now = e.visible()
 	}
 	news := !g.taken || !bytes.Equal(now, g.seen)
@@ -28,18 +28,18 @@ func (g *Glimpse) News(stored []byte) bool {
 }
 
 // visible is the stored form of an entry without what people do not see, or see change by
-// itself: who was broken, how long it all lasts, and what waiters ask for.
+// itself: broken leases, expiries, and the requests of waiters.
 func (e *Entry) visible() []byte {
 	v := *e
 	v.Broken, v.Marks, v.Value.At, v.Rest.Lapses = nil, nil, 0, 0
 	v.Holders, v.Queue = slices.Clone(e.Holders), slices.Clone(e.Queue)
 	for i := range v.Holders {
 		h := &v.Holders[i]
-		h.Expires, h.LockDelay, h.Owner = 0, 0, driver.Owner{}
+		h.Expires, h.LockDelay, h.TTL, h.Owner = 0, 0, 0, driver.Owner{}
 	}
 	for i := range v.Queue {
 		w := &v.Queue[i]
-		w.Expires, w.LockDelay, w.Owner, w.Fences, w.Value, w.Above = 0, 0, driver.Owner{}, 0, nil, nil
+		w.Expires, w.LockDelay, w.TTL, w.Owner, w.Fences, w.Value, w.Above = 0, 0, 0, driver.Owner{}, 0, nil, nil
 	}
 	return v.Append(nil)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A lab is one entry on a clock that stands still until it is told to move. Every method
-// of the entry is run through the lab, which looks at the entry before and after, and
-// fails the test when a rule is broken: see laws_kit_test.go. So each unit test, property
-// and fuzz input checks all rules at each of its steps.
+// A lab is one entry on a clock that a test moves. The lab runs every method of the
+// entry, checks the entry before and after, and fails the test when a rule is broken: see
+// laws_kit_test.go. So each unit test, property and fuzz input checks all rules at each
+// of its steps.
 type lab struct {
 	t   tb
 	e   *locktable.Entry
@@ -41,8 +41,8 @@ var start = locktable.At(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
 func newLab(t tb) *lab { return &lab{t: t, e: &locktable.Entry{}, now: start} }
 
-// The claims of the tests. Who claims is also its token, its inbox and its owner, so that
-// messages are readable.
+// The claims of the tests. The name of a claimant is also its token, its inbox and its
+// owner, so that messages are readable.
 func mutex(who string) *driver.Claim  { return permits(who, driver.Exclusive, driver.Unlimited) }
 func reader(who string) *driver.Claim { return permits(who, 1, driver.Unlimited) }
 
@@ -89,7 +89,7 @@ func (l *lab) acquire(c *driver.Claim) (driver.Grant, error) {
 	l.t.Helper()
 	var grant driver.Grant
 	var err error
-	l.step(act{what: "acquire", token: c.Token, force: c.Force, early: c.Ticket != 0, value: c.Value, above: c.Above != nil}, func() { grant, err = l.e.Acquire(l.now, c, whose(c.Token)) })
+	l.step(act{what: "acquire", token: c.Token, force: c.Force, early: c.Ticket != 0, ttl: c.TTL, value: c.Value, above: c.Above != nil}, func() { grant, err = l.e.Acquire(l.now, c, whose(c.Token)) })
 	h := l.holder(c.Token)
 	held, _ := errors.AsType[*driver.HeldError](err)
 	switch {
@@ -117,7 +117,7 @@ func (l *lab) renews(r driver.LeaseRef) error {
 	l.t.Helper()
 	var err error
 	who, d := whose(r.Token), r.TTL
-	l.step(act{what: "renew", token: r.Token, value: r.Value}, func() { err = l.e.Renew(l.now, &r) })
+	l.step(act{what: "renew", token: r.Token, ttl: r.TTL, value: r.Value}, func() { err = l.e.Renew(l.now, &r) })
 	if h := l.holder(tokenOf(who)); (err == nil) != (h != nil) || h != nil && h.Expires < l.now.Add(d) {
 		l.t.Fatalf("renewal by %s is answered %v, and its lease is now %+v", who, err, h)
 	}
@@ -161,7 +161,7 @@ func (l *lab) place(who string) int {
 	return 1 + slices.IndexFunc(l.e.Queue, func(w locktable.Waiter) bool { return w.Token == tokenOf(who) })
 }
 
-// What follows says what a unit test expects.
+// The methods below are the expectations of unit tests.
 
 func (l *lab) granted(c *driver.Claim) driver.Grant {
 	l.t.Helper()
@@ -196,7 +196,8 @@ func (l *lab) notHeld(err error) {
 	}
 }
 
-// state is who holds and who waits, as "a b | c d"; a lease that is kept is "nobody".
+// state wants these holders and waiters, as "a b | c d". See whose for the name of a
+// lease that is kept.
 func (l *lab) state(want string) {
 	l.t.Helper()
 	var b strings.Builder

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
@@ -18,12 +19,13 @@ type act struct {
 	force bool
 	early bool // it has a ticket
 	fence uint64
+	ttl   time.Duration
 	value []byte // it writes
 	above bool   // it may be refused for the value
 }
 
-// step runs one method of the entry and checks the rules of docs/design.md, section 5, on
-// what it did.
+// step runs one method of the entry and checks the rules of docs/internals/design.md,
+// section 5, on what it did.
 func (l *lab) step(a act, f func()) {
 	l.t.Helper()
 	before := clone(l.e)
@@ -130,8 +132,7 @@ func (l *lab) fresh(before *locktable.Entry) (out []locktable.Holder) {
 	return out
 }
 
-// checkHolders checks that a lease is changed by nobody but its own token, a break, and
-// the clock.
+// checkHolders checks that only its own token, a break, and the clock change a lease.
 func (l *lab) checkHolders(a act, before *locktable.Entry) {
 	l.t.Helper()
 	delay := before.Closed
@@ -154,7 +155,7 @@ func (l *lab) checkHolders(a act, before *locktable.Entry) {
 			if l.e.Holders[i].Expires < h.Expires {
 				l.t.Fatalf("%s shortened the lease of %s", a.what, whose(h.Token))
 			}
-			h.Expires = l.e.Holders[i].Expires
+			h.Expires, h.TTL = l.e.Holders[i].Expires, a.ttl
 			h.Wrote = h.Wrote || a.value != nil && a.what == "renew"
 			fallthrough
 		case !own:
@@ -163,7 +164,7 @@ func (l *lab) checkHolders(a act, before *locktable.Entry) {
 			}
 		}
 	}
-	if delay > l.now && !a.force { // also when that holder is only now found to have expired
+	if delay > l.now && !a.force { // even if the expiry of that holder is found only now
 		if n := l.fresh(before); len(n) > 0 {
 			l.t.Fatalf("%s is granted a name that is closed for %v", whose(n[0].Token), l.now.Until(delay))
 		}
@@ -173,12 +174,12 @@ func (l *lab) checkHolders(a act, before *locktable.Entry) {
 	}
 }
 
-// checkQueue checks that the queue is served from its head only, and that nobody moves in
-// it.
+// checkQueue checks that the queue is served from its head only, and that no waiter moves
+// in it.
 func (l *lab) checkQueue(a act, before *locktable.Entry) {
 	l.t.Helper()
-	var expect []driver.Token // who should be ahead of whom: the live ones, as they stood before
-	again := false            // its turn came and went for the value, and now it asks anew
+	var expect []driver.Token // the order that the live waiters should have, as they had before
+	again := false            // its turn came and went for the value, and now it asks again
 	for _, w := range before.Queue {
 		told := l.toldToLook(w.Inbox, w.Token)
 		if told && w.Above != nil && w.Token == a.token && a.what == "acquire" {
@@ -200,7 +201,7 @@ func (l *lab) checkQueue(a act, before *locktable.Entry) {
 	for _, w := range l.e.Queue {
 		got = append(got, w.Token)
 	}
-	if a.what == "release" || a.what == "break" || a.force { // somebody may leave the queue, or hold in between only
+	if a.what == "release" || a.what == "break" || a.force { // a token may leave the queue, or hold in between only
 		gone := func(t driver.Token) bool { return t == a.token || t.IsZero() || l.words(l.e, t) > l.words(before, t) }
 		got, expect = slices.DeleteFunc(got, gone), slices.DeleteFunc(expect, gone)
 	}
@@ -208,7 +209,7 @@ func (l *lab) checkQueue(a act, before *locktable.Entry) {
 		got = slices.DeleteFunc(got, func(t driver.Token) bool { return t == a.token })
 	}
 	if a.what == "acquire" && !slices.Contains(expect, a.token) && slices.Contains(got, a.token) {
-		expect = append(expect, a.token) // joined behind all others, or found nobody ahead
+		expect = append(expect, a.token) // joined behind all others, or found no waiter ahead
 	}
 	if !slices.Equal(got, expect) {
 		l.t.Fatalf("%s by %s: served, then waiting, are %v, want %v", a.what, whose(a.token), names(got), names(expect))
@@ -236,8 +237,9 @@ func (l *lab) words(e *locktable.Entry, t driver.Token) (n int) {
 	return n
 }
 
-// checkSignals checks that promoted waiters and broken holders are told, those who watch
-// if there is news, and nobody else; and that word is left for broken holders.
+// checkSignals checks that promoted waiters and broken holders get signals, watches get
+// them if there is news, and no other client does; and that broken holders are
+// remembered.
 func (l *lab) checkSignals(a act, before *locktable.Entry) {
 	l.t.Helper()
 	var want []locktable.Signal
@@ -272,15 +274,15 @@ func (l *lab) checkSignals(a act, before *locktable.Entry) {
 			l.t.Fatalf("%s by %s: signal %+v to %q is missing", a.what, whose(a.token), s.Signal, s.Inbox)
 		}
 	}
-	for _, s := range l.e.Signals { // a waiter that is promoted and leaves in one step is told, too
+	for _, s := range l.e.Signals { // a waiter that is promoted and leaves in one step also gets a signal
 		if !slices.Contains(want, s) && !waited(s.Token) {
 			l.t.Fatalf("%s by %s: signal %+v to %q is sent for nothing", a.what, whose(a.token), s.Signal, s.Inbox)
 		}
 	}
 }
 
-// checkValue checks that the value is written by a grant, or by the token of a holder,
-// and by nobody else; and that its time is no earlier than the end of any lease.
+// checkValue checks that only a grant, or the token of a holder, writes the value; and
+// that its time is no earlier than the end of any lease.
 func (l *lab) checkValue(a act, before *locktable.Entry) {
 	l.t.Helper()
 	got, was := l.e.Value, before.Value
@@ -328,8 +330,7 @@ func (l *lab) checkValueError(c *driver.Claim, err error) {
 	}
 }
 
-// checkStored checks that what changed is said to have changed, and can be stored and
-// read.
+// checkStored checks that a changed entry is Changed, and can be stored and read.
 func (l *lab) checkStored(before *locktable.Entry) {
 	l.t.Helper()
 	stored := l.e.Append(nil)
@@ -345,7 +346,7 @@ func (l *lab) checkStored(before *locktable.Entry) {
 	}
 }
 
-// checkNews checks that those who watch are told of what people can see, and not of
+// checkNews checks that News is set for changes that people can see, and not for
 // renewals.
 func (l *lab) checkNews(a act, before *locktable.Entry) {
 	l.t.Helper()
@@ -368,7 +369,7 @@ func (l *lab) checkNews(a act, before *locktable.Entry) {
 	}
 }
 
-// public is what people see of an entry, but for how long it lasts.
+// public is what people see of an entry, except how long it lasts.
 func (l *lab) public(e *locktable.Entry) string {
 	e = clone(e)
 	e.Broken, e.Value.At = nil, 0
@@ -377,11 +378,11 @@ func (l *lab) public(e *locktable.Entry) string {
 	}
 	released := ""
 	for i := range e.Holders {
-		e.Holders[i].Expires, e.Holders[i].LockDelay = 0, 0
+		e.Holders[i].Expires, e.Holders[i].LockDelay, e.Holders[i].TTL = 0, 0, 0
 		released += fmt.Sprint(e.Holders[i].Token.IsZero()) // tokens are not shown
 	}
 	for i := range e.Queue {
-		e.Queue[i].Expires, e.Queue[i].Fences, e.Queue[i].Value, e.Queue[i].Above = 0, 0, nil, nil
+		e.Queue[i].Expires, e.Queue[i].TTL, e.Queue[i].Fences, e.Queue[i].Value, e.Queue[i].Above = 0, 0, 0, nil, nil
 	}
 	return show(e) + released
 }
@@ -430,8 +431,8 @@ func (l *lab) checkHeld(c *driver.Claim, held *driver.HeldError) {
 	}
 }
 
-// raise runs Raise, and checks what is true of it whatever happens: the lease is the last
-// one granted if its fence rose, and nothing else of it is changed.
+// raise runs Raise, and checks what is always true of it: the lease is the last one
+// granted if its fence rose, and nothing else of it has changed.
 func (l *lab) raise(who string, fence uint64) (uint64, error) {
 	l.t.Helper()
 	before := clone(l.e)

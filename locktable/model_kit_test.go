@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A model says the rules of docs/design.md, section 5, a second time, as plainly as can
-// be and with no eye to speed: a diary of everything that was ever claimed, from which
-// nothing is deleted, read from its first page for every answer. It shares no code with
-// the entry.
+// A model says the rules of docs/internals/design.md, section 5, a second time, as
+// plainly as can be and with no eye to speed: a diary of everything that was ever
+// claimed, from which nothing is deleted, read from its first page for every answer. It
+// shares no code with the entry.
 type model struct {
 	diary []*story // in the order of arrival
 	fence uint64
@@ -23,7 +23,7 @@ type model struct {
 	shut  []locktable.Instant // until when the name was closed, once for each reason
 	sent  []string            // by the op at hand
 
-	sooner bool // the head of the queue is another one, or the name opens sooner than it was told
+	sooner bool // the head of the queue is another one, or the name opens sooner than the head knows
 }
 
 // A story is what became of one claim.
@@ -166,7 +166,7 @@ func (m *model) do(now locktable.Instant, o op) string {
 func (m *model) acquire(now locktable.Instant, o op) string {
 	c := o.claim
 	if s := m.of(c.Token, "holds"); s != nil {
-		s.until = max(s.until, now.Add(c.TTL))
+		s.until, s.TTL = max(s.until, now.Add(c.TTL)), c.TTL
 		return answerOf(driver.Grant{Fence: s.fence, Fences: s.run, TTL: c.TTL}, nil)
 	}
 	waiting := m.of(c.Token, "waits")
@@ -199,7 +199,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	}
 	if c.Queue {
 		waiting.place, waiting.Fences = max(waiting.place, now.Add(c.QueueTTL)), c.Fences
-		waiting.Value, waiting.Above = c.Value, c.Above
+		waiting.Value, waiting.Above, waiting.TTL = c.Value, c.Above, c.TTL
 	}
 	var delay time.Duration // of the one whose lease ends first
 	held := &driver.HeldError{
@@ -217,7 +217,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 			continue
 		}
 		delay, held.Holder = its, driver.Holder{
-			Owner: s.Owner, Fence: s.fence, Weight: s.Weight, Limit: s.Limit, ExpiresIn: left, Released: s.stage == "kept",
+			Owner: s.Owner, Fence: s.fence, Weight: s.Weight, Limit: s.Limit, TTL: s.TTL, ExpiresIn: left, Released: s.stage == "kept",
 		}
 	}
 	return answerOf(driver.Grant{}, held)
@@ -258,7 +258,7 @@ func (m *model) gone(now locktable.Instant, token driver.Token) string {
 
 func (m *model) renew(now locktable.Instant, o op) string {
 	if s := m.of(o.claim.Token, "holds"); s != nil {
-		s.until = max(s.until, now.Add(o.d))
+		s.until, s.TTL = max(s.until, now.Add(o.d)), o.d
 		m.write(s, o.claim.Value)
 		return said(nil)
 	}
@@ -306,7 +306,7 @@ func (m *model) entry(now locktable.Instant) driver.Entry {
 	e := driver.Entry{Name: "job", Fence: m.fence, ClosedFor: m.shutUntil(now), Holders: []driver.Holder{}, Value: m.value, ValueFence: m.wrote}
 	for _, s := range m.in("holds", "kept") {
 		e.Holders = append(e.Holders, driver.Holder{
-			Fence: s.fence, Weight: s.Weight, Limit: s.Limit, Owner: s.Owner, Since: s.since.Time(), ExpiresIn: now.Until(s.until),
+			Fence: s.fence, Weight: s.Weight, Limit: s.Limit, Owner: s.Owner, Since: s.since.Time(), TTL: s.TTL, ExpiresIn: now.Until(s.until),
 			Released: s.stage == "kept",
 		})
 	}

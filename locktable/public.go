@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// shown copies an owner to give it away: the receiver may change its labels, and the
-// entry stays as it is.
+// shown copies an owner for a receiver, who may change its labels without changing the
+// entry.
 func shown(o driver.Owner) driver.Owner {
 	o.Labels = maps.Clone(o.Labels)
 	return o
@@ -40,13 +40,13 @@ func (e *Entry) public(now Instant) []driver.Holder {
 func (h *Holder) public(now Instant) driver.Holder {
 	return driver.Holder{
 		Fence: h.Fence, Weight: h.Weight, Limit: h.Limit, Owner: shown(h.Owner),
-		Since: h.Since.Time(), ExpiresIn: now.Until(h.Expires), Released: h.Token.IsZero(),
+		Since: h.Since.Time(), TTL: h.TTL, ExpiresIn: now.Until(h.Expires), Released: h.Token.IsZero(),
 	}
 }
 
 // Holds reports whether the lease that has this fence, or whose range of fences contains
-// it, still holds the name. One that was released, and is only kept for its minimum hold,
-// does not.
+// it, still holds the name. A lease that was released, and is only kept for its minimum
+// hold, does not.
 func (e *Entry) Holds(now Instant, fence uint64) bool {
 	return slices.ContainsFunc(e.Holders, func(h Holder) bool {
 		return h.Fence <= fence && fence-h.Fence < uint64(h.Fences) && h.Expires > now && !h.Token.IsZero()

@@ -11,16 +11,17 @@ import (
 
 // Rows are waiters that are stored one by one, apart from the entries of their names, in
 // the order in which they came: first by Since, then by their joining. A table that has
-// them runs its steps through [Apart]; a step then reads and writes what it changes, and
-// not a thousand waiters to keep the place of one.
+// them runs its steps through [Apart]. A step then reads and writes only what it changes:
+// keeping one place costs no more when a thousand others wait.
 //
-// The methods are called inside the atomic step.
+// The table calls the methods inside the atomic step.
 type Rows interface {
 	// Lapse drops the waiters of a name whose places are over at now. It returns how many
-	// are left, when the next place lapses, and when the last of them came; 0 if none is.
+	// are left, when the next place lapses, and when the last of them came, or 0 if no
+	// waiter is left.
 	Lapse(name string, now Instant) (left int, next, last Instant, err error)
 
-	// Look finds in one go what a step has to see. No place has lapsed by then.
+	// Look finds in one query what a step has to see. Lapse has been called before it.
 	Look(name string, l Look) (Sight, error)
 
 	// Move stores what a step did to the queue of a name.
@@ -29,10 +30,10 @@ type Rows interface {
 
 // A Look is what a step has to see of a queue.
 type Look struct {
-	First int          // the first so many
-	Token driver.Token // the place of this one; zero is nobody's
-	Rank  bool         // how many stand ahead of it, too
-	Early bool         // if it has no place: how many came by Came, which are not all
+	First int          // how many of the first waiters
+	Token driver.Token // the claim whose place to find; zero means none
+	Rank  bool         // count the waiters ahead of it, too
+	Early bool         // if Token has no place: count the waiters that came no later than Came, because some came later
 	Came  Instant
 }
 
@@ -46,31 +47,32 @@ type Sight struct {
 // Moves are what a step did to a queue.
 type Moves struct {
 	Joined []Waiter // one at most, unless a whole queue moves into the rows
-	Kept   []Waiter // one at most: it has another Expires, Fences, Value or Above
+	Kept   []Waiter // one at most: its Expires, TTL, Fences, Value or Above has changed
 	Left   []Waiter // granted, gone, or moved into the entry
 }
 
-// A short queue stands in the entry, as in a table without rows: for a few waiters, one
-// value that is read and written whole costs half of what rows with their indexes do. At
-// 16 waiters both cost the same.
+// A short queue is stored in the entry, as in a table without rows. For a few waiters,
+// reading and writing one value costs half of what rows with their indexes cost. At 16
+// waiters both cost the same.
 var ordinary = bounds{long: 8, short: 2}
 
-// bounds say where a queue stands: one of more than long waiters moves into rows, and one
-// that has shrunk to short moves back into the entry.
+// bounds say where a queue is stored: one of more than long waiters moves into rows, and
+// one that has shrunk to short moves back into the entry.
 type bounds struct{ long, short int }
 
-// Apart runs f on the entry of a step whose waiters stand in rows if they are many.
-// stored is the entry without the waiters that stand in rows, empty if there is none.
+// Apart runs f on the entry of a step, and stores the waiters in rows if they are many. f
+// removes the places that have lapsed, or returns an error, which Apart returns.
+// stored is the entry without the waiters in rows, or empty if there is no entry.
 //
-// Apart stores what changes in the rows. The entry that it returns is again without the
-// waiters that stand there. The caller stores it if it is Changed and its stored form is
-// another one: a waiter that keeps its place in a row changes nothing else. The moves are
-// what the step did to the queue, wherever it stands, but for places that had lapsed.
-func Apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry)) (*Entry, Moves, error) {
+// Apart stores the changes in the rows. The entry that it returns is again without those
+// waiters. The caller stores it if it is Changed and its stored form differs: a waiter
+// that keeps its place in a row changes nothing else. The moves are what the step did to
+// the queue, wherever it is stored, except for places that had lapsed.
+func Apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry) error) (*Entry, Moves, error) {
 	return ordinary.apart(rows, s, stored, now, f)
 }
 
-func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry)) (*Entry, Moves, error) {
+func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry) error) (*Entry, Moves, error) {
 	e, err := decode(stored)
 	switch {
 	case err != nil:
@@ -85,7 +87,7 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 	}
 	e, seen, err := run(rows, s, e, stored, line, line.Len < waiting, now, f)
 	if _, corrupt := errors.AsType[*CorruptError](err); corrupt {
-		// Somebody may have deleted rows of waiters. The rows that are left are counted.
+		// An operator may have deleted rows of waiters. Count the rows that are left.
 		if line, lapsed, err = lapse(rows, s.Name, Rest{}, now); err == nil {
 			e, err = decode(stored)
 		}
@@ -113,10 +115,10 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 	return e, m, err
 }
 
-// run runs f on an entry that sees the first of its line and the step's own place, and
-// once more if that was too few. It returns the entry and all waiters that were seen.
-// gone says that places have lapsed.
-func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now Instant, f func(e *Entry)) (_ *Entry, seen []Waiter, err error) {
+// run runs f on an entry that has the first waiters and the step's own place. If f had to
+// see more, run shows it more waiters and runs it again. It returns the entry and all
+// waiters that it saw. gone says that places have lapsed.
+func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now Instant, f func(e *Entry) error) (_ *Entry, seen []Waiter, err error) {
 	for first := e.first(now); ; first = max(1, 4*first) {
 		if e.Rest = line; line.Len > 0 {
 			if seen, err = e.see(rows, s, min(first, line.Len), now); err != nil {
@@ -124,7 +126,10 @@ func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now I
 			}
 		}
 		e.sooner = gone
-		if f(e); !e.Short {
+		if err := f(e); err != nil {
+			return nil, nil, err
+		}
+		if !e.Short {
 			return e, seen, nil
 		}
 		if first >= line.Len {
@@ -136,9 +141,9 @@ func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now I
 	}
 }
 
-// lapse takes the waiters out of a line whose places are over.
+// lapse removes the waiters of a queue whose places are over.
 func lapse(rows Rows, name string, line Rest, now Instant) (rest Rest, lapsed bool, err error) {
-	if line.Lapses > now && now >= line.Last { // if the clock ran back, now the last one counts
+	if line.Lapses > now && now >= line.Last { // after the clock ran back Last matters, so read it again
 		return line, false, nil
 	}
 	left, next, last, err := rows.Lapse(name, now)
@@ -159,16 +164,18 @@ func (line Rest) after(m Moves) Rest {
 	return line
 }
 
-// together runs f on an entry whose queue stands in it. A queue that has become long
-// moves into rows.
-func (b bounds) together(rows Rows, s Step, e *Entry, now Instant, f func(e *Entry)) (*Entry, Moves, error) {
+// together runs f on an entry that contains its queue. A queue that has become long moves
+// into rows.
+func (b bounds) together(rows Rows, s Step, e *Entry, now Instant, f func(e *Entry) error) (*Entry, Moves, error) {
 	was := slices.DeleteFunc(slices.Clone(e.Queue), func(w Waiter) bool { return w.Expires <= now })
-	f(e)
+	if err := f(e); err != nil {
+		return nil, Moves{}, err
+	}
 	m := moved(was, e, s.Token)
 	if len(e.Queue) <= b.long {
 		return e, m, nil
 	}
-	// Waiters that stand there already waited for an entry that somebody deleted.
+	// Rows that are already there belong to an entry that an operator deleted.
 	if _, _, _, err := rows.Lapse(s.Name, maxInstant); err != nil {
 		return nil, Moves{}, err
 	}
@@ -197,8 +204,8 @@ func (b bounds) comeBack(rows Rows, name string, e *Entry) error {
 	return rows.Move(name, Moves{Left: sight.First})
 }
 
-// first is how many waiters to look at to begin with: none, if nobody can be granted the
-// name.
+// first is how many waiters to show the entry at first: none, if the name cannot be
+// granted.
 func (e *Entry) first(now Instant) int {
 	full := func(h Holder) bool { return h.Weight == driver.Exclusive && h.Expires > now }
 	if e.Closed > now || slices.ContainsFunc(e.Holders, full) {
@@ -208,7 +215,7 @@ func (e *Entry) first(now Instant) int {
 }
 
 // see shows the entry the first waiters, and the step's own place. It returns all that it
-// shows.
+// showed.
 func (e *Entry) see(rows Rows, s Step, first int, now Instant) (seen []Waiter, err error) {
 	l := Look{First: first}
 	if h := e.holder(s.Token); !s.Token.IsZero() && (h == nil || h.Expires <= now) {
@@ -216,7 +223,7 @@ func (e *Entry) see(rows Rows, s Step, first int, now Instant) (seen []Waiter, e
 		l.Early = l.Rank && l.Came < e.Rest.Last
 	}
 	if l == (Look{}) {
-		return nil, nil // a renewal, mostly: the queue is none of its business
+		return nil, nil // usually a renewal, which does not concern the queue
 	}
 	sight, err := rows.Look(s.Name, l)
 	if err != nil {
@@ -261,7 +268,7 @@ func moved(seen []Waiter, e *Entry, own driver.Token) (m Moves) {
 			m.Joined = append(m.Joined, w)
 			continue
 		}
-		for seen[0].Token != w.Token { // it is there: a step adds nobody but its own
+		for seen[0].Token != w.Token { // seen has w, because a step adds no waiter except its own
 			m.Left, seen = append(m.Left, seen[0]), seen[1:]
 		}
 		if seen[0].differs(&w) {
@@ -273,12 +280,12 @@ func moved(seen []Waiter, e *Entry, own driver.Token) (m Moves) {
 	return m
 }
 
-// differs reports whether a waiter has become another one by asking again.
+// differs reports whether a repeat of its claim has changed a waiter.
 func (w *Waiter) differs(now *Waiter) bool {
-	return w.Expires != now.Expires || w.Fences != now.Fences || !same(w.Value, now.Value) || !same(w.Above, now.Above)
+	return w.Expires != now.Expires || w.TTL != now.TTL || w.Fences != now.Fences || !same(w.Value, now.Value) || !same(w.Above, now.Above)
 }
 
-// same is whether two values are equal; none is not an empty one.
+// same reports whether two values are equal. No value differs from an empty one.
 func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
 func decode(stored []byte) (*Entry, error) {

@@ -16,7 +16,7 @@ import (
 func TestADamagedEntryIsPermanentTroubleAndNeverGranted(t *testing.T) {
 	s := newShelf()
 	d := s.client("1")
-	damaged := []byte("\xa3 damaged")
+	damaged := []byte("\xa4 damaged")
 	s.rows["job"] = slices.Clone(damaged)
 	for op, err := range everything(t.Context(), d) {
 		var e *driver.Error
@@ -129,7 +129,7 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// Nobody who looks misses an entry because of another one.
+// A damaged entry does not hide the entries behind it.
 func TestAListGoesOnBehindADamagedEntry(t *testing.T) {
 	s := newShelf()
 	d, ctx := s.client("1"), t.Context()
@@ -149,7 +149,7 @@ func TestAListGoesOnBehindADamagedEntry(t *testing.T) {
 		return lines
 	}
 	says := func(name string) string {
-		return fmt.Sprintf("%s pawl: shelf: list %q: the stored entry is damaged, or written by a newer version: its first byte is 0x3f, not 0xa3", name, name)
+		return fmt.Sprintf("%s pawl: shelf: list %q: the stored entry is damaged, or written by a newer version: its first byte is 0x3f, not 0xa4", name, name)
 	}
 	if got, want := list(), []string{"a <nil>", says("b"), "c <nil>", says("d"), "elsewhere <nil>"}; !slices.Equal(got, want) {
 		t.Errorf("the list is %q, want %q", got, want)
@@ -170,8 +170,8 @@ func TestADoctorCountsDamagedEntries(t *testing.T) {
 		s.rows[fmt.Sprint("job", i)] = []byte("?")
 	}
 	found := locktable.Damaged(t.Context(), d)
-	want := `7 cannot be read, and nobody is granted these names: "job0", "job1", "job2", "job3", "job4" and 2 more; ` +
-		"the stored entry is damaged, or written by a newer version: its first byte is 0x3f, not 0xa3"
+	want := `7 cannot be read, and these names cannot be locked: "job0", "job1", "job2", "job3", "job4" and 2 more; ` +
+		"the stored entry is damaged, or written by a newer version: its first byte is 0x3f, not 0xa4"
 	if len(found) != 1 || found[0].Severity != "error" || found[0].Detail != want || found[0].Advice == "" {
 		t.Errorf("it finds %+v", found)
 	}

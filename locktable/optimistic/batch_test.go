@@ -12,13 +12,13 @@ import (
 )
 
 // counting is a client that counts its requests, and whose clock needs a while for each
-// thing that it is asked, as that of a busy machine does.
+// question, as on a busy machine.
 type counting struct {
 	valuesClient
 	loads, swaps int
 	late         *time.Duration // what the clock has gone on
-	apiece       time.Duration
-	half         bool // of what is swapped the first half is in vain
+	perRenewal   time.Duration
+	half         bool // the first half of each batch of swaps fails
 }
 
 func (c *counting) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
@@ -27,7 +27,7 @@ func (c *counting) Load(ctx context.Context, names []string) ([]optimistic.Store
 }
 
 func (c *counting) Time(ctx context.Context) (optimistic.Window, error) {
-	*c.late += c.apiece
+	*c.late += c.perRenewal
 	return c.valuesClient.Time(ctx)
 }
 
@@ -56,8 +56,8 @@ func TestAThousandStepsOnASlowMachineAreSomeRequests(t *testing.T) {
 	}
 }
 
-// Where a part of a request is in vain, because it took too long to read it all, the rest
-// is one request again, and not one for each name.
+// If some swaps of a request fail, because it took too long to read it all, the rest is
+// one request again, and not one for each name.
 func TestAThousandStepsOfWhichSomeAreInVain(t *testing.T) {
 	d, c, leases := thousandLeases(t, 0)
 	c.half = true
@@ -67,19 +67,19 @@ func TestAThousandStepsOfWhichSomeAreInVain(t *testing.T) {
 	}
 }
 
-// thousand renews a thousand leases on a machine that needs so long for each.
-func thousand(t *testing.T, apiece time.Duration) (loads, swaps int) {
+// thousand renews a thousand leases on a machine that needs perRenewal for each.
+func thousand(t *testing.T, perRenewal time.Duration) (loads, swaps int) {
 	t.Helper()
-	d, c, leases := thousandLeases(t, apiece)
+	d, c, leases := thousandLeases(t, perRenewal)
 	renewsAll(t, d, leases)
 	return c.loads, c.swaps
 }
 
-func thousandLeases(t *testing.T, apiece time.Duration) (*locktable.Driver, *counting, []driver.LeaseRef) {
+func thousandLeases(t *testing.T, perRenewal time.Duration) (*locktable.Driver, *counting, []driver.LeaseRef) {
 	t.Helper()
 	began, late := time.Now(), time.Duration(0)
 	v := newValues(func() time.Time { return began.Add(late) }, 50*time.Millisecond)
-	c := &counting{valuesClient: valuesClient{v, "inbox"}, late: &late, apiece: apiece}
+	c := &counting{valuesClient: valuesClient{v, "inbox"}, late: &late, perRenewal: perRenewal}
 	d := locktable.New(optimistic.New(c, "inbox", func(driver.Signal) {}), "inbox")
 	var leases []driver.LeaseRef
 	for i := range 1000 {

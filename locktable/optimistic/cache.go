@@ -2,14 +2,14 @@ package optimistic
 
 import "sync"
 
-// cache keeps what was seen last of some names, so that a step on one of them begins with
-// its swap. What it has may be old: then the swap fails.
+// cache keeps the last known values of some names, so that a step can begin with its
+// swap. A value may be outdated: then the swap fails.
 type cache struct {
 	mu   sync.Mutex
 	seen map[string]Stored
 }
 
-const cached = 1 << 14 // names, at most
+const maxCachedNames = 1 << 14 // names, at most
 
 func (c *cache) get(name string) (Stored, bool) {
 	c.mu.Lock()
@@ -24,8 +24,8 @@ func (c *cache) put(name string, s Stored) {
 	if c.seen == nil {
 		c.seen = map[string]Stored{}
 	}
-	if _, known := c.seen[name]; !known && len(c.seen) >= cached {
-		for old := range c.seen { // any, which costs a load at most
+	if _, known := c.seen[name]; !known && len(c.seen) >= maxCachedNames {
+		for old := range c.seen { // any one: that costs at most a load
 			delete(c.seen, old)
 			break
 		}

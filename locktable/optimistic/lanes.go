@@ -7,92 +7,92 @@ import (
 	"time"
 )
 
-// A Gatherer is a Store one of whose requests can take the swaps of several goroutines,
-// which costs little more than that of one. Such a request goes on when one of its
-// callers gives up, so it is a Lingerer, too.
+// A Gatherer is a Store that can send the swaps of several goroutines in one request,
+// which costs little more than one swap. Such a request goes on when one of its callers
+// gives up, so a Gatherer is a Lingerer, too.
 type Gatherer interface {
 	Lingerer
 
-	// Fit is how many of these swaps, from the first on, share a request: one at the
-	// least, whatever it says.
+	// Fit is how many of these swaps, from the first on, share a request. Less than 1
+	// counts as 1.
 	Fit(swaps []Swap) int
 }
 
-// lanes make one request of the swaps that several goroutines come with at the same time.
-// Whoever comes while few requests are under way sends its own. Whoever comes later is
-// sent with all that have gathered until one of those is answered, or they are slow. Two
-// of them, because one gathers while the other is answered.
+// lanes put the swaps of several goroutines into one request. While few requests are
+// under way, each swap is sent alone. Later swaps gather until one of those requests is
+// answered, or until gatherTime after the last one was sent. Then they are sent together.
+// There are two lanes, because swaps gather for one while the other is answered.
 type lanes struct {
 	store Store
 	fit   func([]Swap) int
 
-	mu    sync.Mutex // protects all below, and the fields of each rider and batch
-	next  []*rider   // that wait
-	under int        // requests under way
-	last  time.Time  // when the last of them was sent
-	timer *time.Timer
+	mu       sync.Mutex    // protects all below, and the fields of each queuedSwap and batch
+	gathered []*queuedSwap // not sent yet
+	inFlight int           // requests under way
+	lastSent time.Time     // when the last of them was sent
+	timer    *time.Timer
 }
 
 const (
-	fewLanes = 2
+	freeRequests = 2
 
-	// mostLanes is how many requests are under way at once. A server that does not answer
-	// keeps each until its callers have given up.
-	mostLanes = 64
+	// maxRequests is how many requests are under way at most. A server that does not
+	// answer blocks each of them until its callers have given up.
+	maxRequests = 64
 
-	// slowLane is how long nobody answers until one more request is sent: as long a step
-	// waits for company at the most.
-	slowLane = 2 * time.Millisecond
+	// gatherTime is how long after the last request another one is sent, even if none was
+	// answered. So no swap waits much longer for others.
+	gatherTime = 2 * time.Millisecond
 )
 
-// A rider is a swap, and the goroutine that waits for it.
-type rider struct {
-	swap  Swap
-	batch *batch // nil until it is sent
-	done  chan struct{}
-	is    Swapped
-	err   error
+// A queuedSwap is a swap, and the goroutine that waits for it.
+type queuedSwap struct {
+	swap   Swap
+	batch  *batch // nil until it is sent
+	done   chan struct{}
+	result Swapped
+	err    error
 }
 
-// A batch is a request under way. It is given up when all have who wait for it.
+// A batch is a request under way. It is cancelled when all its callers have given up.
 type batch struct {
-	riders []*rider
-	wait   int
-	cancel context.CancelFunc
+	queued  []*queuedSwap
+	waiting int
+	cancel  context.CancelFunc
 }
 
-// swap makes one swap, maybe together with others.
+// swap makes one swap, perhaps together with others.
 func (l *lanes) swap(ctx context.Context, s Swap) (Swapped, error) {
 	l.mu.Lock()
-	if l.under < fewLanes && len(l.next) == 0 {
-		l.under++
-		l.last = time.Now()
+	if l.inFlight < freeRequests && len(l.gathered) == 0 {
+		l.inFlight++
+		l.lastSent = time.Now()
 		l.mu.Unlock()
-		return l.alone(ctx, s)
+		return l.sendAlone(ctx, s)
 	}
-	r := &rider{swap: s, done: make(chan struct{})}
-	l.next = append(l.next, r)
-	l.watchLocked()
+	r := &queuedSwap{swap: s, done: make(chan struct{})}
+	l.gathered = append(l.gathered, r)
+	l.startTimerLocked()
 	l.mu.Unlock()
 	select {
 	case <-r.done:
-		return r.is, r.err
+		return r.result, r.err
 	case <-ctx.Done():
-		l.quit(r)
+		l.giveUp(r)
 		return Swapped{}, ctx.Err()
 	}
 }
 
-// alone sends a swap by the goroutine that came with it, and leaves its lane to those
-// that have gathered meanwhile.
-func (l *lanes) alone(ctx context.Context, s Swap) (Swapped, error) {
+// sendAlone sends a swap on the goroutine of its caller, and then leaves its lane to the
+// swaps that have gathered meanwhile.
+func (l *lanes) sendAlone(ctx context.Context, s Swap) (Swapped, error) {
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if len(l.next) > 0 {
+		if len(l.gathered) > 0 {
 			go l.run()
 		} else {
-			l.under--
+			l.inFlight--
 		}
 	}()
 	all, err := l.store.Swap(ctx, []Swap{s})
@@ -102,99 +102,100 @@ func (l *lanes) alone(ctx context.Context, s Swap) (Swapped, error) {
 	return all[0], nil
 }
 
-// run is a lane: it sends what has gathered, again and again, until there is nothing.
+// run is a lane: it sends what has gathered, until nothing has.
 func (l *lanes) run() {
 	for {
-		runtime.Gosched() // those that were answered together come back together
-		b, swaps, ctx := l.take()
+		runtime.Gosched() // callers that were answered together send their next swaps together
+		b, swaps, ctx := l.takeBatch()
 		if b == nil {
 			return
 		}
 		all, err := l.store.Swap(ctx, swaps)
 		b.cancel()
-		for i, r := range b.riders { // who has given up does not look
+		for i, r := range b.queued { // a caller that has given up does not read it
 			if r.err = err; err == nil {
-				r.is = all[i]
+				r.result = all[i]
 			}
 			close(r.done)
 		}
 	}
 }
 
-// take takes what has gathered, as much as goes into one request. What is left goes into
-// others. If there is nothing the lane is closed.
-func (l *lanes) take() (*batch, []Swap, context.Context) {
+// takeBatch makes a batch of the gathered swaps, as many as fit into one request, and
+// opens another lane for the rest. If no swap has gathered, it closes the lane.
+func (l *lanes) takeBatch() (*batch, []Swap, context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.next) == 0 {
-		l.under--
+	if len(l.gathered) == 0 {
+		l.inFlight--
 		return nil, nil, nil
 	}
-	swaps := make([]Swap, len(l.next))
-	for i, r := range l.next {
+	swaps := make([]Swap, len(l.gathered))
+	for i, r := range l.gathered {
 		swaps[i] = r.swap
 	}
 	n := min(max(l.fit(swaps), 1), len(swaps))
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &batch{riders: l.next[:n:n], wait: n, cancel: cancel}
-	for _, r := range b.riders {
+	b := &batch{queued: l.gathered[:n:n], waiting: n, cancel: cancel}
+	for _, r := range b.queued {
 		r.batch = b
 	}
-	if l.next = l.next[n:]; len(l.next) == 0 {
-		l.next = nil
+	if l.gathered = l.gathered[n:]; len(l.gathered) == 0 {
+		l.gathered = nil
 	} else {
-		l.openLocked()
+		l.openLaneLocked()
 	}
-	l.last = time.Now()
+	l.lastSent = time.Now()
 	return b, swaps[:n], ctx
 }
 
-func (l *lanes) openLocked() {
-	if l.under < mostLanes {
-		l.under++
+func (l *lanes) openLaneLocked() {
+	if l.inFlight < maxRequests {
+		l.inFlight++
 		go l.run()
 	}
 }
 
-// quit is for a rider that gives up. If it has not been sent it is not.
-func (l *lanes) quit(r *rider) {
+// giveUp is for a caller that gives up. It also prevents the sending of its swap, if
+// there is still time.
+func (l *lanes) giveUp(r *queuedSwap) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b := r.batch; b != nil {
-		if b.wait--; b.wait == 0 {
+		if b.waiting--; b.waiting == 0 {
 			b.cancel()
 		}
 		return
 	}
-	for i, other := range l.next {
+	for i, other := range l.gathered {
 		if other == r {
-			l.next = append(l.next[:i:i], l.next[i+1:]...)
+			l.gathered = append(l.gathered[:i:i], l.gathered[i+1:]...)
 			return
 		}
 	}
 }
 
-// watchLocked has the timer look after those that wait.
-func (l *lanes) watchLocked() {
-	if len(l.next) > 1 {
+// startTimerLocked starts the timer for the first swap that gathers.
+func (l *lanes) startTimerLocked() {
+	if len(l.gathered) > 1 {
 		return
 	}
 	if l.timer == nil {
-		l.timer = time.AfterFunc(slowLane, l.hurry)
+		l.timer = time.AfterFunc(gatherTime, l.openLaneIfSlow)
 	} else {
-		l.timer.Reset(slowLane)
+		l.timer.Reset(gatherTime)
 	}
 }
 
-// hurry opens one more lane if the others are slow.
-func (l *lanes) hurry() {
+// openLaneIfSlow opens one more lane if the others are slow.
+func (l *lanes) openLaneIfSlow() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.next) == 0 {
+	if len(l.gathered) == 0 {
 		return
 	}
-	if time.Since(l.last) >= slowLane {
-		l.openLocked()
+	if time.Since(l.lastSent) >= gatherTime {
+		l.openLaneLocked()
 	}
-	l.timer.Reset(slowLane)
+	l.timer.Reset(gatherTime)
 }

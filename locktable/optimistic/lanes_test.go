@@ -70,7 +70,7 @@ func underWay(l *lanes) int {
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.under
+	return l.inFlight
 }
 
 func TestThoseThatComeMeanwhileShareTheNextRequest(t *testing.T) {
@@ -86,7 +86,7 @@ func TestThoseThatComeMeanwhileShareTheNextRequest(t *testing.T) {
 	})
 }
 
-// What does not fit into one request does not wait for its answer.
+// A swap that does not fit into one request does not wait for its answer.
 func TestWhatDoesNotFitGoesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, r := gatherer(time.Millisecond, 3)
@@ -98,7 +98,7 @@ func TestWhatDoesNotFitGoesAtOnce(t *testing.T) {
 	})
 }
 
-// A store that says that none fits, or more than there are, holds nobody up.
+// A store that says that no swap fits, or more than there are, delays no swap.
 func TestAStoreThatMiscountsWhatFitsGetsOneAtLeast(t *testing.T) {
 	for _, fits := range []int{-1, 0, 100} {
 		synctest.Test(t, func(t *testing.T) {
@@ -114,20 +114,20 @@ func TestAStoreThatMiscountsWhatFitsGetsOneAtLeast(t *testing.T) {
 	}
 }
 
-// Where answers take long nobody waits for them to be sent.
+// If answers take long, swaps do not wait for them to be sent.
 func TestSlowAnswersHoldNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := gatherer(time.Second, 60)
 		began := time.Now()
 		come(t, t.Context(), l, 0, 10)()
-		if took := time.Since(began); took > time.Second+slowLane {
+		if took := time.Since(began); took > time.Second+gatherTime {
 			t.Errorf("it took %v; want the time of a request", took)
 		}
 	})
 }
 
-// Whoever gives up returns at once. What it had not sent is not sent; what it had goes on
-// for the others, and is given up with the last of them.
+// A caller that gives up returns at once. If its swap was not sent, it is not sent any
+// more. If it was, the request goes on for the others, and ends with the last of them.
 func TestOneOfThoseThatShareGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, r := gatherer(time.Second, 60)
@@ -141,7 +141,7 @@ func TestOneOfThoseThatShareGivesUp(t *testing.T) {
 		hasty, cancel = context.WithCancel(t.Context())
 		hurried = come(t, hasty, l, 3, 1)
 		last := come(t, stay, l, 4, 1)
-		time.Sleep(2 * slowLane)
+		time.Sleep(2 * gatherTime)
 		cancel()
 		hurried()
 		if r.mu.Lock(); len(r.sent) != 3 || len(r.sent[2]) != 2 || r.canceled > 0 {

@@ -9,37 +9,38 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Clock is what a client knows of the clock of its server, from the times that the
-// server has said: a lower bound of where it stands now, and a window for what is sent
-// now. The zero value knows nothing.
+// Clock is what a client knows of its server's clock from the times that the server has
+// stated: a lower bound of its time now, and a window for a request that is sent now. The
+// zero value knows nothing.
 type Clock struct {
-	// Tick is for a server that says its time in whole ticks, such as seconds. Its clock
-	// stands still for so long: windows begin with a tick, and the store is a Lingerer.
-	// Its Properties say Outlasts: Widest.
+	// Tick is for a server that states its time in whole ticks, such as seconds. Its
+	// clock then stands still for a Tick: windows begin with a tick, and the store is a
+	// Lingerer. The store's Properties say Outlasts: Widest.
 	Tick time.Duration
 
 	mu    sync.Mutex        // protects what follows
-	known engine.ServerTime // zero if the server has to be asked
-	trip  time.Duration     // of the answer that said it
-	wider int               // how often the window was doubled since it was wide enough
+	known engine.ServerTime // zero if the client has to ask the server
+	trip  time.Duration     // how long the request took that brought known
+	wider int               // how often to double the width: Late adds 1, InTime subtracts 1
 }
 
 const (
-	// stale is after how long the server is asked again: by then a thousandth of it may
-	// be off.
-	stale = 30 * time.Second
+	// askServerAfter is after how long the client asks the server again: by then the
+	// clocks may differ by a thousandth of it.
+	askServerAfter = 30 * time.Second
 
-	// narrowest is the width of a window at the least. What begins lasts as much longer.
-	narrowest = 50 * time.Millisecond
-	widest    = 5 * time.Second
+	// minWindow is the least width of a window. A lease lasts that much longer.
+	minWindow = 50 * time.Millisecond
+	maxWindow = 5 * time.Second
 )
 
-// Window is where the server's clock stands now, and how far it may go until what is sent
-// now has arrived. It is not ok if the server has to be asked for its time first.
+// Window is the server's time now, and how far its clock may go until a request that is
+// sent now has arrived. ok is false if the client has to ask the server for its time
+// first.
 func (c *Clock) Window(now time.Time) (w Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Sub(c.known.At) > stale {
+	if now.Sub(c.known.At) > askServerAfter {
 		return Window{}, false
 	}
 	from := c.known.By(now)
@@ -49,22 +50,22 @@ func (c *Clock) Window(now time.Time) (w Window, ok bool) {
 	return Window{From: from, To: from.Add(c.width())}, true
 }
 
-// width is how wide a window is now. What is known may lag by a tick, and when the window
-// begins, another one may have passed in part.
+// width is the width of the next window. The known time may lag by a tick, and when the
+// window begins, a part of another tick may have passed.
 func (c *Clock) width() time.Duration {
-	width := min(max(narrowest, 4*c.trip), widest)
+	width := min(max(minWindow, 4*c.trip), maxWindow)
 	for range c.wider {
-		width = min(2*width, widest)
+		width = min(2*width, maxWindow)
 	}
 	return width + 2*c.Tick
 }
 
-// Widest is how wide a window can be: so much longer may a lease last that begins in it.
-func (c *Clock) Widest() time.Duration { return widest + 2*c.Tick }
+// Widest is the greatest width of a window: a lease may last that much longer.
+func (c *Clock) Widest() time.Duration { return maxWindow + 2*c.Tick }
 
-// Ask is Window where the server may be asked: ask does that, and lets the clock Learn
-// what it says. It is asked again as long as somebody else finds meanwhile that what is
-// known is wrong.
+// Ask is Window for a caller that may ask the server: ask does that, and calls Learn with
+// the answer. Ask repeats that while concurrent swaps find out that the known time is
+// wrong.
 func (c *Clock) Ask(ctx context.Context, ask func(ctx context.Context) error) (Window, error) {
 	for {
 		if w, ok := c.Window(time.Now()); ok {
@@ -76,8 +77,8 @@ func (c *Clock) Ask(ctx context.Context, ask func(ctx context.Context) error) (W
 	}
 }
 
-// Learn takes a time that the server said in an answer that was received now, to a
-// request that was sent then.
+// Learn takes the server's time from an answer. The request was sent at sent, and the
+// answer received at now.
 func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,10 +87,10 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 	}
 }
 
-// Late notes that something took effect, or would have, outside of its window. The next
-// has more room if it is no wider than this one was: of many that are late at once, for
-// one reason, only the first makes it wider. The server is asked for its time before it,
-// unless it has said it since.
+// Late notes that the store's clock was not within the window of a swap. It makes the
+// next window wider, unless that is already wider than w: of many swaps that are late for
+// one reason, only the first makes it wider. Before the next window the client asks the
+// server for its time, unless the server has stated it since.
 func (c *Clock) Late(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +103,7 @@ func (c *Clock) Late(w Window) {
 }
 
 // InTime notes that a window was wide enough. If windows are as wide now, or wider, the
-// next is narrower.
+// next one is narrower.
 func (c *Clock) InTime(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,11 +112,11 @@ func (c *Clock) InTime(w Window) {
 	}
 }
 
-// width is how wide a window is. A store may have rounded it, so that one as wide as
-// another is so give or take an eighth.
+// width is the width of a window. A store may have rounded it, so callers compare widths
+// with a tolerance of an eighth.
 func (w Window) width() time.Duration { return w.From.Until(w.To) }
 
-// Forget is for when the next answer may be another server's.
+// Forget drops the known time, when another server may give the next answer.
 func (c *Clock) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

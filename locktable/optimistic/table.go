@@ -12,30 +12,29 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/engine"
-	"github.com/pawl-go/pawl/internal/pause"
 	"github.com/pawl-go/pawl/internal/turns"
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Table is a [locktable.Table] over a [Store]. A step is computed from what was last seen
-// of its name, and swapped in. If the name has changed meanwhile, that was in vain, and
-// the step is computed again from what is there now.
+// Table is a [locktable.Table] over a [Store]. It computes a step from the last known
+// value of its name, and swaps the result in. If the name has changed meanwhile, the swap
+// fails, and the table computes the step again from the current value.
 type Table struct {
-	store   Store
-	inbox   string
-	deliver func(driver.Signal)
-	lingers bool
-	cache   cache
-	turns   turns.Turns   // with others of this process beside it all but one swap would be in vain
-	lanes   *lanes        // nil if the store does not gather
-	room    chan struct{} // has room for the swaps that may be under way at once; nil: any number
+	store     Store
+	inbox     string
+	deliver   func(driver.Signal)
+	lingers   bool
+	cache     cache
+	turns     turns.Turns   // one step of this process per name: of several swaps at once all but one would fail
+	lanes     *lanes        // nil if the store does not gather
+	swapSlots chan struct{} // has room for the swaps that may be under way at once; nil: any number
 
-	transactor Transactor // the store, if it is one; else nil
+	transactor Transactor // the store, if it is one; otherwise nil
 }
 
-// New makes a Table. The store sends the signals of a step to others; those for inbox,
-// which is this client's own, go to deliver: the [locktable.Driver.Deliver] of the driver
-// over this table.
+// New makes a Table. The store sends the signals of a step to other clients. deliver gets
+// the signals for inbox, which is this client's own: it is the [locktable.Driver.Deliver]
+// of the driver over this table.
 func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
 	_, lingers := s.(Lingerer)
 	t := &Table{store: s, inbox: inbox, deliver: deliver, lingers: lingers}
@@ -46,38 +45,39 @@ func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
 	return t
 }
 
-// AtOnce has the table make n swaps at a time at the most, for a store that has so many
-// connections. Those that have to wait do so in their order, and before they are
-// computed: a window would close while its swap waits for a connection.
+// AtOnce limits the table to n swaps at a time, for a store that has n connections. Steps
+// wait for their turn in order, and before they are computed: otherwise a window would
+// close while its swap waits for a connection.
 func (t *Table) AtOnce(n int) *Table {
-	t.room = make(chan struct{}, n)
+	t.swapSlots = make(chan struct{}, n)
 	return t
 }
 
-// enter waits until there is room for a swap.
-func (t *Table) enter(ctx context.Context) (leave func(), err error) {
-	if t.room == nil {
+// enterSwap waits until there is room for a swap.
+func (t *Table) enterSwap(ctx context.Context) (leave func(), err error) {
+	if t.swapSlots == nil {
 		return func() {}, nil
 	}
-	leave = func() { <-t.room }
+	leave = func() { <-t.swapSlots }
 	select {
-	case t.room <- struct{}{}:
+	case t.swapSlots <- struct{}{}:
 		return leave, nil
-	default: // Done may make a timer
+	default: // calling Done may start a timer
 	}
 	select {
-	case t.room <- struct{}{}:
+	case t.swapSlots <- struct{}{}:
 		return leave, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// longest is how many waiters an entry has at the most, if the store is a Transactor. If
-// it is not, a name with more of them changes all the time.
-const longest = 8
+// maxCachedQueue is the longest queue whose entry the table caches after a swap. The
+// waiters of a longer queue change the name so often that a swap from a cached value
+// would fail. If the store is a Transactor, a transaction takes the steps on such a name.
+const maxCachedQueue = 8
 
-// errTransact means that a step is for a transaction.
+// errTransact means that a step needs a transaction.
 var errTransact = errors.New("the step needs a transaction")
 
 // transactOne takes a step in a transaction.
@@ -89,7 +89,7 @@ func (t *Table) transactOne(ctx context.Context, s locktable.Step, f func(e *loc
 		return true
 	})
 	if !long {
-		t.cache.drop(s.Name) // else the next step needs to know no more
+		t.cache.drop(s.Name) // an outdated value still says that the queue is long, which is enough
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (t *Table) transactOne(ctx context.Context, s locktable.Step, f func(e *loc
 // Update implements locktable.Table.
 func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	if len(steps) == 1 {
-		return t.one(ctx, steps[0], func(e *locktable.Entry, now locktable.Instant) { f(0, e, now) })
+		return t.takeOne(ctx, steps[0], func(e *locktable.Entry, now locktable.Instant) { f(0, e, now) })
 	}
 	all := make([]int, len(steps))
 	for i := range all {
@@ -112,25 +112,25 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	switch err := failed[0]; {
 	case len(failed) == 0:
 		return nil
-	case len(failed) == len(steps) && !errors.Is(err, ErrLocked): // it is the store that fails
+	case len(failed) == len(steps) && !errors.Is(err, ErrLocked): // the store itself fails
 		return err
 	}
 	return &locktable.StepsError{Failed: failed}
 }
 
-// A sight is what was seen of a name.
-type sight struct {
+// A knownValue is a value of a name, as this client last saw it.
+type knownValue struct {
 	Stored
-	fresh bool // read in this step, by itself; else it may have changed long ago
+	fresh bool // loaded alone in this step, or known from its swap; otherwise it may have changed long ago
 }
 
-// atOnce is how often a step that was in vain is taken again without a pause. With that
-// several processes on one name get on; a pause only keeps them from doing the same for
-// ever.
-const atOnce = 4
+// retriesWithoutPause is how often a step whose swap failed is repeated without a pause.
+// That is enough for several processes on one name to make progress; the pause only keeps
+// them from failing like that for ever.
+const retriesWithoutPause = 4
 
-// one takes one step, until it was not in vain.
-func (t *Table) one(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
+// takeOne takes one step, and repeats it until it succeeds.
+func (t *Table) takeOne(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
 	for back := (stepBack{}); ; {
 		waits, err := t.inTurn(ctx, s, &back, f)
 		if err == nil && waits {
@@ -139,14 +139,14 @@ func (t *Table) one(ctx context.Context, s locktable.Step, f func(e *locktable.E
 			return nil
 		}
 		if err != nil {
-			t.cache.drop(s.Name) // it may have been taken all the same
+			t.cache.drop(s.Name) // the step may have been taken all the same
 			return back.explain(err)
 		}
 	}
 }
 
-// inTurn is untilTaken, with no other step of this process on the name beside it. What is
-// no claim goes first.
+// inTurn is untilTaken, while no other step of this process on the name runs. Steps other
+// than claims go first.
 func (t *Table) inTurn(ctx context.Context, s locktable.Step, back *stepBack, f func(e *locktable.Entry, now locktable.Instant)) (waits bool, err error) {
 	enter := t.turns.EnterAhead
 	if s.Place {
@@ -159,19 +159,19 @@ func (t *Table) inTurn(ctx context.Context, s locktable.Step, back *stepBack, f 
 	return t.untilTaken(ctx, s, back, f)
 }
 
-// untilTaken takes a step until it was not in vain. A claim that is to step back leaves
-// that to its caller.
+// untilTaken repeats a step until it succeeds. If a claim has to step back, it returns,
+// and its caller pauses.
 func (t *Table) untilTaken(ctx context.Context, s locktable.Step, back *stepBack, f func(e *locktable.Entry, now locktable.Instant)) (waits bool, err error) {
-	look := t.look
+	read := t.lookUp
 	if back.times > 0 {
-		look = t.load // what is known is old after a pause
+		read = t.load // after a pause the cached value is outdated
 	}
 	began := time.Now()
-	seen, err := look(ctx, s.Name)
+	seen, err := read(ctx, s.Name)
 	if seen.fresh {
 		back.trip = time.Since(began)
 	}
-	for vain := 0; err == nil; {
+	for fails := 0; err == nil; {
 		began = time.Now()
 		var r Swapped
 		var did outcome
@@ -181,7 +181,7 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, back *stepBack
 			return false, t.transactOne(ctx, s, f)
 		case err != nil || r.Done || did == nothing && seen.fresh:
 			return false, err
-		case did == nothing: // whoever is refused is to hear how it is now
+		case did == nothing: // the answer has to be about the current value
 			seen, err = t.load(ctx, s.Name)
 			continue
 		case did == refrained:
@@ -189,29 +189,29 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, back *stepBack
 		case t.transactor != nil && !r.Late:
 			return false, t.transactOne(ctx, s, f)
 		}
-		back.note(seen, r)
+		back.noteFailure(seen, r)
 		if did == waited && seen.fresh && !r.Late {
 			back.lost, back.trip = back.lost+1, time.Since(began)
 			return true, nil
 		}
-		if vain++; vain > atOnce { // what is known now is old after a pause
+		if fails++; fails > retriesWithoutPause { // after a pause the known value is outdated
 			d := time.Since(began) / 2
 			if r.Late {
-				d = backoff.Doubled(time.Millisecond, vain-atOnce, 32*time.Millisecond)
+				d = backoff.Doubled(time.Millisecond, fails-retriesWithoutPause, 32*time.Millisecond)
 			}
-			if err = pause.For(ctx, backoff.Around(d)); err == nil {
+			if err = backoff.Wait(ctx, backoff.Around(d)); err == nil {
 				seen, err = t.load(ctx, s.Name)
 			}
 		} else if !r.Late || r.Known {
-			seen, err = t.after(ctx, s.Name, r)
+			seen, err = t.valueAfter(ctx, s.Name, r)
 		}
 	}
 	return false, err
 }
 
-// attempt computes a step, and swaps in what it changed.
-func (t *Table) attempt(ctx context.Context, s locktable.Step, seen sight, back *stepBack, f func(e *locktable.Entry, now locktable.Instant)) (r Swapped, did outcome, err error) {
-	leave, err := t.enter(ctx)
+// attempt computes a step, and swaps in the result if it changed the entry.
+func (t *Table) attempt(ctx context.Context, s locktable.Step, seen knownValue, back *stepBack, f func(e *locktable.Entry, now locktable.Instant)) (r Swapped, did outcome, err error) {
+	leave, err := t.enterSwap(ctx)
 	if err != nil {
 		return r, nothing, err
 	}
@@ -227,43 +227,43 @@ func (t *Table) attempt(ctx context.Context, s locktable.Step, seen sight, back 
 	return r, did, err
 }
 
-// look is what was seen last of a name. If that is nothing, it is loaded.
-func (t *Table) look(ctx context.Context, name string) (sight, error) {
+// lookUp is the last known value of a name. If there is none, lookUp loads it.
+func (t *Table) lookUp(ctx context.Context, name string) (knownValue, error) {
 	if s, ok := t.cache.get(name); ok {
-		return sight{Stored: s}, nil
+		return knownValue{Stored: s}, nil
 	}
 	return t.load(ctx, name)
 }
 
-func (t *Table) load(ctx context.Context, name string) (sight, error) {
+func (t *Table) load(ctx context.Context, name string) (knownValue, error) {
 	all, err := t.store.Load(ctx, []string{name})
 	if err != nil {
-		return sight{}, err
+		return knownValue{}, err
 	}
 	t.cache.put(name, all[0])
-	return sight{all[0], true}, nil
+	return knownValue{all[0], true}, nil
 }
 
-// after is what there is to see after a swap that was in vain.
-func (t *Table) after(ctx context.Context, name string, r Swapped) (sight, error) {
+// valueAfter is the value to go on with after a swap that failed.
+func (t *Table) valueAfter(ctx context.Context, name string, r Swapped) (knownValue, error) {
 	if r.Known {
-		return sight{r.Now, true}, nil
+		return knownValue{r.Now, true}, nil
 	}
 	return t.load(ctx, name)
 }
 
-// computed is what a step made of what was seen.
+// computed is the result of a step on a known value.
 type computed struct {
 	entry  *locktable.Entry
 	window Window
-	joins  bool // there is one holder or waiter more, and there were some
+	joins  bool // there is one more holder or waiter, and there were some before
 }
 
-func people(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
+func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
 
-// compute runs f on what was seen, at the beginning of a window of the store's clock,
-// which is wider by what is given.
-func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider time.Duration, f func(e *locktable.Entry, now locktable.Instant)) (computed, error) {
+// compute runs f on a known value, at the beginning of a window of the store's clock. It
+// makes the window wider by wider.
+func (t *Table) compute(ctx context.Context, s locktable.Step, seen knownValue, wider time.Duration, f func(e *locktable.Entry, now locktable.Instant)) (computed, error) {
 	w, err := t.store.Time(ctx)
 	if err != nil {
 		return computed{}, err
@@ -285,21 +285,21 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider
 	if t.transactor != nil && e.Rest.Len > 0 {
 		return computed{}, errTransact
 	}
-	before := people(e)
-	e.Blur = blur // also if that takes effect sooner: not every clock says when in its window
+	before := countClaims(e)
+	e.Blur = blur // even if OnTime made w shorter: not every store knows when in w a swap takes effect
 	e.Day = w.Day
 	f(e, w.From)
 	void := !e.Changed && overtakes(s, e)
-	if t.transactor != nil && (void || len(e.Queue) > longest) {
+	if t.transactor != nil && (void || len(e.Queue) > maxCachedQueue) {
 		return computed{}, errTransact
 	}
 	e.Changed = e.Changed || void && t.lingers
-	return computed{e, w, before > 0 && people(e) > before}, nil
+	return computed{e, w, before > 0 && countClaims(e) > before}, nil
 }
 
-// overtakes reports whether a step has to make void what was given up before it, see
-// Lingerer, or to wait for it: a release a claim, and a claim that stays granted or
-// queued a release.
+// overtakes reports whether a step has to invalidate, or wait for, an earlier request
+// that was given up, see Lingerer: a release has to do so for an earlier claim, and a
+// claim that stays granted or queued for an earlier release.
 func overtakes(s locktable.Step, e *locktable.Entry) bool {
 	if s.Token.IsZero() || !s.Place {
 		return !s.Token.IsZero()
@@ -308,7 +308,7 @@ func overtakes(s locktable.Step, e *locktable.Entry) bool {
 		slices.ContainsFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == s.Token })
 }
 
-func (t *Table) swapOf(step locktable.Step, seen sight, c computed) Swap {
+func (t *Table) swapOf(step locktable.Step, seen knownValue, c computed) Swap {
 	s := Swap{
 		Name: step.Name, OnTime: step.OnTime, Version: seen.Version, Value: c.entry.Append(nil), Was: seen.Value, Note: seen.Note,
 		Window: c.window, Entry: c.entry,
@@ -336,12 +336,13 @@ func (t *Table) swap(ctx context.Context, s Swap) (Swapped, error) {
 	return is, nil
 }
 
-// An ownError is of one swap alone: other steps may be taken all the same.
+// An ownError concerns one swap alone: other steps may have been taken.
 type ownError struct{ error }
 
 func (e ownError) Unwrap() error { return e.error }
 
-// swapOne makes one swap, together with those of others if the store can do that.
+// swapOne makes one swap, together with those of other goroutines if the store can do
+// that.
 func (t *Table) swapOne(ctx context.Context, s Swap) (Swapped, error) {
 	if t.lanes != nil {
 		return t.lanes.swap(ctx, s)
@@ -353,14 +354,14 @@ func (t *Table) swapOne(ctx context.Context, s Swap) (Swapped, error) {
 	return all[0], nil
 }
 
-// note keeps what a swap has shown, and hands out the signals that are for ourselves: the
-// name may be worked on again by then.
+// note caches the result of a swap, and delivers this client's own signals. It caches
+// first, because a listener may begin the next step on the name.
 func (t *Table) note(s Swap, r Swapped) {
 	switch {
 	case r.Err != nil:
 		t.cache.drop(s.Name)
-	case r.Done && len(s.Entry.Queue) > longest:
-		t.cache.drop(s.Name) // others keep their places in it: the next swap would be in vain
+	case r.Done && len(s.Entry.Queue) > maxCachedQueue:
+		t.cache.drop(s.Name) // others keep their places in it, so a swap from this value would fail
 	case r.Done:
 		t.cache.put(s.Name, Stored{s.Value, r.Version, r.Note})
 	case r.Known:
@@ -378,8 +379,8 @@ func (t *Table) note(s Swap, r Swapped) {
 	}
 }
 
-// Forget drops what was seen of all names. A store calls it when it may have lost data:
-// versions that are remembered could come again.
+// Forget drops the known values of all names. A store calls it when it may have lost
+// data, because versions could repeat.
 func (t *Table) Forget() { t.cache.clear() }
 
 // Read implements locktable.Table.
@@ -422,14 +423,14 @@ func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 // Properties implements locktable.Table.
 func (t *Table) Properties() driver.Properties {
 	p := t.store.Properties()
-	p.Outlasts = max(p.Outlasts, widest)
+	p.Outlasts = max(p.Outlasts, maxWindow)
 	return p
 }
 
 // Close implements locktable.Table.
 func (t *Table) Close() error { return t.store.Close() }
 
-// decode reads what is stored: nothing is an entry that is new.
+// decode reads a stored entry: an empty value is a new entry.
 func decode(stored []byte) (*locktable.Entry, error) {
 	if len(stored) == 0 {
 		return &locktable.Entry{}, nil

@@ -12,28 +12,29 @@ import (
 )
 
 // atATime is how many steps are computed before they are swapped. Some hundred are done
-// within a window, also on a busy machine; for each one more the window is wider. If more
-// than a few were in vain they are tried together once more, and those whose window was
-// over even then in parts, each a quarter as large as those before. What is left is tried
-// together for as long as that halves it, and then one by one.
+// within a window, even on a busy machine; beyond stepsPerWindow, each step makes the
+// window wider by windowPerStep. If more than retryTogetherAbove swaps failed, the steps
+// are tried together once more. Steps that were late again are then tried in parts, each
+// a quarter as large as those before. The rest is tried together again as long as each
+// try halves it. The steps that are left then are taken one by one.
 const (
-	atATime = 1024
-	ample   = 500
-	apiece  = 100 * time.Microsecond
-	few     = 1
-	quarter = 4
+	atATime            = 1024
+	stepsPerWindow     = 500
+	windowPerStep      = 100 * time.Microsecond
+	retryTogetherAbove = 1
+	lateParts          = 4
 )
 
-// many takes several steps, as many as it can at a time. Those that failed each by itself
-// come to failed.
+// many takes several steps, as many as it can at a time. It adds the steps that failed
+// each by itself to failed.
 func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) error {
 	left, late, err := t.together(ctx, steps, which, f, failed)
-	if err == nil && len(left)+len(late) > few { // the store's clock has gone on, mostly
+	if err == nil && len(left)+len(late) > retryTogetherAbove { // usually the store's clock has gone on
 		again := slices.Concat(left, late)
-		slices.Sort(again) // of two steps on one name the first comes first
+		slices.Sort(again) // two steps on one name keep their order
 		left, late, err = t.together(ctx, steps, again, f, failed)
 	}
-	for size := len(late) / quarter; err == nil && size > few; size /= quarter {
+	for size := len(late) / lateParts; err == nil && size > retryTogetherAbove; size /= lateParts {
 		var again []int
 		for part := range slices.Chunk(late, size) {
 			var l, o []int
@@ -45,8 +46,8 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f
 		late = again
 	}
 	left = append(left, late...)
-	for before := 2 * len(which); t.transactor == nil && err == nil && len(left) > few && 2*len(left) <= before; left = append(left, late...) {
-		before = len(left) // those that others change are in vain again
+	for before := 2 * len(which); t.transactor == nil && err == nil && len(left) > retryTogetherAbove && 2*len(left) <= before; left = append(left, late...) {
+		before = len(left) // swaps on names that other clients change fail again
 		slices.Sort(left)
 		left, late, err = t.together(ctx, steps, left, f, failed)
 	}
@@ -81,16 +82,16 @@ func chunksOf(list []int, alike func(i, j int) bool) iter.Seq[[]int] {
 	}
 }
 
-// stepsPerTransaction is how many steps of a name go into one transaction: enough to
-// share its cost, few enough that others do not wait for long.
+// stepsPerTransaction is how many steps of a name share one transaction: enough to share
+// its cost, few enough that others do not wait for long.
 const stepsPerTransaction = 256
 
-// ofOneName takes steps of one name: many in a transaction, where the store has them,
-// because each swap would have to wait its turn among others who want the name.
+// ofOneName takes steps of one name: many in a transaction, if the store has them,
+// because each swap would have to wait its turn among other clients on the name.
 func (t *Table) ofOneName(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	if t.transactor == nil || len(which) == 1 {
 		for _, i := range which {
-			if err := t.one(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) }); err != nil {
+			if err := t.takeOne(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) }); err != nil {
 				return err
 			}
 		}
@@ -118,9 +119,9 @@ func (t *Table) ofOneName(ctx context.Context, steps []locktable.Step, which []i
 	return nil
 }
 
-// together takes several steps in one request, and returns those that were in vain, or
-// have to be looked at by themselves; and apart from these, those that were late. Those
-// that failed each by itself come to failed.
+// together takes several steps in one request. left are those whose swap failed, or that
+// have to be taken by themselves; late are those that missed their window. It adds the
+// steps that failed each by itself to failed.
 func (t *Table) together(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (left, late []int, err error) {
 	chosen := make([]locktable.Step, len(which))
 	for k, i := range which {
@@ -130,8 +131,8 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 	if err != nil {
 		return nil, nil, err
 	}
-	wider := time.Duration(max(0, len(which)-ample)) * apiece
-	leave, err := t.enter(ctx)
+	wider := time.Duration(max(0, len(which)-stepsPerWindow)) * windowPerStep
+	leave, err := t.enterSwap(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,7 +142,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 	names := map[string]bool{}
 	for _, i := range which {
 		s := steps[i]
-		if names[s.Name] { // its turn comes after the other one of this name
+		if names[s.Name] { // its turn comes after the other step on this name
 			left = append(left, i)
 			continue
 		}
@@ -182,10 +183,10 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 	return left, late, nil
 }
 
-// lookAll is look for the names of some steps. What is read of many names may be old, see
-// [Store]: a step that changes nothing looks again.
-func (t *Table) lookAll(ctx context.Context, steps []locktable.Step) (map[string]sight, error) {
-	seen := make(map[string]sight, len(steps))
+// lookAll is lookUp for the names of some steps. Values of several names may be outdated,
+// see [Store]: a step that changes nothing looks again.
+func (t *Table) lookAll(ctx context.Context, steps []locktable.Step) (map[string]knownValue, error) {
+	seen := make(map[string]knownValue, len(steps))
 	var unknown []string
 	for _, s := range steps {
 		if _, twice := seen[s.Name]; twice {
@@ -195,7 +196,7 @@ func (t *Table) lookAll(ctx context.Context, steps []locktable.Step) (map[string
 		if !ok {
 			unknown = append(unknown, s.Name)
 		}
-		seen[s.Name] = sight{Stored: stored}
+		seen[s.Name] = knownValue{Stored: stored}
 	}
 	if len(unknown) == 0 {
 		return seen, nil
@@ -206,7 +207,7 @@ func (t *Table) lookAll(ctx context.Context, steps []locktable.Step) (map[string
 	}
 	for k, name := range unknown {
 		t.cache.put(name, all[k])
-		seen[name] = sight{Stored: all[k]}
+		seen[name] = knownValue{Stored: all[k]}
 	}
 	return seen, nil
 }
