@@ -8,50 +8,56 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/below"
 	"github.com/pawl-go/pawl/locktable"
 )
 
 // Memory is one lock server in memory. Its drivers are its clients.
-type Memory struct {
-	now     func() time.Time
-	seed    maphash.Seed
-	shards  [64]shard
-	clients clients
-
-	watchers driver.Watchers
-}
+type Memory struct{ table table }
 
 // NewMemory makes an empty Memory.
 func NewMemory(o *Options) *Memory {
-	m := &Memory{seed: maphash.MakeSeed()}
+	m := &Memory{table{seed: maphash.MakeSeed()}}
 	if o != nil {
-		m.now = o.Now
+		m.table.now = o.Now
 	}
-	if m.now == nil {
+	if m.table.now == nil {
 		start := time.Now()
-		m.now = func() time.Time { return start.Round(0).Add(time.Since(start)) }
+		m.table.now = func() time.Time { return start.Round(0).Add(time.Since(start)) }
 	}
 	return m
 }
 
 // Driver makes a client of m.
-func (m *Memory) Driver() *locktable.Driver {
-	return m.clients.join(func(inbox string) *locktable.Driver {
-		return locktable.New(&client{m, inbox}, inbox)
-	})
+func (m *Memory) Driver() *Driver {
+	return &Driver{m.table.clients.join(func(inbox string) *locktable.Driver {
+		return locktable.New(&client{&m.table, inbox}, inbox)
+	})}
+}
+
+// Forget empties the memory, as a server does that loses its data: for tests. It sends no
+// signal; a holder finds out at its next renewal.
+func (m *Memory) Forget() {
+	for i := range m.table.shards {
+		m.table.shards[i].forget()
+	}
+}
+
+// Driver is one client of a [Memory].
+type Driver struct {
+	inner *locktable.Driver
 }
 
 // New makes the only client of a Memory of its own.
-func New(o *Options) *locktable.Driver { return NewMemory(o).Driver() }
+func New(o *Options) *Driver { return NewMemory(o).Driver() }
 
-// client is the table that one driver works on: the Memory, and where the driver's
-// signals go.
+// client is the table that one driver works on: the Memory's, and the driver's inbox.
 type client struct {
-	*Memory
+	*table
 	inbox string
 }
 
-// Close takes the client's inbox away. The Memory stays, for the others.
+// Close removes the client's inbox. The Memory stays, for the others.
 func (c *client) Close() error {
 	c.clients.leave(c.inbox)
 	return nil
@@ -60,14 +66,14 @@ func (c *client) Close() error {
 // named are the memories that were opened by URL and can be shared by name.
 var named memories
 
-// memories stay for the life of the process: a second caller who opens "mem:jobs" means
-// the same locks as the first.
+// memories last as long as the process: a second caller that opens "mem:jobs" means the
+// same locks as the first.
 type memories struct {
 	mu     sync.Mutex
 	byName map[string]*Memory
 }
 
-// open returns the Memory of a name, and makes it when the name is new.
+// open returns the Memory of a name, and makes it if the name is new.
 func (ms *memories) open(name string) *Memory {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -82,9 +88,10 @@ func (ms *memories) open(name string) *Memory {
 	return m
 }
 
-// "mem:" is a Memory of its own, "mem:NAME" is shared by all in this process who open
-// that name.
+// "mem:" is a Memory of its own, "mem:NAME" is shared by all callers in this process that
+// open that name.
 func init() {
+	below.Table = func(memory any) any { return &client{&memory.(*Memory).table, ""} } //nolint:forcetypeassert // it is for no other
 	driver.Register("mem", func(_ context.Context, u *url.URL) (driver.Driver, error) {
 		if u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
 			return nil, &driver.InvalidError{What: "mem URL", Problem: "has more than a name", Allowed: "mem: or mem:NAME"}

@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 )
 
 // remembered is how many names with a prefix m keeps.
 func (m *Memory) remembered(prefix string) (n int) {
-	for i := range m.shards {
-		n += len(m.shards[i].appendNames(nil, prefix))
+	for i := range m.table.shards {
+		n += len(m.table.shards[i].appendNames(nil, prefix))
 	}
 	return n
 }
@@ -22,7 +21,7 @@ func (m *Memory) remembered(prefix string) (n int) {
 const few = 64 * 2 * sweepEvery
 
 // hold acquires names that are used once.
-func hold(t *testing.T, d *locktable.Driver, prefix string, n int, release bool) {
+func hold(t *testing.T, d *Driver, prefix string, n int, release bool) {
 	t.Helper()
 	for i := range n {
 		c := driver.Claim{

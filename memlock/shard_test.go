@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A name that is released in the microsecond of its grant is not idle then, for its fence
-// is not in the past yet.
+// A name that is released in the microsecond of its grant is not idle then, because its
+// fence is not in the past yet.
 func TestNamesAreForgottenThatBecomeIdleAfterTheirLastStep(t *testing.T) {
 	clock := NewClock(time.Now())
 	m := NewMemory(&Options{Now: clock.Now})
@@ -40,7 +40,7 @@ func TestNamesAreForgottenWhoseHoldersDied(t *testing.T) {
 	}
 }
 
-// What is held for long, or again and again, does not make the list of names grow.
+// Names that are held for long, or again and again, do not make the list of names grow.
 func TestTheListOfNamesToForgetDoesNotGrow(t *testing.T) {
 	m := NewMemory(nil)
 	d := m.Driver()
@@ -59,7 +59,7 @@ func TestTheListOfNamesToForgetDoesNotGrow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(m.shard("x").later); n > 4*sweepEvery {
+	if n := len(m.table.shard("x").later); n > 4*sweepEvery {
 		t.Errorf("%d births of one name are on the list", n)
 	}
 }
@@ -85,7 +85,7 @@ func TestAValueIsRememberedForADayAfterItWasWritten(t *testing.T) {
 		want  string
 	}{{keepValues - time.Microsecond, "two"}, {time.Microsecond, ""}} {
 		clock.Advance(x.later)
-		_ = d.Release(t.Context(), l) // a step: whoever comes next forgets
+		_ = d.Release(t.Context(), l) // a step: the next one forgets
 		if e, err := d.Inspect(t.Context(), c.Name); err != nil || string(e.Value) != x.want {
 			t.Errorf("it keeps %q, %v; want %q", e.Value, err, x.want)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// clients are the drivers of a Memory, by their inboxes. The zero value has none.
+// clients are the drivers of a table, by their inboxes. The zero value has none.
 type clients struct {
 	mu   sync.RWMutex
 	open map[string]*locktable.Driver
@@ -40,15 +40,15 @@ func (c *clients) find(inbox string) *locktable.Driver {
 	return c.open[inbox]
 }
 
-// deliver hands out the signals of a step. Its shard is free again by then, for who
-// hears a signal comes back at once.
-func (m *Memory) deliver(signals []locktable.Signal) {
+// deliver sends the signals of a step. Its shard must be unlocked by then, because the
+// receiver of a signal calls the driver again at once.
+func (t *table) deliver(signals []locktable.Signal) {
 	for _, s := range signals {
-		if d := m.clients.find(s.Inbox); d != nil {
+		if d := t.clients.find(s.Inbox); d != nil {
 			d.Deliver(s.Signal)
 		}
 	}
 }
 
 // Watch implements locktable.Watchable.
-func (m *Memory) Watch(name string, f func()) (stop func()) { return m.watchers.Watch(name, f) }
+func (t *table) Watch(name string, f func()) (stop func()) { return t.watchers.Watch(name, f) }

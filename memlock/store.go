@@ -5,44 +5,55 @@ import (
 	"hash/maphash"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 )
 
+// A table is the storage of a Memory.
+type table struct {
+	now     func() time.Time
+	seed    maphash.Seed
+	shards  [64]shard
+	clients clients
+
+	watchers driver.Watchers
+}
+
 // Update implements locktable.Table.
-func (m *Memory) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	for i := range steps {
-		signals, news, err := m.shard(steps[i].Name).step(ctx, i, &steps[i], m.now, f)
+		signals, news, err := t.shard(steps[i].Name).step(ctx, i, &steps[i], t.now, f)
 		if err != nil {
 			return err
 		}
-		m.deliver(signals)
+		t.deliver(signals)
 		if news {
-			m.watchers.Notify(steps[i].Name)
+			t.watchers.Notify(steps[i].Name)
 		}
 	}
 	return nil
 }
 
-// UpdateAll implements locktable.Grouped. It has the shards of all names while it is at
-// it, which everybody takes in the same order.
-func (m *Memory) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
-	signals, news, err := m.stepAll(ctx, steps, f)
+// UpdateAll implements locktable.Grouped. It locks the shards of all names, and all
+// callers lock them in the same order.
+func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
+	signals, news, err := t.stepAll(ctx, steps, f)
 	if err != nil {
 		return err
 	}
-	m.deliver(signals)
+	t.deliver(signals)
 	for _, name := range news {
-		m.watchers.Notify(name)
+		t.watchers.Notify(name)
 	}
 	return nil
 }
 
-func (m *Memory) stepAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (signals []locktable.Signal, news []string, _ error) {
-	for i := range m.shards {
-		s := &m.shards[i]
-		if slices.ContainsFunc(steps, func(step locktable.Step) bool { return m.shard(step.Name) == s }) {
+func (t *table) stepAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (signals []locktable.Signal, news []string, _ error) {
+	for i := range t.shards {
+		s := &t.shards[i]
+		if slices.ContainsFunc(steps, func(step locktable.Step) bool { return t.shard(step.Name) == s }) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 		}
@@ -50,10 +61,10 @@ func (m *Memory) stepAll(ctx context.Context, steps []locktable.Step, f func(i i
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
-	now := locktable.At(m.now())
+	now := locktable.At(t.now())
 	for i := range steps {
 		name := steps[i].Name
-		s := m.shard(name)
+		s := t.shard(name)
 		e := s.entryLocked(name)
 		goesOn := f(i, &e.Entry, now)
 		sent, told := s.leaveLocked(name, e, now)
@@ -68,21 +79,21 @@ func (m *Memory) stepAll(ctx context.Context, steps []locktable.Step, f func(i i
 }
 
 // Read implements locktable.Table.
-func (m *Memory) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
-	e, now := m.shard(name).read(name, m.now)
+func (t *table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
+	e, now := t.shard(name).read(name, t.now)
 	return e, now, ctx.Err()
 }
 
 // Scan implements locktable.Table.
-func (m *Memory) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
+func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
 	var names []string
-	for i := range m.shards {
-		names = m.shards[i].appendNames(names, prefix)
+	for i := range t.shards {
+		names = t.shards[i].appendNames(names, prefix)
 	}
 	slices.Sort(names)
 	return func(yield func(locktable.Row, error) bool) {
 		for _, name := range names {
-			e, now, err := m.Read(ctx, name)
+			e, now, err := t.Read(ctx, name)
 			if !yield(locktable.Row{Name: name, Entry: e, Now: now}, err) || err != nil {
 				return
 			}
@@ -91,7 +102,7 @@ func (m *Memory) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Ro
 }
 
 // Properties implements locktable.Table.
-func (m *Memory) Properties() driver.Properties {
+func (t *table) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "memory",
 		Clock:         driver.ClockProcess,
@@ -102,14 +113,6 @@ func (m *Memory) Properties() driver.Properties {
 	}
 }
 
-func (m *Memory) shard(name string) *shard {
-	return &m.shards[maphash.String(m.seed, name)%uint64(len(m.shards))]
-}
-
-// Forget empties the memory, as a server does that loses its data: for tests. Nobody is
-// told; holders hear of it by their next renewal.
-func (m *Memory) Forget() {
-	for i := range m.shards {
-		m.shards[i].forget()
-	}
+func (t *table) shard(name string) *shard {
+	return &t.shards[maphash.String(t.seed, name)%uint64(len(t.shards))]
 }
