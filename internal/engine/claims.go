@@ -11,16 +11,17 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Claims are what a client waits for and holds, and until when. A backend hands them the
+// Claims are what a client waits for and holds, and until when. A backend passes them the
 // answers to its own steps, the signals that come in, and the entries that it reads.
 //
-// A claim that another client has ended stays until it lapses. Until then a few looks are
-// for nothing.
+// A claim that another client has ended stays until it lapses. Until then a few looks
+// find nothing.
 type Claims struct {
 	mu           sync.Mutex // protects all below
 	waits, holds map[driver.Token]*Claim
+	due          due
 	swept        time.Time
-	awake        bool          // a Poller knows that there is something to look for
+	awake        bool          // a Poller knows that there is a claim to look for
 	hurry        chan struct{} // holds one: a look is due sooner than a Poller knows
 }
 
@@ -28,27 +29,28 @@ type Claims struct {
 type Claim struct {
 	Token driver.Token
 	Name  string
-	Until time.Time // it has lapsed by then, unless it is kept
-	Fence uint64    // the last fence granted on its name, as far as is known
-	Queue int       // how many wait for its name, as far as is known
+	Until time.Time // when the claim lapses, unless the client keeps it
+	Fence uint64    // the last fence granted on its name, as far as the client knows
+	Queue int       // how many wait for its name, as far as the client knows
 
 	held  bool              // the client knows of its grant
 	ahead int               // how many wait ahead of it
-	noted time.Time         // when the client last heard of it
+	noted time.Time         // when the client last got an answer or a signal about it
 	moved time.Time         // when something last happened on its name
-	opens locktable.Instant // when its name opens by itself, as the client was told last
+	opens locktable.Instant // when its name opens by itself, as the client knows
 }
 
-// NewClaims returns none.
+// NewClaims returns an empty list.
 func NewClaims() *Claims {
 	return &Claims{waits: map[driver.Token]*Claim{}, holds: map[driver.Token]*Claim{}, hurry: make(chan struct{}, 1)}
 }
 
-// Hurry receives when a look is due sooner than was known, as the first claim makes it.
+// Hurry receives when a look is due sooner than was known, for example for the first
+// claim.
 func (c *Claims) Hurry() <-chan struct{} { return c.hurry }
 
 // Acquired notes the answer to a claim that was sent then, and reports whether the claim
-// waits or holds. An error that is no answer says nothing: it may.
+// surely waits or holds. After an error that is no answer that is unknown.
 func (c *Claims) Acquired(claim *driver.Claim, sent time.Time, err error) bool {
 	held, refused := errors.AsType[*driver.HeldError](err)
 	switch {
@@ -80,6 +82,7 @@ func (c *Claims) wait(claim *driver.Claim, held *driver.HeldError, sent time.Tim
 	sooner := isNew || held.Position-1 < x.ahead
 	x.Until, x.noted, x.ahead, x.Queue = sent.Add(claim.QueueTTL), now, held.Position-1, max(x.Queue, held.Position)
 	if sooner {
+		c.due.sooner(x)
 		c.wake()
 	}
 }
@@ -92,7 +95,7 @@ func (c *Claims) Hold(t driver.Token, name string, until time.Time) {
 	c.sweepNowAndThen(now)
 	delete(c.waits, t)
 	c.holds[t] = &Claim{Token: t, Name: name, Until: until, held: true, noted: now}
-	if !c.awake { // to wake a Poller for each lease would cost more than the rest
+	if !c.awake { // waking a Poller for each lease would cost more than the rest
 		c.wake()
 	}
 }
@@ -128,9 +131,9 @@ func (c *Claims) Heard(s driver.Signal) {
 	}
 }
 
-// Compare notes what the entry of their name, asked for then, says of some claims, and
-// returns signals for the client of what is news. What the client has heard since is
-// newer.
+// Compare compares some claims with the entry of their name, which was requested then. It
+// returns signals for the client about changes. It skips claims about which the client
+// has learned something since the request.
 func (c *Claims) Compare(some []Claim, e *locktable.Entry, asked time.Time) (news []driver.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,6 +150,7 @@ func (c *Claims) Compare(some []Claim, e *locktable.Entry, asked time.Time) (new
 func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s driver.Signal, news bool) {
 	if x.Fence != e.Fence {
 		x.Fence, x.moved = e.Fence, asked
+		c.due.sooner(x)
 	}
 	x.Queue = len(e.Queue)
 	place := slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == x.Token })
@@ -156,7 +160,11 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 		s.Kind = driver.SignalLost
 		return s, grant < 0
 	case place >= 0:
-		s.Kind, x.ahead = driver.SignalLook, place
+		s.Kind = driver.SignalLook
+		if place < x.ahead {
+			c.due.sooner(x)
+		}
+		x.ahead = place
 		if at := OpensAt(e, x.Token); at != 0 && at != x.opens {
 			x.opens, news = at, true
 		}
@@ -164,20 +172,20 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 	case grant >= 0:
 		s.Kind, s.Fence, s.Fences = driver.SignalGranted, e.Holders[grant].Fence, e.Holders[grant].Fences
 	default:
-		s.Kind = driver.SignalLook // it has lost its place, or waits apart
+		s.Kind = driver.SignalLook // it has lost its place, or waits apart from the entry
 	}
 	c.told(x, grant >= 0)
 	return s, true
 }
 
-// told is for a claim whose client is told that it was granted, or to ask. Until it has
-// asked, the claim is one that may be lost.
+// told is for a claim whose client gets a signal that it was granted, or that it should
+// ask. From then on it counts as one that may be lost.
 func (c *Claims) told(x *Claim, granted bool) {
 	delete(c.waits, x.Token)
 	c.holds[x.Token], x.held = x, granted
 }
 
-// All are those that wait or hold at that time.
+// All are the claims that wait or hold at that time.
 func (c *Claims) All(now time.Time) []Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,19 +201,13 @@ func (c *Claims) Any(now time.Time) bool {
 	return len(c.waits)+len(c.holds) > 0
 }
 
-// nextLook is when a Poller that looked last then has to look again. It is zero if there
-// is nothing to look for.
+// nextLook is when a Poller whose last look was then has to look again. It is zero if
+// there is nothing to look for.
 func (c *Claims) nextLook(looked time.Time, pace Pace, losses time.Duration) (next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, x := range c.waits {
-		from := looked
-		if x.moved.After(from) {
-			from = x.moved
-		}
-		if t := from.Add(pace(from.Sub(x.moved), x.ahead)); next.IsZero() || t.Before(next) {
-			next = t
-		}
+	if len(c.waits) > 0 {
+		next = c.due.next(c.waits, looked, pace)
 	}
 	if t := looked.Add(losses); len(c.holds) > 0 && (next.IsZero() || t.Before(next)) {
 		next = t
@@ -214,12 +216,20 @@ func (c *Claims) nextLook(looked time.Time, pace Pace, losses time.Duration) (ne
 	return next
 }
 
-// due are the claims that wait. some reports whether there is anything to look for.
-func (c *Claims) due(now time.Time) (waiting []Claim, some bool) {
+// Waiting are the claims that wait at that time.
+func (c *Claims) Waiting(now time.Time) []Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sweepNowAndThen(now)
-	return copies(c.waits), len(c.waits)+len(c.holds) > 0
+	return copies(c.waits)
+}
+
+// some reports whether there are any, or were a moment ago.
+func (c *Claims) some(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweepNowAndThen(now)
+	return len(c.waits)+len(c.holds) > 0
 }
 
 // ByName are the names of some claims, and the claims of each.
@@ -255,8 +265,8 @@ func (c *Claims) sweep(now time.Time) {
 	maps.DeleteFunc(c.holds, lapsed)
 }
 
-// sweepInterval is how often lapsed claims are dropped at least. There may be thousands,
-// so it is not done at each step.
+// sweepInterval is how often lapsed claims are dropped at most. There may be thousands of
+// claims, so not every step does it.
 const sweepInterval = time.Second
 
 func (c *Claims) sweepNowAndThen(now time.Time) {

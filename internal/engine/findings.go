@@ -6,9 +6,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Found is one finding of a doctor, as a list: to be returned, or appended to others.
+// Found is one finding of a doctor, as a list that can be returned, or appended to
+// others.
 func Found(severity driver.Severity, subject, detail, advice string) []driver.Finding {
 	return []driver.Finding{{Severity: severity, Subject: subject, Detail: detail, Advice: advice}}
+}
+
+// Version returns the finding that says which server it is, such as "Redis 7.2.4", or
+// nothing if the server does not say.
+func Version(product, version string) []driver.Finding {
+	if version == "" {
+		return nil
+	}
+	return Found(driver.SeverityInfo, "server", product+" "+version, "")
 }
 
 // SortFindings puts errors first, then warnings.

@@ -7,32 +7,35 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// A Poller looks, in one goroutine, for what no server pushes: at the pace of the claims
-// that wait, and now and then for what was lost, while the client holds anything. Without
-// claims it sleeps. A look that fails is made again, each time after twice the pause.
+// A Poller looks, in one goroutine, for changes that no server pushes: for the claims
+// that wait at their pace, and for lost leases now and then, while the client holds any.
+// Without claims it sleeps. After a look that fails the pause doubles.
 type Poller struct {
 	Claims  *Claims
 	Pace    Pace
 	Losses  time.Duration   // between looks of a client that only holds
 	LookNow <-chan struct{} // makes a look due, even without claims; may be nil
 
-	// Look looks once, at the claims that wait and at what was lost. No caller gets its
-	// error: a waiter asks by itself now and then, and hears what is wrong.
-	Look func(ctx context.Context, waiting []Claim) error
+	// Look looks once, at the claims that wait and for lost leases. No caller gets its
+	// error: a waiter sends its claim again now and then, and gets the error itself.
+	Look func(ctx context.Context) error
 }
 
-// A Pace is how long to pause after a look for a claim that waits, by how long nothing
-// has happened to it, and how many wait ahead of it.
+// A Pace is how long to pause after a look for a claim that waits. waited is for how long
+// nothing has happened on its name, and ahead how many wait ahead of it.
 type Pace func(waited time.Duration, ahead int) time.Duration
 
-// Growing is a pace that grows: a part of the time since something last happened, so that
-// a hand-over is late by a small part of what it took, and a long wait costs next to
-// nothing. Claims further behind in a queue need not look as often as its head.
+// Growing is a pace that grows: it is a part of the time since something last happened.
+// So a hand-over is noticed late by a small part of the wait, and a long wait costs next
+// to nothing. Claims further behind in a queue look less often than its head: it is not
+// their turn next. While nothing happens, the head looks every slow, and others up to
+// four times less often.
 func Growing(quick, slow time.Duration, part int) Pace {
 	return func(waited time.Duration, ahead int) time.Duration {
+		most := slow * time.Duration(min(1+ahead, 4))
 		d := max(waited/time.Duration(part), quick*time.Duration(1+ahead))
-		if d >= slow {
-			return slow + backoff.Below(slow/8)
+		if d >= most {
+			return most + backoff.Below(most/8)
 		}
 		return d - backoff.Below(d/4)
 	}
@@ -41,7 +44,7 @@ func Growing(quick, slow time.Duration, part int) Pace {
 const (
 	lookTimeout    = 5 * time.Second
 	lookAgainFirst = 10 * time.Millisecond // after a look that failed
-	lookAgainMost  = time.Second           // it may have dialled a server that is down
+	lookAgainMost  = time.Second           // a look may dial a server that is down
 )
 
 // Run looks until ctx ends.
@@ -67,11 +70,10 @@ func (p *Poller) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		looked = time.Now()
-		waiting, some := p.Claims.due(looked)
-		if !some && !asked {
+		if !p.Claims.some(looked) && !asked {
 			continue
 		}
-		if err := p.lookOnce(ctx, waiting); err == nil {
+		if err := p.lookOnce(ctx); err == nil {
 			failures, rests = 0, time.Time{}
 			continue
 		}
@@ -80,8 +82,8 @@ func (p *Poller) Run(ctx context.Context) {
 	}
 }
 
-func (p *Poller) lookOnce(ctx context.Context, waiting []Claim) error {
+func (p *Poller) lookOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	return p.Look(ctx, waiting)
+	return p.Look(ctx)
 }

@@ -21,14 +21,14 @@ const (
 
 // polled runs f beside a poller in virtual time. looks is how many looks were made within
 // some time.
-func polled(t *testing.T, look func(context.Context, []engine.Claim) error, f func(p *engine.Poller, call chan<- struct{}, looks func(time.Duration) int)) {
+func polled(t *testing.T, look func(context.Context) error, f func(p *engine.Poller, call chan<- struct{}, looks func(time.Duration) int)) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
 		call := make(chan struct{})
 		p := &engine.Poller{Claims: engine.NewClaims(), Pace: engine.Growing(quick, slow, 8), Losses: losses, LookNow: call}
-		p.Look = func(ctx context.Context, waiting []engine.Claim) error {
+		p.Look = func(ctx context.Context) error {
 			n.Add(1)
-			return look(ctx, waiting)
+			return look(ctx)
 		}
 		ctx, end := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -44,7 +44,7 @@ func polled(t *testing.T, look func(context.Context, []engine.Claim) error, f fu
 	})
 }
 
-func seesNothing(context.Context, []engine.Claim) error { return nil }
+func seesNothing(context.Context) error { return nil }
 
 // between checks that a number is in a range.
 func between(t *testing.T, what string, n, low, high int) {
@@ -91,6 +91,10 @@ func TestAClaimNearerToTheHeadIsLookedForSooner(t *testing.T) {
 		between(t, "the tenth", looks(30*time.Millisecond), 0, 0)
 		p.Claims.Acquired(c, time.Now(), &driver.HeldError{Position: 1, Fence: 10})
 		between(t, "the first", looks(20*time.Millisecond), 3, 6)
+		p.Claims.Drop(c.Token)
+		waits(p.Claims, "job", 10, 1)
+		looks(time.Minute)
+		between(t, "the tenth, while nothing happens", looks(time.Minute), 53, 60)
 	})
 }
 
@@ -119,7 +123,7 @@ func TestALapsedPlaceIsLookedForNoMore(t *testing.T) {
 
 func TestLooksThatFailComeLaterEachTime(t *testing.T) {
 	var down atomic.Bool
-	look := func(context.Context, []engine.Claim) error {
+	look := func(context.Context) error {
 		if down.Load() {
 			return errors.New("down")
 		}
@@ -140,7 +144,7 @@ func TestLooksThatFailComeLaterEachTime(t *testing.T) {
 
 func TestALookThatHangsIsGivenUp(t *testing.T) {
 	ended := 0
-	look := func(ctx context.Context, _ []engine.Claim) error {
+	look := func(ctx context.Context) error {
 		<-ctx.Done()
 		ended++
 		return ctx.Err()
@@ -161,18 +165,5 @@ func TestACallMakesTheNextLookAtOnce(t *testing.T) {
 		looks(time.Hour)
 		go func() { time.Sleep(time.Millisecond); call <- struct{}{} }()
 		between(t, "with one that waits", looks(slow-quick), 1, 2)
-	})
-}
-
-func TestALookIsShownTheClaimsThatWait(t *testing.T) {
-	var shown []engine.Claim
-	look := func(_ context.Context, waiting []engine.Claim) error { shown = waiting; return nil }
-	polled(t, look, func(p *engine.Poller, _ chan<- struct{}, looks func(time.Duration) int) {
-		p.Claims.Acquired(&driver.Claim{Name: "held", Token: driver.NewToken(), TTL: time.Hour}, time.Now(), nil)
-		c := waits(p.Claims, "job", 9, 7)
-		looks(slow)
-		if len(shown) != 1 || shown[0].Token != c.Token || shown[0].Name != "job" || shown[0].Fence != 7 || shown[0].Queue != 9 {
-			t.Errorf("%+v", shown)
-		}
 	})
 }

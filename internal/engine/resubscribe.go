@@ -7,28 +7,27 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/backoff"
-	"github.com/pawl-go/pawl/internal/pause"
 )
 
-// A Subscription is what a server pushes to this client, and how the client subscribes
-// again when that has failed.
+// A Subscription describes what a server pushes to this client, and how the client
+// subscribes again after a failure.
 type Subscription struct {
-	// Run subscribes, calls hears when what is sent from then on arrives, and returns
-	// when the subscription has failed or ctx has ended. A client that subscribes again
-	// by itself calls hears each time.
+	// Run subscribes, calls hears when messages sent from then on will arrive, and
+	// returns when the subscription has failed or ctx has ended. A client that subscribes
+	// again by itself calls hears each time.
 	Run func(ctx context.Context, hears func())
 
-	// Turned is called with true by hears: messages may be lost that were sent before, so
-	// the backend looks at everything. It is called with false when the subscription has
-	// failed, once until it hears again. It must not block.
+	// Turned is called with true by hears: earlier messages may be lost, so the backend
+	// looks at everything. It is called with false when the subscription has failed, and
+	// then not again before the next hears. It must not block.
 	Turned func(hears bool)
 
-	// Deaf, if not nil, counts the subscriptions that have failed and do not hear again
+	// Deaf, if not nil, counts the subscriptions that have failed and are not up again
 	// yet.
 	Deaf *atomic.Int64
 
 	// FirstPause comes after the first failure, and pauses up to LongestPause come after
-	// the next ones. Failures before a subscription that heard for LongestPause do not
+	// the next ones. Failures before a subscription that was up for LongestPause do not
 	// count.
 	FirstPause, LongestPause time.Duration
 }
@@ -69,7 +68,7 @@ func (s Subscription) Keep(ctx context.Context) {
 		if !heard.IsZero() && time.Since(heard) >= s.LongestPause {
 			failures = 0
 		}
-		_ = pause.For(ctx, backoff.Early(backoff.Doubled(s.FirstPause, failures, s.LongestPause)))
+		_ = backoff.Wait(ctx, backoff.Early(backoff.Doubled(s.FirstPause, failures, s.LongestPause)))
 	}
 	if deaf {
 		s.Deaf.Add(-1)

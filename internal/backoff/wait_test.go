@@ -1,4 +1,4 @@
-package pause_test
+package backoff_test
 
 import (
 	"context"
@@ -7,19 +7,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/pause"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 func TestAPauseEndsByItselfOrWithItsCtx(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		if err := pause.For(t.Context(), time.Hour); err != nil || time.Since(began) != time.Hour {
+		if err := backoff.Wait(t.Context(), time.Hour); err != nil || time.Since(began) != time.Hour {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		began = time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := pause.For(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+		if err := backoff.Wait(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("with a ctx of a second, after %v: %v", time.Since(began), err)
 		}
 	})

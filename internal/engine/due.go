@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// due is when the next look is due. A look concerns all claims that wait, which may be
+// thousands. So it is computed from all of them once after each look. Until the next look
+// only claims count that may be due sooner than that.
+type due struct {
+	looked  time.Time // the look after which it was computed
+	first   time.Time
+	changed []*Claim // that may be due before first
+}
+
+// mostChanged bounds due.changed: after more changes all claims count again. A client
+// without a Poller never asks.
+const mostChanged = 64
+
+// sooner notes that a claim may be due sooner than before.
+func (d *due) sooner(x *Claim) {
+	if len(d.changed) == mostChanged {
+		d.looked, d.changed = time.Time{}, d.changed[:0]
+	}
+	d.changed = append(d.changed, x)
+}
+
+// next is when a Poller whose last look was then has to look again. It may be too early,
+// if the claim that was due first is due later by now, or waits no more.
+func (d *due) next(waits map[driver.Token]*Claim, looked time.Time, pace Pace) time.Time {
+	count := func(x *Claim) {
+		from := looked
+		if x.moved.After(from) {
+			from = x.moved
+		}
+		if t := from.Add(pace(from.Sub(x.moved), x.ahead)); d.first.IsZero() || t.Before(d.first) {
+			d.first = t
+		}
+	}
+	if !looked.Equal(d.looked) {
+		d.looked, d.first = looked, time.Time{}
+		for _, x := range waits {
+			count(x)
+		}
+	} else {
+		for _, x := range d.changed {
+			if waits[x.Token] == x {
+				count(x)
+			}
+		}
+	}
+	clear(d.changed)
+	d.changed = d.changed[:0]
+	return d.first
+}

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// The next look is when the first claim is due. It is sooner if that claim is due later
+// by now, or gone.
+func TestTheNextLookIsThatOfTheClaimThatIsDueFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pace := func(waited time.Duration, ahead int) time.Duration {
+			return min(max(waited/8, 5*time.Millisecond*time.Duration(1+ahead)), 250*time.Millisecond)
+		}
+		dice := rand.New(rand.NewPCG(1, 2))
+		c, all, looked := NewClaims(), []*driver.Claim{}, time.Now()
+		later := false // a claim is due later than after the last look, or gone
+		for range 5000 {
+			time.Sleep(time.Duration(dice.IntN(5)) * time.Millisecond)
+			i := dice.IntN(len(all) + 1)
+			switch what := dice.IntN(5); {
+			case i == len(all) || len(all) < 20:
+				claim := &driver.Claim{Name: "job", Token: driver.NewToken(), QueueTTL: time.Hour}
+				c.Acquired(claim, time.Now(), &driver.HeldError{Position: 1 + dice.IntN(30), Fence: 1})
+				all = append(all, claim)
+			case what == 0:
+				c.Drop(all[i].Token)
+				all, later = slices.Delete(all, i, i+1), true
+			case what == 1: // it comes nearer
+				c.Acquired(all[i], time.Now(), &driver.HeldError{Position: 1 + dice.IntN(1+c.waits[all[i].Token].ahead), Fence: 1})
+			case what == 2: // another grant
+				e := &locktable.Entry{Fence: uint64(time.Now().UnixMicro())}
+				e.Queue = make([]locktable.Waiter, c.waits[all[i].Token].ahead+1)
+				e.Queue[len(e.Queue)-1].Token = all[i].Token
+				c.Compare([]Claim{{Token: all[i].Token}}, e, time.Now())
+				later = true
+			default:
+				looked, later = time.Now(), false
+			}
+			var want time.Time
+			for _, x := range c.waits {
+				from := looked
+				if x.moved.After(from) {
+					from = x.moved
+				}
+				if at := from.Add(pace(from.Sub(x.moved), x.ahead)); want.IsZero() || at.Before(want) {
+					want = at
+				}
+			}
+			if got := c.nextLook(looked, pace, 24*time.Hour); got.After(want) || got.Before(want) && !later {
+				t.Fatalf("%d wait; the next look is in %v; want %v", len(c.waits), got.Sub(looked), want.Sub(looked))
+			}
+		}
+	})
+}
+
+// BenchmarkNextLook is a claim that comes to a client which has n others that wait, and
+// goes again.
+func BenchmarkNextLook(b *testing.B) {
+	for _, n := range []int{10, 10_000} {
+		b.Run(fmt.Sprint("waiting=", n), func(b *testing.B) {
+			c, pace := NewClaims(), Growing(5*time.Millisecond, 250*time.Millisecond, 8)
+			wait := func() driver.Token {
+				claim := &driver.Claim{Name: "job", Token: driver.NewToken(), QueueTTL: time.Hour}
+				c.Acquired(claim, time.Now(), &driver.HeldError{Position: 1})
+				return claim.Token
+			}
+			for range n {
+				wait()
+			}
+			looked := time.Now()
+			for b.Loop() {
+				token := wait()
+				c.nextLook(looked, pace, time.Second)
+				c.Drop(token)
+			}
+		})
+	}
+}
