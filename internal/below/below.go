@@ -1,6 +1,6 @@
-// Package below has the driver below a client, for packages of this module that build on
-// both. Users of a client have no use for it: what they changed there the client would
-// not know of.
+// Package below has the driver below a client, and the table below a memory, for packages
+// of this module that build on both. Users have no use for them: the client would not
+// know of what they change there.
 package below
 
 import "github.com/pawl-go/pawl/driver"
@@ -8,3 +8,11 @@ import "github.com/pawl-go/pawl/driver"
 // Driver returns the driver of a *pawl.Client, which takes names as they are stored.
 // Package pawl sets it.
 var Driver func(client any) driver.Driver
+
+// Table returns the locktable.Table of a *memlock.Memory, for drivers that do one thing
+// wrong. Package memlock sets it.
+var Table func(memory any) any
+
+// SetNamespaces sets the namespace of a *pawl.Options that is inside others: path has the
+// prefixes from the outermost to the innermost, one at least. Package pawl sets it.
+var SetNamespaces func(options any, path []string)

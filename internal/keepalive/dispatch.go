@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Dispatch decides which renewals go out now, and in which batches, so that a name, a
-// node or a backend that hangs costs nobody else a lease. What has been answered so far
-// goes in large batches. Those of a batch that was not answered go in smaller and smaller
-// ones, beside the others, until the one that hangs is alone; and then it goes beside
+// Dispatch decides which renewals are sent now, and in which batches, so that a name, a
+// node or a backend that hangs costs no other lease. Leases that were always answered go
+// in large batches. Leases of a batch without an answer go in smaller and smaller ones,
+// beside the others, until the lease that hangs is alone; from then on it goes beside
 // both.
 //
-// A batch that is under way for a while counts no more among those that may be under way
-// at once: there is little to fear for a backend that does not answer.
+// After a while a batch no longer counts for the limit of batches at once, but only for a
+// larger one: a backend that does not answer is hardly burdened by it.
 //
-// Leases of a short TTL have classes of their own. They have no time to find out which
-// one hangs among hundreds that have it, nor to wait until requests for those have ended.
+// Leases with a short TTL have classes of their own. They have no time to find the one
+// that hangs among hundreds, nor to wait until those requests have ended.
 type Dispatch[T any] struct {
-	mu      sync.Mutex           // protects all below
-	well    [spans][]T           // those in the classes of what has been answered
-	lines   [classes][]inLine[T] // those in the others
-	flights map[*Flight]struct{}
-	good    time.Time // when the backend answered last, as far as that was told
-	bad     bool      // the last that was asked for again failed once more
-	rest    time.Time // when the next of those may go
+	mu          sync.Mutex           // protects all below
+	healthy     [spans][]T           // leases in the classes of those that were answered
+	lines       [classes][]inLine[T] // leases in the other classes
+	flights     map[*Flight]struct{}
+	lastAnswer  time.Time // when the backend last answered, as far as is known
+	retryFailed bool      // the last batch of leases without an answer failed again
+	nextRetry   time.Time // when the next of those batches may go
 }
 
 type inLine[T any] struct {
@@ -31,7 +31,7 @@ type inLine[T any] struct {
 	group int
 }
 
-// Health is what Dispatch knows of one lease. The zero value is that of one that was
+// Health is what Dispatch knows of one lease. The zero value is a lease that was
 // answered.
 type Health struct {
 	group int16 // the largest batch that it goes in; 0 is Batch
@@ -56,18 +56,18 @@ const (
 	spans   = 3 // of TTLs
 	classes = spans * healths
 
-	lately = 20 * time.Millisecond
-	paced  = 20 * time.Millisecond // between two that fail, in the class of those that failed
-	while  = 5 * time.Second
-	few    = 64 // leases that are split up further though nothing at all is answered
+	youngFlight    = 20 * time.Millisecond // a batch that was sent within this may still be answered soon
+	failedPause    = 20 * time.Millisecond // between two failures, in the classes of leases without an answer
+	silentFor      = 5 * time.Second       // without an answer, the backend seems to be down
+	splitWhileDown = 64                    // how many leases are still split up while nothing at all is answered
 )
 
 var (
-	most   = [healths]int{96, 128, 16} // under way in each class
-	atOnce = [healths]int{4, 16, 4}    // of those, sent lately
+	maxFlights      = [healths]int{96, 128, 16} // under way in each class
+	maxYoungFlights = [healths]int{4, 16, 4}    // of those, sent within youngFlight
 )
 
-// span is which TTLs are treated alike: below a second, below ten, and longer ones.
+// span groups TTLs: below a second, below ten, and longer ones.
 func span(ttl time.Duration) int {
 	switch {
 	case ttl < time.Second:
@@ -78,16 +78,15 @@ func span(ttl time.Duration) int {
 	return 2
 }
 
-func isWell(class int) bool { return class%healths == 0 }
+func isHealthy(class int) bool { return class%healths == 0 }
 
-// Again reports whether those in it were asked for before, and not answered.
-func (f *Flight) Again() bool { return !isWell(f.class) }
+// Again reports whether the leases of the batch were asked for before, without an answer.
+func (f *Flight) Again() bool { return !isHealthy(f.class) }
 
-// OK reports whether it was answered.
+// OK reports whether the lease was answered.
 func (h Health) OK() bool { return h.group == 0 }
 
-// Split reports whether it is about to be found out whether the lease itself is the one
-// that hangs.
+// Split reports whether Dispatch is finding out whether this lease is the one that hangs.
 func (h Health) Split() bool { return h.group > 0 && h.group < Batch/8 && !h.alone }
 
 func (h Health) class() int {
@@ -100,39 +99,38 @@ func (h Health) class() int {
 	return 2
 }
 
-// Add puts a lease in line that is to last that long.
+// Add queues a lease for its renewal. ttl is how long the renewal makes it last.
 func (l *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := span(ttl)
-	if h.OK() { // as most are
-		l.well[s] = append(l.well[s], x)
+	if h.OK() { // the usual case
+		l.healthy[s] = append(l.healthy[s], x)
 		return
 	}
 	class := s*healths + h.class()
 	l.lines[class] = append(l.lines[class], inLine[T]{x, int(h.group)})
 }
 
-// standingLocked is how many stand in a class.
-func (l *Dispatch[T]) standingLocked(class int) int {
-	if isWell(class) {
-		return len(l.well[class/healths])
+// waitingLocked is how many leases wait in a class.
+func (l *Dispatch[T]) waitingLocked(class int) int {
+	if isHealthy(class) {
+		return len(l.healthy[class/healths])
 	}
 	return len(l.lines[class])
 }
 
-// Take returns a batch that is to be sent now, and is told to Landed. If there is none it
-// says how long it is until there may be one; negative means not before something is
-// added or lands.
+// Take returns a batch to send now; the caller must pass it to Landed. If there is none,
+// wait is how long until there may be one; negative means not before Add or Landed.
 func (l *Dispatch[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wait = -1
 	for class := range classes {
-		if l.standingLocked(class) == 0 {
+		if l.waitingLocked(class) == 0 {
 			continue
 		}
-		switch w := l.roomLocked(class, now); {
+		switch w := l.untilRoomLocked(class, now); {
 		case w == 0:
 			return l.takeLocked(class, now)
 		case w > 0 && (wait < 0 || w < wait):
@@ -142,28 +140,28 @@ func (l *Dispatch[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Durat
 	return nil, nil, wait
 }
 
-// roomLocked is how long it is until another batch may go; 0 is now, and negative when
-// one lands.
-func (l *Dispatch[T]) roomLocked(class int, now time.Time) time.Duration {
+// untilRoomLocked is how long until another batch may go: 0 is now, and negative means
+// not before one lands.
+func (l *Dispatch[T]) untilRoomLocked(class int, now time.Time) time.Duration {
 	all, young, first := 0, 0, time.Duration(0)
 	for f := range l.flights {
 		if f.class != class {
 			continue
 		}
 		all++
-		if left := lately - now.Sub(f.sent); left > 0 {
+		if left := youngFlight - now.Sub(f.sent); left > 0 {
 			young++
 			if first == 0 || left < first {
 				first = left
 			}
 		}
 	}
-	switch rest := l.rest.Sub(now); {
-	case all >= most[class%healths]:
+	switch rest := l.nextRetry.Sub(now); {
+	case all >= maxFlights[class%healths]:
 		return -1
-	case young >= atOnce[class%healths]:
+	case young >= maxYoungFlights[class%healths]:
 		return first
-	case !isWell(class) && rest > 0:
+	case !isHealthy(class) && rest > 0:
 		return rest
 	}
 	return 0
@@ -172,8 +170,8 @@ func (l *Dispatch[T]) roomLocked(class int, now time.Time) time.Duration {
 // takeLocked takes a batch from the head of a line.
 func (l *Dispatch[T]) takeLocked(class int, now time.Time) ([]T, *Flight, time.Duration) {
 	batch := l.batchLocked(class)
-	if !isWell(class) && l.bad {
-		l.rest = now.Add(paced)
+	if !isHealthy(class) && l.retryFailed {
+		l.nextRetry = now.Add(failedPause)
 	}
 	f := &Flight{class: class, n: len(batch), sent: now}
 	if l.flights == nil {
@@ -183,14 +181,14 @@ func (l *Dispatch[T]) takeLocked(class int, now time.Time) ([]T, *Flight, time.D
 	return batch, f, 0
 }
 
-// batchLocked takes those off the head of a line that go together.
+// batchLocked takes the leases that go together off the head of a line.
 func (l *Dispatch[T]) batchLocked(class int) (batch []T) {
-	if isWell(class) {
-		well := &l.well[class/healths]
+	if isHealthy(class) {
+		well := &l.healthy[class/healths]
 		n := min(len(*well), Batch)
 		batch = (*well)[:n:n]
 		if *well = (*well)[n:]; len(*well) == 0 {
-			*well = nil // its array would keep those that were sent
+			*well = nil // otherwise its array would keep the leases that were sent
 		}
 		return batch
 	}
@@ -208,30 +206,30 @@ func (l *Dispatch[T]) batchLocked(class int) (batch []T) {
 	return batch
 }
 
-// Landed notes that a batch is under way no more, and whether it was answered. It answers
-// whether anything stands in line.
+// Landed notes that a batch is no longer under way, and whether it was answered. It
+// returns whether any lease waits.
 func (l *Dispatch[T]) Landed(f *Flight, now time.Time, answered bool) (more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.flights, f)
 	switch {
 	case answered:
-		l.bad, l.rest = false, time.Time{}
-		l.good = later(l.good, now)
-	case f.Again() && now.Sub(f.sent) < lately: // what hangs takes its time anyway
-		l.bad, l.rest = true, now.Add(paced)
+		l.retryFailed, l.nextRetry = false, time.Time{}
+		l.lastAnswer = later(l.lastAnswer, now)
+	case f.Again() && now.Sub(f.sent) < youngFlight: // a batch that hangs needs no pause: it takes its time anyway
+		l.retryFailed, l.nextRetry = true, now.Add(failedPause)
 	}
 	for class := range classes {
-		more = more || l.standingLocked(class) > 0
+		more = more || l.waitingLocked(class) > 0
 	}
 	return more
 }
 
-// Alive notes that the backend answered something else.
+// Alive notes that the backend answered some other request.
 func (l *Dispatch[T]) Alive(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.good = later(l.good, now)
+	l.lastAnswer = later(l.lastAnswer, now)
 }
 
 func later(t, u time.Time) time.Time {
@@ -241,15 +239,15 @@ func later(t, u time.Time) time.Time {
 	return t
 }
 
-// Failed is the health of a lease that was not answered, as n in its batch were not: it
-// goes in one an eighth as large. If nothing at all was answered for a while the backend
-// is down, as it seems, and only a few are looked at more closely at a time. split is how
-// many are.
+// Failed is the health of a lease without an answer, if n leases of its batch got none:
+// it goes in a batch an eighth as large. If nothing at all was answered for silentFor,
+// the backend seems to be down, and only splitWhileDown leases at a time are split
+// further. split is how many are.
 func (l *Dispatch[T]) Failed(f *Flight, n, split int, h Health) Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case split >= few && l.good.Before(f.sent.Add(-while)) && !h.Split() && !h.alone:
+	case split >= splitWhileDown && l.lastAnswer.Before(f.sent.Add(-silentFor)) && !h.Split() && !h.alone:
 		return Health{group: Batch / 8}
 	case n == 1:
 		return Health{group: 1, alone: f.n == 1}
@@ -260,13 +258,13 @@ func (l *Dispatch[T]) Failed(f *Flight, n, split int, h Health) Health {
 	return Health{group: int16((n + 7) / 8)}
 }
 
-// Rest takes out all that stand in line.
+// Rest takes out all leases that wait.
 func (l *Dispatch[T]) Rest() (all []T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, well := range l.well {
+	for i, well := range l.healthy {
 		all = append(all, well...)
-		l.well[i] = nil
+		l.healthy[i] = nil
 	}
 	for i, line := range l.lines {
 		for _, r := range line {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// byDue has the renewal first that is due first. Each of them knows its place.
+// byDue is a heap: the renewal that is due first comes first. Each knows its index.
 type byDue[L Lease] []*Renewal[L]
 
-// put adds x, or moves it to where it belongs by now.
+// put adds x, or moves it to its new place.
 func (h *byDue[L]) put(x *Renewal[L]) {
 	if x.index == 0 {
 		heap.Push(h, x)
@@ -19,8 +19,8 @@ func (h *byDue[L]) put(x *Renewal[L]) {
 
 func (h *byDue[L]) remove(x *Renewal[L]) { heap.Remove(h, int(x.index)-1) }
 
-// all makes all of them due.
-func (h *byDue[L]) all(at time.Duration) {
+// makeAllDue makes all renewals due.
+func (h *byDue[L]) makeAllDue(at time.Duration) {
 	for _, x := range *h {
 		x.at = at
 	}

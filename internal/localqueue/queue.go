@@ -6,35 +6,37 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A queue is that of one name. It exists while somebody waits or a hold may be passed on.
-// Its shard has the lock.
+// A queue is the queue of one name. It exists while there are waiters, or a hold that may
+// be passed on. Its shard has the lock.
 type queue[W any] struct {
 	shard *shard[W]
 	name  string
 
-	// The waiters, in the order of their coming: at first those who ask the backend or
-	// stand in its queue, then those whose turn has not come.
+	// The waiters, in the order of their coming: first those that ask the backend or are
+	// in its queue, then those whose turn has not come.
 	front, back *Waiter[W]
-	local       *Waiter[W] // the first whose turn has not come
+	local       *Waiter[W] // the first waiter whose turn has not come
 	length      int
-	weight      int64 // of those ahead of local, as a sum that int does not hold everywhere
-	queued      int   // how many of them were told "held"
-	ranks       ranks // of all; nil until a place is asked for
+	weight      int64 // of the waiters ahead of local; the sum may exceed an int
+	asks        int   // how many of them may ask, and were not answered "held"
+	queued      int   // how many of them were answered "held"
+	maxAsking   int   // how many may ask at once; 0 means no limit
+	ranks       ranks // of all waiters; nil until a place is needed
 
-	last   *driver.HeldError // what was heard last of who holds the name
-	others int               // how many of other processes were ahead of who heard it
-	rivals bool              // other processes hold the name, or were ahead, when the head was last told "held"
+	lastHeld    *driver.HeldError // the last answer about the holder of the name
+	othersAhead int               // how many claims of other processes were ahead of the waiter that got it
+	hasRivals   bool              // other processes held the name, or were ahead, at the head's last answer "held"
 
-	// Since when the backend fails whoever asks here, one after the other, and how; zero
-	// if it answers.
+	// Since when the backend has failed all claims that asked, and the error; zero if it
+	// answers.
 	failing time.Time
 	failure error
 
 	// The hold that may be passed on, nil if there is none: how often, and until when.
-	hold   Hold[W]
-	spare  int
-	closes time.Time
-	stop   func() bool // of the timer that gives the head its turn then; nil if nobody needed it
+	hold       Hold[W]
+	passesLeft int
+	passUntil  time.Time
+	stop       func() bool // stops the timer that then gives the head its turn; nil if it was not needed
 }
 
 // A state is how far a waiter has come.
@@ -42,8 +44,8 @@ type state int8
 
 const (
 	local  state = iota // waits for its turn to ask the backend
-	asking              // may ask, and has not been told "held"
-	queued              // was told "held", and stands in the backend's queue
+	asking              // may ask, and was not answered "held"
+	queued              // was answered "held", and is in the backend's queue
 	passed              // was given a lease of this process
 	left                // is out of the queue
 )
@@ -66,10 +68,13 @@ func (q *queue[W]) push(w *Waiter[W]) {
 	}
 }
 
-// unlink takes a waiter out, wherever it stands, and says what has become of it.
+// unlink takes a waiter out of the queue and sets its new state.
 func (q *queue[W]) unlink(w *Waiter[W], became state) {
 	if w.state != local {
 		q.weight -= int64(w.weight)
+	}
+	if w.state == asking {
+		q.asks--
 	}
 	if w.state == queued {
 		q.queued--
@@ -91,74 +96,92 @@ func (q *queue[W]) unlink(w *Waiter[W], became state) {
 	if q.ranks != nil {
 		q.ranks.remove(w.slot)
 		if len(q.ranks) > 2*q.length+64 {
-			q.ranks = nil // as many have left as it takes to make new ones
+			q.ranks = nil // as many have left as it costs to make new ones
 		}
 	}
 	w.queue, w.prev, w.next, w.state = nil, nil, nil, became
 }
 
-// advance lets those ask whose turn it is. It is called after each change.
+// advance lets the waiters ask whose turn it is. It is called after each change.
 func (q *queue[W]) advance(now time.Time) {
 	for w := q.local; w != nil; w = q.local {
 		q.shard.looked++
 		switch {
 		case w != q.front:
-			// It may ask beside those ahead only if all could be granted together, and
-			// nothing is known that says they could not.
-			if q.queued > 0 || q.weight+int64(w.weight) > int64(w.limit) {
+			// It may ask beside those ahead only if all could be granted together, and no
+			// answer says that they could not.
+			if q.queued > 0 || q.weight+int64(w.weight) > int64(w.limit) || q.maxAsking > 0 && q.asks >= q.maxAsking {
 				return
 			}
 		case q.passable(w, now):
-			q.wakeAtClose(now)
+			q.wakeAtPassEnd(now)
 			return
 		}
 		q.local = w.next
 		q.weight += int64(w.weight)
 		w.state = asking
+		q.asks++
 		w.wake()
+	}
+}
+
+// askOneByOne lets one waiter ask at a time after w was answered "held". Requests that
+// are under way together may overtake each other, and if only some of the claims fit,
+// they would not be served in order. Readers all fit once one of them does.
+func (q *queue[W]) askOneByOne(w *Waiter[W]) {
+	if w.limit < driver.Unlimited {
+		q.maxAsking = 1
+	}
+}
+
+// doubleAsking lets twice as many waiters ask at once after w was granted at once: there
+// is room.
+func (q *queue[W]) doubleAsking(w *Waiter[W]) {
+	if w.state == asking {
+		q.maxAsking = min(2*q.maxAsking, driver.Unlimited)
 	}
 }
 
 // passable reports whether the hold could be passed to w, which is the head.
 func (q *queue[W]) passable(w *Waiter[W], now time.Time) bool {
-	return q.hold != nil && w.state == local && now.Before(q.closes) && q.hold.Alike(w.Claim)
+	return q.hold != nil && w.state == local && now.Before(q.passUntil) && q.hold.Alike(w.Claim)
 }
 
-// wakeAtClose gives the head its turn when the hold cannot be passed on any more.
-func (q *queue[W]) wakeAtClose(now time.Time) {
+// wakeAtPassEnd gives the head its turn when the hold cannot be passed on any more.
+func (q *queue[W]) wakeAtPassEnd(now time.Time) {
 	if q.stop != nil {
 		return
 	}
-	s, h, closes := q.shard, q.hold, q.closes
+	s, h, closes := q.shard, q.hold, q.passUntil
 	q.stop = s.after(closes.Sub(now), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if q.hold == h { // else it went back, and this timer came too late to be stopped
-			q.end(closes)
+		if q.hold == h { // otherwise the hold was given back, and the timer was stopped too late
+			q.endHold(closes)
 		}
 	})
 }
 
-// end forgets the hold, and lets those ask who waited for it.
-func (q *queue[W]) end(now time.Time) {
-	q.shut()
+// endHold forgets the hold, and lets the waiters ask that waited for it.
+func (q *queue[W]) endHold(now time.Time) {
+	q.forgetHold()
 	q.advance(now)
 	q.shard.tidy(q)
 }
 
-// shut forgets the hold.
-func (q *queue[W]) shut() {
+// forgetHold forgets the hold.
+func (q *queue[W]) forgetHold() {
 	if q.stop != nil {
 		q.stop()
 	}
-	q.hold, q.spare, q.stop = nil, 0, nil
+	q.hold, q.passesLeft, q.stop = nil, 0, nil
 }
 
 // answered notes that the backend answers.
 func (q *queue[W]) answered() { q.failing, q.failure = time.Time{}, nil }
 
-// borne is since when w bears a failing backend.
-func (q *queue[W]) borne(w *Waiter[W]) time.Time {
+// waitedSince is since when w has waited for a failing backend.
+func (q *queue[W]) waitedSince(w *Waiter[W]) time.Time {
 	if came := q.shard.start.Add(w.came); came.After(q.failing) {
 		return came
 	}

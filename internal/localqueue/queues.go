@@ -12,19 +12,19 @@ import (
 // made, one after the other. Its methods are called under the lock of the queue: they do
 // not block, and do not come back here.
 type Hold[W any] interface {
-	// Alike reports whether a lease of this hold would serve the claim as well as one of
-	// its own: nobody could tell them apart.
+	// Alike reports whether a lease of this hold would serve the claim as well as a lease
+	// of its own.
 	Alike(claim W) bool
 	// Pass makes the next lease of the hold, whose last one was released, and leaves it
-	// in the claim. It answers false if the hold is not good for that.
+	// in the claim. It returns false if the hold is not good for that.
 	Pass(claim W) bool
 	// Lost reports whether the hold has ended without a release.
 	Lost() bool
 }
 
-// Names have nothing to do with each other, so their queues stand in several shards with
-// a mutex each: goroutines on names of their own would otherwise spend more time on our
-// mutex than on their locks.
+// Names are independent of each other, so their queues are in several shards with a mutex
+// each. Otherwise goroutines on different names would spend more time on the mutex than
+// on their locks.
 const shards = 16
 
 // Queues are the queues of all names. W is what the caller keeps with a waiter.
@@ -44,9 +44,9 @@ type shard[W any] struct {
 
 	mu     sync.Mutex // protects all below, and the queues and waiters
 	queues map[string]*queue[W]
-	idle   *queue[W]   // one that is not used, for the next name: one comes and goes with each lock
-	open   []window[W] // the holds that can be passed on, or could, in the order of their closing
-	looked int         // how many waiters were looked at in loops, for the tests
+	idle   *queue[W]   // an unused one for the next name: an uncontended lock uses a queue only for a moment
+	open   []window[W] // the holds that can be passed on, or could, in the order in which that ends
+	looked int         // how many waiters loops have visited, for the tests
 }
 
 // A window is the time in which a hold may be passed on. It is open while the queue has
@@ -56,9 +56,9 @@ type window[W any] struct {
 	hold  Hold[W]
 }
 
-// New makes the queues of a process, from now on, in which holds may be passed on for a
-// time after their grant; never, if it is negative. after calls f when a time has passed,
-// unless it is stopped, as time.AfterFunc does.
+// New makes the queues of a process, from now on. Holds may be passed on for handoff
+// after their grant, or never if it is negative. after calls f after a time, unless it is
+// stopped, as time.AfterFunc does.
 func New[W any](
 	now time.Time, handoff time.Duration, after func(d time.Duration, f func()) (stop func() bool),
 ) *Queues[W] {
@@ -87,8 +87,8 @@ func (q *Queues[W]) Names() int {
 	return n
 }
 
-// Enter puts w, which is the claim's, at the end of the queue of c's name. Of c it looks
-// at that, the weight and the limit.
+// Enter puts w, which belongs to claim, at the end of the queue of c's name. It reads
+// only the name, the weight and the limit of c.
 func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time) {
 	s := q.of(c.Name)
 	w.Claim, w.shard, w.weight, w.limit = claim, s, int32(c.Weight), int32(c.Limit)
@@ -96,7 +96,7 @@ func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time)
 	defer s.mu.Unlock()
 	x := s.at(c.Name)
 	if x.front == nil {
-		x.last, x.others, x.rivals = nil, 0, false // whatever was heard before is old
+		x.lastHeld, x.othersAhead, x.hasRivals, x.maxAsking = nil, 0, false, 0 // earlier answers are outdated
 		x.answered()
 	}
 	x.push(w)
@@ -106,8 +106,8 @@ func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time)
 	}
 }
 
-// Tried says what stands in the way of a try here already: anybody who waits, but for
-// those who ask and could stand beside it. It does not ask the backend.
+// Tried returns an error if waiters here are in the way of a try. Waiters that ask, and
+// could hold beside it, are not. Tried does not ask the backend.
 func (q *Queues[W]) Tried(c *driver.Claim) error {
 	s := q.of(c.Name)
 	s.mu.Lock()
@@ -117,25 +117,25 @@ func (q *Queues[W]) Tried(c *driver.Claim) error {
 		return nil
 	}
 	if x.failure != nil {
-		return x.failure // nobody knows whether it is held
+		return x.failure // it is unknown whether the name is held
 	}
-	// An exclusive claim asks alone, so it is the first if it is one of those who ask.
+	// An exclusive claim asks alone, so if it asks it is the first.
 	if c.Weight != driver.Exclusive && x.queued == 0 && x.local == nil && x.front.weight != driver.Exclusive {
 		return nil
 	}
 	held := &driver.HeldError{Name: c.Name}
-	if x.last != nil {
-		held.Holders, held.Holder = x.last.Holders, x.last.Holder
+	if x.lastHeld != nil {
+		held.Holders, held.Holder = x.lastHeld.Holders, x.lastHeld.Holder
 	}
 	held.Local = held.Holders == 0
 	return held
 }
 
-// Granted takes w, which the backend has granted its claim, out of the queue; w is nil
-// for a try, which never stood in it. From now on h, if it is exclusive, may be passed on
-// spare times. If w had to wait for other processes, they may be waiting again: then h
-// goes back to them when it has been passed to as many as wait now, and does not go round
-// among those who come back. What was granted before is not ours any more.
+// Granted takes w, whose claim the backend has granted, out of the queue; w is nil for a
+// try, which was never in it. From now on h, if it is exclusive, may be passed on spare
+// times. If w had to wait for other processes, they may be waiting again. Then h is
+// passed to as many waiters as there are now, and goes back to the backend, even if more
+// have come meanwhile. An earlier hold of this name is not ours any more.
 func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now time.Time) {
 	s := q.of(name)
 	s.mu.Lock()
@@ -149,19 +149,20 @@ func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now
 		x = s.at(name)
 	}
 	x.answered()
-	x.rivals = x.rivals && w != nil && w.state == queued
-	if x.rivals {
+	x.hasRivals = x.hasRivals && w != nil && w.state == queued
+	if x.hasRivals {
 		spare = min(spare, x.length-1)
 	}
-	// If it is lost, Drop has looked here already, and would not look again.
+	// If it is lost, Drop was called already, and will not be called again.
 	opens := s.handoff >= 0 && spare > 0 && !h.Lost()
-	x.last, x.others = nil, 0 // whoever held it does not hold it any more, or beside us
-	x.shut()                  // of a hold that was taken from us, and that nobody here knows to be lost yet
+	x.lastHeld, x.othersAhead = nil, 0 // the earlier holder does not hold it any more, or holds beside us
+	x.forgetHold()                     // a hold that was taken from us, and whose loss is not known here yet
 	if opens {
-		x.hold, x.spare, x.closes = h, spare, now.Add(s.handoff)
+		x.hold, x.passesLeft, x.passUntil = h, spare, now.Add(s.handoff)
 		s.open = append(s.open, window[W]{x, h})
 	}
 	if w != nil && w.queue != nil {
+		x.doubleAsking(w)
 		x.unlink(w, left)
 	}
 	x.advance(now)
@@ -180,31 +181,31 @@ func (q *Queues[W]) Pass(name string, h Hold[W], now time.Time) bool {
 	}
 	w := x.front
 	if w == nil || !x.passable(w, now) || !h.Pass(w.Claim) {
-		x.end(now)
+		x.endHold(now)
 		return false
 	}
 	x.unlink(w, passed)
 	w.wake()
-	x.spare--
-	if x.spare == 0 {
-		x.shut() // so the next one asks, and queues in the backend while the last lease is held
+	x.passesLeft--
+	if x.passesLeft == 0 {
+		x.forgetHold() // so the next waiter asks, and queues in the backend while the last lease is held
 	}
 	x.advance(now)
 	s.tidy(x)
 	return true
 }
 
-// Drop forgets a hold that can be passed on no more.
+// Drop forgets a hold that can no longer be passed on.
 func (q *Queues[W]) Drop(name string, h Hold[W], now time.Time) {
 	s := q.of(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x := s.queues[name]; x != nil && x.hold == h {
-		x.end(now)
+		x.endHold(now)
 	}
 }
 
-// Queued is the claim of the first waiter that stands in the backend's queue.
+// Queued is the claim of the first waiter, if it is in the backend's queue.
 func (q *Queues[W]) Queued(name string) (claim W, ok bool) {
 	s := q.of(name)
 	s.mu.Lock()
@@ -228,26 +229,26 @@ func (s *shard[W]) at(name string) *queue[W] {
 	return q
 }
 
-// sweep forgets holds whose time to be passed on is over, so that a lease that is held
-// for long costs no queue.
+// sweep forgets holds whose time to be passed on is over, so that a long lease does not
+// keep a queue.
 func (s *shard[W]) sweep(now time.Time) {
 	for len(s.open) > 0 {
 		if q := s.open[0].queue; q.hold == s.open[0].hold {
-			if now.Before(q.closes) {
+			if now.Before(q.passUntil) {
 				return
 			}
-			q.end(now)
+			q.endHold(now)
 		}
 		s.open[0] = window[W]{}
 		s.open = s.open[1:]
 	}
 }
 
-// tidy forgets a queue that nobody needs.
+// tidy forgets a queue without waiters and hold.
 func (s *shard[W]) tidy(q *queue[W]) {
 	if q.front == nil && q.hold == nil {
 		delete(s.queues, q.name)
-		*q = queue[W]{} // a window or timer that still knows it knows a hold, too, which it has not
+		*q = queue[W]{} // a window or timer that still refers to it compares the hold, which is nil now
 		s.idle = q
 	}
 }

@@ -58,6 +58,35 @@ func TestAsManyAskAsThereArePermits(t *testing.T) {
 	allAsk(t, "aaa", one, next, last)
 }
 
+// Four that ask beside each other are granted in any order: their requests may overtake
+// each other.
+func TestPermitsAskOneByOneAfterOneWasToldHeld(t *testing.T) {
+	p := newPlace()
+	var line []*Waiter[*person]
+	for range 9 {
+		line = append(line, p.enter(permits("x", 1, 4)))
+	}
+	allAsk(t, "aaaa-----", line...)
+	for _, w := range line[:4] {
+		w.Told(&driver.HeldError{}, false)
+	}
+	for _, w := range line[:4] {
+		p.Granted("x", w, &hold{}, 0, start)
+	}
+	allAsk(t, "a----", line[4:]...)
+	line[4].Told(&driver.HeldError{}, false)
+	p.Granted("x", line[4], &hold{}, 0, start)
+	allAsk(t, "a---", line[5:]...)
+	p.Granted("x", line[5], &hold{}, 0, start) // at once: there may be room for more
+	allAsk(t, "aa-", line[6:]...)
+	for _, w := range line[6:] {
+		w.Leave(start)
+	}
+	p.empty(t)
+	next := []*Waiter[*person]{p.enter(permits("x", 1, 4)), p.enter(permits("x", 1, 4))}
+	allAsk(t, "aa", next...) // nothing is known any more
+}
+
 func TestTryIsRefusedByWhoeverCouldNotStandBesideIt(t *testing.T) {
 	p := newPlace()
 	if err := p.Tried(reader("x")); err != nil {
@@ -115,8 +144,8 @@ func TestThoseWhoWaitBearAFailingBackendTogether(t *testing.T) {
 	}
 }
 
-// Whoever is out because of a failing backend may have been in the way of one who came
-// later.
+// A waiter that is out because of a failing backend may have been in the way of a later
+// one.
 func TestReaderAsksWhenTheWriterBeforeItFailed(t *testing.T) {
 	p := newPlace()
 	first, writer := p.enter(reader("x")), p.enter(exclusive("x"))

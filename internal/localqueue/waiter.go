@@ -11,7 +11,7 @@ type Waiter[W any] struct {
 	Claim W // the caller's own
 
 	shard         *shard[W]
-	weight, limit int32         // as in driver.Claim, which are no more than driver.Unlimited
+	weight, limit int32         // as in driver.Claim; they are no more than driver.Unlimited
 	turn          chan struct{} // nil if its turn came at once
 
 	// Protected by the shard's lock.
@@ -20,23 +20,22 @@ type Waiter[W any] struct {
 	queue      *queue[W] // nil when it has left
 	prev, next *Waiter[W]
 	came       time.Duration // since the start of the queues, if it had to wait for its turn
-	err        *error        // it is out because of that; written before turn is closed
+	err        *error        // why it is out of the queue; written before turn is closed
 }
 
-// Turn is closed when w has not to wait for its turn any more: it may ask, or Hold.Pass
-// has left a lease in its claim, or Err says why it is out. It is nil if w may ask at
-// once.
+// Turn is closed when w need not wait for its turn any more: it may ask, or Hold.Pass has
+// left a lease in its claim, or Err says why it is out. Turn is nil if w may ask at once.
 func (w *Waiter[W]) Turn() <-chan struct{} { return w.turn }
 
-// wake lets w know that its turn has come.
+// wake closes Turn.
 func (w *Waiter[W]) wake() {
 	if w.turn != nil {
 		close(w.turn)
 	}
 }
 
-// Err is for when the turn has come: w is out, if it is not nil, because of what one
-// ahead of it heard from a failing backend.
+// Err is valid when the turn has come. If it is not nil, w is out of the queue, because a
+// waiter ahead of it met this error of a failing backend.
 func (w *Waiter[W]) Err() error {
 	if w.err == nil {
 		return nil
@@ -44,9 +43,9 @@ func (w *Waiter[W]) Err() error {
 	return *w.err
 }
 
-// Alike is how many stand right behind w of whom alike says that w's hold could be passed
-// to them, up to most; and whether they are all who stand behind it, and may be back
-// before it goes to another process.
+// Alike counts the waiters right behind w to which alike says that w's hold could be
+// passed, up to most. all reports whether they are all waiters behind w, and no other
+// process waits for the name.
 func (w *Waiter[W]) Alike(most int, alike func(W) bool) (n int, all bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -58,7 +57,7 @@ func (w *Waiter[W]) Alike(most int, alike func(W) bool) (n int, all bool) {
 		w.shard.looked++
 		n++
 	}
-	return n, x == nil && !w.queue.rivals
+	return n, x == nil && !w.queue.hasRivals
 }
 
 // Told notes that the backend answered w with "held", and whether by other processes.
@@ -71,15 +70,17 @@ func (w *Waiter[W]) Told(held *driver.HeldError, rivals bool) {
 	}
 	if w.state == asking {
 		w.state = queued
+		q.asks--
 		q.queued++
 	}
-	q.last, q.others = held, max(held.Position-q.rank(w), 0)
-	q.rivals = rivals || q.others > 0
+	q.askOneByOne(w)
+	q.lastHeld, q.othersAhead = held, max(held.Position-q.rank(w), 0)
+	q.hasRivals = rivals || q.othersAhead > 0
 	q.answered()
 }
 
-// Failed notes that w got no answer to what it sent then. It says since when that is so,
-// as far as w has borne it: those who waited behind others bore it with them.
+// Failed notes that w got no answer to a request that was sent then. It returns since
+// when w has waited for a failing backend: waiters behind others have waited with them.
 func (w *Waiter[W]) Failed(sent time.Time, err error) (since time.Time) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -94,11 +95,11 @@ func (w *Waiter[W]) Failed(sent time.Time, err error) (since time.Time) {
 	if w.turn == nil {
 		return sent
 	}
-	return q.borne(w)
+	return q.waitedSince(w)
 }
 
-// FailOthers ends the waiting of all here who have borne a failing backend for that long,
-// in the name of w, which asked for them. Each by itself would find out no sooner than
+// FailOthers ends the waiting of all here that have waited for a failing backend for
+// patience, after w asked for all of them. Each of them alone would find out only after
 // those ahead of it.
 func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time) {
 	w.shard.mu.Lock()
@@ -107,9 +108,9 @@ func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time)
 	if q == nil {
 		return
 	}
-	// They stand in the order of their coming, so whoever came after one who stays,
-	// stays.
-	for x := q.local; x != nil && now.Sub(q.borne(x)) >= patience; x = q.local {
+	// They are in the order of their coming, so all waiters behind one that stays also
+	// stay.
+	for x := q.local; x != nil && now.Sub(q.waitedSince(x)) >= patience; x = q.local {
 		w.shard.looked++
 		x.err = &err
 		q.unlink(x, left)
@@ -118,9 +119,9 @@ func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time)
 	q.advance(now)
 }
 
-// Heard is why w waits, as far as that is known here: what the backend failed with, or a
-// *driver.HeldError with w's own place, those of other processes included that were ahead
-// by the last answer. It is nil if w has left.
+// Heard is why w waits, as far as is known here: the error of the backend, or a
+// *driver.HeldError with w's own place, which includes the claims of other processes that
+// were ahead at the last answer. It is nil if w has left.
 func (w *Waiter[W]) Heard() error {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -132,16 +133,16 @@ func (w *Waiter[W]) Heard() error {
 		return q.failure
 	}
 	held := &driver.HeldError{Name: q.name, Local: true}
-	if q.last != nil {
-		*held = *q.last
+	if q.lastHeld != nil {
+		*held = *q.lastHeld
 	}
-	held.Position = q.others + q.rank(w)
+	held.Position = q.othersAhead + q.rank(w)
 	return held
 }
 
-// Leave takes w out of the queue, and lets the next one have its turn. It answers true if
-// a lease was passed to w in the meantime: a waiter that gives up at that very moment has
-// to pass it on.
+// Leave takes w out of the queue, and lets the next one have its turn. It returns true if
+// a lease was passed to w in the meantime: a waiter that gives up at that moment has to
+// pass it on.
 func (w *Waiter[W]) Leave(now time.Time) (passedOn bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()

@@ -11,18 +11,17 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/overview"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A counted driver counts what it is asked, and can be told to fail.
+// A counted driver counts its calls, and can fail on demand.
 type counted struct {
-	*locktable.Driver
+	*memlock.Driver
 	lists, reads atomic.Int64
-	watches      atomic.Int64 // that began
-	hangs        atomic.Bool  // lists are not answered
+	watches      atomic.Int64 // watches that began
+	hangs        atomic.Bool  // lists get no answer
 	slow         atomic.Bool  // the next list takes 4 s
-	deaf         atomic.Bool  // changes are not told
+	deaf         atomic.Bool  // watches report no changes
 	damaged      atomic.Value // a name that cannot be read
 }
 
@@ -64,11 +63,11 @@ func (d *counted) Watch(name string, f func()) (stop func()) {
 	})
 }
 
-// A world is a memory with an overview of it that runs, and a driver beside it.
+// A world is a memory with a running overview, and another driver of the same memory.
 type world struct {
 	*overview.Overview
 	seen   *counted
-	beside *locktable.Driver // of others
+	beside *memlock.Driver // of others
 }
 
 func newWorld(t *testing.T, o *overview.Options) *world {
@@ -76,7 +75,7 @@ func newWorld(t *testing.T, o *overview.Options) *world {
 	return open(t, memlock.NewMemory(nil), o)
 }
 
-// newWorldOn is one whose backend has another clock.
+// newWorldOn returns a world whose backend has another clock.
 func newWorldOn(t *testing.T, now func() time.Time) *world {
 	t.Helper()
 	return open(t, memlock.NewMemory(&memlock.Options{Now: now}), nil)
@@ -106,7 +105,7 @@ func open(t *testing.T, memory *memlock.Memory, o *overview.Options) *world {
 	return w
 }
 
-// claim is a mutex of a process, by its pid.
+// claim returns a mutex claim of the process with a pid.
 func claim(name string, pid int) driver.Claim {
 	return driver.Claim{
 		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
@@ -138,5 +137,5 @@ func (w *world) release(t *testing.T, c driver.Claim) {
 	}
 }
 
-// asked is how many commands there were.
+// asked returns how many commands the driver got.
 func (w *world) asked() int64 { return w.seen.lists.Load() + w.seen.reads.Load() }

@@ -1,6 +1,6 @@
-// Package watching has the names that a client watches marked as such, for as long as it
-// watches them: where signals come in by themselves, whoever changes a marked name sends
-// one to all that have marked it.
+// Package watching keeps the names that a client watches marked as such, on backends
+// whose signals come in at any time. A client that changes a marked name sends a signal
+// to all clients that have marked it.
 package watching
 
 import (
@@ -14,60 +14,59 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// Ears has signals come in until stop is called. It calls f each time that they begin to,
-// and with false each time that they no longer do. It does not block.
+// Ears makes signals come in until stop is called. It calls f(true) each time that they
+// begin to, and f(false) each time that they stop. It does not block.
 type Ears func(f func(hears bool)) (stop func())
 
-// Mark marks names as watched, each with its token, for at least Keep. Its answers say of
-// each name whether it was marked until then, and whether it is now.
+// Mark marks names as watched, each with its token, for at least Keep. It returns for
+// each name whether it was still marked, and whether it is marked now.
 type Mark func(ctx context.Context, tokens []driver.Token, names []string) (known, ok []bool, err error)
 
-// A mark ends by itself, and is renewed until then. Who finds its own missing (the name
-// was deleted, or the clock has jumped) looks.
+// A mark ends by itself, and is renewed before that. A client that finds its mark missing
+// (the name was deleted, or the clock has jumped) looks at the name.
 const (
-	Keep      = 20 * time.Second // after this, or a bit sooner, marks are renewed
-	markIn    = 5 * time.Second  // how long that may take
-	markAgain = 100 * time.Millisecond
-	markSlow  = time.Minute // the longest pause after failures: some may only read
+	Keep              = 20 * time.Second // after this, or a bit sooner, marks are renewed
+	markTimeout       = 5 * time.Second  // how long that may take
+	markRetryPause    = 100 * time.Millisecond
+	markRetryMaxPause = time.Minute // the longest pause after failures: some clients may only read
 )
 
-// Watching is what a driver has of the names that are watched. One goroutine marks them
-// all.
+// Watching is a driver's list of watched names. One goroutine marks them all.
 type Watching struct {
 	ears    Ears
 	markAll Mark
 
-	life  context.Context
-	end   context.CancelFunc
-	loops sync.WaitGroup
-	wake  chan struct{} // holds one
-	deaf  atomic.Bool   // changes are not told of each name that is watched
+	life       context.Context
+	end        context.CancelFunc
+	loops      sync.WaitGroup
+	wake       chan struct{} // holds one
+	unreported atomic.Bool   // changes are not reported for each name that is watched
 
-	mu    sync.Mutex // protects what follows
-	all   map[driver.Token]*watch
-	runs  bool
-	hears bool
-	turns int // how often it began to hear, or no longer did
+	mu            sync.Mutex // protects what follows
+	all           map[driver.Token]*watch
+	runs          bool
+	hears         bool
+	hearsSwitches int // how often signals began to come in, or stopped
 }
 
 type watch struct {
-	token driver.Token
-	name  string
-	tell  func()
-	until time.Time // it is marked well until then
-	ok    bool      // it was, when that was last tried
+	token  driver.Token
+	name   string
+	notify func()
+	until  time.Time // it is surely marked until then
+	ok     bool      // the last attempt to mark it succeeded
 }
 
-// New watches nothing yet.
+// New watches no name yet.
 func New(ears Ears, mark Mark) *Watching {
 	w := &Watching{ears: ears, markAll: mark, wake: make(chan struct{}, 1), all: map[driver.Token]*watch{}}
 	w.life, w.end = context.WithCancel(context.Background())
 	return w
 }
 
-// Follow is what driver.Watchers.Follow takes.
+// Follow is for driver.Watchers.Follow.
 func (w *Watching) Follow(name string, f func()) (stop func()) {
-	x := &watch{token: driver.NewToken(), name: name, tell: f, ok: true}
+	x := &watch{token: driver.NewToken(), name: name, notify: f, ok: true}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all[x.token] = x
@@ -75,65 +74,65 @@ func (w *Watching) Follow(name string, f func()) (stop func()) {
 		w.runs = true
 		w.loops.Go(w.run)
 	}
-	w.rouse()
+	w.wakeLoop()
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.all, x.token) // the mark ends by itself
-		w.rouse()
+		w.wakeLoop()
 	}
 }
 
-func (w *Watching) rouse() {
+func (w *Watching) wakeLoop() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Heard tells whoever watches with that token that its name has changed.
+// Heard notifies the watch with that token that its name has changed.
 func (w *Watching) Heard(token driver.Token) {
 	w.mu.Lock()
 	x := w.all[token]
 	w.mu.Unlock()
 	if x != nil {
-		x.tell()
+		x.notify()
 	}
 }
 
-// Deaf reports whether there is a name of which changes are not told.
-func (w *Watching) Deaf() bool { return w.deaf.Load() }
+// Deaf reports whether there is a watched name whose changes are not reported.
+func (w *Watching) Deaf() bool { return w.unreported.Load() }
 
-// Close ends it, and waits for that.
+// Close ends the goroutine, and waits for that.
 func (w *Watching) Close() {
 	w.end()
 	w.loops.Wait()
 }
 
-// run has all names marked as long as there are any.
+// run keeps all names marked as long as there are any.
 func (w *Watching) run() {
-	stop := w.ears(w.turn)
+	stop := w.ears(w.setHears)
 	defer stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for fails, seen := 0, 0; ; {
-		names, hears, turns := w.now()
+		names, hears, changes := w.watches()
 		if names == nil {
 			return
 		}
-		next := time.Hour // until it hears
+		next := time.Hour // until signals come in
 		if hears {
-			if next = w.mark(names); next > 0 {
+			if next = w.markDue(names); next > 0 {
 				fails = 0
 			} else {
-				next = backoff.Late(backoff.Doubled(markAgain, fails, markSlow))
+				next = backoff.Late(backoff.Doubled(markRetryPause, fails, markRetryMaxPause))
 				fails++
 			}
 		}
-		if deaf := w.isDeaf(); w.deaf.Swap(deaf) != deaf || turns != seen {
-			seen = turns
+		if unreported := w.hasUnreported(); w.unreported.Swap(unreported) != unreported || changes != seen {
+			seen = changes
 			for _, x := range names {
-				x.tell() // and goes by what is true from now on
+				x.notify() // the watch looks at the name, and at PushesChanges
 			}
 		}
 		timer.Reset(next)
@@ -146,47 +145,47 @@ func (w *Watching) run() {
 	}
 }
 
-// turn is called when it begins to hear, or no longer does.
-func (w *Watching) turn(hears bool) {
+// setHears is called when signals begin to come in, or stop.
+func (w *Watching) setHears(hears bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.turns > 0 && w.hears == hears {
+	if w.hearsSwitches > 0 && w.hears == hears {
 		return
 	}
 	w.hears = hears
-	w.turns++
-	w.rouse()
+	w.hearsSwitches++
+	w.wakeLoop()
 }
 
-// now is what is to be done. If that is nothing, run ends.
-func (w *Watching) now() (all []*watch, hears bool, turns int) {
+// watches are the names for run. If there are none, run ends.
+func (w *Watching) watches() (all []*watch, hears bool, changes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, x := range w.all {
 		all = append(all, x)
 	}
 	if len(all) == 0 {
-		w.runs, w.hears, w.turns = false, false, 0
-		w.deaf.Store(false)
+		w.runs, w.hears, w.hearsSwitches = false, false, 0
+		w.unreported.Store(false)
 	}
-	return all, w.hears, w.turns
+	return all, w.hears, w.hearsSwitches
 }
 
-// isDeaf reports whether there is a name of which changes are not told. Before it was
-// first tried, they are expected to be.
-func (w *Watching) isDeaf() bool {
+// hasUnreported reports whether there is a watched name whose changes are not reported.
+// Before the first attempt, changes are expected to be reported.
+func (w *Watching) hasUnreported() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	deaf := !w.hears && w.turns > 0
+	unreported := !w.hears && w.hearsSwitches > 0
 	for _, x := range w.all {
-		deaf = deaf || !x.ok
+		unreported = unreported || !x.ok
 	}
-	return deaf
+	return unreported
 }
 
-// mark marks those names whose turn it is, and returns when it is that of the next; 0 if
-// one could not be marked.
-func (w *Watching) mark(all []*watch) (next time.Duration) {
+// markDue marks the names whose marks have to be renewed, and returns when that is due
+// for the next one; 0 if a name could not be marked.
+func (w *Watching) markDue(all []*watch) (next time.Duration) {
 	now := time.Now()
 	var due []*watch
 	for _, x := range all {
@@ -211,9 +210,9 @@ func (w *Watching) mark(all []*watch) (next time.Duration) {
 	return max(next, time.Millisecond)
 }
 
-// markEach marks those that could not be marked together, for one of them may be damaged.
-// Damage is found at once. So whatever runs out of time ends it: then the backend hangs,
-// and they are deaf, and have to hear of that before each has waited for itself.
+// markEach marks names one by one that could not be marked together, because one of them
+// may be damaged. Damage is reported at once. So the first timeout ends markEach: then
+// the backend hangs, and all watches have to learn soon that changes are not reported.
 func (w *Watching) markEach(due []*watch) (failed error) {
 	for _, x := range due {
 		if err := w.markThose([]*watch{x}); err != nil {
@@ -226,11 +225,11 @@ func (w *Watching) markEach(due []*watch) (failed error) {
 	return failed
 }
 
-// markThose marks some, and tells those that were not marked until then. If it could not,
-// they are deaf. Whatever the backend calls it, what ran out of time is
-// [context.DeadlineExceeded].
+// markThose marks some names, and notifies the watches whose mark was missing. After an
+// error their changes are not reported. A timeout is always [context.DeadlineExceeded],
+// whatever error the backend returned.
 func (w *Watching) markThose(due []*watch) error {
-	ctx, cancel := context.WithTimeout(w.life, markIn)
+	ctx, cancel := context.WithTimeout(w.life, markTimeout)
 	defer cancel()
 	tokens, names := make([]driver.Token, len(due)), make([]string, len(due))
 	for i, x := range due {
@@ -246,7 +245,7 @@ func (w *Watching) markThose(due []*watch) error {
 			x.until = time.Time{}
 		}
 		if err == nil && !known[i] {
-			x.tell() // something may have changed unheard
+			x.notify() // something may have changed without a signal
 		}
 	}
 	if err != nil && ctx.Err() != nil {

@@ -61,8 +61,7 @@ func (b *backend) tried() []int {
 	return slices.Clone(b.tries)
 }
 
-// follow watches names, and hears of them from then on. told says how often that was told
-// of the first of them.
+// follow watches names. told returns how many changes of the first name were reported.
 func follow(names ...string) (w *Watching, b *backend, told func() int) {
 	b = &backend{tokens: map[string]driver.Token{}}
 	w = New(b.ears, b.mark)
@@ -153,8 +152,8 @@ func TestANameByItselfIsNotTriedTwiceInARow(t *testing.T) {
 	})
 }
 
-// While a backend hangs, those who watch hear soon that they are deaf, however many names
-// there are.
+// While a backend hangs, watches soon learn that they are deaf, however many names there
+// are.
 func TestABackendThatHangsIsNotWaitedForByEachName(t *testing.T) {
 	gone := errors.New("the connection is gone")
 	for what, hangs := range map[string]func(ctx context.Context, names []string) error{
@@ -163,7 +162,7 @@ func TestABackendThatHangsIsNotWaitedForByEachName(t *testing.T) {
 			return gone
 		},
 		"until a time limit of its own": func(context.Context, []string) error {
-			time.Sleep(markIn - 1)
+			time.Sleep(markTimeout - 1)
 			return errors.Join(gone, context.DeadlineExceeded)
 		},
 		"after the first": func(ctx context.Context, names []string) error {
@@ -181,7 +180,7 @@ func TestABackendThatHangsIsNotWaitedForByEachName(t *testing.T) {
 				b.set(hangs)
 				b.hears(true)
 				synctest.Wait()
-				time.Sleep(2 * markIn)
+				time.Sleep(2 * markTimeout)
 				n, got := told(), b.tried()
 				if n == 0 || !w.Deaf() {
 					t.Errorf("told %d times, deaf: %v", n, w.Deaf())
