@@ -36,7 +36,7 @@ func (c *core) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	defer a.leave()
 	h, now, err := a.run(now)
 	if err == nil && !c.keep(h, now) {
-		// Close has begun, and has not seen this hold, so it would not end it.
+		// Close has begun without knowing this hold, so it would not end it.
 		c.undo(cl)
 		err = ErrClosed
 	}
@@ -47,7 +47,8 @@ func (c *core) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	return c.begin(w, h, now), nil
 }
 
-// begin makes the first lease of a hold. From here on it may be lost at any moment.
+// begin makes the first lease of a hold. From here on the lease may be lost at any
+// moment.
 func (c *core) begin(w *waiter, h *hold, now clock.Reading) *Lease {
 	look := c.inboxes.Holds(h.claim.Token, &h.claim.inbox, h)
 	lease := h.grant(now)
@@ -61,16 +62,17 @@ func (c *core) begin(w *waiter, h *hold, now clock.Reading) *Lease {
 	return lease
 }
 
-// announce tells that a lease was acquired, and then of its end, if that was quicker.
+// announce reports to the Observer that a lease was acquired. If the lease has ended
+// meanwhile, announce then reports the end.
 func (l *Lease) announce(waited time.Duration) {
 	o, kept := l.h.c.observer, false
 	defer func() {
 		l.h.mu.Lock()
-		ending := l.ending
-		l.told = true
+		ending := l.pendingEnd
+		l.announced = true
 		l.h.mu.Unlock()
-		if !kept { // the Observer panicked, or ended the goroutine: nobody gets this lease
-			defer l.ReleaseNow(l.claim.ctx) //nolint:errcheck // a failing backend is said to the Observer
+		if !kept { // the Observer panicked, or ended the goroutine: no caller gets this lease
+			defer l.ReleaseNow(l.claim.ctx) //nolint:errcheck // the Observer gets the error of a failing backend
 		}
 		if ending != nil {
 			ending()
@@ -82,13 +84,13 @@ func (l *Lease) announce(waited time.Duration) {
 	kept = true
 }
 
-// awaitTurn waits in the local queue, until w may ask the backend, or has a lease without
-// asking.
+// awaitTurn waits in the local queue, until w may ask the backend, or gets a lease
+// without asking.
 func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	waits := true
 	defer func() {
-		// If it gave up, or the Observer panicked: a lease that was passed to it in that
-		// instant goes on to the next.
+		// If the waiter gives up, or the Observer panics, a lease that a holder passed to
+		// the waiter in that instant goes on to the next waiter.
 		if waits && w.Leave(c.now().Mono) {
 			_ = w.Claim.passed.Release(ctx)
 		}
@@ -96,7 +98,8 @@ func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	c.tellPlace(w)
 	select {
 	case <-w.Turn():
-		// Waiters that give up at the same time get each other's turn. They need not ask.
+		// If ctx has ended, w does not use its turn to ask the backend. Otherwise each of
+		// many waiters that give up at the same time would ask.
 		if w.Claim.passed != nil || w.Err() != nil || ctx.Err() == nil {
 			waits = false
 			return w.Claim.passed, w.Err()
@@ -112,7 +115,7 @@ func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	return nil, gaveUp(ctx, w.Claim.Name, why)
 }
 
-// tellPlace tells the Observer that w waits behind others here.
+// tellPlace reports to the Observer that w waits behind other claims of this process.
 func (c *core) tellPlace(w *waiter) {
 	if c.observer == nil || c.observer.Queued == nil {
 		return

@@ -12,20 +12,23 @@ import (
 )
 
 // A Group is several locks that are acquired together: all of them or none. [All] makes
-// them.
+// one.
 type Group struct {
 	parts []*Locker
 	bad   error
 }
 
-// All makes one lock of several, of any kind and any client: who has it has all of them.
-// If they are free, and of one client, that is one step of the backend where it has such
-// steps: memory, SQLite, PostgreSQL, and Redis but for the slots of a cluster. Otherwise
-// they are acquired in the order of their names, whatever order they are given in, so
-// that two who want the same ones cannot wait for each other for ever. A name that is
-// given twice in the same way counts once; in two ways, or with other options, it is
-// refused with ErrInvalid when it is locked. So is one that is given twice with
-// [WithHealth], because two functions cannot be compared.
+// All makes one lock of several locks, of any kind and any client. Its holder holds all
+// of them.
+//
+// If the locks are free and of one client, one step of the backend grants them all, where
+// the backend has such steps: memory, SQLite, PostgreSQL, and Redis except across the
+// slots of a cluster. Otherwise the client acquires them in the order of their names,
+// whatever the order of parts. So two callers that need the same locks cannot deadlock.
+//
+// A lock that is given twice counts once. Locking the Group returns ErrInvalid if a name
+// is given in two ways, with different options, or twice with [WithHealth], because Pawl
+// cannot compare two functions.
 func All(parts ...Part) *Group {
 	l := &Group{}
 	if len(parts) == 0 {
@@ -60,7 +63,7 @@ func All(parts ...Part) *Group {
 	return l
 }
 
-// Format implements fmt.Formatter: the locks know their clients, which hold tokens.
+// Format implements fmt.Formatter: no verb prints the tokens of the locks' clients.
 func (l Group) Format(f fmt.State, verb rune) {
 	for i, p := range l.parts {
 		if i > 0 {
@@ -70,22 +73,22 @@ func (l Group) Format(f fmt.State, verb rune) {
 	}
 }
 
-// before is the order in which all clients acquire: by name, and of the same name by
+// before is the order in which all clients acquire: by name, and for the same name by
 // backend.
 func before(a, b *Locker) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.backend, b.c.backend))
 }
 
-// Lock waits until all are granted. It holds the first ones while it waits for the next.
-// If it fails, for ctx or for any other reason, it releases what it has. See [Mutex.Lock]
-// for ctx and errors: the error is that of the lock that was in the way, and names it.
+// Lock waits until all locks are granted. It holds the first ones while it waits for the
+// next. If it fails, it releases what it holds. See [Mutex.Lock] for ctx and errors: the
+// error names the lock that was not granted.
 func (l *Group) Lock(ctx context.Context) (*GroupLease, error) { return l.acquire(ctx, waiting) }
 
-// TryLock makes one attempt and does not wait. Its error matches ErrHeld, and names the
-// lock that was in the way, if others hold one of them or wait for it.
+// TryLock makes one attempt and does not wait. Its error matches ErrHeld if others hold
+// or wait for one of the locks; the error names that lock.
 func (l *Group) TryLock(ctx context.Context) (*GroupLease, error) { return l.acquire(ctx, trying) }
 
-// Do runs f under all of the locks. See [Mutex.Do]; [FenceOf] finds the fence of each.
+// Do runs f under all locks. See [Mutex.Do]; [FenceOf] finds the fence of each name.
 func (l *Group) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	if f == nil {
 		return errNoFunction
@@ -95,7 +98,7 @@ func (l *Group) Do(ctx context.Context, f func(ctx context.Context) error) error
 	return err
 }
 
-// TryDo is Do without waiting, and says whether f ran. See [Mutex.TryDo].
+// TryDo is Do without waiting, and reports whether f ran. See [Mutex.TryDo].
 func (l *Group) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		return false, errNoFunction
@@ -136,7 +139,7 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 	all := &GroupLease{}
 	held := false
 	defer func() {
-		if !held { // also if an Observer panics
+		if !held { // even if an Observer panics
 			all.giveUp(ctx)
 		}
 	}()
@@ -153,7 +156,7 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 		}
 	}
 	all.watch(ctx)
-	if err := all.Err(); err != nil { // the first was lost while we waited for the last
+	if err := all.Err(); err != nil { // the first was lost during the wait for the last
 		return nil, err
 	}
 	held = true
@@ -176,17 +179,17 @@ func (l *Group) oneByOne(ctx context.Context, all *GroupLease, m mode, end time.
 	return nil
 }
 
-// A GroupLease is the leases of several locks that were acquired together. They are
-// renewed until they are released, or one of them is lost.
+// A GroupLease is the leases of several locks that were acquired together. The client
+// renews them until they are released or one of them is lost.
 type GroupLease struct {
 	leases []*Lease
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	stops  []func() bool
 
-	turn   chan struct{} // has room for the first who releases
-	ended  chan struct{} // closed when Release has answered; virtual time knows that, and not a sync.Once
-	answer error         // written before that
+	turn   chan struct{} // has room for the first caller of Release
+	ended  chan struct{} // closed when Release has answered; not a sync.Once, in which virtual time stands still
+	answer error         // written before ended is closed
 }
 
 // watch ends the context with the first lease that ends.
@@ -222,7 +225,7 @@ func (l GroupLease) Format(f fmt.State, verb rune) {
 	}
 }
 
-// none reports whether nobody was ever granted these.
+// none reports whether these leases were never granted.
 func (l *GroupLease) none() bool { return l == nil || l.ctx == nil }
 
 // Done returns a channel that is closed when the first of the leases is over.
@@ -242,22 +245,20 @@ func (l *GroupLease) Err() error {
 	return nil
 }
 
-// Fence returns the fencing token of one of the names, or 0 if it is not among them. See
+// Fence returns the fencing token of one of the names, or 0 for another name. See
 // [Lease.Fence].
 func (l *GroupLease) Fence(name string) uint64 {
 	if l == nil {
 		return 0
 	}
-	for _, x := range l.leases {
-		if x.called(name) {
-			return x.Fence()
-		}
+	if x := leaseNamed(name, slices.Values(l.leases)); x != nil {
+		return x.Fence()
 	}
 	return 0
 }
 
-// Release releases all of them, the last one first. It may be called more than once:
-// every call returns the same. The error is that of [Lease.Release], of all that had one.
+// Release releases all leases, the last one first. It may be called more than once: every
+// call returns the same. It joins the errors of [Lease.Release].
 func (l *GroupLease) Release(ctx context.Context) error {
 	if l.none() {
 		return errNoLease
@@ -268,7 +269,7 @@ func (l *GroupLease) Release(ctx context.Context) error {
 		<-l.ended
 		return l.answer
 	}
-	defer func() { // also if the Observer panics
+	defer func() { // even if the Observer panics
 		for _, stop := range l.stops {
 			stop()
 		}
@@ -279,13 +280,13 @@ func (l *GroupLease) Release(ctx context.Context) error {
 	return l.answer
 }
 
-// giveUp releases what was acquired when not all could be: nobody has worked under it.
-// Where the time of the caller is up, it does not wait for that.
+// giveUp releases the acquired leases when not all could be acquired: no work was done
+// under them. If the caller's time is up, it does not wait for the releases.
 func (l *GroupLease) giveUp(ctx context.Context) {
 	if l.cancel != nil {
 		defer l.cancel(ErrReleased)
 	}
-	release := func() { // a failing backend is said to the Observer
+	release := func() { // the Observer gets the error of a failing backend
 		_ = each(l.leases, func(x *Lease) error { return x.ReleaseNow(ctx) })
 	}
 	if len(l.leases) > 0 && ended(ctx) != nil {
@@ -295,7 +296,7 @@ func (l *GroupLease) giveUp(ctx context.Context) {
 	}
 }
 
-// each ends leases, the last first, and the rest also if the Observer panics at one.
+// each ends leases, the last first, and continues even if the Observer panics at one.
 func each(leases []*Lease, end func(*Lease) error) (err error) {
 	if len(leases) == 0 {
 		return nil
@@ -310,7 +311,7 @@ func (l *GroupLease) do(ctx context.Context, err error, f func(ctx context.Conte
 	if err != nil {
 		return false, err
 	}
-	defer l.Release(ctx) //nolint:errcheck // mostly it is the second, and answers the same
+	defer l.Release(ctx) //nolint:errcheck // usually it is the second, and returns the same
 	for _, lease := range slices.Backward(l.leases) {
 		inner := f
 		f = func(ctx context.Context) error {

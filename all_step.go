@@ -12,18 +12,18 @@ import (
 )
 
 // A step is one attempt at several claims, all granted or none, in one step of the
-// backend. It never waits: a caller that does acquires one by one, if the step was in
-// vain.
+// backend. It never waits. A caller that waits acquires one by one after a step that
+// failed.
 type step struct {
 	c      *core
 	claims []*claim
-	asking bool // the driver, or the Observer, is at it
+	asking bool // during a call of the driver, or of the Observer
 	begun  int  // how many of the claims have a lease
 }
 
-// atOnce makes the step, and appends the leases to all. It reports false if it cannot be
-// made, and the claims are to be obtained one by one: the backend cannot do it; or
-// another caller waits here for one of the names, or has it, and we may wait as well.
+// atOnce makes the step, and appends the leases to all. done is false if the caller has
+// to acquire one by one: the backend cannot make the step, or a claim of this client
+// holds one of the names or waits for it, and the caller may wait as well.
 func (c *core) atOnce(ctx context.Context, claims []*claim, all *[]*Lease, m mode) (done bool, err error) {
 	backend, can := driver.As[driver.AllAcquirer](c.driver)
 	if !can || len(claims) < 2 || len(claims) > driver.MaxAll {
@@ -48,7 +48,7 @@ func (c *core) atOnce(ctx context.Context, claims []*claim, all *[]*Lease, m mod
 		if m == waiting && errors.Is(err, ErrHeld) && ended(ctx) != nil {
 			err = gaveUp(ctx, s.inTheWay(err).Name, err)
 		}
-		if m == waiting && ended(ctx) == nil && !s.settled(err) {
+		if m == waiting && ended(ctx) == nil && !s.endsCall(err) {
 			return false, nil
 		}
 		c.observer.refused(s.inTheWay(err), m, time.Since(began), err)
@@ -62,16 +62,16 @@ func (c *core) atOnce(ctx context.Context, claims []*claim, all *[]*Lease, m mod
 	return true, nil
 }
 
-// settled reports whether there is nothing to go on with after an attempt that ended so.
-// If it was not answered, a value may have been written that would refuse the next one:
-// as if somebody else had written it.
-func (s *step) settled(err error) bool {
+// endsCall reports whether this error ends the whole call. After an attempt without an
+// answer, the claims may have written a value that would refuse the next attempt, as if
+// another client had written it.
+func (s *step) endsCall(err error) bool {
 	conditional := func(cl *claim) bool { return cl.Above != nil }
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || permanent(err) ||
 		!errors.Is(err, ErrHeld) && slices.ContainsFunc(s.claims, conditional)
 }
 
-// leave takes the claims that have no lease out of the books of this process, as
+// leave removes the claims that have no lease from the lists of this process, as
 // attempts.leave does.
 func (s *step) leave() {
 	for _, cl := range s.claims[s.begun:] {
@@ -93,7 +93,7 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 	switch {
 	case answered(err), errors.Is(err, errors.ErrUnsupported), errors.Is(err, ErrClosed):
 	case ended(ctx) != nil:
-		s.asking = true // and is undone
+		s.asking = true // so that leave undoes it
 		return gaveUp(ctx, s.claims[0].Name, nil)
 	default:
 		s.asking = true
@@ -105,12 +105,12 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 	}
 	s.asking = true // until each has its lease
 	if err := ended(ctx); err != nil {
-		return err // nobody waits for them any more
+		return err // no caller waits for them any more
 	}
 	return s.begin(sent, s.c.now(), grants, all)
 }
 
-// ask makes the attempt, bounded in time as each of the claims would be by itself.
+// ask makes the attempt, with the shortest time limit of the claims.
 func (s *step) ask(ctx context.Context, backend driver.AllAcquirer, sent clock.Reading) ([]driver.Grant, error) {
 	first, least := s.claims[0], s.claims[0].TTL
 	for _, cl := range s.claims {
@@ -122,7 +122,7 @@ func (s *step) ask(ctx context.Context, backend driver.AllAcquirer, sent clock.R
 	claims := make([]driver.Claim, len(s.claims))
 	for i, cl := range s.claims {
 		s.c.inboxes.Add(cl.Token, &cl.inbox)
-		cl.stray = end.Sub(s.c.born)
+		cl.lateAttemptEnd = end.Sub(s.c.born)
 		claims[i] = cl.Claim
 	}
 	s.asking = true
@@ -130,13 +130,13 @@ func (s *step) ask(ctx context.Context, backend driver.AllAcquirer, sent clock.R
 	s.asking = false
 	if answered(err) {
 		for _, cl := range s.claims {
-			cl.stray = 0
+			cl.lateAttemptEnd = 0
 		}
 	}
 	return grants, err
 }
 
-// begin makes the leases, if all of them have time left.
+// begin makes the leases, if all of them have enough time left.
 func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lease) error {
 	terms := make([]trust.Term, len(s.claims))
 	for i, cl := range s.claims {
@@ -147,7 +147,7 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lea
 	for i, cl := range s.claims {
 		h := newHold(s.c, cl, sent, terms[i], grants[i].Fence, grants[i].Fences)
 		if !s.c.keep(h, now) {
-			return ErrClosed // it has not seen this hold, nor will it those behind it
+			return ErrClosed // Close does not know this hold, nor the next ones
 		}
 		s.begun++
 		*all = append(*all, s.c.begin(nil, h, now))
@@ -156,7 +156,7 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lea
 	return nil
 }
 
-// inTheWay is the claim that an error is about: the first if it is about all.
+// inTheWay is the claim that an error is about: the first claim if it is about all.
 func (s *step) inTheWay(err error) *claim {
 	name := ""
 	if held, ok := errors.AsType[*HeldError](err); ok {

@@ -14,11 +14,10 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/cputime"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A cycle is Lock and Release. docs/benchmarks.md has the results.
+// A cycle is Lock and Release. docs/internals/benchmarks.md has the results.
 
 func BenchmarkCycleMemory(b *testing.B) { cycles(b, memlock.New(nil), 1) }
 
@@ -133,7 +132,7 @@ func BenchmarkOneName64DistantOther(b *testing.B) {
 
 // distant is a backend that is 50 µs away. It waits by yielding, because a sleep that
 // short is not to be had.
-type distant struct{ *locktable.Driver }
+type distant struct{ *memlock.Driver }
 
 func (d distant) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	d.travel()
@@ -320,11 +319,11 @@ func BenchmarkSQLiteHeld(b *testing.B) {
 	}
 }
 
-// The local queue with a crowd in it. The time is that of the whole crowd, from the first
+// The local queue with a crowd in it. The time is for the whole crowd, from the first
 // goroutine that starts to the last that ends.
 
 // BenchmarkEnter40000 is 40 000 readers of one name that lock it at once: until all of
-// them ask the backend, for none waits for the answer of another.
+// them ask the backend, because none waits for the answer of another.
 func BenchmarkEnter40000(b *testing.B) {
 	const crowd = 40_000
 	var cpu time.Duration
@@ -355,7 +354,7 @@ func BenchmarkEnter40000(b *testing.B) {
 	b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")
 }
 
-// BenchmarkCancel80000 is 80 000 who wait for one name and whose ctx ends: until all have
+// BenchmarkCancel80000 is 80 000 waiters for one name whose ctx ends: until all have
 // left.
 func BenchmarkCancel80000(b *testing.B) {
 	const crowd = 80_000

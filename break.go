@@ -11,17 +11,16 @@ import (
 )
 
 // Break ends the lease with this fence, and keeps the name closed for delay (0 to 30
-// days), so that its holder can stop. The holder is told who broke it, and until when the
-// name is closed. With a delay of 0 the name may be granted before the holder hears of
-// it.
+// days), so that its holder can stop. The client of the holder then loses the lease with
+// ReasonBroken: LostError.By identifies the client that called Break, and LostError.Until
+// is when the name opens. With a delay of 0 the next holder may begin before the holder
+// learns of the break. [WithBy] and [WithReason] add the person and the reason to
+// LostError.By, as labels.
 //
-// Break takes the fence, which Inspect shows, so that a later holder is never hit by
-// mistake. The error matches ErrNotHeld if no lease has this fence any more; then nothing
-// was changed.
-//
-// The holder is told the client that broke it; [WithBy] and [WithReason] add the person
-// and the reason, as labels of LostError.By. A forced claim ([Mutex.ForceLock]) says the
-// same with [WithLabel].
+// Inspect shows the fence. Break takes it so as not to end the lease of a later holder.
+// The error matches ErrNotHeld if no lease has this fence any more, and nothing was
+// changed; ErrUnavailable, ErrInvalid or ErrClosed; errors.ErrUnsupported if the backend
+// cannot break leases; or ctx's own.
 func (c *Client) Break(ctx context.Context, name string, fence uint64, delay time.Duration, options ...BreakOption) error {
 	if err := c.usable(ctx); err != nil {
 		return err
@@ -51,13 +50,13 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, delay tim
 	if errors.Is(err, ErrNotHeld) {
 		return &noLeaseError{stored, fence}
 	}
-	return c.said("break", stored, err)
+	return c.asClientError("break", stored, err)
 }
 
-// A BreakOption says more of who breaks a lease. [WithBy] and [WithReason] return one.
+// A BreakOption adds a label to LostError.By. [WithBy] and [WithReason] return one.
 type BreakOption func(labels map[string]string)
 
-// WithBy says which person breaks a lease, as the label "by". Options.Labels has the
+// WithBy names the person who breaks a lease, as the label "by". Options.Labels has the
 // limits of labels.
 func WithBy(who string) BreakOption {
 	return func(labels map[string]string) { labels["by"] = who }

@@ -14,36 +14,37 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// A claim is one call of Lock or TryLock: what the backend is asked for, and what only
-// this process knows.
+// A claim is one call of Lock or TryLock: the driver's claim, and what only this process
+// knows.
 type claim struct {
 	driver.Claim
 	space   string          // what Name begins with, and Lease.Name does not show
 	ctx     context.Context // of the call: a lease has its values, but not its end
-	ttl     time.Duration   // the lock's own: TTL is no longer than the maximum hold
+	ttl     time.Duration   // the lock's own TTL: TTL may be shorter, because of the maximum hold
 	margin  time.Duration
 	minHold time.Duration
 	maxHold time.Duration
-	health  func(ctx context.Context) error // nil: the lease is renewed whatever its holder does
+	health  func(ctx context.Context) error // nil: the lease is renewed without checks
 
-	// The latest end of those attempts that were not answered, also when a later one was
-	// granted, since core.born; 0 if all were. Nothing writes it once there is a lease.
-	stray time.Duration
+	// The latest end of the attempts that were not answered, even if a later one was
+	// granted, since core.born; 0 if all were answered. It is not written after the
+	// grant.
+	lateAttemptEnd time.Duration
 
 	inbox  inbox.Inbox[*hold]
 	waiter waiter // its place in the local queue, unless it is a try
-	passed *Lease // the lease that was passed to it there
+	passed *Lease // the lease that was passed to it in the local queue
 
-	request lazyctx.Room // of its Acquire
+	request lazyctx.Room // for the context of its Acquire
 }
 
 // A mode is how a claim behaves when the name is held.
 type mode int
 
 const (
-	waiting mode = iota // queues, here and in the backend
+	waiting mode = iota // joins the queue, here and in the backend
 	trying              // gives up at once
-	forcing             // takes it
+	forcing             // takes the name
 )
 
 // A waiter is a claim in the local queue of its name.
@@ -55,13 +56,13 @@ func newQueues(handoff time.Duration) *localqueue.Queues[*claim] {
 	})
 }
 
-// marginOf is the margin for a lease of this claim that lasts ttl, which may be less than
-// the claim's own: one passed on from the queue lasts its QueueTTL at first.
+// marginOf is the margin for a lease of this claim that lasts ttl, which may be shorter
+// than the claim's TTL: a lease passed on from the queue lasts its QueueTTL at first.
 func (c *claim) marginOf(ttl time.Duration) time.Duration {
 	return max(c.margin, trust.DefaultMargin(ttl))
 }
 
-// exclusive reports whether no other lease can stand beside one of this claim.
+// exclusive reports whether no other lease can hold beside a lease of this claim.
 func (c *claim) exclusive() bool { return c.Weight == driver.Exclusive }
 
 // alike reports whether a lease of this claim can serve d as well, because d asked for
@@ -73,24 +74,24 @@ func (c *claim) alike(d *claim) bool {
 		maps.Equal(c.Owner.Labels, d.Owner.Labels)
 }
 
-// event is what all events of a claim have in common. ctx is that of the call.
+// event is the part that all events of a claim have in common. ctx is the call's.
 func (c *claim) event(ctx context.Context) Event {
-	// The token is secret, and cannot be found from this.
+	// The token is secret, and cannot be computed from this.
 	hash := sha256.Sum256(c.Token[:])
 	return Event{Ctx: ctx, Claim: max(binary.BigEndian.Uint64(hash[:]), 1), Name: c.Name}
 }
 
-// later is event when the call is over: its ctx's values are left of it.
+// later is event for the time after the call: of ctx, only the values are left.
 func (c *claim) later() Event { return c.event(context.WithoutCancel(c.ctx)) }
 
-// queued tells that a claim waits. o may be nil.
+// queued reports to the Observer that a claim waits. o may be nil.
 func (o *Observer) queued(c *claim, held *HeldError) {
 	if o != nil && o.Queued != nil {
 		o.Queued(QueuedEvent{c.event(c.ctx), held})
 	}
 }
 
-// refused tells that a claim ended without a lease. o may be nil.
+// refused reports that a claim ended without a lease. o may be nil.
 func (o *Observer) refused(c *claim, m mode, waited time.Duration, err error) {
 	if o != nil && o.Refused != nil {
 		o.Refused(RefusedEvent{c.event(c.ctx), m == trying, waited, err})

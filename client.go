@@ -11,19 +11,19 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// Client makes locks over one backend, and renews and watches all of them. A process
-// needs one for each backend. Many goroutines may use it.
+// Client makes locks over one backend, renews their leases and detects their loss. A
+// process needs one Client for each backend. Many goroutines may use it.
 type Client struct {
 	*core
-	space   string // what stands before each name in the backend; see Namespace
-	view    bool   // of another client, which closes it
-	refusal error  // of a bad namespace
+	space       string // the prefix of each name in the backend; see Namespace
+	isNamespace bool   // a client made by Namespace, which another client closes
+	refusal     error  // the error of a bad namespace
 }
 
-// New returns a client over a driver, for example one of redislock.New or memlock.New.
-// Close closes the driver too, which frees what it opened itself and nothing that it was
-// given. o may be nil. The error matches ErrInvalid; it is also for times in o that are
-// shorter than the backend can keep, see [Properties].
+// New returns a client over a driver, for example memlock.New(nil). o may be nil. Close
+// closes the driver too; the driver closes the connections that it opened, and none that
+// it was given. The error matches ErrInvalid. It also refuses times in o that are shorter
+// than the backend can keep: see [Properties].MinTTL.
 func New(d driver.Driver, o *Options) (*Client, error) {
 	if v := reflect.ValueOf(d); d == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, &InvalidError{What: "driver", Problem: "is nil", Allowed: "a backend's driver"}
@@ -42,6 +42,9 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	c := &Client{core: newCore(d, s, now)}
 	if s.Namespace != "" {
 		c.space = spaceOf("", s.Namespace)
+		for _, prefix := range s.path {
+			c.space = spaceOf(c.space, prefix)
+		}
 	}
 	if s, ok := driver.As[driver.Signaler](d); ok {
 		c.hears = true
@@ -57,6 +60,10 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 }
 
 func init() {
+	below.SetNamespaces = func(o any, path []string) {
+		options := o.(*Options) //nolint:forcetypeassert // it is for no other
+		options.Namespace, options.path = path[0], path[1:]
+	}
 	below.Driver = func(c any) driver.Driver { return c.(*Client).driver } //nolint:forcetypeassert // it is for no other
 }
 
@@ -80,16 +87,15 @@ func (c *Client) lock(name string, options []LockOption) lock {
 		l.name, l.space, l.refusal = c.space+name, c.space, c.refusal
 	}
 	for _, option := range options {
-		if option != nil { // so that one may be left out by a condition
+		if option != nil { // so that a condition may leave one out
 			option.ofLock(&l.o)
 		}
 	}
 	return l
 }
 
-// Format implements fmt.Formatter. Clients and leases hold tokens, in fields where fmt
-// prints them whatever their type says of itself: so they print as their names, with
-// every verb.
+// Format implements fmt.Formatter. It prints the client's ID and backend with every verb,
+// because fmt would otherwise print the tokens in the fields.
 func (c *Client) Format(f fmt.State, _ rune) {
 	if !c.made() {
 		_, _ = io.WriteString(f, "pawl client of nothing")

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
 )
 
-// What no constructor has made answers with an error that says so, and does not panic.
+// A value that no constructor has made returns an error that says so, and does not panic.
 func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 	answersNothing := []string{"Format", "LogValue", "Owner", "Part", "Writer", "Reader", "Permits"}
 	for _, zero := range []any{
@@ -61,7 +61,7 @@ func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 }
 
 func TestATypedNilIsNoDriver(t *testing.T) {
-	_, err := pawl.New((*locktable.Driver)(nil), nil)
+	_, err := pawl.New((*memlock.Driver)(nil), nil)
 	isError(t, err, pawl.ErrInvalid)
 }
 

@@ -9,33 +9,34 @@ import (
 )
 
 const (
-	// closePatience is how long Close waits for the backend, and Shutdown if its ctx does
-	// not say.
+	// closePatience is how long Close waits for the backend, and Shutdown if its ctx has
+	// no deadline.
 	closePatience = 15 * time.Second
-	// lastPatience is how much longer the last round of releases may take, when its ctx
-	// is over.
+	// lastPatience is how much longer the last round of releases may take after ctx has
+	// ended.
 	lastPatience = time.Second
 )
 
-// Close ends the client, in this order. New claims are refused. Waiters leave the queue
-// and get ErrClosed. Leases are lost with ReasonClosed, so that their holders stop, and
-// are released. The client's goroutines end. The driver is closed. [Client.Shutdown] lets
-// the holders finish first.
+// Close ends the client. It takes these steps, in this order: it refuses new claims;
+// waiters leave the queue and get ErrClosed; holders lose their leases with ReasonClosed;
+// it releases these leases; it ends the client's goroutines; it closes the driver.
+// [Client.Shutdown] lets the holders finish first, and takes a bound.
 //
-// Close waits for the backend for 15 s at the most. When that is over, it sends each
-// outstanding release once more, waits a second for the answers, and another for the
-// driver. What is still not confirmed expires by itself: then the error is a
-// [*CloseError] with the number. A second Close waits for the first, and returns the
-// same. For another bound, or one that a program is given, see [Client.Shutdown].
+// Close waits 15 s at most for the backend. Then it sends each outstanding release once
+// more, and waits one second for the answers and one for the driver. A lease whose
+// release is still not confirmed expires after its TTL; the error is then a [*CloseError]
+// with the number of such leases. A second Close waits for the first, and returns the
+// same.
 //
-// Within that bound, Close also waits until nothing can come any more of a request that
-// was given up, by a caller whose ctx ended, say: such a claim is released at once, and
-// once more when its request has ended. So Close of a client that is well may take as
-// long as a request may, Options.RequestTimeout, and 250 ms.
+// Within the 15 s, Close also waits for each request whose caller gave up, because the
+// backend may still grant it: Close releases such a claim at once, and again when its
+// request has ended. So Close may take Options.RequestTimeout and 250 ms even with a
+// backend that works.
 func (c *Client) Close() error { return c.close(context.Background()) }
 
-// close is Close, bounded by ctx too. A ctx that ends before the last request that was
-// given up leaves its release out, and the claim is counted among those not confirmed.
+// close is Close, bounded by ctx too. If ctx ends before a request whose caller gave up
+// can no longer take effect, close does not send its second release, and counts the claim
+// as not confirmed.
 func (c *Client) close(ctx context.Context) error {
 	if err := c.closable(); err != nil {
 		return err
@@ -58,17 +59,17 @@ func (c *Client) close(ctx context.Context) error {
 		}
 	}
 	claimed := c.refuse()
-	held := c.renewals.Stop() // before releases are shut: one that is refused leaves its lease to us
+	held := c.renewals.Stop() // before releases are shut: a Release that is refused leaves its lease to Close
 	released := c.releases.shut()
 	c.returner.returns.Closing()
 	for _, h := range held {
 		now := c.now()
 		h.lose(LostError{Reason: ReasonClosed, Until: now.Mono})
-		if !h.givenBack() { // else its Release is under way, and would be told that it was not held
+		if !h.givenBack() { // otherwise its Release is under way, and would get ErrNotHeld
 			c.returner.add(h.toReturn(now.Mono), now.Mono)
 		}
 	}
-	c.stopRun() // also those renewals that are under way, for nobody needs them
+	c.stopRun() // it also cancels renewals under way, which are not needed any more
 	<-c.ran
 	c.answer = c.drain(ctx, bound.Done(), claimed, released)
 	c.stopListen()
@@ -79,19 +80,20 @@ func (c *Client) close(ctx context.Context) error {
 	return c.answer
 }
 
-// closable refuses to close what is not made, and a namespace, which others share.
+// closable refuses to close a client that was not made, or a namespace, which others
+// share.
 func (c *Client) closable() error {
 	if !c.made() {
 		return errNotMade
 	}
-	if c.view {
+	if c.isNamespace {
 		return &InvalidError{What: "Close", Problem: "is called of what Namespace returned", Allowed: "the client that it was made from"}
 	}
 	return nil
 }
 
-// closeDriver closes the driver. One that waits for a backend that does not answer is
-// left to that when Close may take no longer.
+// closeDriver closes the driver. If the driver waits for a backend that does not answer,
+// and Close may take no longer, closeDriver returns without waiting for it.
 func (c *Client) closeDriver(enough <-chan struct{}) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.driver.Close() }()
@@ -110,8 +112,8 @@ func (c *Client) closeDriver(enough <-chan struct{}) error {
 	return unavailable(c.backend, "close", "", errNoAnswer)
 }
 
-// drain waits until calls have left and everything is given back; no longer than enough,
-// which is closed when ctx ends, or before.
+// drain waits until all calls have left and everything is given back, but no longer than
+// enough, which is closed when ctx ends, or before.
 func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan struct{}) error {
 	over := make(chan struct{})
 	go func() {
@@ -131,8 +133,8 @@ func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan str
 		drained = c.lastRound(over)
 	}
 	unreleased, failure := c.returner.abandon()
-	if !drained { // else whoever is counted as in is just being refused
-		unreleased += c.claims.in() + c.releases.in() // they may still be granted
+	if !drained { // otherwise each call that is still counted is a call that enter is refusing
+		unreleased += c.claims.in() + c.releases.in() // these may still be granted
 	}
 	if unreleased == 0 {
 		return nil
@@ -147,8 +149,8 @@ func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan str
 	return &CloseError{Unreleased: unreleased, Err: err}
 }
 
-// lastRound has everything released once more, and waits a little for the answers. It
-// reports whether all is over.
+// lastRound sends all releases once more, and waits a little for the answers. It reports
+// whether everything is given back.
 func (c *Client) lastRound(over <-chan struct{}) bool {
 	c.returner.lastRound()
 	patience := time.NewTimer(lastPatience)
@@ -161,21 +163,23 @@ func (c *Client) lastRound(over <-chan struct{}) bool {
 	}
 }
 
-// refuse takes no more claims, and has those that wait give up. What it returns is closed
-// when the last is over.
+// refuse makes the client refuse new claims, and the waiting claims give up. The channel
+// is closed when the last claim has left.
 func (c *Client) refuse() <-chan struct{} {
 	claimed := c.claims.shut()
 	c.refused.Do(func() { close(c.closing) })
 	return claimed
 }
 
-// Shutdown closes the client as Close does, but lets holders finish first. New claims are
-// refused. Waiters leave the queue and get ErrClosed. Leases are renewed until they are
-// released or lost, and the functions of Do and its kin have returned. Then the client is
-// closed.
+// Shutdown closes the client as Close does, but lets holders finish first. The client
+// refuses new claims. Waiters leave the queue and get ErrClosed. The leader of an
+// [Election] resigns: the context of its function ends, and Run returns ErrClosed after
+// the function. The contexts of all other functions go on. Shutdown then waits until
+// every lease is released or lost, and every function of Do, TryDo, [Once] and Election
+// has returned. Meanwhile the client renews the leases. Then Shutdown closes the client.
 //
-// ctx bounds all of that. When it ends, the remaining leases are taken away as by Close,
-// and the error matches ctx's. A Close that is called meanwhile takes the leases away at
+// ctx bounds all of that. When it ends, the holders lose the remaining leases as by
+// Close, and the error matches ctx's. A Close that is called meanwhile ends the leases at
 // once; a second Shutdown waits for the first. A holder that waits for Shutdown
 // deadlocks.
 func (c *Client) Shutdown(ctx context.Context) error {
@@ -189,28 +193,29 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return errors.Join(late, c.close(ctx))
 }
 
-// finish waits until nothing is held, and nobody works under what was. It goes in this
+// finish waits until no lease is held, and no function of Do runs. It waits in this
 // order: a claim that is under way may become a lease, and a lease may be lost while its
 // function runs.
 func (c *Client) finish(ctx context.Context) error {
-	if !over(ctx, c.refuse()) {
+	if !closedInTime(ctx, c.refuse()) {
 		return fmt.Errorf("pawl: shutdown: %w, and claims were still under way", ctx.Err())
 	}
-	if !over(ctx, c.renewals.Empty()) {
+	if !closedInTime(ctx, c.renewals.Empty()) {
 		what := "1 lease was"
 		if n := c.renewals.Len(); n != 1 {
 			what = fmt.Sprintf("%d leases were", n)
 		}
 		return fmt.Errorf("pawl: shutdown: %w, and %s still held", ctx.Err(), what)
 	}
-	if !over(ctx, c.functions.shut()) {
+	if !closedInTime(ctx, c.functions.shut()) {
 		return fmt.Errorf("pawl: shutdown: %w, and a function still ran whose lease was lost", ctx.Err())
 	}
 	return nil
 }
 
-// over waits for c, and no longer than ctx. What is over already is so also when ctx is.
-func over(ctx context.Context, c <-chan struct{}) bool {
+// closedInTime waits for c, and no longer than ctx. If c is closed already, it returns
+// true even if ctx has ended.
+func closedInTime(ctx context.Context, c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true

@@ -18,28 +18,28 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// A core makes, keeps and ends the claims of a client. What users call stands above it.
+// A core makes, keeps and ends the claims of a client. The methods for users build on it.
 type core struct {
-	driver   driver.Driver
-	backend  string            // its name, and where it is, for messages
-	facts    driver.Properties // of the driver, as they were at the beginning
-	hears    bool              // the driver is a Signaler; one around it may have lost that
-	settings settings
-	observer *Observer
-	now      func() clock.Reading
-	born     time.Time // what claim.stray is counted from
+	driver     driver.Driver
+	backend    string            // its name and place, for messages
+	properties driver.Properties // the Properties of the driver at the beginning
+	hears      bool              // the driver is a Signaler; a wrapper of one may not be, whatever its Properties say
+	settings   settings
+	observer   *Observer
+	now        func() clock.Reading
+	born       time.Time // what claim.lateAttemptEnd counts from
 
 	queues   *localqueue.Queues[*claim]
 	inboxes  *inbox.Inboxes[*hold]
 	renewals *keepalive.Renewals[*hold]
 	returner *returner
 
-	claims    *calls        // under way; nobody enters once closing is closed
-	releases  *calls        // under way; nobody enters once closed is set
+	claims    *calls        // under way; no call enters once closing is closed
+	releases  *calls        // under way; no call enters once closed is set
 	functions *calls        // of Do
-	closing   chan struct{} // closed when Close or Shutdown begins: who waits gives up
+	closing   chan struct{} // closed when Close or Shutdown begins: waiters give up
 
-	// Of Close and Shutdown.
+	// For Close and Shutdown.
 	refused    sync.Once
 	stopRun    context.CancelFunc
 	ran        chan struct{} // closed when the goroutine that renews has ended
@@ -49,14 +49,14 @@ type core struct {
 
 	mu         sync.Mutex // protects closed and drained
 	closed     bool
-	drained    bool           // nothing is added to background any more
-	background sync.WaitGroup // renewals, and what the Observer is told aside
+	drained    bool           // no goroutine is added to background any more
+	background sync.WaitGroup // renewals, and calls of the Observer
 }
 
 func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 	p := d.Properties()
 	c := &core{
-		driver: d, backend: cmp.Or(p.Where, p.Backend), facts: p, settings: s, observer: s.Observer, now: now, born: time.Now(),
+		driver: d, backend: cmp.Or(p.Where, p.Backend), properties: p, settings: s, observer: s.Observer, now: now, born: time.Now(),
 		queues: newQueues(s.LocalHandoff), inboxes: inbox.New[*hold](), renewals: keepalive.NewRenewals[*hold](now()),
 		claims: newCalls(), releases: newCalls(), functions: newCalls(), closing: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {}, done: make(chan struct{}),
@@ -65,7 +65,7 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 	return c
 }
 
-// pushed reports whether signals arrive; if not, who waits has to ask again.
+// pushed reports whether signals arrive; if not, waiters have to poll.
 func (c *core) pushed() bool { return c.hears && c.driver.Properties().Push }
 
 // checkOpen refuses a call that is not a claim once Close has begun.
@@ -90,17 +90,18 @@ func (c *core) isClosing() bool {
 	}
 }
 
-// attempt bounds one request to the backend, by a context that may have its room. The
-// caller cancels it.
+// attempt returns a context that bounds one request to the backend. It uses the space in
+// room, if room is not nil and still free. The caller cancels the context.
 func (c *core) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duration, now time.Time) *lazyctx.Context {
 	d := cmp.Or(c.settings.RequestTimeout, trust.RequestTimeout(ttl))
 	return room.WithDeadline(ctx, now.Add(d))
 }
 
-// renewTimeout bounds a renewal, so that there is time to ask again for all but the one
-// that hangs: what was in a batch with it is asked for in smaller ones, three times at
-// the most. A lease that is alone holds up no other, and may need the time: an engine
-// that compares and swaps takes several round trips while others change the name.
+// renewTimeout bounds a renewal. If one lease makes a batch hang, the client repeats the
+// batch in smaller ones, three times at most. The bound leaves time for that, so that the
+// other leases do not expire. A lease that is alone delays no other, and may need the
+// time: an engine that compares and swaps takes several round trips while others change
+// the name.
 func (c *core) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
 	d := cmp.Or(c.settings.RequestTimeout, trust.RequestTimeout(ttl))
 	if smaller {
@@ -109,8 +110,8 @@ func (c *core) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
 	return min(d, ttl/3)
 }
 
-// spawn runs f in a goroutine for which Close waits. It answers false, and f does not
-// run, once Close is past that.
+// spawn runs f in a goroutine for which Close waits. It returns false, and f does not
+// run, once Close no longer waits.
 func (c *core) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +129,7 @@ func (c *core) aside(f func()) {
 	}
 }
 
-// failedAside tells the Observer of a failed request, on a goroutine of its own: the
+// failedAside reports a failed request to the Observer, on a goroutine of its own: the
 // client's own goroutines must not wait for the Observer.
 func (c *core) failedAside(e Event, op Op, count int, err error) {
 	if c.observer != nil && c.observer.Failed != nil {
@@ -144,29 +145,29 @@ func (c *core) undo(cl *claim) {
 	now := time.Now()
 	c.returner.add(&keepalive.Return[*claim]{
 		Claim: cl, Lease: driver.LeaseRef{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
-		Again: c.again(cl), Until: c.over(cl, now, ttl),
+		Again: c.releaseAgainAt(cl), Until: c.lapsesAt(cl, now, ttl),
 	}, now)
 }
 
-// again is when a claim has to be released once more: when none of its attempts can take
-// effect any more, on any node of the backend. It is zero if all were answered.
-func (c *core) again(cl *claim) time.Time {
-	if cl.stray == 0 {
+// releaseAgainAt is when a claim has to be released once more: when none of its attempts
+// can take effect any more, on any node of the backend. It is zero if all were answered.
+func (c *core) releaseAgainAt(cl *claim) time.Time {
+	if cl.lateAttemptEnd == 0 {
 		return time.Time{}
 	}
-	return c.born.Add(cl.stray + driver.MaxLead)
+	return c.born.Add(cl.lateAttemptEnd + driver.MaxLead)
 }
 
-// over is when all that the last attempt of a claim can make has ended by itself. The
-// attempt takes effect now, or later.
-func (c *core) over(cl *claim, now time.Time, ttl time.Duration) time.Time {
-	if end := c.again(cl); end.After(now) {
+// lapsesAt is when each lease or place of a claim has ended by itself, even if an attempt
+// still takes effect as late as it can.
+func (c *core) lapsesAt(cl *claim, now time.Time, ttl time.Duration) time.Time {
+	if end := c.releaseAgainAt(cl); end.After(now) {
 		now = end
 	}
-	return now.Add(ttl + c.facts.Outlasts)
+	return now.Add(ttl + c.properties.Outlasts)
 }
 
-// releaseAgain is a request of the returner, sent then.
+// releaseAgain sends one release for the returner, at sent.
 func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], sent time.Time) error {
 	attempt := c.attempt(ctx, nil, x.TTL, sent)
 	defer attempt.Cancel()
@@ -180,20 +181,20 @@ func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], se
 }
 
 // calls counts the calls of one kind that are under way, for Close and Shutdown to wait
-// for. It is a sync.WaitGroup that can be shut: after that no call enters, so the waiting
-// comes to an end.
+// for. It is a sync.WaitGroup that can be shut: after that no call enters, so the wait
+// ends.
 type calls struct {
-	n                 atomic.Int64 // how many are in; from shut on, that much less
+	n                 atomic.Int64 // how many are in; after shut, shutCalls more
 	shutting, emptied sync.Once
 
-	idle chan struct{} // closed when it is shut and the last one has left
+	idle chan struct{} // closed when calls is shut and the last call has left
 }
 
 const shutCalls = math.MinInt64 / 2
 
 func newCalls() *calls { return &calls{idle: make(chan struct{})} }
 
-// enter counts one in; false means that it is shut.
+// enter counts a call in; false means that calls is shut.
 func (c *calls) enter() bool {
 	if c.n.Add(1) > 0 {
 		return true
@@ -208,14 +209,14 @@ func (c *calls) leave() {
 	}
 }
 
-// in is how many are in, once it is shut.
+// in is how many calls are in, after shut.
 func (c *calls) in() int { return int(c.n.Load() - shutCalls) }
 
-// shut lets no call in any more, and returns a channel that is closed when the last one
+// shut makes enter return false, and returns a channel that is closed when the last call
 // has left.
 func (c *calls) shut() <-chan struct{} {
 	c.shutting.Do(func() {
-		c.n.Add(shutCalls + 1) // with one in, so that leave finds out if nobody is
+		c.n.Add(shutCalls + 1) // counts a call that leaves at once, so that leave closes idle if no other call is in
 		c.leave()
 	})
 	return c.idle

@@ -18,26 +18,25 @@ import (
 )
 
 // A Handle is a lease between [Lease.Detach] and [Client.Attach], in this process or in
-// another: text of letters, digits, - and _, some 300 bytes and the name. It is a secret:
-// who has it can release the lease. So it does not print itself, with any verb or in a
-// slog record; string(h) is the text, for a file that only you can read, and
-// pawl.Handle(text) makes it a handle again. It has a checksum: Attach refuses one that
-// was cut or altered.
+// another: text of letters, digits, - and _, about 300 bytes and the name. It is a
+// secret: its owner can release the lease. So no verb of fmt and no slog record prints
+// it. string(h) is the text, for a file that only you can read; pawl.Handle(text) makes
+// it a handle again. It has a checksum: Attach refuses a handle that was cut or altered.
 type Handle string
 
 // Format implements fmt.Formatter: no verb prints the secret.
 func (Handle) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[handle]") }
 
-// LogValue implements slog.LogValuer.
+// LogValue implements slog.LogValuer: it does not log the secret.
 func (Handle) LogValue() slog.Value { return slog.StringValue("[handle]") }
 
-// detached is what a handle says: all that a process has to know of a lease to go on
-// with it.
+// detached is the content of a handle: everything that a process needs to go on with the
+// lease.
 type detached struct {
 	Backend string        `json:"b"`           // by its short name
-	Place   string        `json:"p,omitempty"` // and where it is, for people: another way there has another one
+	Place   string        `json:"p,omitempty"` // and its place, for people: another address of it is another text
 	Name    string        `json:"n"`
-	Token   []byte        `json:"t"` // a driver.Token shows itself to nobody
+	Token   []byte        `json:"t"` // not a driver.Token, which never marshals
 	Fence   uint64        `json:"f"`
 	TTL     time.Duration `json:"l"`
 	MinHold time.Duration `json:"m,omitempty"`
@@ -46,8 +45,8 @@ type detached struct {
 	Limit   int           `json:"of"`
 }
 
-// placeOf is what a handle says of where its lease is. A cluster has many addresses: some
-// of them will do, with the database, the schema or the prefix behind them.
+// placeOf is the place of a lease, for its handle. A cluster has many addresses: some of
+// them are enough, with the database, the schema or the prefix behind them.
 func placeOf(backend string) string {
 	if len(backend) > 300 {
 		backend = backend[:150] + "..." + backend[len(backend)-150:]
@@ -55,11 +54,12 @@ func placeOf(backend string) string {
 	return strings.ToValidUTF8(backend, "")
 }
 
-// handleMark is how a handle begins, so that people and scanners of secrets know it.
+// handleMark is the beginning of a handle, by which people and secret scanners recognize
+// it.
 const handleMark = "pawl1_"
 
-// handleText encodes the JSON of a handle and its checksum: a character that was altered
-// could otherwise make it the handle of a lease of another TTL, or name.
+// handleText encodes the JSON of a handle and its checksum. Without the checksum, an
+// altered character could make it the handle of a lease with another TTL, or name.
 var handleText = base64.RawURLEncoding.Strict()
 
 func (h detached) handle() Handle {
@@ -77,20 +77,20 @@ func (given Handle) parse() (h detached, err error) {
 	}
 	b, sum := b[:len(b)-crc32.Size], binary.BigEndian.Uint32(b[len(b)-crc32.Size:])
 	if sum != crc32.ChecksumIEEE(b) || json.Unmarshal(b, &h) != nil || len(h.Token) != len(driver.Token{}) || driver.Token(h.Token).IsZero() || h.Fence == 0 {
-		return h, bad // whatever it is, it may be somebody's secret
+		return h, bad // the text is not shown, because it may be a secret of another program
 	}
 	return h, nil
 }
 
-// Detach ends the lease in this process and leaves it held, for [Client.Attach] in
-// another one or in this one after a restart: it is renewed once, for its TTL, and not
-// after that. Afterwards Err returns ErrDetached.
+// Detach ends the lease in this process and leaves the name held, for [Client.Attach] in
+// another process or, after a restart, in this one. It renews the lease once, for its
+// TTL: Attach must follow before that is over. Afterwards Err returns ErrDetached.
 //
 // The handle is a secret. Do not pass it on a command line, which others can read.
 //
-// Detach waits until nothing can come any more of what this process has asked for the
-// lease and was not answered. After an error the lease goes on as before. Errors are
-// those of [Lease.Confirm].
+// Detach first waits until unanswered requests of this process can no longer reach the
+// backend. After an error the lease goes on as before. It returns the errors of
+// [Lease.Confirm].
 func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 	if err := l.Err(); err != nil {
 		return "", err
@@ -99,7 +99,7 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 	if err := c.checkOpen(ctx); err != nil {
 		return "", err
 	}
-	if err := l.sleep(ctx, time.Until(c.again(h.claim))); err != nil {
+	if err := l.sleep(ctx, time.Until(c.releaseAgainAt(h.claim))); err != nil {
 		return "", err
 	}
 	w, err := l.write(ctx) // so that no value is on its way
@@ -127,17 +127,18 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 }
 
 // Attach goes on with a lease that was detached, in this process or another, and renews
-// it. The fence is the same: to the backend it is the same lease. Two that attach one
-// handle both hold it, and the first Release ends it for both.
+// it. The fence stays the same, because it is the same lease of the backend. Two callers
+// that attach one handle both hold the lease, and the first Release ends it for both.
 //
-// An attached lease hears of a loss by its next renewal, within a third of its TTL: the
-// backend tells at once only the client that locked. So a Break with a shorter delay may
-// let another in before that.
+// The client detects the loss of an attached lease at the next renewal, within a third of
+// its TTL, because the backend notifies only the client that locked. So a Break with a
+// shorter delay may let another client in before that.
 //
-// Of the options WithMargin, WithMaxHold and WithHealth apply, from now on; the rest is
-// the lease's own, and options for it are refused. The error matches ErrLost if the lease
-// is over, and then says so if the handle was made elsewhere, on another server say;
-// ErrInvalid if the handle is none or is of another kind of backend; and ErrUnavailable.
+// WithMargin, WithMaxHold and WithHealth apply from now on. Attach refuses other options,
+// because they were set at the grant. The error matches ErrLost if the lease is over; if
+// the handle was made elsewhere, on another server for example, the error says so. It
+// matches ErrInvalid for text that is no handle or a handle of another kind of backend;
+// ErrUnavailable or ErrClosed; or ctx's own error.
 func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOption) (*Lease, error) {
 	if !c.made() {
 		return nil, errNotMade
@@ -177,8 +178,8 @@ func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOptio
 	return lease, err
 }
 
-// elsewhere says of a handle whose lease is not held here that it may be held where it
-// was made.
+// elsewhere says about a handle whose lease is not held here that it may be held where
+// the handle was made.
 func (c *Client) elsewhere(h detached) error {
 	here := placeOf(c.backend)
 	if h.Place == "" || h.Place == here {
@@ -187,7 +188,7 @@ func (c *Client) elsewhere(h detached) error {
 	return fmt.Errorf("the handle is of a lease on %.310q, and this is %q", h.Place, here)
 }
 
-// setAtTheGrant refuses options for what a lease has since it was granted.
+// setAtTheGrant refuses options that a lease has got at its grant.
 func setAtTheGrant(options []LockOption) error {
 	const where = "a lease that is attached"
 	var o lockOptions
@@ -242,7 +243,7 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 	h := newHold(c.core, cl, sent, tm, fence, 1)
 	now := c.now()
 	if !c.keep(h, now) {
-		return nil, ErrClosed // the lease stays held, by its handle
+		return nil, ErrClosed // the lease stays held, and its handle stays good
 	}
 	kept = true
 	lease := c.begin(nil, h, now)

@@ -14,18 +14,18 @@ func doUnder(ctx context.Context, acquire func(ctx context.Context) (*Lease, err
 	return do(ctx, lease, err, f)
 }
 
-// do runs f under a lease that was just acquired, and releases it whatever f does:
-// returns, panics, or ends its goroutine. It says whether f ran.
+// do runs f under a lease that was just acquired, and releases the lease whether f
+// returns, panics, or ends its goroutine. It reports whether f ran.
 func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context) error) (ran bool, _ error) {
 	if err != nil {
 		return false, err
 	}
-	defer lease.Release(ctx) //nolint:errcheck // mostly it is the second, and answers the same; a panic goes on
+	defer lease.Release(ctx) //nolint:errcheck // usually it is the second, and returns the same; a panic goes on
 	if err := lease.Err(); err != nil {
 		return false, err
 	}
 	functions := lease.h.c.functions
-	if !functions.enter() { // Shutdown has seen the lease end, and waits for functions no more
+	if !functions.enter() { // Shutdown has seen the lease end, and no longer waits for functions
 		return false, ErrClosed
 	}
 	defer functions.leave()
@@ -38,9 +38,9 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 
 	err = f(fctx)
 	stop()
-	cancel(nil) // what f left behind hears it before the name is free
-	// Only here it may be found out that the lease was lost. That the backend could not
-	// be told is no error of f's.
+	cancel(nil) // goroutines that f left behind learn of it before the name is free
+	// The release may be the first to detect that the lease was lost. A release that the
+	// backend did not confirm is no error of f.
 	switch lost := lease.Release(ctx); {
 	case !errors.Is(lost, ErrLost) || errors.Is(err, lost): // f may have returned the cause of its ctx's end
 		return true, err
@@ -51,7 +51,7 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	}
 }
 
-// finished is a loss that was found out after the work.
+// finished is a loss that was detected after the work.
 func finished(lost error) error {
 	why, ok := errors.AsType[*LostError](lost)
 	if !ok {
@@ -63,13 +63,15 @@ func finished(lost error) error {
 }
 
 // FenceOf returns the fence of the lease on name under which ctx runs: inside Do, and in
-// a lease's Context. Leases on other names around or inside it change nothing. It returns
-// 0 and false if ctx runs under no lease on name; every check of fences refuses 0.
+// a lease's Context. It ignores leases on other names. It returns 0 and false if ctx runs
+// under no lease on name; every check of fences refuses 0.
 //
-// In a namespace the name is as it is inside. If ctx runs under leases of two namespaces
-// on one name, that is the innermost; [Client.StoredName] tells them apart.
+// Within a namespace, name is the name inside it. If ctx runs under leases of two
+// namespaces on one name, FenceOf returns the fence of the innermost; [Client.StoredName]
+// tells them apart. If name is the name of one lease and the stored name of another,
+// FenceOf returns 0 and false.
 //
-// Under a [Once] with [WithUnorderedKeys], the name is what [Once.LockName] returns.
+// Under a [Once] with [WithUnorderedKeys], name is what [Once.LockName] returns.
 func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
 	if lease, ok := LeaseOf(ctx, name); ok {
 		return lease.fence, true
@@ -77,14 +79,13 @@ func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
 	return 0, false
 }
 
-// LeaseOf returns the lease of which [FenceOf] returns the fence, or nil and false: for
-// its Confirm, its SetValue or its Err, in a function that was not given the lease. The
-// caller that acquired the lease releases it.
+// LeaseOf returns the lease whose fence [FenceOf] returns, or nil and false. It gives
+// Confirm, SetValue and Err to a function that was not passed the lease. The caller that
+// acquired the lease releases it.
 func LeaseOf(ctx context.Context, name string) (lease *Lease, ok bool) {
-	for f, _ := ctx.Value(fenceKey{}).(*fenced); f != nil; f = f.outer {
-		if f.lease.called(name) {
-			return f.lease, true
+	lease = leaseNamed(name, func(yield func(*Lease) bool) {
+		for f, _ := ctx.Value(fenceKey{}).(*fenced); f != nil && yield(f.lease); f = f.outer {
 		}
-	}
-	return nil, false
+	})
+	return lease, lease != nil
 }

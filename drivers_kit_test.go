@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 // careless is a driver that answers what it should not.
@@ -180,7 +180,7 @@ func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
 // slow is a driver over a network in which requests take their time and outlive their
 // calls. A claim that arrives after its end changes nothing, as driver.End says.
 type slow struct {
-	*locktable.Driver
+	*memlock.Driver
 
 	mu     sync.Mutex                           // protects all below
 	delay  func(op string, n int) time.Duration // until the n-th request of an operation arrives; negative is never

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Pawl's side of each pair of docs/coming-from.md, as it stands there, and that it does
-// what is said there.
+// Pawl's side of each pair of docs/coming-from.md, as it is there, and that it does what
+// the page says.
 func TestWhatComingFromSays(t *testing.T) {
 	ctx := t.Context()
 	locks, err := pawl.New(memlock.New(nil), nil)
@@ -48,13 +48,9 @@ func TestWhatComingFromSays(t *testing.T) {
 		did(t, func() error {
 			m := locks.Mutex("report",
 				pawl.WithTTL(30*time.Second))
-			lease, err := m.Lock(ctx)
-			if err != nil {
-				return err
-			}
-			err = work(lease.Context())
-			return errors.Join(err, lease.Release(ctx))
+			return m.Do(ctx, work)
 		}())
+		did(t, locks.Semaphore("report", 4).Do(ctx, work))
 	})
 	t.Run("bsm/redislock", func(t *testing.T) {
 		show := func(left time.Duration) {
@@ -95,6 +91,32 @@ func TestWhatComingFromSays(t *testing.T) {
 			t.Error("it did not run")
 		}
 	})
+	t.Run("pg_advisory_lock", func(t *testing.T) {
+		did(t, locks.RWMutex("report").RDo(ctx, work))
+	})
+	t.Run("GET_LOCK", func(t *testing.T) {
+		did(t, func() error {
+			m := locks.Mutex("report",
+				pawl.WithWait(10*time.Second))
+			return m.Do(ctx, work)
+		}())
+	})
+	t.Run("goose", func(t *testing.T) {
+		did(t, locks.Mutex("report").Do(ctx, func(ctx context.Context) error {
+			provider := migrations{work}
+			_, err := provider.Up(ctx)
+			return err
+		}))
+	})
+	t.Run("unique jobs", func(t *testing.T) {
+		orders := locks.Once("report", pawl.WithUnorderedKeys())
+		for _, first := range []bool{true, false} {
+			ran, err := orders.Do(ctx, "id", func(context.Context) error { return nil })
+			if ran != first || err != nil {
+				t.Errorf("%v, %v", ran, err)
+			}
+		}
+	})
 	t.Run("client-go", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -111,12 +133,11 @@ func TestWhatComingFromSays(t *testing.T) {
 		did(t, func() error {
 			e := locks.Election("controller",
 				pawl.WithTTL(15*time.Second),
+				pawl.WithMargin(5*time.Second),
 				pawl.WithValue([]byte(id)))
 			go func() {
-				for leader, err := range e.Watch(ctx) {
-					if err == nil {
-						show(string(leader.Value))
-					}
+				for leader := range e.Watch(ctx) {
+					show(string(leader.Value))
 				}
 			}()
 			return e.Run(ctx, work)
@@ -137,12 +158,7 @@ func TestWhatComingFromSays(t *testing.T) {
 			m := locks.Mutex("report",
 				pawl.WithTTL(30*time.Second),
 				pawl.WithLockDelay(5*time.Second))
-			lease, err := m.Lock(ctx)
-			if err != nil {
-				return err
-			}
-			err = work(lease.Context())
-			return errors.Join(err, lease.Release(ctx))
+			return m.Do(ctx, work)
 		}())
 	})
 	t.Run("ShedLock", func(t *testing.T) {
@@ -181,6 +197,13 @@ func TestWhatComingFromSays(t *testing.T) {
 		did(t, err)
 	})
 }
+
+// migrations are what a goose.Provider is.
+type migrations struct {
+	work func(ctx context.Context) error
+}
+
+func (m migrations) Up(ctx context.Context) ([]int, error) { return nil, m.work(ctx) }
 
 // Examples with a *testing.T are not run by the go command.
 func TestTheExampleWithSynctestHolds(t *testing.T) { synctest.Test(t, stopsWhenItsLockIsTaken) }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -12,8 +14,9 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// The URL says where the locks are, and the package of its scheme is imported. Locks in
-// memory are for one process; those of sqlitelock, redislock and the rest are for many.
+// The URL says where the locks are, and the program imports the package of its scheme.
+// Locks in memory are for one process; sqlitelock, redislock and the other backends are
+// for many.
 func Example() {
 	ctx := context.Background()
 	locks, err := pawl.Open(ctx, "mem:", nil)
@@ -22,7 +25,7 @@ func Example() {
 	}
 	defer locks.Close()
 	err = locks.Mutex("report:nightly").Do(ctx, func(ctx context.Context) error {
-		fence, _ := pawl.FenceOf(ctx, "report:nightly") // higher than that of any holder before
+		fence, _ := pawl.FenceOf(ctx, "report:nightly") // higher than the fence of any holder before
 		return writeReport(ctx, fence)                  // ctx ends when the lock is lost
 	})
 	if err != nil { // errors.Is(err, pawl.ErrLost): another may have run beside it
@@ -122,7 +125,7 @@ func ExampleMutex_TryDo() {
 	// false true
 }
 
-// Taking the lock from whoever has it. The former holder is told.
+// Taking the lock from its holder, whom the client then notifies.
 func ExampleMutex_ForceLock() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -164,7 +167,7 @@ func ExampleLease_Fence() {
 	// the one that was paused writes: false
 }
 
-// A try does not wait: the error says who is in the way.
+// A try does not wait: the error names a holder that is in the way.
 func ExampleMutex_TryLock() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -246,7 +249,7 @@ func ExampleRWMutex_RLock() {
 	// <nil>
 }
 
-// Who holds a name, and who waits for it.
+// The holders of a name, and its waiters.
 func ExampleClient_Inspect() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -280,7 +283,7 @@ func ExampleClient_List() {
 	// job:b
 }
 
-// A service that stops: those at work finish, for 20 seconds at most, and nobody new
+// A service that stops: functions that run finish, for 20 seconds at most, and no new one
 // begins.
 func ExampleClient_Shutdown() {
 	locks, _ := pawl.Open(context.Background(), "mem:", nil)
@@ -306,7 +309,7 @@ func ExampleClient_Shutdown() {
 	// another: true
 }
 
-// Breaking a lease whose holder hangs: by its fence, so that nobody else is hit.
+// Breaking a lease whose holder hangs: by its fence, so that no other holder is hit.
 func ExampleClient_Break() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -365,4 +368,48 @@ func ExampleFenceOf() {
 		})
 	})
 	// Output: true true
+}
+
+// A log of what happens to the locks of a client. A lease logs as its name, its fence and
+// what is left of it; its token never shows.
+func ExampleObserver_slog() {
+	options := &slog.HandlerOptions{ReplaceAttr: withoutWhatChanges}
+	logger := slog.New(slog.NewTextHandler(os.Stdout, options))
+	observer := &pawl.Observer{
+		Queued: func(e pawl.QueuedEvent) {
+			logger.InfoContext(e.Ctx, "waiting", "name", e.Name, "place", e.Held.Position, "why", e.Held)
+		},
+		Refused: func(e pawl.RefusedEvent) {
+			logger.InfoContext(e.Ctx, "refused", "name", e.Name, "try", e.Try, "err", e.Err)
+		},
+		Acquired: func(e pawl.AcquiredEvent) {
+			logger.InfoContext(e.Ctx, "acquired", "lease", e.Lease, "waited", e.Waited)
+		},
+		Released: func(e pawl.ReleasedEvent) {
+			logger.InfoContext(e.Ctx, "released", "lease", e.Lease, "held", e.Held)
+		},
+		Lost: func(e pawl.LostEvent) {
+			logger.ErrorContext(e.Ctx, "lost", "lease", e.Lease, "held", e.Held, "err", e.Err)
+		},
+		Failed: func(e pawl.FailedEvent) {
+			logger.WarnContext(e.Ctx, "backend failed", "op", e.Op, "claims", e.Count, "err", e.Err)
+		},
+	}
+
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", &pawl.Options{Observer: observer})
+	defer locks.Close()
+	_ = locks.Mutex("nightly").Do(ctx, func(context.Context) error { return nil })
+	// Output:
+	// level=INFO msg=acquired lease.name=nightly
+	// level=INFO msg=released lease.name=nightly lease.over="pawl: lock released"
+}
+
+// withoutWhatChanges leaves out what is different in each run of the example.
+func withoutWhatChanges(_ []string, a slog.Attr) slog.Attr {
+	switch a.Key {
+	case slog.TimeKey, "fence", "left", "waited", "held":
+		return slog.Attr{}
+	}
+	return a
 }

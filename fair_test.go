@@ -63,6 +63,33 @@ func TestCrowdForPermitsStandsInTheLocalQueue(t *testing.T) {
 	})
 }
 
+// A process serves its own waiters for permits in the order of their coming, though some
+// of them could be granted together.
+func TestPermitsGoToThoseWhoWaitInTheirOrder(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		f.latency = time.Millisecond
+		var mu sync.Mutex
+		var served []int
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				l := must(t)(c.Semaphore("x", 4).Acquire(background, 1))
+				mu.Lock()
+				served = append(served, i)
+				mu.Unlock()
+				time.Sleep(3 * time.Second)
+				noError(t, l.Release(background))
+			})
+			time.Sleep(10 * time.Millisecond)
+		}
+		wg.Wait()
+		if !slices.IsSorted(served) {
+			t.Errorf("served in the order %v", served)
+		}
+	})
+}
+
 // visit is one Lock: whose it is, when it came, and when it was served.
 type visit struct {
 	process      int
@@ -101,8 +128,9 @@ func (w *world) crowd(t *testing.T, processes, goroutines, times int, hold time.
 	return visits
 }
 
-// unfair says how far the order is from that of coming: how many were served while one of
-// another process waited who had come before, and how many of one process in a row.
+// unfair compares the order of service with the order of coming: early is how many were
+// served while an earlier waiter of another process waited, row how many of one process
+// were served in a row.
 func unfair(visits []visit) (early, row int) {
 	run := 0
 	for i, v := range visits {
@@ -123,8 +151,8 @@ func unfair(visits []visit) (early, row int) {
 	return early, row
 }
 
-// Ten processes of ten goroutines each, who come by turns and come back as soon as they
-// have released: a process whose waiters come later is not served again and again.
+// Ten processes of ten goroutines each come by turns, and come back as soon as they have
+// released. A process whose waiters come later is not served again and again.
 func TestAProcessServesInItsTurnOnlyThoseWhoWaitedWithIt(t *testing.T) {
 	const processes, goroutines = 10, 10
 	for _, hold := range []time.Duration{20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
@@ -143,7 +171,7 @@ func TestAProcessServesInItsTurnOnlyThoseWhoWaitedWithIt(t *testing.T) {
 	}
 }
 
-// Whoever comes while its process has its turn is served in the next one.
+// A waiter that comes during the turn of its process is served in the next one.
 func TestWhoComesInATurnWaitsForTheNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
@@ -154,7 +182,7 @@ func TestWhoComesInATurnWaitsForTheNext(t *testing.T) {
 			l.join("a", a)
 		}
 		l.join("b", b)
-		time.Sleep(2 * time.Second) // their places are kept, and the head knows of those behind it
+		time.Sleep(2 * time.Second) // their places are kept, and the head knows how many are behind it
 		noError(t, held.Release(background))
 		l.join("A", a)
 		if l.wg.Wait(); l.past != "aaabA" {
@@ -164,10 +192,10 @@ func TestWhoComesInATurnWaitsForTheNext(t *testing.T) {
 }
 
 func TestThePromiseOfTheOrderIsTheSameEverywhere(t *testing.T) {
-	const promise = "Processes take turns, first come, first served; in its turn a process serves its own " +
-		"waiters in their order, for LocalHandoff (10 ms) at most, and only those that waited with it " +
-		"if it had to wait."
-	for _, file := range []string{"README.md", "doc.go", "mutex.go"} {
+	const short = "Processes take turns, first come, first served"
+	const promise = short + "; in its turn a process serves its own waiters in their order, for LocalHandoff (10 ms) at most, " +
+		"and only those that waited with it if it had to wait."
+	for file, promise := range map[string]string{"README.md": short, "doc.go": promise, "mutex.go": promise} {
 		text, err := os.ReadFile(file)
 		noError(t, err)
 		if text := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "//", "")), " "); !strings.Contains(text, promise) {

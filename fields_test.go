@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// What compares, copies or refuses the fields of a struct one by one is tried with each
-// field that there is, so that it cannot forget the next one.
+// Code that compares, copies or refuses the fields of a struct one by one is tested with
+// each field that there is, so that it cannot forget the next one.
 
-// eachField calls f with each field of a struct, those of the structs in it included, by
-// its path; f may set it.
+// eachField calls f with each field of a struct, and of the structs in it, by its path; f
+// may set it.
 func eachField(t *testing.T, x any, f func(path string, field reflect.Value)) {
 	t.Helper()
 	var walk func(prefix string, v reflect.Value)
@@ -70,14 +70,15 @@ func change(t *testing.T, path string, field reflect.Value) {
 	}
 }
 
-// A lease is passed on in the process only between claims that nobody could tell apart.
-// A field that alike forgets gives a lease to a claim that asked for something else.
+// A lease is passed on in the process only between claims that differ in nothing that
+// matters. A field that alike forgets gives a lease to a claim that asked for something
+// else.
 func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
-	theCallsOwn := []string{ // whatever they are, the lease is the same
+	theCallsOwn := []string{ // the lease is the same for all values of these
 		"Name", "space", "Token", "Owner.Client", "Owner.Host", "Owner.PID", // of the queue and its client
 		"QueueTTL", "Queue", "Force", "Fences", "MinFence", "Ticket", // how it is got
 		"ttl", // differs from TTL only with a maximum hold
-		"ctx", "stray", "inbox", "waiter", "passed", "request",
+		"ctx", "lateAttemptEnd", "inbox", "waiter", "passed", "request",
 	}
 	never := []string{"minHold", "maxHold", "Value", "Above", "health"} // both must be granted by the backend
 	one, other := &claim{}, &claim{}
@@ -167,7 +168,7 @@ func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
 
 // Watch yields what has changed, and not what runs out or is renewed.
 func TestWatchComparesAllThatDoesNotChangeByItself(t *testing.T) {
-	byItself := []string{"Name", "ExpiresIn"}
+	byItself := []string{"Name", "ExpiresIn", "TTL"}
 	// A fence has one owner and one beginning; of a waiter the client and the beginning
 	// are looked at, because it has no fence.
 	withTheFence, withTheClient := []string{"Since"}, []string{}

@@ -14,67 +14,67 @@ import (
 )
 
 // A hold is the time for which this process holds a name in the backend: one token,
-// renewed as one. Mostly it has one lease. An exclusive hold may be passed among the
-// waiters of this process (see Pass), and then it has one lease after the other, each
-// with a fence of its own from the range of its hold.
+// renewed as one. Usually it has one lease. An exclusive hold may be passed among the
+// waiters of this process (see Pass); then it has one lease after the other, each with
+// its own fence from the range of the hold.
 type hold struct {
 	c     *core
 	claim *claim
-	since clock.Reading // when it began, for the maximum hold: the sending of the attempt that got it, or its signal
+	since clock.Reading // for the maximum hold: the sending of the granted attempt, or the arrival of its signal
 
 	mu     sync.Mutex
 	term   trust.Term
-	lease  *Lease      // the one now; nil between two, and after the last
-	user   *claim      // that has it, or had it last
-	gone   *LostError  // set once, when the term ended without a release
-	back   bool        // the last lease was detached; or released, and that Release ends the hold
-	unused atomic.Bool // nothing was done under it: it need not be held for its minimum hold
+	lease  *Lease      // the present lease; nil between two, and after the last
+	user   *claim      // the claim that has the lease, or had the last one
+	lost   *LostError  // set once, when the term ended without a release
+	back   bool        // the last lease was detached, or its Release ends the hold
+	unused atomic.Bool // the holder has not begun its work: the minimum hold does not apply
 	next   uint64      // the next fence of the range
-	end    uint64      // the first fence that is not of the range
-	// What the last renewal failed with, nil since one succeeded: says later why the term
-	// ended.
+	end    uint64      // the first fence after the range
+	// The error of the last renewal, nil after a success: it becomes the reason if the
+	// term ends.
 	trouble error
 
-	renewal renewal // its place among core.renewals
+	renewal renewal // its state in core.renewals
 
 	written atomic.Pointer[lastWrite] // nil until a value is written
 
-	first   Lease        // mostly the only one
-	request lazyctx.Room // of its release
+	first   Lease        // usually the only lease
+	request lazyctx.Room // for the context of its release
 }
 
-// A use is the time for which one claim has a hold: what a Lease is made of.
+// A use is the time for which one claim has a hold. A Lease consists of it.
 type use struct {
 	h     *hold
-	claim *claim // the call that got it; not h's if the hold was passed on
+	claim *claim // the call that got it; it differs from h.claim if the hold was passed on
 	fence uint64
 	begun time.Duration // since core.born
 
 	// Protected by h.mu.
-	over   error           // nil while it is held; then ErrReleased or a *LostError, for good
-	answer error           // what Release said
-	ended  chan struct{}   // closed when Release has answered; made by a second Release
-	phase  phase           // how far Release has come
-	told   bool            // the Observer was told that it was acquired
-	ending func()          // tells of its end, which was quicker than that
-	ctx    context.Context // made by the first call of Context
-	cancel context.CancelCauseFunc
+	over       error           // nil while it is held; then ErrReleased or a *LostError, for good
+	answer     error           // what Release returned
+	ended      chan struct{}   // closed when Release has answered; made by a second Release
+	phase      phase           // how far Release has come
+	announced  bool            // the Observer knows that it was acquired
+	pendingEnd func()          // reports the end of the lease, if it came before the Observer knew of the lease
+	ctx        context.Context // made by the first call of Context
+	cancel     context.CancelCauseFunc
 }
 
 type renewal = keepalive.Renewal[*hold]
 
-// A lastWrite is what is known of the last value that was written under a hold, and
-// answered or not. One write goes at a time, for what comes last has to be what is kept.
+// A lastWrite is the state of the writes of values under a hold. Only one write is under
+// way at a time, because the name has to keep the last value.
 type lastWrite struct {
-	turn chan struct{} // has room for the one who writes
-	end  time.Time     // until when one that was not answered may yet arrive
+	turn chan struct{} // has room for the caller that writes
+	end  time.Time     // a write without an answer may arrive until then
 }
 
 func newHold(c *core, cl *claim, since clock.Reading, tm trust.Term, fence uint64, run int) *hold {
 	return &hold{c: c, claim: cl, user: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
 }
 
-// grant makes the next lease of the hold. For the first one the caller has looked at the
+// grant makes the next lease of the hold. For the first one the caller has checked the
 // term.
 func (h *hold) grant(now clock.Reading) *Lease {
 	h.mu.Lock()
@@ -82,12 +82,13 @@ func (h *hold) grant(now clock.Reading) *Lease {
 	return h.anotherLocked(h.claim, now)
 }
 
-// pass makes another lease of the hold, whose last one was released; or nil if it is not
-// good for that. It is one step, so that Close finds it either passed on or given back.
+// pass makes another lease of the hold, whose last one was released; or returns nil if
+// the hold is not good for that. It is one step, so that Close finds the hold either
+// passed on or given back.
 func (h *hold) pass(cl *claim, now clock.Reading) *Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.gone != nil || h.next >= h.end || !h.term.Fresh(now) {
+	if h.lost != nil || h.next >= h.end || !h.term.Fresh(now) {
 		return nil
 	}
 	return h.anotherLocked(cl, now)
@@ -95,28 +96,28 @@ func (h *hold) pass(cl *claim, now clock.Reading) *Lease {
 
 func (h *hold) anotherLocked(cl *claim, now clock.Reading) *Lease {
 	l := &h.first
-	if l.h != nil { // it had its time, and its user may still look at it
+	if l.h != nil { // it is over, and its user may still read it
 		l = &Lease{}
 	}
 	l.h, l.claim, l.fence, l.begun = h, cl, h.next, now.Mono.Sub(h.c.born)
 	h.user = cl
 	h.next++
-	if h.gone != nil { // already: Close, or a break, was quicker
-		l.over, l.ending = h.gone, l.lossAside(h.gone)
+	if h.lost != nil { // Close, or a break, came first
+		l.over, l.pendingEnd = h.lost, l.lossAside(h.lost)
 		return l
 	}
 	h.lease, h.back = l, false
 	return l
 }
 
-// whose is the claim that has the lease now, or had it last.
-func (h *hold) whose() *claim {
+// owningClaim is the claim that has the lease now, or had the last one.
+func (h *hold) owningClaim() *claim {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.user
 }
 
-// givenBack reports whether a Release sees to the hold's end in the backend.
+// givenBack reports whether a Release ends the hold in the backend.
 func (h *hold) givenBack() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,11 +142,11 @@ func (h *hold) Pass(cl *claim) bool {
 func (h *hold) Lost() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.gone != nil
+	return h.lost != nil
 }
 
-// spare is how often the hold may be passed on when its lease with this fence is
-// released, by what is left of its run.
+// spare is how many more times the hold may be passed on after its lease with this fence:
+// once for each fence that is left.
 func (h *hold) spare(fence uint64) int {
 	left := int(h.end - fence - 1)
 	if left == 0 || h.c.settings.LocalHandoff < 0 || !h.claim.exclusive() || !h.claim.alike(h.claim) {
@@ -158,12 +159,12 @@ func (h *hold) spare(fence uint64) int {
 func (h *hold) Outlook(now clock.Reading) keepalive.Outlook {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ttl := h.wire(now).TTL
+	ttl := h.renewalRef(now).TTL
 	return keepalive.Outlook{Left: h.term.Left(now), TTL: ttl, Longer: ttl - h.term.LeaseLeft(now)}
 }
 
-// renewed notes the answer to a renewal that was sent then, and asked for ttl. It returns
-// what is left of the term.
+// renewed notes the answer to a renewal that was sent at sent and asked for ttl. It
+// returns how much of the term is left.
 func (h *hold) renewed(sent, now clock.Reading, ttl time.Duration, err error) (left time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,7 +194,7 @@ func (h *hold) expire() {
 // before is not lost.
 func (h *hold) lose(why LostError) {
 	h.mu.Lock()
-	if h.gone != nil {
+	if h.lost != nil {
 		h.mu.Unlock()
 		return
 	}
@@ -204,7 +205,7 @@ func (h *hold) lose(why LostError) {
 		// left of the TTL, and then keeps the name closed for the lock-delay.
 		why.Until = now.Mono.Add(h.term.LeaseLeft(now) + h.claim.LockDelay)
 	}
-	h.gone = &why
+	h.lost = &why
 	l := h.lease
 	var cancel context.CancelCauseFunc
 	if l != nil {
@@ -222,8 +223,8 @@ func (h *hold) lose(why LostError) {
 	}
 }
 
-// leave takes the hold out of all books of this process: the core does not renew it,
-// check it or pass it on any more. Every end of a hold goes through leave.
+// leave removes the hold from all lists of this process: the core does not renew it,
+// check it or pass it on any more. Every end of a hold calls leave.
 func (h *hold) leave(now time.Time) {
 	c := h.c
 	c.renewals.Remove(&h.renewal)
@@ -236,9 +237,9 @@ func (h *hold) leave(now time.Time) {
 	}
 }
 
-// wire names the lease for a renewal, and says how long it shall last: its TTL, or what
-// is left until its maximum hold.
-func (h *hold) wire(now clock.Reading) driver.LeaseRef {
+// renewalRef is the lease for a renewal, with the TTL to ask for: the claim's TTL, or the
+// time left until its maximum hold if that is less.
+func (h *hold) renewalRef(now clock.Reading) driver.LeaseRef {
 	ttl := h.claim.TTL
 	if h.claim.maxHold > 0 {
 		ttl = min(ttl, h.claim.maxHold-now.Since(h.since))
@@ -246,8 +247,8 @@ func (h *hold) wire(now clock.Reading) driver.LeaseRef {
 	return driver.LeaseRef{Name: h.claim.Name, Token: h.claim.Token, TTL: ttl}
 }
 
-// last names the lease for its release.
-func (h *hold) last() driver.LeaseRef {
+// releaseRef is the lease for its release.
+func (h *hold) releaseRef() driver.LeaseRef {
 	l := driver.LeaseRef{Name: h.claim.Name, Token: h.claim.Token, MinHold: h.claim.minHold}
 	if h.unused.Load() {
 		l.MinHold = 0
@@ -257,8 +258,8 @@ func (h *hold) last() driver.LeaseRef {
 
 func (h *hold) toReturn(now time.Time) *keepalive.Return[*claim] {
 	return &keepalive.Return[*claim]{
-		Claim: h.whose(), Lease: h.last(), TTL: h.claim.TTL,
-		Again: h.c.again(h.claim), Until: h.c.over(h.claim, now, h.claim.TTL),
+		Claim: h.owningClaim(), Lease: h.releaseRef(), TTL: h.claim.TTL,
+		Again: h.c.releaseAgainAt(h.claim), Until: h.c.lapsesAt(h.claim, now, h.claim.TTL),
 	}
 }
 
@@ -298,18 +299,18 @@ func (l *Lease) finish(why error) error {
 	l.h.back = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
 	cancel := l.cancel
 	l.h.mu.Unlock()
-	if cancel != nil { // not under the mutex: it runs what the user hung on the context
+	if cancel != nil { // not under the mutex: it runs functions that the user attached to the context
 		cancel(why)
 	}
 	return nil
 }
 
-// tellEnd calls tell, which tells the Observer of the end of a lease. Before announce has
-// told of its beginning, tellEnd leaves that to announce. tell may be nil.
+// tellEnd calls tell, which reports the end of a lease to the Observer. If announce has
+// not reported its beginning yet, tellEnd leaves that call to announce. tell may be nil.
 func (l *Lease) tellEnd(tell func()) {
 	l.h.mu.Lock()
-	if !l.told {
-		l.ending, tell = tell, nil
+	if !l.announced {
+		l.pendingEnd, tell = tell, nil
 	}
 	l.h.mu.Unlock()
 	if tell != nil {
@@ -317,9 +318,9 @@ func (l *Lease) tellEnd(tell func()) {
 	}
 }
 
-// lossAside returns a function that tells the Observer of a loss, on a goroutine of its
-// own, or nil if the Observer does not ask for losses. The client's own goroutines serve
-// other leases as well, and a caller of Err may hold a mutex that the Observer waits for.
+// lossAside returns a function that reports a loss to the Observer, on a goroutine of its
+// own, or nil if the Observer has no Lost. The client's own goroutines serve other leases
+// as well, and a caller of Err may hold a mutex that the Observer waits for.
 func (l *Lease) lossAside(why *LostError) func() {
 	o := l.h.c.observer
 	if o == nil || o.Lost == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // A lease may be lost, because Close began or a signal came, before its call has returned
-// from the backend. Then nothing of it is kept, and the Observer hears of the loss after
+// from the backend. Then it leaves nothing behind, and the Observer gets the loss after
 // the grant.
 func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 		c.keep(tn, now)
 		tn.lose(LostError{Reason: ReasonExpired})
 		lease := c.begin(nil, tn, now)
-		if lease.Err() == nil || lease.ending == nil || said != 0 {
+		if lease.Err() == nil || lease.pendingEnd == nil || said != 0 {
 			t.Errorf("the lease says %v, and its loss is not still to be said", lease.Err())
 		}
 		_ = lease.Release(context.Background())
@@ -51,8 +51,8 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 }
 
 // Close may begin in the middle of a Release: after the lease has ended, and before the
-// backend has heard of it. Then Close leaves the rest to the Release, which would
-// otherwise be told that somebody else ended the lease.
+// request has reached the backend. Then Close leaves the rest to the Release, which would
+// otherwise be answered that another client ended the lease.
 func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
@@ -84,8 +84,8 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 	})
 }
 
-// A hold is passed on only while it can be trusted; and of why it was lost counts what
-// was heard last.
+// A hold is passed on only while it can be trusted; and its loss has the last known
+// reason.
 func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := New(memlock.New(nil), nil)
@@ -112,8 +112,8 @@ func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 		if held.pass(cl, now) != nil {
 			t.Error("it is lost, and was passed on")
 		}
-		if held.gone.Reason != ReasonExpired || held.gone.Err != nil {
-			t.Errorf("%v; the renewal after the failure was answered", held.gone)
+		if held.lost.Reason != ReasonExpired || held.lost.Err != nil {
+			t.Errorf("%v; the renewal after the failure was answered", held.lost)
 		}
 	})
 }

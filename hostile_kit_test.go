@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 // A dice is a source of chances that goroutines share.
@@ -30,7 +30,7 @@ func (d *dice) n(n int) int {
 	return d.rng.IntN(n)
 }
 
-// span is a time of up to most, and mostly much less.
+// span is a time of up to most, and usually much less.
 func (d *dice) span(most time.Duration) time.Duration {
 	return most >> d.n(10) * time.Duration(d.n(1000)) / 1000
 }
@@ -38,7 +38,7 @@ func (d *dice) span(most time.Duration) time.Duration {
 // hostile is a driver that fails, hangs, panics, ends goroutines, loses requests and
 // replies, and signals late or not.
 type hostile struct {
-	*locktable.Driver
+	*memlock.Driver
 	*dice
 }
 
@@ -117,8 +117,8 @@ type hostility struct {
 	answers map[uint64]error // of Do and its like, by the claim
 }
 
-// observer hears everything, and then may stumble: with a panic where somebody can
-// recover, and by ending the goroutine where nobody can.
+// observer receives all events, and then may stumble: with a panic where a caller can
+// recover, and otherwise by ending the goroutine.
 func (h *hostility) observer() *pawl.Observer {
 	stumble := func(recovered bool) {
 		time.Sleep(h.span(50 * time.Millisecond))

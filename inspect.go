@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Inspect reads one name: who holds it and who waits. The Entry of a name that nobody
-// uses is empty.
+// Inspect reads one name: its holders, its waiters and its value. The Entry of a name
+// that is not in use has no holders and no waiters. The error matches ErrUnavailable,
+// ErrInvalid or ErrClosed, or is ctx's own.
 //
-// If holders of one semaphore have different Limits, some of its users were started with
-// another one than the rest: each keeps its own, so that no more than the greatest of
-// them are held.
+// If the holders of one semaphore have different Limits, their programs gave it different
+// n: each keeps to its own, so no more permits are held than the greatest n.
 func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 	if err := c.usable(ctx); err != nil {
 		return Entry{}, err
@@ -26,17 +26,17 @@ func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 		return Entry{}, err
 	}
 	e, err := c.driver.Inspect(ctx, stored)
-	return c.shown(e), c.said("read", stored, err)
+	return c.shown(e), c.asClientError("read", stored, err)
 }
 
 // List yields the names that start with prefix and are held, waited for or closed, in
-// byte order; the empty prefix means all. It is no snapshot: each entry is true at its
-// own instant.
+// byte order. The empty prefix means all. A name that only keeps a value is not listed:
+// see Inspect. List is no snapshot: each entry is true at its own instant.
 //
-// An error comes with an Entry that has only a Name if it concerns that name alone, whose
-// row is damaged: a caller that goes on gets the others. Any other error comes with an
-// empty Entry, and is the last thing yielded. It matches errors.ErrUnsupported if the
-// backend cannot list.
+// If the row of one name is damaged, List yields an error with an Entry that has only
+// that Name; a caller that goes on gets the other names. Any other error comes with an
+// empty Entry and is the last thing yielded. It matches errors.ErrUnsupported if the
+// backend cannot list, ErrUnavailable, ErrInvalid or ErrClosed, or is ctx's own.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := c.usable(ctx); err != nil {
@@ -49,17 +49,17 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 			return
 		}
 		for e, err := range lister.List(ctx, c.space+prefix) {
-			if !yield(c.shown(e), c.said("list", c.space+prefix, err)) {
+			if !yield(c.shown(e), c.asClientError("list", c.space+prefix, err)) {
 				return
 			}
 		}
 	}
 }
 
-// Diagnose examines the backend's settings and this client's rights there, and returns
-// what a careful operator would change, most serious first: nothing if all is well. It
-// changes no lock. The error matches errors.ErrUnsupported if the backend cannot examine
-// itself.
+// Diagnose examines the backend's settings and this client's rights there. It returns
+// what a careful operator would change, most serious first, and the server's version, a
+// Finding without Advice. It changes no lock. The error matches errors.ErrUnsupported if
+// the backend cannot examine itself, ErrUnavailable or ErrClosed, or is ctx's own.
 func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err := c.usable(ctx); err != nil {
 		return nil, err
@@ -69,12 +69,12 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 		return nil, c.unsupported("examine itself")
 	}
 	findings, err := d.Diagnose(ctx)
-	return findings, c.said("examine", "", err)
+	return findings, c.asClientError("examine", "", err)
 }
 
-// Owner returns what this client's leases have as their Owner, to find its own among
-// those that Inspect shows; a lease with [WithLabel] has more labels. Owners of different
-// clients differ in Client, unless they were given one Options.ID.
+// Owner returns the Owner of this client's leases, to find them among those that Inspect
+// returns. A lease with [WithLabel] has more labels. Owners of different clients differ
+// in Client, unless both have the same Options.ID.
 func (c *Client) Owner() Owner {
 	if !c.made() {
 		return Owner{}
@@ -95,8 +95,8 @@ func (c *Client) Properties() Properties {
 	return p
 }
 
-// said makes a driver's error one of ours.
-func (c *Client) said(op Op, name string, err error) error {
+// asClientError turns a driver's error into one of this package.
+func (c *Client) asClientError(op Op, name string, err error) error {
 	if err == nil || errors.Is(err, ErrNotHeld) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

@@ -1,8 +1,10 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 	"time"
@@ -10,18 +12,19 @@ import (
 
 // Lease is a granted lock. The client renews it until it is released or lost.
 //
-// A lost lease says so before the backend can grant the name to anyone else: Done is
-// closed, and Context is cancelled with a *LostError as its cause. Err looks at the clock
-// itself, so it is right even in the instant before. Two calls do not wait for the
-// holder: ForceLock, and Break with a delay of 0. After them only the fence protects what
-// it writes. And no lock can stop a write that is already on its way, or a process that
-// is paused between Err and the write: see [Lease.Fence].
+// When a lease is lost, its client notifies the holder before the backend can grant the
+// name to another client: Done is closed, and Context is cancelled with a *LostError as
+// its cause. Err reads the clock itself, so it is right even in the instant before. There
+// are two exceptions: ForceLock, and Break with a delay of 0, do not wait for the holder.
+// After them only the fence protects what the holder writes. And no lock can stop a write
+// that is already on its way, or a process that is paused between Err and the write: see
+// [Lease.Fence].
 //
 // A nil *Lease, which comes with every error, is over: its Err and Release return an
 // error that matches ErrInvalid.
 type Lease struct{ use }
 
-// Name returns the locked name, as it is inside its namespace: see [Client.Namespace].
+// Name returns the locked name, without its namespace: see [Client.Namespace].
 func (l *Lease) Name() string {
 	if l.none() {
 		return ""
@@ -29,8 +32,8 @@ func (l *Lease) Name() string {
 	return strings.TrimPrefix(l.h.claim.Name, l.claim.space)
 }
 
-// StoredName returns the locked name as the backend has it, and as errors, events and
-// logs show it. See [Client.StoredName].
+// StoredName returns the locked name with its namespace, as the backend has it, and
+// errors, events and logs show it. See [Client.StoredName].
 func (l *Lease) StoredName() string {
 	if l.none() {
 		return ""
@@ -38,19 +41,46 @@ func (l *Lease) StoredName() string {
 	return l.h.claim.Name
 }
 
-// called reports whether the lease is on a name: by its own, or by its stored one.
-func (l *Lease) called(name string) bool { return l.Name() == name || l.StoredName() == name }
+// Backend returns the backend that granted the lease, and where it is, as a
+// [BackendError] names it. CheckLease of an SQL backend refuses a lease of another one.
+func (l *Lease) Backend() string {
+	if l.none() {
+		return ""
+	}
+	return l.h.c.backend
+}
 
-// Fence returns the fencing token: it is greater than that of every lease granted before
-// on this name, by whichever process, also after a crash of the backend. Send it along
+// leaseNamed returns the first of the leases that has a name, by its own or by its stored
+// one. It returns nil if none has, and if two have: then a name inside one namespace
+// looks like a stored name of another, and the caller may mean either.
+func leaseNamed(name string, leases iter.Seq[*Lease]) *Lease {
+	var inside, stored *Lease
+	for l := range leases {
+		if inside == nil && l.Name() == name {
+			inside = l
+		}
+		if stored == nil && l.StoredName() == name {
+			stored = l
+		}
+	}
+	if inside != nil && stored != nil && inside != stored {
+		return nil
+	}
+	return cmp.Or(inside, stored)
+}
+
+// Fence returns the fencing token: it is greater than the fence of every lease granted
+// before on this name, by any process, also after a crash of the backend. Send it along
 // with each write, and let the resource compare:
 //
-//   - A Mutex, or a writer of an RWMutex: refuse the write if any greater fence was seen
-//     on this name. It belongs to an older lease, which is over.
-//   - A reader of an RWMutex: readers hold side by side, so a smaller fence may be as
-//     good as a greater one. Refuse it only if a greater fence of a writer was seen.
-//   - Permits of a Semaphore: refuse nothing, for a lease with a much smaller fence may
-//     still be held. To guard such work, give each place a Mutex on a name of its own.
+//   - A Mutex, or a writer of an RWMutex: refuse the write if any greater fence was
+//     seen on this name. It belongs to an older lease, which is over.
+//   - A reader of an RWMutex: readers hold side by side, so a smaller fence may be
+//     as good as a greater one. Refuse it only if a greater fence of a writer was
+//     seen.
+//   - Permits of a Semaphore: refuse nothing, because a lease with a much smaller
+//     fence may still be held. To guard such work, give each place a Mutex on a name
+//     of its own.
 func (l *Lease) Fence() uint64 {
 	if l.none() {
 		return 0
@@ -58,10 +88,10 @@ func (l *Lease) Fence() uint64 {
 	return l.fence
 }
 
-// Err returns nil while the lease can be trusted, then a *LostError or ErrReleased. It
-// looks at the clock, so it is right at every instant, also when the process was paused
-// just before; but for ForceLock, and Break with a delay of 0, which the backend reports
-// a moment later.
+// Err returns nil while the lease can be trusted, then a *LostError, ErrReleased or
+// ErrDetached. It reads the clock, so it is right at every instant, even right after a
+// pause of the process. It does not know of a ForceLock, or a Break with a delay of 0,
+// until the backend reports it, a moment later: [Lease.Confirm] does.
 func (l *Lease) Err() error {
 	if l.none() {
 		return errNoLease
@@ -69,13 +99,13 @@ func (l *Lease) Err() error {
 	return l.check(l.h.c.now())
 }
 
-// Context returns a context that is cancelled when the lease is over, with a *LostError
-// or ErrReleased as its cause. It has the values of the context that the lock was
-// acquired with, but does not end with it.
+// Context returns a context that is cancelled when the lease is over, with a *LostError,
+// ErrReleased or ErrDetached as its cause. It has the values of the context that the lock
+// was acquired with, but does not end with it.
 //
-// A process that was stopped for longer than its lease lasted (SIGSTOP, a suspended host)
-// may run for a moment before the context's timer does. Err looks at the clock: ask it
-// before a write, or better, have the fence checked where the write arrives.
+// After a pause that outlasts the lease (SIGSTOP, a suspended host), the process may run
+// for a moment before the context's timer fires. Err reads the clock: call it before a
+// write, or better, let the resource check the fence.
 func (l *Lease) Context() context.Context {
 	if l.none() {
 		return overBefore()
@@ -94,8 +124,8 @@ func (l *Lease) Context() context.Context {
 // Done returns a channel that is closed when the lease is over; then Err says why.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 
-// Deadline returns when the lease will be lost, on this process's clock, unless it is
-// renewed before. Each renewal moves it.
+// Deadline returns when the lease will be lost unless the client renews it before, on
+// this process's clock. Each renewal moves it.
 func (l *Lease) Deadline() time.Time {
 	if l.none() {
 		return time.Time{}
@@ -106,7 +136,7 @@ func (l *Lease) Deadline() time.Time {
 	return now.Mono.Add(l.h.term.Left(now))
 }
 
-// Format implements fmt.Formatter: no verb shows the token, of a copy neither.
+// Format implements fmt.Formatter: no verb prints the token, nor does a copy.
 func (l Lease) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "lease of %q (fence %d)", l.StoredName(), l.fence)
 }
@@ -124,7 +154,7 @@ func (l *Lease) LogValue() slog.Value {
 	return slog.GroupValue(append(attrs, slog.Duration("left", time.Until(l.Deadline()).Round(time.Millisecond)))...)
 }
 
-// none reports whether this one was never granted.
+// none reports whether this lease was never granted.
 func (l *Lease) none() bool { return l == nil || l.h == nil }
 
 func overBefore() context.Context {
@@ -133,7 +163,7 @@ func overBefore() context.Context {
 	return ctx
 }
 
-// fenceKey is where a context carries the leases under which it runs, as a *fenced.
+// fenceKey is the key for the leases under which a context runs, as a *fenced.
 type fenceKey struct{}
 
 // fenced is a lease under which a ctx runs, and the leases around it.

@@ -32,6 +32,39 @@ func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
 	})
 }
 
+// A function of context.AfterFunc on the context of a lease may use the client, however
+// the lease ended.
+func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
+	for how, end := range map[string]func(l *pawl.Lease, net *faulty, other *pawl.Client) error{
+		"released": func(l *pawl.Lease, _ *faulty, _ *pawl.Client) error { return l.Release(background) },
+		"lost":     func(l *pawl.Lease, net *faulty, _ *pawl.Client) error { up := net.down(); <-l.Done(); up(); return nil },
+		"broken": func(l *pawl.Lease, _ *faulty, other *pawl.Client) error {
+			return other.Break(background, "x", l.Fence(), 0)
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				c, net := w.client(nil)
+				other, _ := w.client(nil)
+				lease := must(t)(c.Mutex("x").Lock(background))
+				ended := make(chan uint64)
+				context.AfterFunc(lease.Context(), func() {
+					_ = lease.Release(background)
+					again := must(t)(c.Mutex("x").Lock(background))
+					noError(t, again.Release(background))
+					ended <- again.Fence()
+				})
+				noError(t, end(lease, net, other))
+				if fence := <-ended; fence <= lease.Fence() {
+					t.Errorf("fence %d after %d", fence, lease.Fence())
+				}
+				noError(t, c.Close())
+				w.free("x")
+			})
+		})
+	}
+}
+
 // Until is when the next one can be granted the name: not sooner, and no later.
 func TestALossSaysForHowLongTheNameStaysHeldAndClosed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -9,18 +9,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lock is what Mutex, RWMutex and Semaphore have in common: a name, and how to claim
-// it.
+// A lock is what Mutex, RWMutex and Semaphore have in common: a name, and the options of
+// a claim.
 type lock struct {
 	c    *core  // nil if New has not made the client
 	name string // as it is stored
 	o    lockOptions
 
-	space   string // what name begins with; see Client.Namespace
-	refusal error  // of a bad namespace
+	space   string // the prefix of name; see Client.Namespace
+	refusal error  // the error of a bad namespace
 }
 
-// Format implements fmt.Formatter: a lock knows its client, which holds tokens.
+// Format implements fmt.Formatter: no verb prints the tokens of the lock's client.
 func (l lock) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "lock of %q", l.name) }
 
 // acquire is every Lock, TryLock and ForceLock.
@@ -62,10 +62,10 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 	return lease, nil
 }
 
-// inner is the name inside its namespace.
+// inner is the name without its namespace.
 func (l *lock) inner() string { return l.name[len(l.space):] }
 
-// named refuses a name that is good for its length with a namespace only, or without one.
+// named refuses a name whose length is valid only with its namespace, or only without it.
 func (l *lock) named() error {
 	switch {
 	case l.refusal != nil:
@@ -89,7 +89,7 @@ func fits(space, name string) error {
 	}
 }
 
-// claim makes a new claim on the lock, checked, with a token of its own.
+// claim makes and checks a new claim on the lock, with a token of its own.
 func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	if l.c == nil {
 		return nil, errNotMade
@@ -120,7 +120,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	if o.wait < 0 {
 		return nil, &InvalidError{What: "WithWait", Problem: "is 0 or less", Allowed: "more than 0; TryLock does not wait"}
 	}
-	if err := longEnough("TTL", c.TTL, l.c.facts); err != nil {
+	if err := longEnough("TTL", c.TTL, l.c.properties); err != nil {
 		return nil, err
 	}
 	if err := driver.ValidateDelay("minimum hold", c.minHold); err != nil {
@@ -130,7 +130,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 		if err := driver.ValidateTTL("maximum hold", c.maxHold); err != nil {
 			return nil, err
 		}
-		if err := longEnough("maximum hold", c.maxHold, l.c.facts); err != nil {
+		if err := longEnough("maximum hold", c.maxHold, l.c.properties); err != nil {
 			return nil, err
 		}
 		if c.minHold > c.maxHold {
@@ -139,7 +139,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 			}
 		}
 		c.TTL = min(c.TTL, c.maxHold)
-		c.QueueTTL = min(c.QueueTTL, c.TTL) // a grant that is passed on lasts that long, and no longer than it may
+		c.QueueTTL = min(c.QueueTTL, c.TTL) // a grant that is passed on lasts QueueTTL at first
 	}
 	if c.margin < 0 || c.margin > c.TTL/2 {
 		return nil, &InvalidError{

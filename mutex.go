@@ -7,9 +7,9 @@ import (
 )
 
 // Mutex is a lock that one holder has at a time, among all clients of the backend.
-// [Client.Mutex] makes one; it costs nothing until it is used, and many goroutines may
-// use it: each Lock is a lease of its own. It is not reentrant: locking it twice
-// deadlocks. Pass the Lease instead.
+// [Client.Mutex] returns one. It costs nothing until it is used. Many goroutines may use
+// it: each Lock is a lease of its own. It is not reentrant: locking it twice deadlocks.
+// Pass the Lease instead.
 type Mutex struct{ lock }
 
 // Mutex returns the mutex of a name. A name is 1 to 255 bytes of UTF-8 without control
@@ -41,26 +41,19 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 	return m.as(ctx, trying)
 }
 
-// ForceLock takes the lock from its holder, ahead of every waiter, in one step. The
-// holder hears of it as soon as the backend can tell it, which is too late to stop before
-// this lease begins: only the fence protects what it writes.
-//
-// If the backend does not answer, ForceLock asks again for as long as one request may
-// last. After an error, the lock is not taken later. The exception is a cancelled ctx:
-// then the lock may still be taken within that time, and is released.
-func (m *Mutex) ForceLock(ctx context.Context) (*Lease, error) {
-	return m.as(ctx, forcing)
-}
-
 // Do runs f under the lock and releases it when f returns or panics. It waits as
 // [Mutex.Lock] does.
 //
-// f's context is ctx, and also ends when the lease is lost; [FenceOf] finds the
-// fence in it. Do returns f's error. If the lease was lost before it was released, the
-// error matches ErrLost too, for others may have run beside f: if f had returned nil, its
-// [LostError] is Finished, and repeating the work does it twice. If the lease is lost
-// before f begins, f does not run. A release that the backend could not confirm is no
-// error of f's: it is reported to the Observer.
+// f's context is ctx, and also ends when the lease is lost; [FenceOf] finds the fence in
+// it. Do returns f's error. If the lease was lost before it was released, the error
+// matches ErrLost too, because other holders may have run beside f. If f had returned nil
+// then, the [LostError] is Finished: repeating the work does it twice. A release that the
+// backend did not confirm is no error; the client reports it to the Observer.
+//
+// If Do cannot begin, f does not run. The error is then an error of Lock, or matches
+// ErrLost if the lease was lost before f began. Do does not say whether f ran: an error
+// of f may match ErrHeld, and after a loss the error may match ErrUnavailable too. To
+// know it, use TryDo, or let f set a variable.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	_, err := doUnder(ctx, m.Lock, f)
 	return err

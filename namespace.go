@@ -7,36 +7,35 @@ import (
 )
 
 // Namespace returns a client of the same backend that sees only the names of a namespace:
-// those of a tenant, or of an environment. All its methods take and return names as they
-// are inside; List, Watch, Inspect and Break reach nothing outside. Two namespaces never
-// share a name, whatever prefixes and names they have. It costs nothing to make, and
-// needs no Close: it uses the connection, the renewals and the options of this client,
-// and ends with it. Its own Close and Shutdown are refused with ErrInvalid. For a program
-// with one namespace there is Options.Namespace.
+// of one tenant, for example, or of one environment. Its methods take and return names
+// without the namespace; List, Watch, Inspect and Break reach no name outside it. Two
+// namespaces never share a name, whatever their prefixes and names. Namespace costs
+// nothing, and its client needs no Close: it shares the connection, the renewals and the
+// options of c, and ends with c. Its own Close and Shutdown return ErrInvalid. A program
+// with one namespace can use Options.Namespace.
 //
 // prefix is 1 to 255 bytes of UTF-8 without control characters; for a bad one every
-// method returns ErrInvalid. A namespace of a namespace is another one, inside: a client
-// sees the names of its own only, not those of the namespaces in it.
+// method returns ErrInvalid. A namespace may have namespaces inside; a client does not
+// see the names of those.
 //
-// The backend has "@", the prefix, ":" and the name, such as "@acme:report", and for a
-// namespace in another "@eu/acme:report"; %, / and : of a prefix stand there as %25, %2F
-// and %3A. Together that is 255 bytes at most. [Client.StoredName] makes it. Errors,
-// events and logs have it, for it tells two tenants apart. A client without a namespace
-// lists all names as they are stored, and reaches each by that: so it should keep its own
-// names free of a leading "@".
+// The backend stores "@", the prefix, ":" and the name: "@acme:report", and in an inner
+// namespace "@eu/acme:report"; %, / and : of a prefix become %25, %2F and %3A. Together
+// they have 255 bytes at most. [Client.StoredName] returns that. Errors, events and logs
+// show it, because it tells two tenants apart. A client without a namespace lists and
+// reaches all names as they are stored, so its own names should not begin with "@".
 func (c *Client) Namespace(prefix string) *Client {
 	if !c.made() {
 		return &Client{}
 	}
-	inner := &Client{core: c.core, view: true, space: spaceOf(c.space, prefix), refusal: c.refusal}
+	inner := &Client{core: c.core, isNamespace: true, space: spaceOf(c.space, prefix), refusal: c.refusal}
 	if inner.refusal == nil {
 		inner.refusal = validateNamespace(prefix)
 	}
 	return inner
 }
 
-// StoredName returns a name as the backend has it, and as errors, events and logs show
-// it: the name itself, or of a client made by [Client.Namespace], with its namespace.
+// StoredName returns a name with the client's namespace, as the backend has it, and
+// errors, events and logs show it. Without a namespace it is the name itself.
 func (c *Client) StoredName(name string) string {
 	if c == nil {
 		return name
@@ -55,7 +54,7 @@ func (c *Client) stored(name string) (string, error) {
 	return c.space + name, fits(c.space, name)
 }
 
-// shown is an entry of the namespace, as it is inside.
+// shown is an entry of the namespace, with the name without it.
 func (c *Client) shown(e Entry) Entry {
 	e.Name = strings.TrimPrefix(e.Name, c.space)
 	return e

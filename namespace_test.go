@@ -156,8 +156,8 @@ func TestANamespaceThatIsBad(t *testing.T) {
 	})
 }
 
-// Whatever they are: names that differ, or whose namespaces do, are stored as different
-// names, and no list shows what is of another namespace.
+// Names that differ, or whose namespaces differ, are always stored as different names,
+// and no list shows names of another namespace.
 func TestNamespacesNeverShareAName(t *testing.T) {
 	locks, err := pawl.New(memlock.New(nil), nil)
 	if err != nil {
@@ -222,4 +222,28 @@ func TestAClientOfOneNamespace(t *testing.T) {
 	must(t)(root.Namespace("prod").Mutex("x").TryLock(background))
 	_, err = pawl.New(memory.Driver(), &pawl.Options{Namespace: "\x00"})
 	isError(t, err, pawl.ErrInvalid)
+}
+
+// A tenant that chooses its names can choose one that looks like a stored name of
+// another.
+func TestAFenceIsOfNoOtherNamespace(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		locks, _ := w.client(nil)
+		t1, t2 := locks.Namespace("t1"), locks.Namespace("t2")
+		both := pawl.All(t2.Mutex("x"), t1.Mutex("@t2:x"))
+		noError(t, both.Do(background, func(ctx context.Context) error {
+			for name, want := range map[string]bool{"x": true, "@t1:@t2:x": true, "@t2:x": false} {
+				if fence, ok := pawl.FenceOf(ctx, name); ok != want || fence > 0 != want {
+					t.Errorf("the fence of %q is %d, %v", name, fence, ok)
+				}
+			}
+			return nil
+		}))
+		group, err := both.Lock(background)
+		noError(t, err)
+		if fence := group.Fence("@t2:x"); fence != 0 {
+			t.Errorf("the group says that it is %d", fence)
+		}
+		noError(t, group.Release(background))
+	})
 }

@@ -20,18 +20,19 @@ type Options struct {
 	// ID names this client to people, as the owner of its leases. Default: random.
 	ID string
 
-	// Namespace is the prefix of a namespace that the client sees only the names of, as
-	// from [Client.Namespace]. Default: none.
+	// Namespace is the prefix of a namespace: the client sees only its names, as a client
+	// from [Client.Namespace] does. Default: none.
 	Namespace string
+	path      []string // the namespaces inside it, from the command
 
 	// TTL is how long a lease lasts without a renewal, and so how long a name stays held
 	// by a process that was killed. 10 ms to 30 days, and no less than the backend can
 	// keep (Properties.MinTTL: 50 ms on MySQL, 1 s on etcd); default 30 s. WithTTL sets
-	// that of one lock.
+	// the TTL of one lock.
 	TTL time.Duration
 
 	// QueueTTL is how long the queue keeps the place of a waiter that was killed, and so
-	// how long those behind may wait for it. 10 ms to 30 days, and no less than the
+	// how long waiters behind it may wait for it. 10 ms to 30 days, and no less than the
 	// backend can keep; default 5 s, or TTL if that is less.
 	QueueTTL time.Duration
 
@@ -45,12 +46,12 @@ type Options struct {
 	RetryFor time.Duration
 
 	// LocalHandoff is how long this process may pass an exclusive lease among its own
-	// waiters before others get their turn: it saves two requests each time. Another
+	// waiters before another process gets its turn: each pass saves two requests. Another
 	// process may therefore wait that long, plus one hold. A process that had to wait for
-	// its turn passes the lease to as many as waited with it, and then makes room for the
-	// others. After a ForceLock elsewhere, a waiter of this process may for that long get
-	// a lease with a fence below the forced one, if the backend is slow to tell; and so
-	// if the backend ended the lease because its clock was set forward. At most 1 s;
+	// its turn passes the lease to as many as waited with it, and then makes room for
+	// other processes. After a ForceLock elsewhere, a waiter of this process may for that
+	// long get a lease with a fence below the forced one, if the backend reports the
+	// ForceLock late; and also after the backend's clock was set forward. At most 1 s;
 	// default 10 ms; a negative value turns it off: then a process has one lease a turn.
 	LocalHandoff time.Duration
 
@@ -58,12 +59,11 @@ type Options struct {
 	// of WithLabel; keys and values have 256 bytes at most. New copies them.
 	Labels map[string]string
 
-	// Observer is told what happens. Default: none.
+	// Observer gets the events of the client's locks. Default: none.
 	Observer *Observer
 }
 
-// maxLocalHandoff is how long a process may keep others out at the most, whatever it asks
-// for.
+// maxLocalHandoff is how long the options may let a process keep other processes out.
 const maxLocalHandoff = time.Second
 
 // settings are options with their defaults filled in, checked.
@@ -76,7 +76,7 @@ func (o *Options) settle() (settings, error) {
 	s := settings{}
 	if o != nil {
 		s.Options = *o
-		s.Labels = maps.Clone(o.Labels) // the caller's own may change
+		s.Labels = maps.Clone(o.Labels) // the caller may change its own map
 	}
 	if s.Observer != nil {
 		observer := *s.Observer
@@ -89,13 +89,15 @@ func (o *Options) settle() (settings, error) {
 	s.QueueTTL = cmp.Or(s.QueueTTL, min(5*time.Second, s.TTL))
 	s.RetryFor = cmp.Or(s.RetryFor, 10*time.Second)
 	s.LocalHandoff = cmp.Or(s.LocalHandoff, 10*time.Millisecond)
-	host, _ := os.Hostname() // for people only; an owner without a host is still told by its pid and id
+	host, _ := os.Hostname() // for people only; an owner without a host still has its pid and id
 	host = strings.ToValidUTF8(host[:min(len(host), driver.MaxLabel)], "")
 	s.owner = driver.Owner{Client: s.ID, Host: host, PID: os.Getpid(), Labels: s.Labels}
 
 	if s.Namespace != "" {
-		if err := validateNamespace(s.Namespace); err != nil {
-			return s, err
+		for _, prefix := range append([]string{s.Namespace}, s.path...) {
+			if err := validateNamespace(prefix); err != nil {
+				return s, err
+			}
 		}
 	}
 	if err := driver.ValidateTTL("TTL", s.TTL); err != nil {
@@ -126,8 +128,7 @@ func validateNamespace(prefix string) error {
 	return &InvalidError{What: "namespace", Problem: bad.Problem, Allowed: bad.Allowed}
 }
 
-// spaceOf is what stands before each name of a namespace, inside outer if that is not
-// empty.
+// spaceOf is the prefix of each name of a namespace, inside outer if that is not empty.
 func spaceOf(outer, prefix string) string {
 	if outer = strings.TrimSuffix(outer, ":"); outer == "" {
 		outer = "@"
@@ -137,7 +138,7 @@ func spaceOf(outer, prefix string) string {
 	return outer + spaceEscapes.Replace(prefix) + ":"
 }
 
-// spaceEscapes has the first ":" end the namespace, and each "/" before it divide it.
+// spaceEscapes makes the first ":" end the namespace, and each "/" before it divide it.
 var spaceEscapes = strings.NewReplacer("%", "%25", "/", "%2F", ":", "%3A")
 
 func randomID() string {
@@ -161,8 +162,8 @@ func (s *settings) ownerCopy() driver.Owner {
 	return o
 }
 
-// longEnough refuses what a lease or a place shall last, if that is less than the backend
-// can keep: it would be over before anybody could renew it.
+// longEnough refuses a duration of a lease or a place that is shorter than the backend
+// can keep: it would be over before the client could renew it.
 func longEnough(what string, d time.Duration, p driver.Properties) error {
 	if d >= p.MinTTL {
 		return nil
@@ -172,8 +173,8 @@ func longEnough(what string, d time.Duration, p driver.Properties) error {
 
 // A LockOption changes one lock, where it is named: locks.Mutex("report",
 // pawl.WithTTL(5*time.Second)). It is a [OnceOption] too. A nil option changes nothing.
-// One that would do nothing where it is given, such as WithAbove for an Election, is
-// refused with ErrInvalid when that is locked.
+// Locking returns ErrInvalid for an option without effect there, such as WithAbove for an
+// Election.
 type LockOption interface {
 	OnceOption
 	ofLock(o *lockOptions)
@@ -192,12 +193,13 @@ type lockOptions struct {
 	maxHold   time.Duration
 	wait      time.Duration // 0: as long as ctx; below 0: bad
 	value     []byte        // nil: what the name has
-	above     []byte        // nil: whatever the name has
+	above     []byte        // nil: any value
 	health    func(ctx context.Context) error
 	labels    map[string]string
 }
 
-// A OnceOption changes a [Once]: WithUntilDone, WithUnorderedKeys, or a [LockOption].
+// A OnceOption changes a [Once]: [WithUntilDone], [WithUnorderedKeys], or a [LockOption].
+// A nil option changes nothing.
 type OnceOption interface{ ofOnce(o *onceOptions) }
 
 type onceOptions struct {
@@ -214,32 +216,41 @@ func (set onceOption) ofOnce(o *onceOptions) { set(o) }
 func WithTTL(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.ttl = d }) }
 
 // WithMinHold keeps the name held until d after the grant, even if the lease is released
-// before: for a job that must not run twice within that time though it takes less. 0 to
-// 30 days, and no more than WithMaxHold; default 0. It is no promise beyond a crash: a
-// process that dies holds the name for its TTL, which may be shorter or longer than d.
+// before: for a job that must not run twice within that time though it takes less. [Once]
+// does that for the ticks of a schedule, also after a crash. 0 to 30 days, and no more
+// than WithMaxHold; default 0. A process that dies holds the name for its TTL instead,
+// which may be shorter or longer than d.
 func WithMinHold(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.minHold = d })
 }
 
 // WithLockDelay keeps the name closed for d after a lease expires (not after a release),
-// so that a holder that was paused finds out before the next one starts. 0 to 30 days;
-// default 0.
+// so that a holder that was paused detects the loss before the next holder begins. 0 to
+// 30 days; default 0.
 func WithLockDelay(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.lockDelay = d })
 }
 
-// WithMaxHold ends a lease that has been held for d: it is not renewed any more, and is
-// lost with ReasonMaxHold. 10 ms to 30 days; default: no limit.
+// WithMaxHold limits how long a lease is held: to d, 10 ms to 30 days; default: no limit.
+// The client ends the lease before d by the margin (see [WithMargin]): it is lost with
+// ReasonMaxHold, and f's context ends. ctx.Deadline does not show that. The backend
+// grants the name to the next holder when d is over, or as soon as f returns and the
+// lease is released. An f that ignores its context runs on beside the next holder; an f
+// that returns before LostError.Until does not.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.maxHold = d })
 }
 
-// WithWait has Lock, Acquire and Do give up when the lock was not granted within d, more
-// than 0, and leaves the work after that alone, which a deadline of ctx would end. The
-// error is that of a ctx whose deadline has passed: it matches ErrHeld if others hold the
-// lock, and context.DeadlineExceeded. [All] waits for the shortest of its locks' d, for
-// all of them together. TryLock and ForceLock do not wait. Default: as long as ctx
-// allows.
+// WithWait bounds the wait of Lock, Acquire and Do, of RLock and RDo, and of [Once.Do] to
+// d, more than 0. Unlike a deadline of ctx it does not end the work after that. Default:
+// as long as ctx allows. The error matches context.DeadlineExceeded, and ErrHeld if
+// others hold the lock. [All] waits for the shortest d of its locks, for all of them
+// together. TryLock, TryDo and ForceLock do not wait. Election.Run and Attach refuse
+// WithWait.
+//
+// While the backend fails, the wait may end sooner, with ErrUnavailable: after
+// Options.RetryFor, 10 s by default, and one request. To outlast a dead holder, d must be
+// greater than its TTL: a wait as long as the TTL may end just before the lease does.
 func WithWait(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) {
 		o.wait = d
@@ -249,12 +260,14 @@ func WithWait(d time.Duration) LockOption {
 	})
 }
 
-// WithMargin sets how long before its lease ends in the backend a holder is told that it
-// is lost: the time it needs to stop. At most half of the TTL, and half of WithMaxHold.
-// Default: a tenth of the TTL, and at least 10 ms.
+// WithMargin sets how long before its lease ends in the backend Pawl notifies a holder of
+// the loss. Default, and minimum: a tenth of what the lease lasts, and 10 ms. That is the
+// TTL, or less right after a grant from the queue and near the end of WithMaxHold. At
+// most half of the TTL, and of WithMaxHold.
 func WithMargin(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.margin = d }) }
 
-// WithLabel adds a label that people see with the lease. Options.Labels has the limits.
+// WithLabel adds a label to the lock's leases, which Inspect and List show with them, in
+// addition to Options.Labels. Options.Labels has the limits.
 func WithLabel(key, value string) LockOption {
 	return lockOption(func(o *lockOptions) {
 		o.labels = maps.Clone(o.labels) // the clones of a lock share the map until one writes
@@ -265,7 +278,7 @@ func WithLabel(key, value string) LockOption {
 	})
 }
 
-// pointless refuses an option where it would do nothing: whoever gave it counts on it.
+// pointless refuses an option that would have no effect: its user relies on it.
 func pointless(option, where, allowed string) error {
 	return &InvalidError{What: option, Problem: "would do nothing for " + where, Allowed: allowed}
 }

@@ -12,18 +12,18 @@ import (
 // Release ends the lease and lets the next claim in. It may be called more than once,
 // also at the same time: every call returns the same.
 //
-// Release does not end with ctx, which is there for its values: a lock must not stay held
-// because its user's time was up. It takes no longer than one request. It returns nil; an
-// error that matches ErrLost if the lease was no longer held, so others may have worked
-// beside its holder; or one that matches ErrUnavailable if the backend could not be told.
-// Then the client goes on trying in the background until the lease would have expired
-// anyway.
+// ctx carries values only, and Release does not end with it: a lock must not stay held
+// because the time of its user was up. Release takes no longer than one request. It
+// returns nil; an error that matches ErrLost if the lease was no longer held, so that
+// other holders may have run beside this one; or an error that matches ErrUnavailable if
+// the backend did not confirm the release. Then the client retries in the background
+// until the lease would have expired.
 func (l *Lease) Release(ctx context.Context) error {
 	return l.close(ctx, false)
 }
 
-// ReleaseNow is Release without the minimum hold ([WithMinHold]): for a holder that has
-// not begun the work that the lock was for.
+// ReleaseNow is Release without the minimum hold ([WithMinHold]), for a holder that has
+// not begun its work.
 func (l *Lease) ReleaseNow(ctx context.Context) error { return l.close(ctx, true) }
 
 func (l *Lease) close(ctx context.Context, unused bool) error {
@@ -53,7 +53,7 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 			answer = unavailable(c.backend, "release", h.claim.Name, errCutShort)
 		}
 		l.tellOthers(answer)
-		if c.observer != nil && !errors.Is(answer, ErrDetached) { // Detach has told
+		if c.observer != nil && !errors.Is(answer, ErrDetached) { // Detach has reported it
 			l.tellRelease(ctx, answer)
 		}
 	}()
@@ -86,7 +86,7 @@ func (l *Lease) answered() (bool, error) {
 	return true, l.answer
 }
 
-// tellOthers tells what Release has said.
+// tellOthers gives the answer of the first Release to the later callers.
 func (l *Lease) tellOthers(answer error) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -96,13 +96,13 @@ func (l *Lease) tellOthers(answer error) {
 	}
 }
 
-var errCutShort = errors.New("the driver panicked, nobody knows how far it came")
+var errCutShort = errors.New("the driver panicked, so the outcome is unknown")
 
 // release ends the lease. If the call has not entered, Close gives the hold back.
 func (l *Lease) release(ctx context.Context, entered bool) error {
 	h, c := l.h, l.h.c
 	now := c.now()
-	_ = l.check(now) // a term that is over is lost, not released
+	_ = l.check(now) // a lease whose term is over is lost, not released
 	if lost := l.finish(ErrReleased); lost != nil {
 		if errors.Is(lost, ErrDetached) {
 			return lost // another process has it now
@@ -119,12 +119,12 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 		return nil
 	}
 	err := h.giveBack(ctx, now.Mono, l)
-	c.nudge(h.claim.Name)
+	c.wakeQueued(h.claim.Name)
 	return err
 }
 
-// tellRelease tells the Observer what the first Release of a lease answers. If the lease
-// was lost before, the Observer has heard of that already.
+// tellRelease reports the answer of the first Release to the Observer. If the lease was
+// lost before, the Observer knows that already.
 func (l *Lease) tellRelease(ctx context.Context, err error) {
 	l.h.mu.Lock()
 	released := l.over == ErrReleased || l.over == ErrDetached //nolint:errorlint // it is the reason as it was given
@@ -163,9 +163,9 @@ func (h *hold) giveBackLater(now time.Time, answered bool) {
 	}
 }
 
-// nudge makes the waiter of this process ask for the name at once, after this process
-// gave it back, where the backend does not push.
-func (c *core) nudge(name string) {
+// wakeQueued makes the waiter of this process ask for the name at once, after this
+// process gave it back, if the backend does not push.
+func (c *core) wakeQueued(name string) {
 	if cl, ok := c.queues.Queued(name); ok && !c.pushed() {
 		_ = c.inboxes.Put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})
 	}
@@ -179,12 +179,12 @@ func (h *hold) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 	c.settle(attempt, h) // so that no renewal reaches the backend after the release
 
 	answered := false
-	defer func() { // also when the driver panics
-		if !answered || h.claim.stray > 0 {
+	defer func() { // even if the driver panics
+		if !answered || h.claim.lateAttemptEnd > 0 {
 			h.giveBackLater(time.Now(), answered)
 		}
 	}()
-	err := c.driver.Release(attempt, h.last())
+	err := c.driver.Release(attempt, h.releaseRef())
 	answered = err == nil || errors.Is(err, driver.ErrNotHeld)
 	switch {
 	case err == nil:

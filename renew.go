@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// keep begins to renew h. It answers false when the client closes.
+// keep begins to renew h. It returns false when the client closes.
 func (c *core) keep(h *hold, now clock.Reading) bool {
 	h.mu.Lock()
 	tm := h.term
@@ -47,7 +47,7 @@ func (c *core) signal(s driver.Signal) {
 
 // keepRenewing renews all leases of a client and ends those whose term is over, until ctx
 // ends. It is one goroutine, however many leases there are, and one for each request
-// under way. What is due when, and what goes in one request, is keepalive's to say.
+// under way. Package keepalive decides what is due when, and what goes in one request.
 func (c *core) keepRenewing(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -71,9 +71,9 @@ func (c *core) keepRenewing(ctx context.Context) {
 	}
 }
 
-// dispatchRenewals sends what may go now, each batch in a goroutine of its own, so that a
-// backend that does not answer holds up nothing else. It says how long it is until there
-// may be more; negative is not before Wake.
+// dispatchRenewals sends the batches that may go now, each in a goroutine of its own, so
+// that a backend that does not answer delays nothing else. It returns how long until
+// there may be more; negative means not before Wake.
 func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.Duration) {
 	for {
 		batch, flight, wait := c.renewals.Take(now)
@@ -81,7 +81,7 @@ func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.D
 			return wait
 		}
 		if !c.spawn(func() { c.renew(ctx, batch, flight) }) {
-			c.renewals.Drop(batch, flight) // closing: whoever holds these leases has been told
+			c.renewals.Drop(batch, flight) // Close has ended these leases
 		}
 	}
 }
@@ -90,9 +90,9 @@ func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.D
 func (c *core) renew(ctx context.Context, batch []*renewal, flight *keepalive.Flight) {
 	sent := c.now()
 	leases := make([]driver.LeaseRef, len(batch))
-	shortest := driver.MaxTTL // of the claims: until a maximum hold there may be little left
+	shortest := driver.MaxTTL // of the claims: shortly before a maximum hold, a renewal asks for less
 	for i, x := range batch {
-		leases[i] = x.Lease.wire(sent)
+		leases[i] = x.Lease.renewalRef(sent)
 		shortest = min(shortest, x.Lease.claim.TTL)
 	}
 	attempt := lazyctx.WithDeadline(ctx, sent.Mono.Add(c.renewTimeout(shortest, flight.Again() && len(batch) > 1)))
@@ -104,7 +104,7 @@ func (c *core) renew(ctx context.Context, batch []*renewal, flight *keepalive.Fl
 	if err != nil {
 		err = unavailable(c.backend, "renew", leases[0].Name, err)
 	}
-	if err != nil && ctx.Err() == nil { // else Close has ended it
+	if err != nil && ctx.Err() == nil { // otherwise Close has ended it
 		c.failedAside(about(batch), "renew", len(batch), err)
 	}
 	now := c.now()
@@ -124,10 +124,11 @@ func (c *core) renew(ctx context.Context, batch []*renewal, flight *keepalive.Fl
 	c.renewals.Landed(flight, now.Mono, err == nil)
 }
 
-// about is the event of a renewal: of its lease, if it is for one lease.
+// about returns the event for a failed renewal: the event of its lease if the batch has
+// only one.
 func about(batch []*renewal) Event {
 	if len(batch) > 1 {
 		return aboutMany(batch[0].Lease.claim.Name)
 	}
-	return batch[0].Lease.whose().later()
+	return batch[0].Lease.owningClaim().later()
 }

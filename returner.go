@@ -11,8 +11,8 @@ import (
 
 // returner gives leases and claims back in the background: those whose release the
 // backend did not confirm, claims whose outcome is unknown, and at Close all that are
-// left. keepalive decides which, and when. It is one timer and as many goroutines as
-// requests are under way, keepalive.Out at most.
+// left. Package keepalive decides which, and when. The returner is one timer, and a
+// goroutine for each request under way, keepalive.Out at most.
 type returner struct {
 	request returnRequest
 	returns keepalive.Returns[*claim]
@@ -22,9 +22,9 @@ type returner struct {
 	mu        sync.Mutex // protects all below
 	timer     *time.Timer
 	finishing bool
-	over      bool          // finished is closed
-	finished  chan struct{} // when finishing is set and nothing is left, or Close waits no longer
-	failure   error         // the last
+	closed    bool          // finished is closed
+	finished  chan struct{} // closed when finishing is set and nothing is left, or Close waits no longer
+	failure   error         // the last error
 }
 
 // A returnRequest releases x once. It returns nil if x is not held any more.
@@ -38,21 +38,21 @@ func newReturner(request returnRequest) *returner {
 
 func (r *returner) add(x *keepalive.Return[*claim], now time.Time) {
 	r.returns.Add(x, now)
-	r.kick()
+	r.sendDue()
 }
 
-// addLater adds what is due when its Again has come.
+// addLater adds a return that is due at its Again.
 func (r *returner) addLater(x *keepalive.Return[*claim]) {
 	r.returns.AddLater(x)
-	r.kick()
+	r.sendDue()
 }
 
-// kick sends what is due, as far as there is room, and sees to it that what is due later
-// will be sent then.
-func (r *returner) kick() {
+// sendDue sends the returns that are due, as far as there is room, and sets the timer for
+// the next ones.
+func (r *returner) sendDue() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for !r.over {
+	for !r.closed {
 		x, wait := r.returns.Take(time.Now())
 		if x != nil {
 			go r.send(x)
@@ -61,7 +61,7 @@ func (r *returner) kick() {
 		switch {
 		case wait < 0:
 		case r.timer == nil:
-			r.timer = time.AfterFunc(wait, r.kick)
+			r.timer = time.AfterFunc(wait, r.sendDue)
 		default:
 			r.timer.Reset(wait)
 		}
@@ -73,9 +73,9 @@ func (r *returner) kick() {
 }
 
 func (r *returner) send(x *keepalive.Return[*claim]) {
-	defer r.kick()
+	defer r.sendDue()
 	sent, outcome := time.Now(), keepalive.Never
-	defer func() { r.returns.Answered(x, sent, time.Now(), outcome) }() // also if the driver panics
+	defer func() { r.returns.Answered(x, sent, time.Now(), outcome) }() // even if the driver panics
 	err := r.request(r.ctx, x, sent)
 	switch {
 	case err == nil:
@@ -89,23 +89,24 @@ func (r *returner) send(x *keepalive.Return[*claim]) {
 	r.mu.Unlock()
 }
 
-// finish returns what is closed when nothing is left to give back. Nothing is added after
-// that.
+// finish returns a channel that is closed when nothing is left to give back. Nothing is
+// added after that.
 func (r *returner) finish() <-chan struct{} {
 	r.mu.Lock()
 	r.finishing = true
 	r.mu.Unlock()
-	r.kick()
+	r.sendDue()
 	return r.finished
 }
 
 // lastRound sends everything once more, and not again.
 func (r *returner) lastRound() {
 	r.returns.LastRound()
-	r.kick()
+	r.sendDue()
 }
 
-// abandon ends what is under way, and says how much was not given back, and why.
+// abandon ends the requests under way, and returns how many were not given back, and the
+// last error.
 func (r *returner) abandon() (left int, failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,12 +114,12 @@ func (r *returner) abandon() (left int, failure error) {
 	return r.returns.Left(), r.failure
 }
 
-// endLocked sends nothing any more.
+// endLocked makes the returner send nothing any more.
 func (r *returner) endLocked() {
-	if r.over {
+	if r.closed {
 		return
 	}
-	r.over = true
+	r.closed = true
 	close(r.finished)
 	r.stop()
 	if r.timer != nil {

@@ -8,7 +8,8 @@ import (
 
 // RWMutex is a lock that one writer, or any number of readers, hold at a time. It is
 // fair: a reader that comes after a waiting writer waits behind it, so neither writers
-// nor readers starve.
+// nor readers starve. Lock, TryLock, Do, TryDo and ForceLock are for a writer;
+// RLock, TryRLock, RDo and TryRDo are for a reader.
 type RWMutex struct{ lock }
 
 // RWMutex returns the read/write lock of a name. See [Client.Mutex] for names.
@@ -16,7 +17,7 @@ func (c *Client) RWMutex(name string, options ...LockOption) *RWMutex {
 	return &RWMutex{c.lock(name, options)}
 }
 
-// Reader returns the reading side, for [All].
+// Reader returns the lock of a reader, for [All].
 func (m *RWMutex) Reader() *Locker {
 	if m == nil {
 		return nil
@@ -24,7 +25,7 @@ func (m *RWMutex) Reader() *Locker {
 	return &Locker{lock: m.lock, weight: 1, limit: driver.Unlimited}
 }
 
-// Writer returns the writing side, for [All].
+// Writer returns the lock of a writer, for [All].
 func (m *RWMutex) Writer() *Locker { return m.writer().part() }
 
 // Lock waits for the lock as a writer. See [Mutex.Lock] for ctx and errors.
@@ -45,15 +46,13 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 	return m.Reader().TryLock(ctx)
 }
 
-// ForceLock takes the lock as a writer from all its holders. See [Mutex.ForceLock].
-func (m *RWMutex) ForceLock(ctx context.Context) (*Lease, error) { return m.writer().ForceLock(ctx) }
-
 // Do runs f as a writer. See [Mutex.Do].
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return m.writer().Do(ctx, f)
 }
 
-// TryDo runs f as a writer, without waiting, and says whether it ran. See [Mutex.TryDo].
+// TryDo runs f as a writer, without waiting, and reports whether it ran. See
+// [Mutex.TryDo].
 func (m *RWMutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	return m.writer().TryDo(ctx, f)
 }
@@ -63,7 +62,8 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) er
 	return m.Reader().Do(ctx, f)
 }
 
-// TryRDo runs f as a reader, without waiting, and says whether it ran. See [Mutex.TryDo].
+// TryRDo runs f as a reader, without waiting, and reports whether it ran. See
+// [Mutex.TryDo].
 func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	return m.Reader().TryDo(ctx, f)
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// WithValue has the name keep a value of at most 1 KB, written in the same step as the
-// grant: a leader's address, the last tick of a schedule. The name keeps it until a later
-// holder writes another, also when nobody holds it, for as long as the backend remembers
-// the name: a day after the end of the last lease on it, by default. Inspect shows it.
+// WithValue makes the name keep a value of at most 1 KB, such as a leader's address or
+// the last tick of a schedule. The step that grants the lock writes it. The name keeps
+// it, even when it is not held, until a later holder writes another: for as long as the
+// backend remembers the name, by default a day after the end of the last lease on it.
+// Inspect shows it.
 //
 // A lock with a value is not passed among the waiters of one process (see
-// Options.LocalHandoff): each grant is the backend's.
+// Options.LocalHandoff): the backend makes each grant.
 func WithValue(value []byte) LockOption {
 	return lockOption(func(o *lockOptions) { o.value = bytes.Clone(orEmpty(value)) })
 }
 
-// WithAbove makes the grant depend on the value that the name keeps: there is none, or it
-// is smaller than this, compared as bytes. Otherwise the error matches ErrValue. The
-// comparison and the grant are one step, so that together with [WithValue] each value is
-// written once, by one holder. Who waits is compared when its turn comes, and maybe
-// before.
+// WithAbove makes the grant depend on the value that the name keeps: there must be none,
+// or a smaller one, compared as bytes. Otherwise the error matches ErrValue. The backend
+// compares and grants in one step, so together with [WithValue] each value is written
+// once, by one holder. It compares for a waiter when its turn comes, and maybe before.
 func WithAbove(value []byte) LockOption {
 	return lockOption(func(o *lockOptions) { o.above = bytes.Clone(orEmpty(value)) })
 }
 
-// orEmpty is a value that is there: nil means none in the SPI.
+// orEmpty is value, but not nil: for the driver, nil means no value.
 func orEmpty(value []byte) []byte {
 	if value == nil {
 		return []byte{}
@@ -37,7 +37,7 @@ func orEmpty(value []byte) []byte {
 	return value
 }
 
-// writes are those of the hold. They are made when the first value is written.
+// writes is the state of the hold's writes. It is made when the first value is written.
 func (h *hold) writes() *lastWrite {
 	if w := h.written.Load(); w != nil {
 		return w
@@ -68,14 +68,14 @@ func (l *Lease) write(ctx context.Context) (*lastWrite, error) {
 
 func (w *lastWrite) done() { <-w.turn }
 
-// SetValue has the name keep another value, at most 1 KB, and renews the lease. Only its
+// SetValue makes the name keep another value, at most 1 KB, and renews the lease. Only a
 // holder can write a name's value. See [WithValue].
 //
-// ctx bounds the call. The error matches ErrLost or ErrReleased if the lease is over:
+// ctx bounds the call. The error matches ErrLost or ErrReleased if the lease is over;
 // then nothing is written. It matches ErrUnavailable, or ctx's own error, if it is not
 // known whether the value was written. The next SetValue of this lease then waits until
-// the first can do nothing any more, so that a later value is never overwritten by an
-// earlier one.
+// the first write cannot arrive any more, so that an earlier value never overwrites a
+// later one.
 func (l *Lease) SetValue(ctx context.Context, value []byte) error {
 	value = bytes.Clone(orEmpty(value))
 	if err := driver.ValidateValue(value); err != nil {
@@ -85,16 +85,18 @@ func (l *Lease) SetValue(ctx context.Context, value []byte) error {
 }
 
 // Confirm asks the backend whether the lease still holds the name, and renews it. It
-// returns nil if it does. The error matches ErrLost or ErrReleased if the lease is over,
-// and ErrUnavailable, or ctx's own error, if that cannot be found out; the lease then
-// goes on until its Deadline.
+// returns nil if it does. The error matches ErrLost or ErrReleased if the lease is over.
+// It matches ErrUnavailable, or ctx's own error, if Confirm cannot find out; the lease
+// then goes on until its Deadline.
 //
-// It is for the instant before something that cannot be undone. It takes a round trip,
-// where Err takes none, and finds what the backend has not told yet: a ForceLock, a Break
-// with a delay of 0, an entry that somebody deleted.
+// Call it right before something that cannot be undone. It takes a round trip, where Err
+// takes none, and detects what the backend has not reported yet: a ForceLock, a Break
+// with a delay of 0, an entry that was deleted by hand. Its answer does not hold until a
+// commit, because the process may pause in between: in a transaction use CheckLease of
+// postgreslock, mysqllock or sqlitelock.
 func (l *Lease) Confirm(ctx context.Context) error { return l.ask(ctx, "renew", nil) }
 
-// ask renews the lease by itself, with a value to write or without.
+// ask renews the lease by itself, with or without a value to write.
 func (l *Lease) ask(ctx context.Context, op Op, value []byte) error {
 	if err := l.Err(); err != nil {
 		return err
@@ -110,13 +112,13 @@ func (l *Lease) ask(ctx context.Context, op Op, value []byte) error {
 		}
 		defer w.done()
 	}
-	if !c.releases.enter() { // as a Release does: Close waits for us
+	if !c.releases.enter() { // as a Release does, so that Close waits for this call
 		return ErrClosed
 	}
 	defer c.releases.leave()
 	sent := c.now()
-	ref := h.wire(sent)
-	ref.Value, ref.TTL = value, max(ref.TTL, driver.MinTTL) // at the end of a maximum hold there may be less
+	ref := h.renewalRef(sent)
+	ref.Value, ref.TTL = value, max(ref.TTL, driver.MinTTL) // before the end of a maximum hold there may be less
 	attempt := c.attempt(ctx, nil, h.claim.TTL, sent.Mono)
 	defer attempt.Cancel()
 	answers, err := c.driver.Renew(attempt, []driver.LeaseRef{ref})

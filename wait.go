@@ -22,20 +22,20 @@ type attempts struct {
 	margin time.Duration
 
 	held   *driver.HeldError // the last answer "held", nil before the first
-	placed clock.Reading     // when the attempt was sent that was answered so
-	polls  int               // how many looks in a row found nothing new, where there is no push
+	placed clock.Reading     // when the attempt with that answer was sent
+	polls  int               // how many polls in a row found nothing new, without push
 
-	failing time.Time // since when the backend fails, if fails > 0
+	failing time.Time // since when the backend has failed, if fails > 0
 	fails   int
 	failure error
 
-	asking  bool // the driver, or the Observer, is at it
+	asking  bool // during a call of the driver, or of the Observer
 	granted bool
 }
 
-// leave takes a claim that was not granted out of the books of this process, even if the
-// driver or the Observer panics: a caller that recovers must not leave a queue behind in
-// which no waiter moves, nor a claim in the backend.
+// leave removes a claim that was not granted from the lists of this process, even if the
+// driver or the Observer panics: a caller that recovers must not leave behind a queue in
+// which no waiter moves, or a claim in the backend.
 func (a *attempts) leave() {
 	if a.granted {
 		return
@@ -49,11 +49,11 @@ func (a *attempts) leave() {
 	}
 }
 
-// run asks until there is an answer that ends it. Whenever it ends without a grant, and
-// one might be on its way, the claim is undone.
+// run sends attempts until an answer ends the claim. If run ends without a grant, and the
+// backend may still grant an attempt, run undoes the claim.
 //
-// sent is a reading of now. The one that comes with a hold is of the instant in which it
-// was found to have time left.
+// sent is the present reading of the clock. With a hold, run returns the reading at which
+// the hold had enough time left.
 func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
 	c.inboxes.Add(cl.Token, &cl.inbox) // before asking: signals may come before the reply
@@ -61,19 +61,19 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 		if !first {
 			sent = c.now()
 		}
-		if !first || a.w != nil && a.w.Turn() != nil { // else it has nobody behind it yet
+		if !first || a.w != nil && a.w.Turn() != nil { // otherwise no waiter is behind it yet
 			cl.Fences = a.fences()
 		}
 		grant, err := a.ask(sent)
 		if err == nil {
 			if ended(a.ctx) != nil {
-				break // nobody waits for it any more
+				break // no caller waits for it any more
 			}
 			now, tm := c.now(), trust.NewTerm(sent, grant.TTL, a.margin)
 			if tm.Fresh(now) {
 				return newHold(c, cl, sent, tm, grant.Fence, grant.Fences), now, nil
 			}
-			err = errTooLate // the term was used up by the reply; asking again makes it whole
+			err = errTooLate // the reply used up the term; the next attempt gets a whole one
 		}
 		if err := a.judge(sent, err); err != nil {
 			return nil, clock.Reading{}, err
@@ -90,20 +90,20 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 	return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.why())
 }
 
-// An exclusive claim reserves fences for several rounds of a short queue: when they are
+// An exclusive claim reserves fences for several rounds of a short queue. When they are
 // used up, the lease goes to the backend and the head of the waiters queues there, which
 // costs two whole scripts on Redis.
 const (
 	rounds   = 4
 	mostMore = 256
-	mostRun  = 1024 // who is counted stands in a list, whose mutex is held meanwhile
+	mostRun  = 1024 // how many waiters are counted at most, because the queue's mutex is held meanwhile
 )
 
-// fences is how many an exclusive claim should reserve: one for itself, and one for each
-// waiter here that its lease can be passed to; or some for each, if those are all,
-// because they may be back before the handoff closes. For a long queue it is no more than
-// one each: fences that are reserved and not used run ahead of the clock, by a
-// microsecond each.
+// fences is how many fences an exclusive claim should reserve: one for itself, and one
+// for each waiter here to which its lease can be passed. If no other claim waits, it
+// reserves several for each, because a waiter may lock again before the hand-off closes.
+// For a long queue it reserves only one for each: each reserved fence that is not used
+// puts the fences a microsecond further ahead of the clock.
 func (a *attempts) fences() int {
 	cl := a.claim
 	if a.w == nil || a.c.settings.LocalHandoff < 0 || !cl.exclusive() || !cl.alike(cl) {
@@ -118,36 +118,35 @@ func (a *attempts) fences() int {
 
 var errTooLate = errors.New("the answer took longer than the lease lasts")
 
-// ask makes one attempt, bounded in time. If it is not answered it may take effect until
-// then.
+// ask makes one attempt, bounded in time. An attempt without an answer may take effect
+// until its end.
 //
-// A forced claim has the same end however often it is asked for: it is reported as failed
-// when that has passed.
+// All attempts of a forced claim have the same end. After that, the claim has failed.
 func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	cl := a.claim
 	ctx := a.c.attempt(a.ctx, &cl.request, cl.TTL, sent.Mono)
-	if cl.Force && cl.stray > 0 {
-		ctx = lazyctx.WithDeadline(a.ctx, a.c.born.Add(cl.stray))
+	if cl.Force && cl.lateAttemptEnd > 0 {
+		ctx = lazyctx.WithDeadline(a.ctx, a.c.born.Add(cl.lateAttemptEnd))
 	}
 	defer ctx.Cancel()
-	before, end := cl.stray, ctx.Ends()
-	cl.stray, a.asking = max(before, end.Sub(a.c.born)), true
+	before, end := cl.lateAttemptEnd, ctx.Ends()
+	cl.lateAttemptEnd, a.asking = max(before, end.Sub(a.c.born)), true
 	grant, err := a.c.driver.Acquire(ctx, cl.Claim)
 	a.asking = false
 	if answered(err) {
-		cl.stray = before
+		cl.lateAttemptEnd = before
 		a.c.renewals.Alive(sent.Mono)
 	}
 	return grant, err
 }
 
-// answered reports whether an Acquire that ended so is known to do nothing more.
+// answered reports whether an Acquire that returned err can have no further effect.
 func answered(err error) bool {
 	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrValue) || errors.Is(err, ErrInvalid)
 }
 
-// tell tells the Observer, who may panic, or end the goroutine, while the backend knows
-// of the claim.
+// tell calls the Observer. If the Observer panics, or ends the goroutine, asking is still
+// set, so leave undoes the claim in the backend.
 func (a *attempts) tell(f func(o *Observer)) {
 	if a.c.observer == nil {
 		return
@@ -179,7 +178,7 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 		return err // refused before anything was sent
 	}
 	if refused, ok := errors.AsType[*driver.ValueError](err); ok {
-		return a.outdone(refused)
+		return a.endForValue(refused)
 	}
 	if errors.Is(err, ErrClosed) {
 		return err
@@ -194,7 +193,7 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 	if cl.Force && !permanent(err) {
 		a.fails++
 		a.failure = err
-		return nil // asked again, until its end
+		return nil // it asks again, until its end
 	}
 	if a.w == nil {
 		c.undo(cl)
@@ -224,13 +223,14 @@ func (c *core) byOthers(held *driver.HeldError) bool {
 	return held.Holders > 0 && (holder.Client != me.Client || holder.Host != me.Host || holder.PID != me.PID)
 }
 
-// outdone is the end of a claim that the name's value refuses. It has no place in the
-// queue any more; but an attempt that was not answered may come yet, when the value is
-// another one. Or it came, was granted, and its lease has ended since: then the value is
-// its own, and nobody knows that the claim was refused.
-func (a *attempts) outdone(refused *driver.ValueError) error {
+// endForValue is the end of a claim that the name's value refuses. The claim has lost its
+// place in the queue. But an attempt without an answer may still arrive, when the name
+// has another value. Or the backend granted that attempt, and its lease has ended since.
+// Then the claim itself wrote the value, so the refusal does not say that the claim never
+// held the name.
+func (a *attempts) endForValue(refused *driver.ValueError) error {
 	c, cl := a.c, a.claim
-	if cl.stray == 0 {
+	if cl.lateAttemptEnd == 0 {
 		return refused
 	}
 	c.undo(cl)
@@ -240,7 +240,7 @@ func (a *attempts) outdone(refused *driver.ValueError) error {
 	return refused
 }
 
-// ownValueError says that a value may have been written by the claim that it refuses.
+// ownValueError says that the refused claim may have written the value itself.
 type ownValueError struct{ failure error }
 
 func (e *ownValueError) Unwrap() error { return e.failure }
@@ -253,7 +253,7 @@ func (e *ownValueError) Error() string {
 	return s
 }
 
-// why is what stood in the way last.
+// why returns the last failure or "held" answer, or nil.
 func (a *attempts) why() error {
 	switch {
 	case a.fails > 0:
@@ -264,14 +264,14 @@ func (a *attempts) why() error {
 	return nil
 }
 
-// wait waits for what makes asking again worth while: a signal, the moment when things
-// change by themselves, the keep-alive of our place, or the end of a pause after a
-// failure. A signal that says "granted" is the grant itself.
+// wait waits until another attempt makes sense: for a signal, for the moment when things
+// change by themselves, for the keep-alive of the place, or for the end of a pause after
+// a failure. A signal that says "granted" is the grant itself.
 func (a *attempts) wait() (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
 	pause, last := a.pause(), false
 	if cl.Force && a.fails > 0 {
-		left := time.Until(c.born.Add(cl.stray))
+		left := time.Until(c.born.Add(cl.lateAttemptEnd))
 		pause, last = min(pause, left), left <= pause
 	}
 	timer := time.NewTimer(pause)
@@ -297,12 +297,13 @@ func (a *attempts) wait() (*hold, clock.Reading, error) {
 
 // signaled makes a hold of a signal that says "granted".
 //
-// The grant was made after the last attempt that was answered "held" was handled, so the
-// lease lasts the QueueTTL from the sending of that attempt, at the least. If not enough
-// of that is left, the answer is nil: asking again makes it a full TTL. So it is when the
-// signal is an old one: of a grant that came and went while we were paused, before we
-// queued again; or of a quorum that said so before that attempt was made, and has nodes
-// that did not hear of it. The fence tells.
+// The backend made the grant after it had handled the last attempt that was answered
+// "held". So the lease lasts at least the QueueTTL from the sending of that attempt. If
+// not enough of that is left, signaled returns nil: the next attempt extends it to a full
+// TTL. It also returns nil for an outdated signal, which has a fence no greater than the
+// answer's. Its grant may have ended while this process was paused, before the claim
+// queued again. Or a quorum granted the claim before that attempt, and the attempt did
+// not extend the grant on all of its nodes.
 func (a *attempts) signaled(s driver.Signal, now clock.Reading) *hold {
 	if s.Kind != driver.SignalGranted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil
@@ -315,7 +316,7 @@ func (a *attempts) signaled(s driver.Signal, now clock.Reading) *hold {
 	return newHold(a.c, a.claim, now, tm, s.Fence, s.Fences)
 }
 
-// pause is how long to wait before asking again, if no signal comes.
+// pause is how long to wait before the next attempt, if no signal comes.
 func (a *attempts) pause() time.Duration {
 	c, cl := a.c, a.claim
 	if a.fails > 0 {
@@ -323,8 +324,8 @@ func (a *attempts) pause() time.Duration {
 	}
 	third := cl.QueueTTL / 3
 	d := third - backoff.Below(third/8) - c.now().Since(a.placed)
-	// Only the head of the queue can be granted when a holder expires. Those behind it
-	// would all come at once, for nothing; if the head is dead, they find it at their
+	// Only the head of the queue can be granted when a holder expires. The waiters behind
+	// it would all ask at once, in vain. If the head is dead, they notice that at their
 	// next keep-alive.
 	if a.held.Position <= 1 && a.held.RetryAfter > 0 {
 		d = min(d, a.held.RetryAfter)
@@ -335,8 +336,8 @@ func (a *attempts) pause() time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// poll is the pause where nothing is pushed: from 5 ms, growing by half each time to a
-// quarter of a second, with jitter so that several processes do not look at the same
+// poll is the pause if the backend does not push: from 5 ms, growing by half each time to
+// a quarter of a second, with jitter so that several processes do not ask at the same
 // instants.
 func (a *attempts) poll() time.Duration {
 	d := backoff.Halfway(5*time.Millisecond, a.polls, 250*time.Millisecond)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -20,7 +19,7 @@ var background = context.Background()
 // is called before an operation is sent, and one after it. If the first returns an error,
 // the request is lost; if the second does, the reply.
 type faulty struct {
-	*locktable.Driver
+	*memlock.Driver
 
 	mu        sync.Mutex
 	before    func(op string) error
@@ -162,7 +161,7 @@ func (f *faulty) Inspect(ctx context.Context, name string) (e driver.Entry, err 
 }
 
 // holdBack keeps signals from the client and collects them until stop is called. A test
-// can have the client hear them later.
+// can deliver them later.
 func (f *faulty) holdBack() (late *[]driver.Signal, stop func()) {
 	f.noSignals = true
 	late = new([]driver.Signal)
@@ -285,8 +284,8 @@ func (l *line) join(who string, c *pawl.Client) {
 	synctest.Wait()
 }
 
-// lockWithFencesToSpare locks "x" with fences for three more waiters, who are there when
-// it is granted, and have given up before it returns.
+// lockWithFencesToSpare locks "x" with fences for three more waiters, which are there
+// when it is granted, and have given up before it returns.
 func lockWithFencesToSpare(t *testing.T, w *world, c *pawl.Client) *pawl.Lease {
 	t.Helper()
 	other, _ := w.client(nil)
