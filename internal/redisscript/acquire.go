@@ -27,33 +27,34 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	return g, nil
 }
 
-// acquire is the way of a claim, down to the script, and of its answer up again.
+// acquire prepares a claim, sends it, reads the answer, and has replicas confirm the
+// grant if they have to acknowledge it.
 func (d *Driver) acquire(ctx context.Context, now time.Time, c *driver.Claim) (g driver.Grant, refused, err error) {
-	who, err := d.listen(ctx, c)
+	who, err := d.subscribeForClaim(ctx, c)
 	if err != nil {
 		return driver.Grant{}, nil, err
 	}
-	p := d.timely(ctx, now, c.Name, c, func(end int64) Reply { return d.claim(ctx, now, c, end, who) })
+	p := d.runWithEnd(ctx, now, c.Name, c, func(end int64) Reply { return d.claim(ctx, now, c, end, who) })
 	g, refused, err = readClaim(p, c)
 	now = time.Now()
 	if err == nil && refused == nil {
-		err = endedAt(ctx, now) // a grant that is shown too late is for nobody
+		err = endedAt(ctx, now) // its caller no longer waits for the grant
 	}
 	if err == nil && refused == nil && d.WaitReplicas > 0 {
 		err = d.confirm(ctx, c)
 	}
 	if d.tracking.answered(c, now, refused != nil, err); errors.Is(refused, driver.ErrValue) {
-		d.tracking.over(c.Token) // it has lost its place
+		d.tracking.forgetToken(c.Token) // the script took the claim out of the queue
 	}
 	return g, refused, err
 }
 
-// listen comes before anything is claimed, for the signal may come before the answer that
-// says "queued"; meanwhile the server is asked for the time, if that is not known. It
-// returns what is stored of who claims.
-func (d *Driver) listen(ctx context.Context, c *driver.Claim) (who string, err error) {
+// subscribeForClaim subscribes before the claim is sent, because the signal may arrive
+// before the answer that says "queued". Meanwhile it asks the server for the time, if the
+// driver does not know it. It returns what is stored of the claimant.
+func (d *Driver) subscribeForClaim(ctx context.Context, c *driver.Claim) (who string, err error) {
 	asked := d.clock.begin()
-	who, err = d.signals.open(ctx, c)
+	who, err = d.signals.subscribeFor(ctx, c)
 	if err != nil || asked == nil {
 		return who, err
 	}
@@ -65,14 +66,14 @@ func (d *Driver) listen(ctx context.Context, c *driver.Claim) (who string, err e
 	}
 }
 
-// claim sends a claim: together with other steps if that can be, else by itself.
+// claim sends a claim: together with other steps if possible, otherwise by itself.
 func (d *Driver) claim(ctx context.Context, now time.Time, c *driver.Claim, end int64, who string) Reply {
 	if isQuick(c) && d.shares(c.Name) {
 		p, done := d.quickly(ctx, now, c.Name, quickStep{
 			kind: quickAcquire, token: c.Token, end: end, terms: d.termsOf(c, who),
 			fences: fencesOf(c), minFence: c.MinFence,
 		})
-		defer d.coalescer.leave()
+		defer d.coalescer.endStep()
 		if done {
 			return p
 		}

@@ -11,9 +11,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// AcquireAll implements driver.AllAcquirer, for names that one script can have: those of
-// one server, or of one slot of a cluster. Grants that replicas have to acknowledge are
-// made one by one.
+// AcquireAll implements driver.AllAcquirer for names that one script can take: all names
+// of one server, or names in one slot of a cluster. For other names, and if replicas have
+// to acknowledge grants, it returns errors.ErrUnsupported; the caller then claims the
+// names one by one.
 func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
 	if err := driver.ValidateAll(claims); err != nil {
 		return nil, err
@@ -47,8 +48,8 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	return grants, nil
 }
 
-// blamed is the name that an error of a step is about: the first whose keys cannot be
-// read, if it is about what stands there.
+// blamed is the name that the error of a step is about: if the error is about stored
+// data, the first name whose keys cannot be read; otherwise the first name.
 func (d *Driver) blamed(ctx context.Context, claims []driver.Claim, err error) string {
 	if isDamage(Trouble("", "", "", err)) {
 		for i := range claims {
@@ -64,20 +65,20 @@ func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.
 	who := make([]string, len(claims))
 	for i := range claims {
 		d.tracking.claim(&claims[i])
-		if who[i], err = d.listen(ctx, &claims[i]); err != nil {
+		if who[i], err = d.subscribeForClaim(ctx, &claims[i]); err != nil {
 			return nil, nil, err
 		}
 	}
 	send := func(end int64) Reply { return d.sender.Run(ctx, All, d.allCall(claims, end, who)) }
-	p := d.timely(ctx, now, claims[0].Name, nil, send)
+	p := d.runWithEnd(ctx, now, claims[0].Name, nil, send)
 	var first error
-	for again := (retry{}); again.may(ctx, d, p) && d.strayAll(ctx, claims); {
+	for attempts := (retry{}); attempts.mayResend(ctx, d, p) && d.strayAll(ctx, claims); {
 		first = p.Err
-		p = d.timely(ctx, time.Now(), claims[0].Name, nil, send)
+		p = d.runWithEnd(ctx, time.Now(), claims[0].Name, nil, send)
 	}
 	grants, refused, err = readAll(p, claims)
 	if refused != nil && first != nil {
-		// The request that was lost may have granted some of them, which hold until they
+		// The lost request may have granted some of the claims. They are held until they
 		// are released.
 		return nil, nil, first
 	}
@@ -98,7 +99,7 @@ func (o *Options) allCall(claims []driver.Claim, end int64, who []string) Call {
 		c.Keys = append(c.Keys, keys(o.Prefix, one.Name)...)
 		claim := claimArg(nil, one, o.Retention, end, who[i])
 		claim[0] = otherAcquire
-		c.Args = append(c.Args, string(claim), string(waitArg(nil, one)), string(wishArg(nil, one)))
+		c.Args = append(c.Args, string(claim), string(waitArg(nil, one)), string(valueArg(nil, one)))
 	}
 	return c
 }

@@ -12,43 +12,44 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A coalescer makes one script of the steps that several goroutines of this process take
-// at the same time, each on a name of its own: most of what a step costs, here and on the
-// server, is the sending. It takes the quick cases only, and in no cluster, where a
-// script has one slot.
+// A coalescer puts the steps that several goroutines of this process take at the same
+// time, each on a name of its own, into one script, because sending is most of the cost
+// of a step, here and on the server. It takes quick cases only. It is not used in a
+// cluster, where all keys of a script have to be in one slot.
 //
-// Whoever comes while nothing is under way sends by itself. Whoever comes later leaves
-// the step with what has gathered, for two lanes: goroutines that each take all of it,
-// send it, and come back for more. Two, for one of them gathers while the other is
-// answered; with more, scripts would be smaller. Only where the server is slow to answer,
-// or far away, there are more of them, so that nobody waits for a lane.
+// A caller whose step begins while no other is under way sends it by itself. Later
+// callers leave their steps to the two lanes: goroutines that each take all steps that
+// have gathered, send them, and come back for more. One lane gathers while the other
+// waits for its answer; with more lanes, scripts would be smaller. There are more lanes
+// only while the server answers slowly, or is far away, so that no step has to wait for a
+// lane.
 type coalescer struct {
-	sender Sender
-	life   context.Context
-	clock  *clock       // learns from each answer
-	prefix string       // of the keys
-	under  atomic.Int32 // steps that are under way
-	free   sync.Pool    // of *step
+	sender        Sender
+	life          context.Context
+	clock         *clock       // learns from each answer
+	prefix        string       // of the keys
+	stepsUnderWay atomic.Int32 // steps that are under way
+	free          sync.Pool    // of *step
 
-	mu      sync.Mutex // protects all below, and the fields of each step
-	next    []*step    // what has gathered
-	lanes   []*lane
-	timer   *time.Timer
-	looking bool // the timer is set
+	mu       sync.Mutex // protects all below, and the fields of each step
+	next     []*step    // steps that no lane has taken yet
+	lanes    []*lane
+	timer    *time.Timer
+	timerSet bool
 }
 
 const (
-	// most is how many steps one script has at most: no other client waits for much
-	// longer than 0.1 ms.
-	most = 64
+	// maxStepsPerScript is how many steps one script has at most, so that other clients
+	// wait for it little longer than 0.1 ms.
+	maxStepsPerScript = 64
 
-	// fewLanes is how many there are while the server answers within slowLane.
-	fewLanes = 2
-	slowLane = time.Millisecond
+	// usualLanes is how many lanes there are while the server answers within slowLane.
+	usualLanes = 2
+	slowLane   = time.Millisecond
 
-	// mostLanes is how many scripts are under way at once, of which a server that does
-	// not answer may leave each behind.
-	mostLanes = 64
+	// maxLanes is how many scripts are under way at once, at most. If the server does not
+	// answer, each lane waits until the client ends its request.
+	maxLanes = 64
 )
 
 // A lane has one script under way.
@@ -65,11 +66,11 @@ type step struct {
 	canceled <-chan struct{} // nil if its caller never gives up
 	ctx      context.Context
 
-	over   bool // it was answered, or given up
-	answer int64
-	err    error
-	left   bool          // it was given up, and a lane may know it still
-	done   chan struct{} // holds one
+	ended     bool // it was answered, or its caller has given up
+	answer    int64
+	err       error
+	abandoned bool          // its caller has given up, and a lane may still refer to it
+	done      chan struct{} // holds one
 }
 
 func newCoalescer(s Sender, prefix string, life context.Context, c *clock) *coalescer {
@@ -78,15 +79,15 @@ func newCoalescer(s Sender, prefix string, life context.Context, c *clock) *coal
 	}}}
 }
 
-// do takes a step together with others. alone says that there were none, and it has not
-// been taken. An answer of 0 says that it is not the quick case.
+// do takes a step together with others. alone reports that there were no others; then do
+// has not taken the step. Answer 0 means that the step is not the quick case.
 //
-// Whoever gives up leaves the step to its lane. If that has not sent it yet, it does not.
-// If it is just doing so, the release may overtake the claim: that is what the claim's
-// end is for.
+// A caller that gives up leaves its step to the lane, which then does not send it. If the
+// lane is just sending it, the caller's release may overtake the claim: the claim's end
+// is for that case.
 func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quickStep) (answer int64, alone bool, err error) {
-	if co.under.Add(1) == 1 {
-		// The caller goes on by itself, and counts as under way until leave.
+	if co.stepsUnderWay.Add(1) == 1 {
+		// The caller sends the step by itself, which counts as under way until endStep.
 		return 0, true, nil
 	}
 	s, _ := co.free.Get().(*step)
@@ -94,26 +95,26 @@ func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quick
 	s.deadline, _ = ctx.Deadline()
 	co.mu.Lock()
 	co.next = append(co.next, s)
-	if len(co.lanes) < fewLanes || len(co.lanes) < mostLanes && co.slowLocked(now) {
+	if len(co.lanes) < usualLanes || len(co.lanes) < maxLanes && co.slowLocked(now) {
 		co.openLocked()
 	}
-	if !co.looking {
-		co.lookLocked(glance)
+	if !co.timerSet {
+		co.scheduleSweepLocked(giveUpCheckInterval)
 	}
 	co.mu.Unlock()
 	<-s.done
 	answer, err = s.answer, s.err
-	if !s.left {
+	if !s.abandoned {
 		*s = step{done: s.done}
 		co.free.Put(s)
 	}
 	return answer, false, err
 }
 
-// leave ends what do began.
-func (co *coalescer) leave() { co.under.Add(-1) }
+// endStep ends what do began.
+func (co *coalescer) endStep() { co.stepsUnderWay.Add(-1) }
 
-// slowLocked reports whether all lanes wait for an answer that takes long.
+// slowLocked reports whether each lane has waited for its answer for slowLane or longer.
 func (co *coalescer) slowLocked(now time.Time) bool {
 	for _, l := range co.lanes {
 		if l.batch == nil || now.Sub(l.since) < slowLane {
@@ -132,17 +133,18 @@ func (co *coalescer) openLocked() {
 			aside++
 		}
 	}
-	l.aside = aside < fewLanes
+	l.aside = aside < usualLanes
 	co.lanes = append(co.lanes, l)
-	go co.fly(l)
+	go co.runLane(l)
 }
 
-// fly is a lane's goroutine. It ends when nothing has gathered.
-func (co *coalescer) fly(l *lane) {
+// runLane is a lane's goroutine. It ends when there is no step to take.
+func (co *coalescer) runLane(l *lane) {
 	for {
-		// The answers of one script wake many at a time, and they come back together.
+		// The last answers woke many callers at once. Let them add their next steps
+		// first.
 		runtime.Gosched()
-		batch := co.take(l)
+		batch := co.takeBatch(l)
 		if batch == nil {
 			return
 		}
@@ -153,14 +155,14 @@ func (co *coalescer) fly(l *lane) {
 	}
 }
 
-// take takes what has gathered, as much as goes into one script. If that is nothing the
-// lane is closed.
-func (co *coalescer) take(l *lane) (batch []*step) {
+// takeBatch takes the steps that have gathered, as many as fit into one script. If there
+// are none, it closes the lane.
+func (co *coalescer) takeBatch(l *lane) (batch []*step) {
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	for n := 0; len(batch) == 0 && len(co.next) > 0; {
-		n = min(len(co.next), most)
-		batch = slices.DeleteFunc(co.next[:n:n], func(s *step) bool { return s.over })
+		n = min(len(co.next), maxStepsPerScript)
+		batch = slices.DeleteFunc(co.next[:n:n], func(s *step) bool { return s.ended })
 		co.next = co.next[n:]
 	}
 	if len(batch) == 0 {
@@ -190,8 +192,8 @@ func (co *coalescer) send(l *lane, batch []*step) Reply {
 	return p
 }
 
-// unwaited is a ctx whose request is not given up: its goroutine waits for nothing else,
-// and the client ends it. One that has no Done costs rueidis less.
+// unwaited is a ctx that is never cancelled: a lane waits for nothing but its request,
+// and the client ends that at the deadline. A ctx without Done costs rueidis less.
 type unwaited struct {
 	context.Context
 	deadline time.Time
@@ -200,17 +202,18 @@ type unwaited struct {
 func (u unwaited) Deadline() (time.Time, bool) { return u.deadline, true }
 func (unwaited) Done() <-chan struct{}         { return nil }
 
-// answer notes the answer of each step of a batch, and returns those that wait for it.
+// answer stores the answers of a batch in its steps, and returns the steps whose callers
+// still wait.
 func (co *coalescer) answer(l *lane, batch []*step, p Reply) []*step {
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	l.batch = nil
 	waiting := batch[:0]
 	for i, s := range batch {
-		if s.over {
+		if s.ended {
 			continue
 		}
-		s.over, s.answer, s.err = true, 0, nil
+		s.ended, s.answer, s.err = true, 0, nil
 		switch {
 		case p.Err == nil:
 			s.answer = p.List[i]
@@ -222,43 +225,44 @@ func (co *coalescer) answer(l *lane, batch []*step, p Reply) []*step {
 	return waiting
 }
 
-// lookLocked has the timer look whether somebody has given up.
-func (co *coalescer) lookLocked(in time.Duration) {
-	co.looking = true
+// scheduleSweepLocked sets the timer to look for callers that have given up.
+func (co *coalescer) scheduleSweepLocked(in time.Duration) {
+	co.timerSet = true
 	if co.timer == nil {
-		co.timer = time.AfterFunc(in, co.sweep)
+		co.timer = time.AfterFunc(in, co.sweepGivenUp)
 	} else {
 		co.timer.Reset(in)
 	}
 }
 
-// sweep ends the steps whose caller has given up, wherever they are: to have each of them
-// wait for its deadline and its ctx would cost more than the rest of it.
-func (co *coalescer) sweep() {
+// sweepGivenUp ends the steps whose callers have given up, whether they are gathered or
+// sent. If each caller waited for its own deadline and ctx, that would cost more than the
+// rest of the step.
+func (co *coalescer) sweepGivenUp() {
 	co.mu.Lock()
 	defer co.mu.Unlock()
-	now, over := time.Now(), co.life.Err() != nil
+	now, closed := time.Now(), co.life.Err() != nil
 	n := len(co.next)
-	co.next = slices.DeleteFunc(co.next, func(s *step) bool { return co.givenUpLocked(s, now, over) })
+	co.next = slices.DeleteFunc(co.next, func(s *step) bool { return co.givenUpLocked(s, now, closed) })
 	if len(co.next) == 0 && n > 0 {
 		co.next = nil
 	}
 	for _, l := range co.lanes {
 		for _, s := range l.batch {
-			co.givenUpLocked(s, now, over)
+			co.givenUpLocked(s, now, closed)
 		}
 	}
-	if len(co.next) > 0 && len(co.lanes) < mostLanes && co.slowLocked(now) {
+	if len(co.next) > 0 && len(co.lanes) < maxLanes && co.slowLocked(now) {
 		co.openLocked()
 	}
-	if co.looking = len(co.lanes) > 0; co.looking {
-		co.lookLocked(glance)
+	if co.timerSet = len(co.lanes) > 0; co.timerSet {
+		co.scheduleSweepLocked(giveUpCheckInterval)
 	}
 }
 
-// givenUpLocked ends a step whose caller has given up, and reports whether it is over.
+// givenUpLocked ends a step whose caller has given up, and reports whether it has ended.
 func (co *coalescer) givenUpLocked(s *step, now time.Time, closed bool) bool {
-	if s.over {
+	if s.ended {
 		return true
 	}
 	select {
@@ -274,11 +278,11 @@ func (co *coalescer) givenUpLocked(s *step, now time.Time, closed bool) bool {
 			return false
 		}
 	}
-	s.over, s.left, s.answer = true, true, 0
+	s.ended, s.abandoned, s.answer = true, true, 0
 	s.done <- struct{}{}
 	return true
 }
 
-// refused reports whether the server has run nothing, because of what may be the name of
-// one of them: each asks for itself then.
+// refused reports whether the server ran nothing of the script, perhaps because the user
+// may not use the key of a single step. Each caller then sends its step by itself.
 func refused(err error) bool { return strings.HasPrefix(err.Error(), "NOPERM") }

@@ -12,7 +12,7 @@ import (
 )
 
 // heldUp is a server that answers nothing until it may; then it says yes to every step,
-// but for those whose key is "busy".
+// except for those whose key is "busy".
 type heldUp struct {
 	Sender // has no other methods
 	may    chan error
@@ -54,7 +54,7 @@ func (h *heldUp) say(ctx context.Context, err error) {
 	}()
 }
 
-// told is what a step was told.
+// told is the answer to a step.
 type told struct {
 	answer int64
 	alone  bool
@@ -70,7 +70,7 @@ func crowd(ctx context.Context, t *coalescer, keys []string) (answers []told, wa
 		panic("the first was not alone")
 	}
 	answers, rest := crowd2(ctx, t, keys)
-	return answers, func() { rest(); t.leave() }
+	return answers, func() { rest(); t.endStep() }
 }
 
 // crowd2 is another crowd while the first is under way.
@@ -80,7 +80,7 @@ func crowd2(ctx context.Context, t *coalescer, keys []string) (answers []told, w
 	for i, key := range keys {
 		all.Go(func() {
 			answers[i].answer, answers[i].alone, answers[i].err = t.do(ctx, time.Now(), key, aStep)
-			t.leave()
+			t.endStep()
 		})
 	}
 	synctest.Wait()
@@ -107,7 +107,7 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 		steps, scripts := 0, len(server.sizes)
 		for range scripts {
 			n := <-server.sizes
-			if steps += n; n > most {
+			if steps += n; n > maxStepsPerScript {
 				t.Errorf("a script of %d steps", n)
 			}
 		}
@@ -119,10 +119,10 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 				t.Errorf("step %d: %+v", i, a)
 			}
 		}
-		if steps != len(keys) || scripts > (len(keys)+most-1)/most+fewLanes {
+		if steps != len(keys) || scripts > (len(keys)+maxStepsPerScript-1)/maxStepsPerScript+usualLanes {
 			t.Errorf("%d steps in %d scripts; want %d in a few", steps, scripts, len(keys))
 		}
-		if n := to.under.Load(); n != 0 {
+		if n := to.stepsUnderWay.Load(); n != 0 {
 			t.Errorf("%d are under way", n)
 		}
 	})
@@ -152,7 +152,7 @@ func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
 			t.Error("nobody had to wait")
 		}
 		close(server.may)
-		synctest.Wait() // the answers that nobody waits for are taken, too
+		synctest.Wait() // answers that no caller waits for are taken, too
 		answers, wait = crowd(t.Context(), to, names(20))
 		wait()
 		for _, a := range answers {
@@ -167,7 +167,7 @@ func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
 		to := newCoalescer(server, "", t.Context(), &clock{})
-		to.lanes = make([]*lane, mostLanes) // all of them gather, as far as it knows
+		to.lanes = make([]*lane, maxLanes) // all of them gather, as far as it knows
 		for i := range to.lanes {
 			to.lanes[i] = &lane{}
 		}
@@ -182,7 +182,7 @@ func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
 			}
 		}
 		close(server.may)
-		to.fly(to.lanes[0])
+		to.runLane(to.lanes[0])
 		wait()
 		if n := <-server.sizes; n != 2 || len(server.sizes) != 0 {
 			t.Errorf("%d were sent, want the two that were not given up", n)
@@ -191,7 +191,7 @@ func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
 	})
 }
 
-// Where the server is far away nobody waits for a lane.
+// While the server is slow, no step waits for a lane.
 func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
@@ -202,7 +202,7 @@ func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
 			_, more := crowd2(t.Context(), to, names(4))
 			defer more()
 		}
-		if n := len(server.sizes); n < 10 || n > 2*10+fewLanes {
+		if n := len(server.sizes); n < 10 || n > 2*10+usualLanes {
 			t.Errorf("%d scripts are under way, want one for each crowd or two", n)
 		}
 		close(server.may)
@@ -226,8 +226,8 @@ func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
 	})
 }
 
-// One of them may not be allowed to the user: that is no matter of the others, and each
-// asks for itself.
+// The user may lack the right for one of the keys. That does not concern the other steps,
+// so each caller sends its own.
 func TestStepsThatAreRefusedTogetherAreTakenAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()

@@ -9,19 +9,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Confirmed grants. Replication is asynchronous, so a grant that was just made is on the
-// master alone, and is forgotten with it. With WaitReplicas a grant is shown only
-// when so many replicas have acknowledged it.
+// Confirmed grants. Replication is asynchronous, so a new grant is on the master alone,
+// and is lost with it. With WaitReplicas the driver returns a grant only when that many
+// replicas have acknowledged it.
 //
-// WAIT tells how many replicas have what its connection has written. A grant may have
-// been written by another one: by whoever released the name before, and passed it on, or
-// by an attempt whose reply was lost. Replication is one stream in the order of the
-// writes. So the claimant writes something itself, after it has learned of the grant, and
-// waits for that; and it writes it where the lease is found, in one step, for after a
-// fail-over the server may be one that never had it.
+// WAIT counts the replicas that have what its own connection has written. Another
+// connection may have written the grant: one of the holder that released the name and
+// passed it on, or one of an attempt whose reply was lost. Replication is one stream in
+// the order of the writes. So after the claimant has learned of the grant, it writes
+// something itself, and waits for that. One script checks the lease and writes, because
+// after a fail-over the server may never have had the lease.
 
-// DefaultReplicaTimeout is how long replicas have to acknowledge a grant, if nothing else
-// is said.
+// DefaultReplicaTimeout is how long replicas have to acknowledge a grant, unless the
+// options have another WaitTimeout.
 const DefaultReplicaTimeout = 500 * time.Millisecond
 
 const (
@@ -29,26 +29,27 @@ const (
 	maxReplicaTimeout = time.Minute
 )
 
-// A Confirmation is a script that is run, and waited for until replicas have what was
-// written by then.
+// A Confirmation is a script to run, and how many replicas have to acknowledge what it
+// wrote.
 type Confirmation struct {
 	Script *Script
 	Call
 	Replicas int
 	Timeout  time.Duration
 
-	// Server is the address of the one to ask; empty for the one that has the keys, as
-	// far as it is known. Asking says that it is just getting them.
+	// Server is the address of the server to ask; empty for the server that has the keys,
+	// as far as the client knows. Asking is set if the slot of the keys is being moved to
+	// it.
 	Server string
 	Asking bool
 }
 
-// confirm waits for the replicas. If too few acknowledge in time, the grant is given
-// back, and the error says so. When ctx ends first, or that fails, nothing is known, as
-// ever: it is for the caller to ask again, or to release.
+// confirm waits for the replicas. If too few acknowledge in time, it gives the grant
+// back, and the error says so. If ctx ends first, or giving back fails, the outcome is
+// unknown, as it is after any lost request: the caller asks again, or releases.
 func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	timeout := d.WaitTimeout
-	if end, ok := ctx.Deadline(); ok { // what is left is for giving it back
+	if end, ok := ctx.Deadline(); ok { // the rest of the time is for giving it back
 		timeout = max(min(timeout, time.Until(end)*3/4), time.Millisecond)
 	}
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
@@ -65,7 +66,7 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	if p.Err == nil {
 		return nil
 	}
-	d.tracking.over(c.Token)
+	d.tracking.forgetToken(c.Token)
 	bye, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	if back := d.run(bye, Release, d.releaseCall(&l, 0)); back.Err != nil {
@@ -75,8 +76,7 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 }
 
 // confirmed follows a name that is moved to another node of a cluster. The sender does
-// not: the client would send the script again, but not the WAIT, which would then have
-// asked the wrong one.
+// not: the client would send the script to the new node, but the WAIT to the old one.
 func (d *Driver) confirmed(ctx context.Context, c Confirmation) (p Reply, replicas int) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout+serverTimeout)
 	defer cancel()

@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// Diagnose implements driver.Diagnoser. Each server that keeps keys is examined by
-// itself, and a finding begins with the addresses of those that it is about. What a
-// server does not tell, as a managed one that forbids CONFIG, is said, and not an error;
-// it is one when no server answers at all.
+// Diagnose implements driver.Diagnoser. It examines each server that keeps keys by
+// itself, and a finding begins with the addresses of the servers that it is about. If a
+// server hides something, as a managed one that forbids CONFIG, that is a finding, not an
+// error. It is an error if no server answers.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := d.ready(ctx); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return x.report(), ctx.Err()
 }
 
-// doctorsName is a name that nobody locks.
+// doctorsName is a name that no client locks.
 const doctorsName = "pawl doctor"
 
 // An examination collects what is found.
@@ -60,7 +60,8 @@ type finding struct {
 	servers []string
 }
 
-// say notes a finding, and where: of several servers with the same one it becomes one.
+// say adds a finding of a server. A finding that several servers share is listed once,
+// with the names of all.
 func (x *examination) say(server string, severity driver.Severity, subject, detail, advice string) {
 	f := finding{Finding: driver.Finding{Severity: severity, Subject: subject, Detail: detail, Advice: advice}}
 	at := slices.IndexFunc(x.found, func(other finding) bool { return other.Finding == f.Finding })
@@ -84,17 +85,17 @@ func (x *examination) report() (all []driver.Finding) {
 	return all
 }
 
-// A refusal is an answer of the server's. Other errors are of those that could not ask
-// it.
-var refusal = regexp.MustCompile(`^[A-Z]+ `) // an EOF is none
+// refusal matches an error that the server has answered, unlike one of a client that
+// could not ask the server.
+var refusal = regexp.MustCompile(`^[A-Z]+ `) // EOF has no space behind it
 
 func refuses(err error) bool { return err != nil && refusal.MatchString(err.Error()) }
 
-// serverTimeout is how long one server has to answer everything, so that one that hangs
-// does not keep the others from it.
+// serverTimeout is how long one server has for all of its answers, so that the others are
+// examined even if it hangs.
 const serverTimeout = 5 * time.Second
 
-// sentinels asks those that would replace the master whether they could.
+// sentinels asks each Sentinel whether a dead master would be replaced.
 func (x *examination) sentinels(ctx context.Context) {
 	guarded, ok := x.d.sender.Sender.(Guarded)
 	if !ok {
@@ -117,7 +118,7 @@ func (x *examination) sentinels(ctx context.Context) {
 		cancel()
 	}
 	if len(masters) > 1 {
-		x.say("", driver.SeverityError, "Sentinel", fmt.Sprintf("the Sentinels name %d masters of %s: whoever asks another one locks elsewhere", len(masters), group),
+		x.say("", driver.SeverityError, "Sentinel", fmt.Sprintf("the Sentinels name %d masters of %s: a client that asks another one locks elsewhere", len(masters), group),
 			"wait until a fail-over is over; else look at those that disagree")
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 var rightsScript = script("rights")
 
-// rights tries what the scripts call, rather than ask ACL DRYRUN: that is for
-// administrators, and from 7.0 on.
-func (p *patient) rights() {
+// rights tries each command that the scripts call. ACL DRYRUN is for administrators, and
+// only Redis 7.0 or later has it.
+func (p *examinedServer) rights() {
 	key, inbox, shard := key(p.d.Prefix, doctorsName)+"x", "", ""
 	if !p.d.NoPush {
 		inbox = p.d.Prefix + "inbox:doctor"
@@ -24,6 +24,10 @@ func (p *patient) rights() {
 	var missing, unknown []string
 	for command := range strings.FieldsSeq(answer) {
 		name, lacks := strings.CutPrefix(command, "?")
+		if name == "MGET" {
+			p.finds(driver.SeverityInfo, "rights", "a list asks for each name by a script of its own: MGET is refused", "give the user +mget")
+			continue
+		}
 		if lacks {
 			unknown = append(unknown, name)
 		} else if !strings.HasSuffix(name, "PUBLISH") {
@@ -39,7 +43,7 @@ func (p *patient) rights() {
 	}
 	switch {
 	case err != nil:
-		p.finds(driver.SeverityError, "rights", "a script cannot be run: "+err.Error(), "https://github.com/pawl-go/pawl/blob/main/docs/backends-redis.md has the ACL that is needed")
+		p.finds(driver.SeverityError, "rights", "a script cannot be run: "+err.Error(), "https://github.com/pawl-go/pawl/blob/main/docs/backends/redis.md has the ACL that is needed")
 	case len(missing) > 0:
 		p.finds(driver.SeverityError, "rights", "the user may not run what the scripts call, or not on our keys: "+strings.Join(missing, " "),
 			"give it ~"+p.d.Prefix+"* and +"+strings.Join(missing, " +"))
@@ -54,7 +58,7 @@ func (p *patient) rights() {
 	}
 }
 
-// push is about what wakes waiters.
+// push examines whether the server can wake waiters.
 func (x *examination) push(ctx context.Context) {
 	if x.d.NoPush {
 		x.say("", driver.SeverityInfo, "push", "it was turned off: waiters ask now and then", "leave out push=false, or NoPush")
@@ -63,7 +67,7 @@ func (x *examination) push(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	rights := "give the user &" + x.d.Prefix + "* +subscribe +unsubscribe +publish (in a cluster +ssubscribe +sunsubscribe +spublish, too)"
-	_, shard, err := x.d.signals.channels(ctx, &driver.Claim{Name: doctorsName, Queue: true, QueueTTL: time.Second})
+	_, shard, err := x.d.signals.channelsFor(ctx, &driver.Claim{Name: doctorsName, Queue: true, QueueTTL: time.Second})
 	switch {
 	case err != nil || !x.d.signals.works():
 		x.say("", driver.SeverityWarning, "push", "no channel can be subscribed to: waiters ask now and then, which is slower and more load", rights)
@@ -76,9 +80,10 @@ func (x *examination) push(ctx context.Context) {
 	}
 }
 
-// tracking is about what tells a holder that its name was deleted, flushed or evicted.
+// tracking examines whether the server notifies a holder whose name is deleted, flushed
+// or evicted.
 func (x *examination) tracking(ctx context.Context) {
-	const else_ = "the server does not tell of keys that somebody deletes or evicts, and a holder hears of that by its next renewal: "
+	const else_ = "the server does not report deleted or evicted keys, so a holder learns of it at its next renewal: "
 	if x.d.tracking == nil {
 		x.say("", driver.SeverityInfo, "tracking", else_+x.d.Untracked, "where that is too late, use redislock over RESP3, without lazy=true and tracking=false, and "+
 			"give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")

@@ -10,24 +10,25 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// A patient is one server while it is examined.
-type patient struct {
+// An examinedServer is one server while it is examined.
+type examinedServer struct {
 	*examination
 	Server
 	ctx     context.Context
 	info    string
-	unknown []string // settings that it does not tell
+	unknown []string // settings that it hides
 }
 
 // server examines one server, and reports whether it answered.
 func (x *examination) server(ctx context.Context, s Server) bool {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	p := &patient{examination: x, Server: s, ctx: ctx}
+	p := &examinedServer{examination: x, Server: s, ctx: ctx}
 	var err error
-	for range 2 { // a connection that was lost meanwhile is made anew by the second
+	for range 2 { // the second replaces a connection that was lost meanwhile
 		if p.info, err = s.Do(ctx, "INFO"); err == nil || refuses(err) {
 			break
 		}
@@ -39,7 +40,7 @@ func (x *examination) server(ctx context.Context, s Server) bool {
 		p.finds(driver.SeverityError, "server", "it does not answer: "+err.Error(), "what it keeps can be neither locked nor released until it does")
 		return false
 	case x.d.sender.Cluster() && p.field("role") == "slave":
-		return true // it is the masters that grant
+		return true // only masters grant
 	default:
 		p.version()
 		p.memory()
@@ -58,12 +59,12 @@ func (x *examination) server(ctx context.Context, s Server) bool {
 	return true
 }
 
-func (p *patient) finds(severity driver.Severity, subject, detail, advice string) {
+func (p *examinedServer) finds(severity driver.Severity, subject, detail, advice string) {
 	p.say(p.Name, severity, subject, detail, advice)
 }
 
-// field is a line of INFO, empty if it is not there.
-func (p *patient) field(name string) string {
+// field is the value of a line of INFO, empty if there is no such line.
+func (p *examinedServer) field(name string) string {
 	for line := range strings.SplitSeq(p.info, "\n") {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
 			return v
@@ -72,13 +73,13 @@ func (p *patient) field(name string) string {
 	return ""
 }
 
-func (p *patient) number(name string) int64 {
+func (p *examinedServer) number(name string) int64 {
 	n, _ := strconv.ParseInt(p.field(name), 10, 64)
 	return n
 }
 
-// setting is a line of CONFIG, and whether it was told.
-func (p *patient) setting(name string) (string, bool) {
+// setting is the value of a setting, and whether the server has answered it.
+func (p *examinedServer) setting(name string) (string, bool) {
 	answer, err := p.Do(p.ctx, "CONFIG", "GET", name)
 	_, value, ok := strings.Cut(answer, "\n")
 	if err != nil || !ok {
@@ -88,11 +89,13 @@ func (p *patient) setting(name string) (string, bool) {
 	return strings.TrimSpace(value), true
 }
 
-func (p *patient) version() {
-	if p.field("valkey_version") != "" {
-		return // all of them will do
+func (p *examinedServer) version() {
+	if v := p.field("valkey_version"); v != "" { // every version will do
+		p.is("Valkey", v)
+		return
 	}
 	v := p.field("redis_version")
+	p.is("Redis", v)
 	major, rest, _ := strings.Cut(v, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	m, _ := strconv.Atoi(major)
@@ -105,7 +108,13 @@ func (p *patient) version() {
 	}
 }
 
-func (p *patient) memory() {
+func (p *examinedServer) is(product, version string) {
+	for _, f := range engine.Version(product, version) {
+		p.finds(f.Severity, f.Subject, f.Detail, f.Advice)
+	}
+}
+
+func (p *examinedServer) memory() {
 	limit, policy := p.number("maxmemory"), p.field("maxmemory_policy")
 	switch {
 	case policy != "noeviction" && policy != "" && limit > 0:
@@ -119,9 +128,9 @@ func (p *patient) memory() {
 	}
 }
 
-// persistence: what a restart forgets is granted to others while its holders still
-// believe in it. Fences then rise by the clock alone.
-func (p *patient) persistence() {
+// persistence examines what a restart forgets. The server grants a forgotten lock to
+// others while its holder still trusts its lease. Fences then rise by the clock alone.
+func (p *examinedServer) persistence() {
 	if p.field("loading") == "1" {
 		p.finds(driver.SeverityError, "persistence", "the server is still reading its data", "wait until it has")
 	}
@@ -147,10 +156,11 @@ func (p *patient) persistence() {
 		"appendonly yes, or let writers check the fence")
 }
 
-// password looks at whether ours keeps anybody out: a default user that needs none is let
-// in with any. A user with a name was made by somebody who thought of passwords, seldom
-// may ask, and would leave a refusal in the server's ACL LOG at each examination.
-func (p *patient) password() {
+// password examines whether our password protects anything: if the default user needs no
+// password, the server accepts any. It does not ask as a user with a name: the operator
+// who made that user knew of passwords, the user may seldom ask, and each examination
+// would add a refusal to the server's ACL LOG.
+func (p *examinedServer) password() {
 	sender, ok := p.d.sender.Sender.(Authenticated)
 	if !ok {
 		return
@@ -160,13 +170,14 @@ func (p *patient) password() {
 		return
 	}
 	if answer, err := p.Do(p.ctx, "ACL", "GETUSER", "default"); err == nil && slices.Contains(strings.Fields(answer), "nopass") {
-		p.finds(driver.SeverityWarning, "authentication", "a password is given, and the server takes any for the user \"default\": whoever reaches it can take and release any lock",
+		p.finds(driver.SeverityWarning, "authentication", "a password is given, and the server takes any for the user \"default\": every client that reaches it can take and release any lock",
 			"set one (requirepass, or ACL SETUSER), or leave it out of the URL")
 	}
 }
 
-// replication is asynchronous: no setting makes a fail-over keep all that was granted.
-func (p *patient) replication() {
+// replication examines what a fail-over may lose. Replication is asynchronous, so no
+// setting makes a fail-over keep all grants.
+func (p *examinedServer) replication() {
 	if role := p.field("role"); role != "master" {
 		p.finds(driver.SeverityError, "role", "the server is a "+role+": it cannot grant anything", "give the master's address, or those of the Sentinels with master_set")
 		return
@@ -186,7 +197,7 @@ func (p *patient) replication() {
 			p.finds(driver.SeverityWarning, "replicas", "one is not up to date: "+at, "look at it: a fail-over to it would forget locks")
 		}
 	}
-	good := p.field("min_slaves_good_slaves") // it is there if both settings are
+	good := p.field("min_slaves_good_slaves") // only there if both settings are above 0
 	least, told := p.setting("min-replicas-to-write")
 	switch {
 	case good == "" || told && least == "0":
@@ -201,8 +212,8 @@ func (p *patient) replication() {
 	}
 }
 
-// RunID is what a single server calls itself since it was started, empty if it does not
-// say.
+// RunID is the run ID of a single server, which each start changes. It is empty if the
+// server does not answer it.
 func RunID(ctx context.Context, d *Driver) string {
 	servers, err := d.sender.Servers(ctx)
 	if err != nil || len(servers) != 1 {
@@ -212,16 +223,16 @@ func RunID(ctx context.Context, d *Driver) string {
 	if err != nil {
 		return ""
 	}
-	return (&patient{info: info}).field("run_id")
+	return (&examinedServer{info: info}).field("run_id")
 }
 
-func (p *patient) connections() {
+func (p *examinedServer) connections() {
 	if limit := p.number("maxclients"); limit > 0 && p.number("connected_clients") > limit/10*9 {
 		p.finds(driver.SeverityWarning, "maxclients", "more than nine tenths of the connections that the server allows are in use", "raise maxclients")
 	}
 }
 
-func (p *patient) cluster() {
+func (p *examinedServer) cluster() {
 	if p.field("cluster_enabled") != "1" {
 		return
 	}
@@ -235,7 +246,7 @@ func (p *patient) cluster() {
 		return
 	}
 	for line := range strings.SplitSeq(strings.TrimPrefix(answer, "txt:"), "\n") {
-		// with RESP3 its type may be said first
+		// with RESP3 the type may be the first field
 		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ":"); {
 		case key == "cluster_state" && value != "ok":
 			p.finds(driver.SeverityError, "cluster", "cluster_state is "+value+": the node answers for no name", "redis-cli --cluster check")
@@ -245,9 +256,9 @@ func (p *patient) cluster() {
 	}
 }
 
-// clock compares the server's with ours: fences follow the server's, and it may be set
-// back when somebody notices.
-func (p *patient) clock() {
+// clock compares the server's clock with ours. Fences follow the server's clock, and an
+// operator who notices that it is wrong may set it back.
+func (p *examinedServer) clock() {
 	sent := time.Now()
 	answer, err := p.Do(p.ctx, "TIME")
 	words := strings.Fields(answer)

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// hearsay is a sender over a server that only exists as what it tells the doctor.
-type hearsay struct {
+// fakeServer is a sender over a server that consists only of its answers to the doctor.
+type fakeServer struct {
 	Sender
 	cluster bool
 	answers map[string]string
 }
 
-func (s hearsay) Cluster() bool { return s.cluster }
-func (s hearsay) Where() string { return "hearsay" }
-func (s hearsay) Close() error  { return nil }
+func (s fakeServer) Cluster() bool { return s.cluster }
+func (s fakeServer) Where() string { return "fake" }
+func (s fakeServer) Close() error  { return nil }
 
-func (s hearsay) Run(context.Context, *Script, Call) Reply {
+func (s fakeServer) Run(context.Context, *Script, Call) Reply {
 	return Reply{Err: errors.New("ERR it is no real one")}
 }
 
-func (s hearsay) Servers(context.Context) ([]Server, error) {
+func (s fakeServer) Servers(context.Context) ([]Server, error) {
 	return []Server{{Name: "told:1", Do: func(_ context.Context, command ...string) (string, error) {
 		answer, ok := s.answers[command[0]]
 		if !ok {
@@ -35,14 +35,15 @@ func (s hearsay) Servers(context.Context) ([]Server, error) {
 	}}}, nil
 }
 
-// What no server at hand would say: other versions, and clocks that differ.
+// The doctor on answers of servers that this machine cannot run: other versions, and
+// clocks that differ.
 func TestTheDoctorOnWhatCannotBeStarted(t *testing.T) {
 	at := func(d time.Duration) string { return fmt.Sprintf("%d\n0\n", time.Now().Add(d).Unix()) }
 	for what, c := range map[string]struct {
 		cluster bool
 		info    string
 		time    string
-		want    string // empty: nothing of the sort
+		want    string // empty: no such finding
 		not     string
 	}{
 		"too old":                    {info: "redis_version:6.0.16", want: "error version"},
@@ -62,7 +63,7 @@ func TestTheDoctorOnWhatCannotBeStarted(t *testing.T) {
 		if c.time != "" {
 			answers["TIME"] = c.time
 		}
-		d := New(hearsay{cluster: c.cluster, answers: answers}, Options{Common: Common{Prefix: "pawl:", NoPush: true}})
+		d := New(fakeServer{cluster: c.cluster, answers: answers}, Options{Common: Common{Prefix: "pawl:", NoPush: true}})
 		found, err := d.Diagnose(t.Context())
 		if err != nil {
 			t.Fatal(err)

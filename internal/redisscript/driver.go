@@ -14,16 +14,17 @@ import (
 type Driver struct {
 	Options
 	watches   watching
-	sender    *prompt
-	pool      Pooled // the sender under it, nil if it is none
+	sender    *boundedSender
+	pool      Pooled // the sender under it, if it is Pooled, or nil
 	backend   string // how errors name it
 	signals   *subscriber
-	tracking  *tracker // nil if the server does not tell of changes
+	tracking  *tracker // nil if the server does not report changes
 	coalescer *coalescer
 	clock     *clock
 	strays    strays
 	busy      *busy
 	agreed    atomic.Pointer[terms]
+	noStates  atomic.Bool // the user may not run what States calls
 	closed    atomic.Bool
 }
 
@@ -34,11 +35,11 @@ func New(s Sender, o Options) *Driver {
 		d.backend += " prefix=" + o.Prefix
 	}
 	d.signals = newSubscriber(s, o.Prefix, !o.NoPush)
-	d.signals.hint = o.WaitReplicas > 0
-	d.sender = newPrompt(s, d.signals.life)
+	d.signals.grantNeedsConfirming = o.WaitReplicas > 0
+	d.sender = newBoundedSender(s, d.signals.life)
 	d.pool, _ = s.(Pooled)
 	d.clock, d.busy = newClock(d.sender, d.signals.life, &d.signals.loops), newBusy()
-	d.signals.again = d.clock.forget
+	d.signals.onReconfirmed = d.clock.forget
 	d.watches.Follow(d.follow)
 	d.strays.release = d.releaseStray
 	d.coalescer = newCoalescer(s, o.Prefix, d.signals.life, d.clock)
@@ -63,7 +64,7 @@ func (d *Driver) Properties() driver.Properties {
 			"whose name was lost or forgotten",
 		MinTTL:           driver.MinTTL,
 		Push:             d.signals.works(),
-		PushesChanges:    d.signals.works() && d.watches.deaf.Load() == 0,
+		PushesChanges:    d.signals.works() && d.watches.watchesDown.Load() == 0,
 		ReportsDeletions: d.tracking.works(),
 	}
 }
@@ -77,7 +78,7 @@ func (d *Driver) Close() error {
 	d.clock.stop()
 	d.signals.close()
 	err := d.sender.Close()
-	d.sender.close() // what was still under way ends with the connections, if they were ours
+	d.sender.close() // closing our own connections has ended what was under way
 	return err
 }
 

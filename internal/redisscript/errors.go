@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// trouble gives an error of the client its place and, where somebody can do something
-// about it, a hint. What is typed already, and the end of the caller's own ctx, pass as
-// they are.
+// trouble adds to an error of the client the backend, the step, the name and, where the
+// operator can do something about it, a hint. ErrClosed, and the end of the caller's own
+// ctx, are returned as they are.
 func (d *Driver) trouble(ctx context.Context, op driver.Op, name string, err error) error {
 	if d.closed.Load() || errors.Is(err, driver.ErrClosed) {
 		return driver.ErrClosed
@@ -26,18 +26,18 @@ func (d *Driver) trouble(ctx context.Context, op driver.Op, name string, err err
 	return Trouble(d.backend, op, name, err)
 }
 
-// timedOut reports whether a request was ended because of its time: by its ctx, or by the
-// deadline that the client has set on the connection.
+// timedOut reports whether a deadline has ended a request: the deadline of its ctx, or
+// the one that the client has set on the connection.
 func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// ended is ctx.Err() for who has a timer for the deadline, too: the one of ctx may be
-// about to fire.
+// ended is ctx.Err(), except that it compares the deadline with the clock: the timer of
+// ctx may be about to fire.
 func ended(ctx context.Context) error { return endedAt(ctx, time.Now()) }
 
-// endedAt is ended for a caller that has just looked at the clock: to look costs as much
-// as a mutex, and a step would do so many times.
+// endedAt is ended for a caller that has just read the clock. Reading it costs as much as
+// a mutex, and a step would do so many times.
 func endedAt(ctx context.Context, now time.Time) error {
 	select {
 	case <-driver.CallerDone(ctx):
@@ -50,9 +50,9 @@ func endedAt(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// gaveUp is why the caller of ctx has given up, as driver.CallerDone says. It is never
-// nil, which would be an answer: a context that was made of the caller's may not have
-// heard of it yet.
+// gaveUp is why the caller of ctx has given up, once driver.CallerDone says so. It is
+// never nil, which would mean that there is an answer: a context derived from the
+// caller's may not be cancelled yet.
 func gaveUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func gaveUp(ctx context.Context) error {
 }
 
 // lost reports whether an error says that the connection was lost: the server has closed
-// it, or was not there.
+// it, or could not be reached.
 func lost(err error) bool {
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED} {
 		if errors.Is(err, end) {
@@ -71,14 +71,14 @@ func lost(err error) bool {
 	return false
 }
 
-// Trouble makes a *driver.Error of what a client of Redis said.
+// Trouble makes a *driver.Error of an error of a client of Redis.
 func Trouble(backend string, op driver.Op, name string, err error) error {
 	hint, permanent := advice(err)
 	return &driver.Error{Backend: backend, Op: op, Name: name, Hint: hint, Permanent: permanent, Err: err}
 }
 
-// hints is what Redis says, by what it begins with or has in it, and what to do about it.
-// The first that fits counts.
+// hints says what to do about an error of Redis, by a part of its text. The first that
+// fits counts.
 var hints = []struct {
 	says      string
 	permanent bool
@@ -96,9 +96,9 @@ var hints = []struct {
 	{"WRONGPASS", true, "the user or the password is wrong"},
 	{"invalid password", true, "the password is wrong"}, // Redis 5
 	{"without any password configured", true, "the server has no password: leave it out of the URL"},
-	{"NOPERM", true, "the user may not do this: https://github.com/pawl-go/pawl/blob/main/docs/backends-redis.md has the ACL that is needed"},
-	{"can't run this command or subcommand", true, "the user may not do this: https://github.com/pawl-go/pawl/blob/main/docs/backends-redis.md has the ACL that is needed"},
-	{"can't access", true, "the user may not use our keys: https://github.com/pawl-go/pawl/blob/main/docs/backends-redis.md has the ACL that is needed"},
+	{"NOPERM", true, "the user may not do this: https://github.com/pawl-go/pawl/blob/main/docs/backends/redis.md has the ACL that is needed"},
+	{"can't run this command or subcommand", true, "the user may not do this: https://github.com/pawl-go/pawl/blob/main/docs/backends/redis.md has the ACL that is needed"},
+	{"can't access", true, "the user may not use our keys: https://github.com/pawl-go/pawl/blob/main/docs/backends/redis.md has the ACL that is needed"},
 	{"READONLY", false, "this is a replica: use the master's address, or the Sentinels' and the name of the master"},
 	{"LOADING", false, "the server is reading its data from the disk, and will answer when it is done"},
 	{"MASTERDOWN", false, "this is a replica that has lost its master"},
@@ -106,23 +106,23 @@ var hints = []struct {
 	{"MISCONF", false, "the server cannot save its data, and refuses to write: look at its disk and its log"},
 	{"given back: it was acknowledged", false, "look at the replicas, or wait for fewer of them, or longer (wait_replicas, wait_timeout)"},
 	{"NOREPLICAS", false, "fewer replicas are connected than min-replicas-to-write asks for"},
-	{"CLUSTERDOWN", false, "the cluster has lost nodes, or slots that nobody serves: redis-cli --cluster check"},
+	{"CLUSTERDOWN", false, "the cluster has lost nodes, or slots without a node: redis-cli --cluster check"},
 	{"MOVED", true, "this is a node of a cluster: give its address to a cluster client (a URL with several hosts, or ?cluster=true)"},
 	{"TRYAGAIN", false, "the slot of the name is being moved"},
 	{"BUSY", false, "another script has been running for long: SCRIPT KILL ends it if it has written nothing"},
 	{"max number of clients", false, "the server has as many connections as its maxclients allows"},
-	{"Unknown Redis command called", true, "the server, or a proxy before it, lacks a command that our scripts call, or calls it otherwise: pawl doctor names it"},
+	{"Unknown Redis command called", true, "the server, or a proxy before it, lacks a command that Pawl's scripts need, or has renamed it: pawl doctor names it"},
 	{"unknown command", true, "the server, or a proxy before it, lacks a command: Redis 6.2 or later is needed"},
 	{"Wrong number of args calling Redis command", true, "Redis 6.2 or later is needed"},
 	{"x509:", true, "the server's certificate is not one that this machine trusts for that host"},
 	{"first record does not look like a TLS handshake", true, "the server does not speak TLS on this port: redis:// rather than rediss://"},
 	{"deadline exceeded", false, "the server does not answer in time: can it be reached, and does it speak TLS if and only if the URL says rediss?"},
 	{"i/o timeout", false, "the server does not answer in time: can it be reached, and does it speak TLS if and only if the URL says rediss?"},
-	{"connection refused", false, "nobody listens there: is the server up, and the port right?"},
+	{"connection refused", false, "no server listens there: is it up, and is the port right?"},
 	{"no such host", false, "the host is not known"},
 }
 
-// isDamage reports whether an error is about what stands in the keys of one name.
+// isDamage reports whether an error is about the stored data of one name.
 func isDamage(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
 	return ok && (e.Hint == damagedHint || e.Hint == foreignHint || e.Hint == missingHint)
@@ -130,9 +130,9 @@ func isDamage(err error) bool {
 
 const foreignHint = "a key of ours holds something else: is another program using our prefix? Give one of the two another prefix"
 
-const missingHint = "somebody deleted keys of ours, or the server did because its memory is full: pawl doctor"
+const missingHint = "keys of this name were deleted, perhaps by the server because its memory is full: pawl doctor"
 
-const damagedHint = "nobody is granted this name until its keys are deleted, while nobody holds it: " +
+const damagedHint = "this name cannot be locked until its keys are deleted, while no client holds it: " +
 	"DEL PREFIX{NAME}s PREFIX{NAME}d PREFIX{NAME}l PREFIX{NAME}e"
 
 func advice(err error) (hint string, permanent bool) {

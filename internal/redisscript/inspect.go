@@ -16,7 +16,7 @@ func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error)
 	if err := errors.Join(driver.ValidateName(name), d.ready(ctx)); err != nil {
 		return driver.Entry{}, err
 	}
-	p := d.twice(ctx, func() Reply { return d.run(ctx, Read, d.readCall(name)) })
+	p := d.resendIfLost(ctx, func() Reply { return d.run(ctx, Read, d.readCall(name)) })
 	return d.entry(ctx, name, p)
 }
 
@@ -31,11 +31,11 @@ func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry,
 	return seen, nil
 }
 
-// page is how many entries are read in one pipeline.
+// page is how many entries are read in one script, or one pipeline.
 const page = 100
 
-// List implements driver.Lister: it scans the whole keyspace of each master, which takes
-// a while where there is much else, and stops nobody.
+// List implements driver.Lister. It scans the whole keyspace of each master, which takes
+// a while if there is much other data. It blocks no other client.
 func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
 		if err := d.ready(ctx); err != nil {
@@ -67,18 +67,36 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 		yield(driver.Entry{}, err)
 		return false
 	}
-	calls := make([]Call, len(names))
-	for i, name := range names {
-		calls[i] = d.readCall(name)
+	seen, err := d.readStates(ctx, names)
+	if err != nil {
+		yield(driver.Entry{}, err)
+		return false
 	}
-	for i, p := range d.runAll(ctx, Read, calls) {
-		e, err := d.entry(ctx, names[i], p)
+	var calls []Call // of the names that are not seen
+	for i, name := range names {
+		if seen[i] == nil {
+			calls = append(calls, d.readCall(name))
+		}
+	}
+	var replies []Reply
+	if len(calls) > 0 {
+		replies = d.runAll(ctx, Read, calls)
+	}
+	for i, name := range names {
+		var e driver.Entry
+		var err error
+		if seen[i] != nil {
+			e = *seen[i]
+		} else {
+			e, err = d.entry(ctx, name, replies[0])
+			replies = replies[1:]
+		}
 		switch {
 		case err != nil && !isDamage(err):
 			yield(driver.Entry{}, err)
 			return false
 		case err != nil:
-			if !yield(driver.Entry{Name: names[i]}, err) {
+			if !yield(driver.Entry{Name: name}, err) {
 				return false
 			}
 			continue

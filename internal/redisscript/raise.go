@@ -17,7 +17,7 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64
 	}
 	d.tracking.renewing(l.Token)
 	raise := d.raiseCall(&l, fence)
-	p := d.twice(ctx, func() Reply { return d.run(ctx, Raise, raise) })
+	p := d.resendIfLost(ctx, func() Reply { return d.run(ctx, Raise, raise) })
 	d.tracking.held(l.Token, 0)
 	var held *driver.HeldError
 	switch {

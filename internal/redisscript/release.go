@@ -18,11 +18,11 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	if err := d.readyAt(ctx, now); err != nil {
 		return err
 	}
-	d.tracking.over(l.Token)
+	d.tracking.forgetToken(l.Token)
 	d.strays.releasing(l.Token)
 	var p Reply
 	if hasEnd(&l) {
-		p = d.timely(ctx, now, l.Name, nil, func(end int64) Reply { return d.release(ctx, now, &l, end) })
+		p = d.runWithEnd(ctx, now, l.Name, nil, func(end int64) Reply { return d.release(ctx, now, &l, end) })
 	} else {
 		p = d.atMostOnce(ctx, func() Reply { return d.release(ctx, now, &l, 0) })
 	}
@@ -42,11 +42,11 @@ func (d *Driver) releaseStray(l driver.LeaseRef) {
 	_ = d.Release(ctx, l)
 }
 
-// release sends a release: together with other steps if that can be, else by itself.
+// release sends a release: together with other steps if possible, otherwise by itself.
 func (d *Driver) release(ctx context.Context, now time.Time, l *driver.LeaseRef, end int64) Reply {
 	if !hasEnd(l) && l.MinHold == 0 && d.shares(l.Name) {
 		p, done := d.quickly(ctx, now, l.Name, quickStep{kind: quickRelease, token: l.Token})
-		defer d.coalescer.leave()
+		defer d.coalescer.endStep()
 		if done {
 			return p
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Renew implements driver.Driver: a script for each 64 leases, or in a cluster for each
-// one, all of them in one pipeline. One script for thousands would stop the server for as
-// long as it takes.
+// Renew implements driver.Driver. It sends a script for each 64 leases, or in a cluster
+// for each single one, all of them in one pipeline. One script for thousands of leases
+// would block the server as long as it runs.
 func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error, error) {
 	calls := make([]Call, len(renewals))
 	for i := range renewals {
@@ -39,7 +39,7 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 			continue
 		}
 		if answers[i] = readEnd(p); answers[i] != nil {
-			d.tracking.over(l.Token)
+			d.tracking.forgetToken(l.Token)
 		} else {
 			d.tracking.held(l.Token, l.TTL)
 		}
@@ -64,7 +64,7 @@ func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.
 			rest = append(rest, calls[i])
 			continue
 		}
-		replies[i] = d.timely(ctx, now, l.Name, nil, func(end int64) Reply { return d.run(ctx, Renew, d.writeCall(l, end)) })
+		replies[i] = d.runWithEnd(ctx, now, l.Name, nil, func(end int64) Reply { return d.run(ctx, Renew, d.writeCall(l, end)) })
 	}
 	if len(rest) == 0 {
 		return replies

@@ -34,17 +34,20 @@ var (
 // Many runs the quick cases of several steps on as many names.
 var Many = script("many")
 
+// States reads the stored states of many names.
+var States = script("states")
+
 // All takes claims of several names, all or none.
 var All = script("all")
 
-// script takes a script as it is sent. It stands in sent/NAME.lua, whole, made of
-// lua/NAME.lua by the tests: to make it at the start would take each program that imports
-// this 2 ms.
+// script loads a script as it is sent, from sent/NAME.lua. The tests make that file of
+// lua/NAME.lua: making it at start-up would cost each program that imports this package 2
+// ms.
 func script(name string) *Script {
 	source, err := files.ReadFile("sent/" + name + ".lua")
 	if err != nil {
 		panic(err) // it is embedded
 	}
-	sum := sha1.Sum(source) // what Redis calls it, and no secret
+	sum := sha1.Sum(source) // the name that Redis has for it, not a signature
 	return &Script{Name: name, Source: string(source), SHA: hex.EncodeToString(sum[:])}
 }

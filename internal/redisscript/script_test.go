@@ -9,11 +9,11 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// scripts are all that are sent.
-var scripts = []*Script{Acquire, Force, Renew, Release, Break, Raise, Read, Confirm, Watch, Many, All, rightsScript}
+// scripts are all scripts that are sent.
+var scripts = []*Script{Acquire, Force, Renew, Release, Break, Raise, Read, Confirm, Watch, Many, States, All, rightsScript}
 
-// The scripts that are sent stand whole in sent/, so that a change is seen as it runs.
-// They are made of lua/: after a change there, run this test with -update.
+// sent/ has the scripts as they are sent, so that a change of them shows in full. They
+// are made of lua/: after a change there, run this test with -update.
 func TestScriptsAreSentAsTheyAreMade(t *testing.T) {
 	for _, s := range scripts {
 		made := assembled(s.Name)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// How steps are sent: together with those of others if that can be, by a script of their
-// own otherwise.
+// This file sends steps: together with the steps of others if possible, otherwise by a
+// script of their own.
 
 // shares reports whether a step on this name may share a script with others.
 func (d *Driver) shares(name string) bool { return !d.sender.Cluster() && !d.busy.is(name) }
 
-// quickly takes a step together with others, if there are any. If it is not done there it
-// is for its caller to send by itself, who says coalescer.leave afterwards.
+// quickly takes a step together with others, if there are any. If it reports false, its
+// caller sends the step by itself. In both cases the caller then calls coalescer.endStep.
 func (d *Driver) quickly(ctx context.Context, now time.Time, name string, q quickStep) (p Reply, done bool) {
 	answer, first, err := d.coalescer.do(ctx, now, name, q)
 	if err != nil || answer != 0 {
@@ -26,13 +26,14 @@ func (d *Driver) quickly(ctx context.Context, now time.Time, name string, q quic
 	return Reply{}, false
 }
 
-// runAllQuickly takes many of them at once, of a script that has one argument.
+// runAllQuickly runs calls that have one argument each, many of them in one script.
+// Afterwards it runs the calls that are not quick cases by themselves.
 func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []Reply {
 	if d.sender.Cluster() || len(calls) == 1 {
 		return d.runAll(ctx, s, calls)
 	}
 	var scripts []Call
-	for some := range slices.Chunk(calls, most) {
+	for some := range slices.Chunk(calls, maxStepsPerScript) {
 		c := Call{Args: []string{""}}
 		for _, one := range some {
 			c.Keys, c.Args = append(c.Keys, one.Keys[0]), append(c.Args, one.Args[0])
@@ -48,7 +49,7 @@ func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []R
 			d.clock.learn(p.List[n], sent)
 		}
 		for k := range scripts[i].Keys {
-			at := i*most + k
+			at := i*maxStepsPerScript + k
 			switch {
 			case p.Err != nil && !refused(p.Err):
 				replies[at].Err = p.Err
@@ -67,9 +68,9 @@ func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []R
 	return replies
 }
 
-// run runs a script on all keys of a name. While a cluster is moving a slot it refuses
-// that for most names, see details in lua/lib/entry.lua: then the first key may be
-// enough.
+// run runs a script on all keys of a name. A cluster that is moving a slot refuses that
+// for most names, see details in lua/lib/entry.lua. Then run tries the first key alone,
+// which may be enough.
 func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
 	p := d.sender.Run(ctx, s, c)
 	if moving(p.Err) {

@@ -12,21 +12,21 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A clock is what a driver knows of its server's clock: a lower bound, for the ends of
-// what it sends. A request that comes after its end is refused, and says the time: so an
-// end that is too early costs one more round trip, and one that is too late would let a
-// request that was given up take effect.
+// A clock is what a driver knows of its server's clock: a lower bound, from which it
+// computes the ends of its requests. The server refuses a request that comes after its
+// end, and answers the time. So an end that is too early costs one more round trip. An
+// end that is too late would let a request take effect after its caller has given up.
 //
-// The bound is learned from answers that carry the time, and from a TIME that goes out
-// with the first subscription, and then once a minute. It is forgotten when a connection
-// was lost, for the next one may lead to another server. A grant's fence is no use: it
-// may be ahead of the clock.
+// The driver learns the bound from answers that carry the time, and from a TIME that it
+// sends with the first subscription, and then once a minute. It forgets the bound when a
+// connection was lost, because the next one may lead to another server. It cannot use the
+// fence of a grant, which may be ahead of the clock.
 //
-// In a cluster each master has its own. What is known of all of them together is the one
-// that is furthest behind. A master that is so far ahead of that one that it refuses what
-// it is sent is remembered by the slot of the name, for a minute. So what is sent to a
-// master whose clock is not known yet may take effect later than it should, by as much as
-// that clock is behind all others: driver.MaxLead is for that.
+// In a cluster each master has its own clock. The driver uses the one that is furthest
+// behind. If a master is so far ahead of it that it refuses a request, the driver
+// remembers its time for a minute, by the slot of the name. So a request to a master
+// whose clock is not known yet may take effect later than it should, by as much as that
+// clock is behind all others: driver.MaxLead allows for that.
 type clock struct {
 	sender  Sender
 	cluster bool
@@ -36,19 +36,19 @@ type clock struct {
 	known atomic.Pointer[engine.ServerTime]
 	slots sync.Map // of uint16 to engine.ServerTime
 
-	mu     sync.Mutex // protects all below
-	asking chan struct{}
-	failed time.Time
-	minute bool // each
-	over   bool
+	mu            sync.Mutex // protects all below
+	asking        chan struct{}
+	failed        time.Time
+	tickerStarted bool // askEachMinute runs
+	stopped       bool
 }
 
 func newClock(s Sender, life context.Context, loops *sync.WaitGroup) *clock {
 	return &clock{sender: s, life: life, loops: loops, cluster: s.Cluster()}
 }
 
-// end is a moment of ours on the server's clock, no later than it will be; 0, which is
-// always over, if nothing is known.
+// end converts t to the server's clock, never to a later moment than it really is. If
+// nothing is known it is 0, which has always passed.
 func (c *clock) end(t time.Time, name string) int64 {
 	if c.cluster {
 		if r, ok := c.slots.Load(slot(name)); ok {
@@ -63,8 +63,8 @@ func (c *clock) end(t time.Time, name string) int64 {
 	return 0
 }
 
-// late learns from the server that refused something because of its end.
-func (c *clock) late(is int64, sent time.Time, name string) {
+// learnRefused learns the time from a server that refused a request because of its end.
+func (c *clock) learnRefused(is int64, sent time.Time, name string) {
 	if c.cluster {
 		c.slots.Store(slot(name), engine.ServerTime{At: time.Now(), Is: locktable.Instant(is)})
 		return
@@ -72,10 +72,10 @@ func (c *clock) late(is int64, sent time.Time, name string) {
 	c.learn(is, sent)
 }
 
-// learn takes a time that the server said between sent and now.
+// learn takes a time that the server read between sent and now.
 func (c *clock) learn(is int64, sent time.Time) {
 	if c.cluster || is <= 0 {
-		return // which of the masters it was is not known
+		return // which master has answered is not known
 	}
 	old, now := c.known.Load(), time.Now()
 	if old == nil || old.Outdated(locktable.Instant(is), 0, sent, now) {
@@ -83,7 +83,7 @@ func (c *clock) learn(is int64, sent time.Time) {
 	}
 }
 
-// forget is for when the next answer may be another server's.
+// forget is called when another server may give the next answer.
 func (c *clock) forget() {
 	if c.known.Swap(nil) != nil && c.cluster {
 		c.slots.Clear()
@@ -94,21 +94,21 @@ func (c *clock) forget() {
 // server. It does not block.
 func (d *Driver) Reconnected() { d.clock.forget() }
 
-// begin asks the servers for their time unless it is known, and sees to it that they are
-// asked again each minute. The channel is closed when they have answered, or for a second
-// have not; it is nil if there is nothing to wait for.
+// begin asks the servers for their time unless it is known, and starts asking again each
+// minute. The channel is closed when they have answered, or after a second without an
+// answer. It is nil if there is nothing to wait for.
 func (c *clock) begin() (asked <-chan struct{}) {
 	if c.known.Load() != nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || c.asking == nil && time.Since(c.failed) < time.Second {
+	if c.stopped || c.asking == nil && time.Since(c.failed) < time.Second {
 		return nil
 	}
-	if !c.minute {
-		c.minute = true
-		c.loops.Go(c.eachMinute)
+	if !c.tickerStarted {
+		c.tickerStarted = true
+		c.loops.Go(c.askEachMinute)
 	}
 	if c.asking == nil {
 		done := make(chan struct{})
@@ -127,7 +127,7 @@ func (c *clock) begin() (asked <-chan struct{}) {
 	return c.asking
 }
 
-func (c *clock) eachMinute() {
+func (c *clock) askEachMinute() {
 	each := time.NewTicker(time.Minute)
 	defer each.Stop()
 	for {
@@ -142,17 +142,17 @@ func (c *clock) eachMinute() {
 	}
 }
 
-// stop lets nothing begin any more.
+// stop keeps begin from asking any more.
 func (c *clock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over = true
+	c.stopped = true
 }
 
-// ask asks each server for its time. In a cluster the one that is furthest behind counts,
-// of those that answer.
+// ask asks each server for its time. In a cluster it takes the clock that is furthest
+// behind, of the servers that answer.
 func (c *clock) ask() {
-	ctx, cancel := context.WithTimeout(c.life, hearing)
+	ctx, cancel := context.WithTimeout(c.life, subscribeTimeout)
 	defer cancel()
 	servers, err := c.sender.Servers(ctx)
 	if err != nil {

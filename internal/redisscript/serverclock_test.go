@@ -14,13 +14,13 @@ import (
 )
 
 // clocked is a server, or a cluster, whose clocks are ahead of ours, and which refuses
-// what comes too late.
+// requests that come too late.
 type clocked struct {
 	Sender  // has no other methods
 	cluster bool
 	mu      sync.Mutex // protects ahead
 	ahead   []time.Duration
-	way     time.Duration // how long a request is under way, and its answer
+	way     time.Duration // how long a request takes to arrive, and so does its answer
 	slow    time.Time     // since then its clocks have lost a thousandth, unless it is zero
 	hung    bool
 	scripts int
@@ -81,12 +81,12 @@ func timed(t *testing.T, c *clocked, f func(ctx context.Context, d *Driver)) {
 	})
 }
 
-// within runs a step with a ctx of so long, and says how often it was sent.
+// within runs a step with a ctx that lasts so long, and returns how often it was sent.
 func within(ctx context.Context, d *Driver, c *clocked, i int, patience time.Duration) (Reply, int) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	before := c.scripts
-	p := d.timely(ctx, time.Now(), "job", nil, c.step(i))
+	p := d.runWithEnd(ctx, time.Now(), "job", nil, c.step(i))
 	return p, c.scripts - before
 }
 
@@ -99,7 +99,7 @@ func TestAStepIsSentOnceWhenTheTimeIsKnown(t *testing.T) {
 				if p, n := within(ctx, d, c, 0, 100*time.Millisecond); p.Int != 1 || n != 1 {
 					t.Errorf("ahead by %v: %+v, sent %d times", ahead, p, n)
 				}
-				time.Sleep(10 * time.Minute) // it is asked for once a minute
+				time.Sleep(10 * time.Minute) // the driver asks for the time once a minute
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestAServerWhoseTimeIsNotKnownSaysItByRefusing(t *testing.T) {
 	timed(t, c, func(ctx context.Context, d *Driver) {
 		began := time.Now()
 		<-d.clock.begin()
-		if took := time.Since(began); took > hearing {
+		if took := time.Since(began); took > subscribeTimeout {
 			t.Errorf("it was waited for its time for %v", took)
 		}
 		for want := 2; want > 0; want-- {
@@ -121,8 +121,8 @@ func TestAServerWhoseTimeIsNotKnownSaysItByRefusing(t *testing.T) {
 	})
 }
 
-// Whatever held a step up: what is refused at the end of its ctx is not sent again, and
-// nothing takes effect after it.
+// A step that is refused at the end of its ctx is not sent again, whatever held it up,
+// and no step takes effect after the end.
 func TestNothingTakesEffectAfterTheEndOfItsCtx(t *testing.T) {
 	for _, way := range []time.Duration{0, time.Millisecond, 30 * time.Millisecond, 200 * time.Millisecond} {
 		for _, patience := range []time.Duration{time.Millisecond, 29 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond} {
@@ -162,7 +162,7 @@ func TestALostConnectionMakesTheTimeUnknown(t *testing.T) {
 	c := &clocked{ahead: []time.Duration{time.Hour}, way: time.Millisecond}
 	timed(t, c, func(ctx context.Context, d *Driver) {
 		<-d.clock.begin()
-		d.timely(ctx, time.Now(), "job", nil, func(int64) Reply { return Reply{Err: io.EOF} })
+		d.runWithEnd(ctx, time.Now(), "job", nil, func(int64) Reply { return Reply{Err: io.EOF} })
 		if end := d.clock.end(time.Now(), "job"); end != 0 {
 			t.Errorf("it is %d; want it not known", end)
 		}
@@ -195,7 +195,7 @@ func TestInAClusterTheMasterThatIsFurthestBehindCounts(t *testing.T) {
 func TestAClockThatJumpsWithEachAnswerIsAnError(t *testing.T) {
 	c := &clocked{ahead: []time.Duration{0}}
 	timed(t, c, func(ctx context.Context, d *Driver) {
-		p := d.timely(ctx, time.Now(), "job", nil, func(end int64) Reply { return Reply{Int: -end - 1 - time.Hour.Microseconds()*24*30} })
+		p := d.runWithEnd(ctx, time.Now(), "job", nil, func(end int64) Reply { return Reply{Int: -end - 1 - time.Hour.Microseconds()*24*30} })
 		if !errors.Is(p.Err, errNoTime) {
 			t.Errorf("%+v", p)
 		}
@@ -210,7 +210,7 @@ func TestTimeIsReadFromItsTwoLines(t *testing.T) {
 	}
 }
 
-// whole is a server that one can do a step on, with the network between.
+// whole is a server that can run a step, with a network before it.
 type whole struct{ clocked }
 
 func (w *whole) Where() string { return "there" }
@@ -228,8 +228,8 @@ func (w *whole) Run(_ context.Context, _ *Script, c Call) Reply {
 	return w.step(0)(int64(end.instant()))
 }
 
-// The server is asked for its time while the subscription is awaited, so a command that
-// does one thing pays nothing for that.
+// The driver asks for the time while it waits for the subscription, so a command that
+// takes one step pays nothing for that.
 func TestTheFirstClaimDoesNotWaitForTheTimeBesides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const way = 100 * time.Millisecond

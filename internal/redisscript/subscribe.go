@@ -14,39 +14,39 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A subscriber is where the signals of one driver come in: a channel of its own, whose
-// name is stored with its claims.
+// A subscriber receives the signals of one driver, on a channel of its own, whose name is
+// stored with its claims.
 //
-// In a cluster a message on a plain channel goes to every node. That is right for "lost",
-// which is seldom. "Granted" is not: it is published in the slot of its name, on a
-// channel with a hash tag of that slot, so that no other node hears of it. There are
-// 16384 slots, and the driver subscribes to those in which it waits.
+// In a cluster a message on a plain channel goes to every node. For "lost", which is
+// rare, that is good enough. "Granted" is frequent, so it is published on a sharded
+// channel with a hash tag of the name's slot, and no other node gets it. There are 16384
+// slots; the driver subscribes to those in which it waits.
 type subscriber struct {
-	sender  Sender
-	prefix  string
-	id      string
-	push    bool
-	hint    bool               // a grant has yet to be confirmed: a signal only says to ask
-	life    context.Context    // until close
-	granted func(driver.Token) // called before the listeners; may be nil
-	again   func()             // called when a server, maybe another, confirms once more
-	end     context.CancelFunc
-	loops   sync.WaitGroup
+	sender               Sender
+	prefix               string
+	id                   string
+	push                 bool
+	grantNeedsConfirming bool               // a grant has yet to be confirmed, so a signal only makes the waiter ask
+	life                 context.Context    // until close
+	granted              func(driver.Token) // called before the listeners; may be nil
+	onReconfirmed        func()             // called when a server, perhaps another one, confirms again
+	end                  context.CancelFunc
+	loops                sync.WaitGroup
 
-	mu     sync.Mutex // protects all three below; never held while anything is waited for
+	mu     sync.Mutex // protects all three below; never held during a wait
 	box    *subscription
 	shards map[uint16]shard
-	over   bool
+	closed bool
 
 	listeners driver.Listeners
-	claimant  atomic.Pointer[string] // the last one, as it is stored: a process mostly has one
+	claimant  atomic.Pointer[string] // the last one, as it is stored: most processes have only one
 }
 
 // A subscription is to one channel, for as long as it is wanted.
 type subscription struct {
 	Channel
 	end    context.CancelFunc
-	tried  chan struct{} // closed when the server has said yes or no, or was given up on
+	tried  chan struct{} // closed when the server has answered, or after subscribeTimeout
 	once   sync.Once
 	up     atomic.Bool
 	failed atomic.Bool // since the last time that it was up
@@ -64,15 +64,15 @@ func newSubscriber(s Sender, prefix string, push bool) *subscriber {
 	return b
 }
 
-// open makes sure that the signals of a claim are heard, and returns what is stored of
-// who claims: where they shall go, and its owner.
-func (b *subscriber) open(ctx context.Context, c *driver.Claim) (who string, err error) {
-	box, shard, err := b.channels(ctx, c)
+// subscribeFor subscribes to the channels for the signals of a claim, and returns what is
+// stored of the claimant: the channels, the owner and the TTL.
+func (b *subscriber) subscribeFor(ctx context.Context, c *driver.Claim) (who string, err error) {
+	box, shard, err := b.channelsFor(ctx, c)
 	if err != nil {
 		return "", err
 	}
 	var r room
-	stored := appendClaimant(r[:0], box, shard, &c.Owner)
+	stored := appendClaimant(r[:0], box, shard, c)
 	if last := b.claimant.Load(); last != nil && *last == string(stored) {
 		return *last, nil
 	}
@@ -81,14 +81,15 @@ func (b *subscriber) open(ctx context.Context, c *driver.Claim) (who string, err
 	return text, nil
 }
 
-// channels says where the signals of a claim shall go. If they cannot be heard the claim
-// goes on without: a waiter then asks now and then.
-func (b *subscriber) channels(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
+// channelsFor returns the channels for the signals of a claim, once the server has
+// answered the subscriptions. If they fail, the claim goes on without: its waiter then
+// polls now and then.
+func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
 	if !b.push {
 		return "", "", nil
 	}
 	b.mu.Lock()
-	if b.over {
+	if b.closed {
 		b.mu.Unlock()
 		return "", "", driver.ErrClosed
 	}
@@ -112,7 +113,7 @@ func (b *subscriber) channels(ctx context.Context, c *driver.Claim) (box, shard 
 		}
 	}
 	if b.life.Err() != nil {
-		return "", "", driver.ErrClosed // close ended the trying, and nobody listens
+		return "", "", driver.ErrClosed // close ended the attempt, so no signal would arrive
 	}
 	if second != nil && !second.refused() {
 		shard = second.Name
@@ -120,12 +121,12 @@ func (b *subscriber) channels(ctx context.Context, c *driver.Claim) (box, shard 
 	return first.Name, shard, nil
 }
 
-// refused reports whether the server has never let us subscribe: it may be too old for
-// sharded channels.
+// refused reports whether the last attempt to subscribe failed: the server may be too old
+// for sharded channels.
 func (s *subscription) refused() bool { return !s.up.Load() && s.failed.Load() }
 
-// maxShards is how many slots are subscribed to at once before those are left in which
-// nobody has waited lately.
+// maxShards is how many slots the driver subscribes to at once before it leaves those in
+// which it has no place in a queue any more.
 const maxShards = 64
 
 // shardLocked finds or makes the subscription of a slot.
@@ -133,7 +134,7 @@ func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 	s, known := b.shards[slot]
 	if !known {
 		if len(b.shards) >= maxShards {
-			b.leaveLocked(time.Now())
+			b.leaveShardsLocked(time.Now())
 		}
 		c := Channel{Name: b.prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Brief: true}
 		s.subscription = b.subscribe(b.life, c)
@@ -145,7 +146,7 @@ func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 	return s.subscription
 }
 
-func (b *subscriber) leaveLocked(now time.Time) {
+func (b *subscriber) leaveShardsLocked(now time.Time) {
 	for slot, s := range b.shards {
 		if s.until.Before(now) {
 			s.end()
@@ -157,7 +158,7 @@ func (b *subscriber) leaveLocked(now time.Time) {
 func (b *subscriber) subscribe(life context.Context, c Channel) *subscription {
 	ctx, end := context.WithCancel(life)
 	s := &subscription{Channel: c, end: end, tried: make(chan struct{})}
-	impatient := time.AfterFunc(hearing, s.giveUp)
+	impatient := time.AfterFunc(subscribeTimeout, s.giveUp)
 	b.loops.Go(func() {
 		defer impatient.Stop()
 		b.receive(ctx, s)
@@ -165,22 +166,22 @@ func (b *subscriber) subscribe(life context.Context, c Channel) *subscription {
 	return s
 }
 
-// hearing is how long claims wait for the answer to a subscription. A server, or a proxy
-// before it, that never says yes or no costs them no more than that, once.
-const hearing = time.Second
+// subscribeTimeout is how long claims wait for the answer to a subscription. A server, or
+// a proxy before it, that never answers delays them by no more than that, once.
+const subscribeTimeout = time.Second
 
-// giveUp lets claims go on without a subscription that takes too long. When it is up
-// after all, everybody looks.
+// giveUp lets claims go on without a subscription that takes too long. If the server
+// confirms it later, the driver notifies all claims to look.
 func (s *subscription) giveUp() {
 	s.failed.Store(true)
-	if s.up.Load() { // it came up in this moment, and may have said so before us
+	if s.up.Load() { // subscriptionChanged has just set it, and may have cleared failed before us
 		s.failed.Store(false)
 		return
 	}
 	s.settle()
 }
 
-// settle lets those go on who wait for the first answer.
+// settle lets the claims go on that wait for the first answer.
 func (s *subscription) settle() { s.once.Do(func() { close(s.tried) }) }
 
 // receive keeps a subscription up until ctx ends.
@@ -189,16 +190,16 @@ func (b *subscriber) receive(ctx context.Context, s *subscription) {
 	defer s.settle() // it may end before there is an answer
 	engine.Subscription{
 		Run: func(ctx context.Context, hears func()) {
-			_ = b.sender.Receive(ctx, s.Channel, hears, b.heard) // it is tried again, whatever it was
+			_ = b.sender.Receive(ctx, s.Channel, hears, b.heard) // Keep tries again after any error
 		},
-		Turned:     func(hears bool) { b.turned(s, hears) },
+		Turned:     func(hears bool) { b.subscriptionChanged(s, hears) },
 		FirstPause: 10 * time.Millisecond, LongestPause: time.Second,
 	}.Keep(ctx)
 }
 
-// turned notes whether what is published now is heard. If it is heard again, everybody
-// looks: what was published in between is lost.
-func (b *subscriber) turned(s *subscription, hears bool) {
+// subscriptionChanged notes whether the subscription is up. When it comes up again, it
+// notifies all claims to look, because messages that were published in between are lost.
+func (b *subscriber) subscriptionChanged(s *subscription, hears bool) {
 	if !hears {
 		s.failed.Store(true)
 		s.up.Store(false)
@@ -206,14 +207,14 @@ func (b *subscriber) turned(s *subscription, hears bool) {
 		return
 	}
 	s.up.Store(true)
-	again := s.failed.Swap(false)
+	reconfirmed := s.failed.Swap(false)
 	select {
 	case <-s.tried:
-		again = true
+		reconfirmed = true
 	default:
 	}
-	if s.settle(); again {
-		b.again()
+	if s.settle(); reconfirmed {
+		b.onReconfirmed()
 		b.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
 	}
 }
@@ -235,14 +236,14 @@ func (b *subscriber) heard(message string) {
 	if signal.Kind == driver.SignalGranted && b.granted != nil {
 		b.granted(signal.Token)
 	}
-	if signal.Kind == driver.SignalGranted && b.hint {
+	if signal.Kind == driver.SignalGranted && b.grantNeedsConfirming {
 		signal = driver.Signal{Kind: driver.SignalLook, Token: signal.Token}
 	}
 	b.listeners.Notify(signal)
 }
 
-// works reports whether signals arrive, as far as it is known: before the first claim it
-// is expected.
+// works reports whether signals arrive, as far as the driver knows. Before the first
+// claim it assumes that they do.
 func (b *subscriber) works() bool {
 	if !b.push {
 		return false
@@ -252,29 +253,30 @@ func (b *subscriber) works() bool {
 	return b.box == nil || !b.box.failed.Load()
 }
 
-// begin starts a goroutine that close waits for, unless that was called.
+// begin starts a goroutine that close waits for, unless close was called. It reports
+// whether it has.
 func (b *subscriber) begin(f func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.over {
+	if !b.closed {
 		b.loops.Go(f)
 	}
-	return !b.over
+	return !b.closed
 }
 
 // close ends all subscriptions, and waits until they have ended.
 func (b *subscriber) close() {
 	b.mu.Lock()
-	b.over = true
+	b.closed = true
 	b.mu.Unlock()
 	b.end()
 	b.loops.Wait()
 }
 
-// appendClaimant appends what is stored of who claims: the two channels on which its
-// signals are awaited, then the owner. The scripts look at the channels only.
-func appendClaimant(b []byte, box, shard string, o *driver.Owner) []byte {
+// appendClaimant appends what is stored of a claimant: the two channels for its signals,
+// the owner, and the TTL. The scripts read the channels, and replace the TTL.
+func appendClaimant(b []byte, box, shard string, c *driver.Claim) []byte {
 	b = append(binary.BigEndian.AppendUint16(b, uint16(len(box))), box...)
 	b = append(binary.BigEndian.AppendUint16(b, uint16(len(shard))), shard...)
-	return locktable.AppendOwner(b, *o)
+	return number(locktable.AppendOwner(b, c.Owner), micros(c.TTL))
 }

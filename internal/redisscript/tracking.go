@@ -13,70 +13,74 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// A Watcher is a Sender whose server tells when somebody else changes a key: client
-// tracking. It calls [Driver.Invalidated] then.
+// A Watcher is a Sender whose server reports that another client has changed a key
+// (client tracking). It then calls [Driver.Invalidated].
 type Watcher interface {
-	// Watch makes the server tell of the next change of each key, and answers per key, in
+	// Watch makes the server report the next change of each key. It answers per key, in
 	// order.
 	Watch(ctx context.Context, keys []string) []Armed
 }
 
-// Armed is what stands at a key when it has begun to be watched, or why it has not.
+// Armed is what is stored at a key when the server begins to watch it, or why it does
+// not.
 type Armed struct {
 	State string // empty if there is nothing, or nothing of ours
 	Err   error
 }
 
-// A lease is watched when it has lasted this long: most are over by then, and cost
-// nothing.
+// watchAfter is how long a lease has lasted when the driver begins to watch it. Most
+// leases end earlier, and cost nothing.
 const watchAfter = 10 * time.Millisecond
 
-// A tracker lets holders hear at once when their name is deleted, flushed, evicted or
-// overwritten by somebody who does not send signals: whoever uses the scripts does. A nil
-// *tracker does nothing.
+// A tracker notifies holders at once when their name is deleted, flushed, evicted or
+// overwritten by a client that sends no signals, as the scripts do. A nil *tracker does
+// nothing.
 //
-// Watching ends with each change, our own included: a renewal has to arm it again. It
-// also ends with the connection, and when another node of a cluster gets the name; both
-// are heard of, and whoever then looks renews, and so arms it.
+// Watching ends with each change, also with one of our own: after a renewal the name has
+// to be armed again. It also ends with the connection, and when another node of a cluster
+// gets the name. The server or the client reports both; the holder then looks, which is a
+// renewal, and so arms the name again.
 //
-// Most changes are those of others who hold or wait for the same name, and cost the
-// holder no more than to arm it again: at once, if that was not done lately, and then at
-// a pace. What is read for that says whether the name is gone, or another's.
+// Most changes come from other clients that hold or wait for the same name. They cost the
+// holder no more than arming the name again: at once, or, if it was armed for a change
+// just before, once in watchPace. Arming also reads the state, which shows whether the
+// name is gone, or another client's.
 type tracker struct {
 	server Watcher
 	prefix string
 	began  time.Time
-	wake   chan struct{} // holds one: run sleeps, and due or later is no longer empty
-	hurry  chan struct{} // holds one: soon is no longer empty
-	fails  atomic.Bool   // the last attempt to arm did, for some name
+	wake   chan struct{} // holds one: run sleeps, and firstArm or rearmLater is no longer empty
+	hurry  chan struct{} // holds one: rearmNow is no longer empty
+	fails  atomic.Bool   // the last attempt to arm failed for some name
 
-	mu      sync.Mutex // protects all below
-	byToken map[driver.Token]watched
-	byName  map[string]*watchedName // those that were armed once: most are over before
-	due     []driver.Token          // to be armed, in the order of their grants
-	soon    []string                // to be armed again, for they were changed
-	later   []string                // the same, in the order of their times
-	awake   bool                    // run looks at due and later by itself
-	swept   time.Duration
+	mu         sync.Mutex // protects all below
+	byToken    map[driver.Token]watched
+	byName     map[string]*watchedName // names that were armed once: most leases end before that
+	firstArm   []driver.Token          // to be armed, in the order of their grants
+	rearmNow   []string                // to be armed again at once, after a change
+	rearmLater []string                // to be armed again later, in the order of their times
+	awake      bool                    // run looks at firstArm and rearmLater by itself
+	swept      time.Duration
 }
 
 type watched struct {
-	name   string
-	at     time.Duration // since tracker.began: not armed before; 0 while it is not granted
-	until  time.Duration // since tracker.began: it is over by then, if nobody said so before
-	all    bool          // it holds all of the name
-	listed bool          // in byName
-	armed  bool          // a change would be news: not our own renewal, and not heard of yet
+	name      string
+	armFrom   time.Duration // since tracker.began: not armed before; 0 while it is not granted
+	until     time.Duration // since tracker.began: the lease has ended by then, perhaps earlier
+	exclusive bool          // it holds all of the name
+	listed    bool          // in byName
+	armed     bool          // a change counts: it is not our own renewal, and none was reported since the arming
 }
 
 type watchedName struct {
-	tokens []driver.Token
-	last   time.Duration // since tracker.began: when it was armed again
-	again  time.Duration // since tracker.began: not armed again before; 0 if it need not be
+	tokens    []driver.Token
+	rearmedAt time.Duration // since tracker.began: when it was armed again
+	rearmFrom time.Duration // since tracker.began: not armed again before; 0 if it need not be
 
-	// How many changes were heard of; by the last arming; and as of the last whose answer
-	// says what they mean. One that comes while the name is being armed may be later than
-	// what is read for that.
+	// changes counts the changes that the server has reported. asked is that number at
+	// the last arming, and known the number at the last arming whose answer was read. A
+	// change that is reported while the name is being armed may be later than the state
+	// that arming reads.
 	changes, asked, known int
 }
 
@@ -87,8 +91,8 @@ func newTracker(s Watcher, prefix string) *tracker {
 	}
 }
 
-// claim notes a claim before it is sent by itself: it may queue, and the grant be passed
-// to it before the answer is here. Claims that share a script do not queue.
+// claim notes a claim before it is sent by itself: it may queue, and get the grant from
+// another client before its own answer is here. Claims that share a script do not queue.
 func (w *tracker) claim(c *driver.Claim) {
 	if w == nil {
 		return
@@ -97,14 +101,14 @@ func (w *tracker) claim(c *driver.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.byToken[c.Token]
-	l.name, l.all, l.armed, l.until = c.Name, c.Weight == driver.Exclusive, false, now+max(c.TTL, c.QueueTTL)
+	l.name, l.exclusive, l.armed, l.until = c.Name, c.Weight == driver.Exclusive, false, now+max(c.TTL, c.QueueTTL)
 	w.byToken[c.Token] = l
 	if now-w.swept > time.Minute {
 		w.sweepLocked(now)
 	}
 }
 
-// granted notes a claim that was granted then. It may be the first that is heard of it.
+// granted notes that a claim was granted at now. It may be the first call for this claim.
 func (w *tracker) granted(c *driver.Claim, now time.Time) {
 	if w == nil {
 		return
@@ -114,7 +118,7 @@ func (w *tracker) granted(c *driver.Claim, now time.Time) {
 	defer w.mu.Unlock()
 	l, known := w.byToken[c.Token]
 	if !known {
-		l.name, l.all = c.Name, c.Weight == driver.Exclusive
+		l.name, l.exclusive = c.Name, c.Weight == driver.Exclusive
 	}
 	w.holdsLocked(c.Token, l, c.TTL, passed)
 	if passed-w.swept > time.Minute {
@@ -122,7 +126,7 @@ func (w *tracker) granted(c *driver.Claim, now time.Time) {
 	}
 }
 
-// sweepLocked forgets those that ended without a word.
+// sweepLocked forgets leases that ended without a call of forgetToken.
 func (w *tracker) sweepLocked(now time.Duration) {
 	w.swept = now
 	for t, l := range w.byToken {
@@ -132,8 +136,8 @@ func (w *tracker) sweepLocked(now time.Duration) {
 	}
 }
 
-// renewing says that a change will be our own. It comes before the renewal is sent, and
-// held after it.
+// renewing notes that the next change is our own. It is called before a renewal is sent,
+// and held after it.
 func (w *tracker) renewing(t driver.Token) {
 	if w == nil {
 		return
@@ -146,7 +150,7 @@ func (w *tracker) renewing(t driver.Token) {
 	}
 }
 
-// held says that a token holds its lease, for ttl from now; zero if that is not known.
+// held notes that a token holds its lease, for ttl from now; zero if that is not known.
 func (w *tracker) held(t driver.Token, ttl time.Duration) {
 	if w == nil {
 		return
@@ -160,38 +164,38 @@ func (w *tracker) held(t driver.Token, ttl time.Duration) {
 	w.holdsLocked(t, l, ttl, time.Since(w.began))
 }
 
-// holdsLocked is held for one that is known.
+// holdsLocked is held for a token that is known.
 func (w *tracker) holdsLocked(t driver.Token, l watched, ttl, now time.Duration) {
 	if ttl > 0 {
 		l.until = now + ttl
 	}
-	l.at = cmp.Or(l.at, now+watchAfter)
+	l.armFrom = cmp.Or(l.armFrom, now+watchAfter)
 	w.byToken[t] = l
-	w.due = append(w.due, t)
+	w.firstArm = append(w.firstArm, t)
 	w.rouseLocked()
 }
 
-// rouseLocked makes run look at due and later.
+// rouseLocked makes run look at firstArm and rearmLater.
 func (w *tracker) rouseLocked() {
-	if !w.awake { // to wake it for each lease would cost more than the rest
+	if !w.awake { // waking it for each lease would cost more than the rest
 		w.awake = true
 		w.wake <- struct{}{} // there is room: what was in it was read before run fell asleep
 	}
 }
 
-// answered says how a claim was answered. After an error nothing is known: it may be
-// granted, or may be told later that it is.
+// answered notes the answer to a claim. After an error the outcome is unknown: the claim
+// may be granted now, or later from the queue.
 func (w *tracker) answered(c *driver.Claim, now time.Time, refused bool, err error) {
 	switch {
 	case err != nil:
 	case !refused:
 		w.granted(c, now)
 	case !c.Queue:
-		w.over(c.Token)
+		w.forgetToken(c.Token)
 	}
 }
 
-func (w *tracker) over(t driver.Token) {
+func (w *tracker) forgetToken(t driver.Token) {
 	if w == nil {
 		return
 	}
@@ -214,36 +218,38 @@ func (w *tracker) dropLocked(t driver.Token) {
 		delete(w.byName, l.name)
 	} else if i := slices.Index(n.tokens, t); i >= 0 {
 		n.tokens = slices.Delete(n.tokens, i, i+1)
-		w.rearmLocked(l.name, n) // its end is a change of our own, of which we are not told
+		w.rearmLocked(l.name, n) // its end is a change of our own, which the server does not report
 	}
 }
 
-// watchPace is how often a name is armed again because it was changed, at most.
+// watchPace is the shortest time between two armings of a name because of changes.
 const watchPace = 500 * time.Millisecond
 
-// rearmLocked has a name armed again: at once, if it was not lately.
+// rearmLocked schedules a name to be armed again: at once, or, if that happened within
+// the last watchPace, later.
 func (w *tracker) rearmLocked(name string, n *watchedName) {
 	now := time.Since(w.began)
 	n.changes++
 	switch {
-	case n.again != 0:
-	case now-n.last >= watchPace:
-		n.again, n.last = now, now
-		w.soon = append(w.soon, name)
+	case n.rearmFrom != 0:
+	case now-n.rearmedAt >= watchPace:
+		n.rearmFrom, n.rearmedAt = now, now
+		w.rearmNow = append(w.rearmNow, name)
 		select {
 		case w.hurry <- struct{}{}:
 		default:
 		}
 	default:
-		n.again = now + watchPace
-		n.last = n.again
-		w.later = append(w.later, name)
+		n.rearmFrom = now + watchPace
+		n.rearmedAt = n.rearmFrom
+		w.rearmLater = append(w.rearmLater, name)
 		w.rouseLocked()
 	}
 }
 
-// changed notes that somebody has changed what stands at a name. A renewal that is under
-// way will say what that means.
+// changed notes that another client has changed the state of a name. If a renewal of each
+// of its tokens is under way, changed does nothing: the answers show whether the leases
+// still hold.
 func (w *tracker) changed(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,15 +259,15 @@ func (w *tracker) changed(name string) {
 	}
 }
 
-// A name that could not be armed is tried again after this pause, and then after longer
-// ones.
+// watchAgain is the pause before a name that could not be armed is tried again. The next
+// pauses are longer.
 const (
 	watchAgain    = 50 * time.Millisecond
 	watchAgainMax = 5 * time.Second
 )
 
-// run arms what is due, until ctx ends. lost is called with the tokens whose name is not
-// there any more, or may not have been for a while.
+// run arms what is due, until ctx ends. It calls lost with the tokens whose name is gone,
+// or may have been gone for a while.
 func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 	pace, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer pace.Stop()
@@ -273,17 +279,17 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 		case <-ctx.Done():
 			return
 		case <-w.hurry:
-			failed = append(failed, w.arm(ctx, w.takeSoon(), lost, false)...)
+			failed = append(failed, w.arm(ctx, w.takeRearmNow(), lost, false)...)
 		case <-w.wake:
 			pace.Reset(watchAfter)
 		case <-pace.C:
-			if names := w.take(); names != nil {
+			if names := w.takeDue(); names != nil {
 				failed = append(failed, w.arm(ctx, names, lost, false)...)
 				pace.Reset(watchAfter / 2)
 			}
 		case <-again.C:
-			// The server may be another one, or the name another's: so they are armed
-			// first, and checked then.
+			// The server may be another one, or another client may hold the name: so they
+			// are armed first, and checked then.
 			failed, waits = w.arm(ctx, failed, lost, true), false
 		}
 		w.fails.Store(len(failed) > 0)
@@ -297,30 +303,31 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 	}
 }
 
-// works reports whether somebody else's changes are told, as far as it is known.
+// works reports whether the server reports changes of other clients, as far as the driver
+// knows.
 func (w *tracker) works() bool { return w != nil && !w.fails.Load() }
 
-func (w *tracker) takeSoon() []string {
+func (w *tracker) takeRearmNow() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	names := w.soon
-	w.soon = nil
+	names := w.rearmNow
+	w.rearmNow = nil
 	return names
 }
 
-// take returns the names whose time has come, empty if there are none yet. If nothing is
-// due it is nil, and run sleeps.
-func (w *tracker) take() []string {
+// takeDue returns the names whose time has come, which may be none. If no name is
+// scheduled, it returns nil, and run sleeps.
+func (w *tracker) takeDue() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.due)+len(w.later) == 0 {
-		w.due, w.later, w.awake = nil, nil, false
+	if len(w.firstArm)+len(w.rearmLater) == 0 {
+		w.firstArm, w.rearmLater, w.awake = nil, nil, false
 		return nil
 	}
 	now, names, n := time.Since(w.began), []string{}, 0
-	for _, t := range w.due {
+	for _, t := range w.firstArm {
 		l, known := w.byToken[t]
-		if known && l.at > now {
+		if known && l.armFrom > now {
 			break
 		}
 		n++
@@ -331,26 +338,27 @@ func (w *tracker) take() []string {
 			l.listed = true
 			w.byToken[t] = l
 			if w.byName[l.name] == nil {
-				w.byName[l.name] = &watchedName{last: -watchPace}
+				w.byName[l.name] = &watchedName{rearmedAt: -watchPace}
 			}
 			w.byName[l.name].tokens = append(w.byName[l.name].tokens, t)
 		}
 		names = append(names, l.name)
 	}
-	w.due, n = w.due[n:], 0
-	for _, name := range w.later {
-		if at := w.byName[name]; at != nil && at.again > now {
+	w.firstArm, n = w.firstArm[n:], 0
+	for _, name := range w.rearmLater {
+		if at := w.byName[name]; at != nil && at.rearmFrom > now {
 			break
 		}
 		n++
 		names = append(names, name)
 	}
-	w.later = w.later[n:]
+	w.rearmLater = w.rearmLater[n:]
 	return names
 }
 
-// arm has names watched, and returns those that are not. It tells of those that are
-// missing, of those that were changed and cannot be looked at, or of all if doubtful.
+// arm makes the server watch names, and returns those for which it failed. It calls lost
+// for names that are gone, for names that were changed and cannot be read, and, if
+// doubtful, for all.
 func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.Token), doubtful bool) (failed []string) {
 	slices.Sort(names)
 	for some := range slices.Chunk(slices.Compact(names), 256) {
@@ -363,15 +371,16 @@ func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.To
 			if p.Err != nil {
 				failed = append(failed, some[i])
 			}
-			lost(w.news(some[i], p, doubtful))
+			lost(w.tokensToNotify(some[i], p, doubtful))
 		}
 		cancel()
 	}
 	return failed
 }
 
-// list notes that a change would be news, before it is asked for: the news may be quicker
-// than the answer. It returns the names that are still held, and their keys.
+// list marks the tokens of names as armed before the request is sent, because the server
+// may report a change before it answers. It returns the names that are still held, and
+// their keys.
 func (w *tracker) list(names []string) (known, states []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -380,7 +389,7 @@ func (w *tracker) list(names []string) (known, states []string) {
 		if n == nil {
 			continue
 		}
-		n.again, n.asked = 0, n.changes
+		n.rearmFrom, n.asked = 0, n.changes
 		for _, t := range n.tokens {
 			l := w.byToken[t]
 			l.armed = true
@@ -391,9 +400,9 @@ func (w *tracker) list(names []string) (known, states []string) {
 	return known, states
 }
 
-// news are the tokens of a name that may hold nothing any more, by what stands there.
-// They are told once, until they are armed again.
-func (w *tracker) news(name string, p Armed, doubtful bool) (tokens []driver.Token) {
+// tokensToNotify returns the tokens of a name that, judging by its state, may hold
+// nothing any more. It returns a token once until the name is armed again.
+func (w *tracker) tokensToNotify(name string, p Armed, doubtful bool) (tokens []driver.Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := w.byName[name]
@@ -402,7 +411,7 @@ func (w *tracker) news(name string, p Armed, doubtful bool) (tokens []driver.Tok
 	}
 	n.known = n.asked
 	for _, t := range n.tokens {
-		if l := w.byToken[t]; l.armed && (doubtful || p.Err != nil || !mayHold(p.State, t, l.all)) {
+		if l := w.byToken[t]; l.armed && (doubtful || p.Err != nil || !mayHold(p.State, t, l.exclusive)) {
 			l.armed = false
 			w.byToken[t] = l
 			tokens = append(tokens, t)
@@ -411,13 +420,13 @@ func (w *tracker) news(name string, p Armed, doubtful bool) (tokens []driver.Tok
 	return tokens
 }
 
-// storedVersion is the first byte of what is stored of a name.
-const storedVersion = 163
+// storedVersion is the first byte of the stored state of a name.
+const storedVersion = 164
 
-// mayHold reports whether a token may hold its lease, by the first fields of what is
-// stored, see lua/lib/layout.lua: an exclusive holder is there by its token, and of the
-// others there is the number.
-func mayHold(state string, t driver.Token, all bool) bool {
+// mayHold reports whether a token may hold its lease, by the first fields of the state,
+// see lua/lib/layout.lua: these have the token of an exclusive holder, and the number of
+// shared holders.
+func mayHold(state string, t driver.Token, exclusive bool) bool {
 	const details, shared = 26, 26 + 8 + 8
 	if len(state) < details || state[0] != storedVersion {
 		return false
@@ -426,15 +435,15 @@ func mayHold(state string, t driver.Token, all bool) bool {
 	if more {
 		at += 40
 	}
-	if all {
+	if exclusive {
 		at += 8 + 8 + 4
 		return state[1]%2 == 1 && len(state) >= at+len(t) && state[at:at+len(t)] == string(t[:])
 	}
 	return state[1]%2 == 0 && more && len(state) >= at && binary.BigEndian.Uint32([]byte(state[shared:shared+4])) > 0
 }
 
-// Invalidated tells the driver that somebody else changed what stands at these keys; no
-// keys means that this may be so for all of them. It does not block.
+// Invalidated tells the driver that another client has changed these keys; nil means that
+// any key may have changed. It does not block.
 func (d *Driver) Invalidated(keys []string) {
 	if d.tracking == nil || d.closed.Load() {
 		return
@@ -450,8 +459,8 @@ func (d *Driver) Invalidated(keys []string) {
 	}
 }
 
-// lost tells those who claimed these tokens that they may hold nothing any more: it is
-// for them to check.
+// lost notifies the claimants of these tokens that they may hold nothing any more, and
+// have to check.
 func (d *Driver) lost(tokens []driver.Token) {
 	for _, t := range tokens {
 		d.signals.listeners.Notify(driver.Signal{Kind: driver.SignalLost, Token: t})

@@ -11,40 +11,41 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// Whoever watches a name subscribes to its channel, and has the watch script note at the
-// name that somebody does, and until when. The other scripts read that note with the
-// rest, and publish nothing without it: a name that nobody watches costs no call more.
+// To watch a name, the driver subscribes to its channel, and the watch script notes in
+// the state of the name that it is watched, and until when. The other scripts read that
+// note with the state, and publish changes only if it is there: a name that is not
+// watched costs no further call.
 //
-// The note ends by itself, and is renewed until then. Where it is found missing (somebody
-// deleted the name, or a replica took over that lacked it) something may have happened
-// unheard, and everybody looks.
+// The note expires, and the driver renews it before that. If it is missing (a client
+// deleted the name, or a replica took over that lacked it), the driver may have missed
+// changes, and calls the watchers.
 const (
 	watchFor  = time.Minute
-	watchKeep = 20 * time.Second // after this, or a bit sooner, the note is looked after
+	watchKeep = 20 * time.Second // the note is renewed at this interval, or a bit sooner
 )
 
-// watching is what a driver has of those who watch.
+// watching is what a driver knows of its watchers.
 type watching struct {
 	driver.Watchers
-	deaf atomic.Int64 // how many names are watched of which nothing can be heard now
+	watchesDown atomic.Int64 // how many watched names have no working subscription now
 
 	mu    sync.Mutex               // protects ended
-	ended map[string]chan struct{} // of the last watch of each name: closed when it has
+	ended map[string]chan struct{} // of the last watch of each name: closed when it has ended
 }
 
-// A watch is a name that somebody watches.
+// A watch is one name that is watched.
 type watch struct {
 	d       *Driver
 	name    string
 	tell    func()
-	sharded bool // its channel is
+	sharded bool // its channel belongs to a slot
 }
 
 // Watch implements driver.Watcher.
 func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watches.Watch(name, f) }
 
-// follow is what driver.Watchers wants of it. The watch before it of the same name ends
-// first, for it gives up the same channel.
+// follow is what driver.Watchers calls. The last watch of the same name has to end first,
+// because it unsubscribes from the same channel.
 func (d *Driver) follow(name string, f func()) (stop func()) {
 	w, b := &d.watches, d.signals
 	if !b.push {
@@ -61,24 +62,24 @@ func (d *Driver) follow(name string, f func()) (stop func()) {
 	w.mu.Unlock()
 	x := &watch{d: d, name: name, tell: f, sharded: d.sender.Cluster()}
 	began := b.begin(func() {
-		defer w.over(name, ended)
+		defer w.endWatch(name, ended)
 		if before != nil {
 			<-before
 		}
 		engine.Subscription{
 			Run:        x.listen,
-			Turned:     func(bool) { f() }, // something was not heard, or will not be
-			Deaf:       &w.deaf,
+			Turned:     func(bool) { f() }, // changes were missed, or may be from now on
+			Deaf:       &w.watchesDown,
 			FirstPause: watchAgain, LongestPause: watchAgainMax,
 		}.Keep(ctx)
 	})
 	if !began {
-		w.over(name, ended)
+		w.endWatch(name, ended)
 	}
 	return end
 }
 
-func (w *watching) over(name string, ended chan struct{}) {
+func (w *watching) endWatch(name string, ended chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	close(ended)
@@ -87,7 +88,8 @@ func (w *watching) over(name string, ended chan struct{}) {
 	}
 }
 
-// listen has changes of the name told for as long as that goes well.
+// listen calls tell at each change of the name, as long as the subscription and the note
+// last.
 func (x *watch) listen(ctx context.Context, hears func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	confirmed := make(chan struct{}, 1)
@@ -108,8 +110,8 @@ func (x *watch) listen(ctx context.Context, hears func()) {
 	x.sharded = x.sharded && !bars(err) // before Redis 7.0, or without the right
 }
 
-// keepNoted notes that the name is watched whenever the server has confirmed the
-// subscription, and as long as that lasts. It returns when it cannot.
+// keepNoted writes the note whenever the server has confirmed the subscription, and
+// renews it as long as the subscription lasts. It returns when it cannot write the note.
 func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, hears func()) {
 	for wait, late := serverTimeout, true; ; wait, late = backoff.Early(watchKeep), false {
 		news := false
@@ -133,13 +135,13 @@ func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, hears 
 	}
 }
 
-// note has the scripts tell of changes from now on. missing says that they did not until
-// now.
+// note makes the scripts publish changes from now on. missing says that they did not
+// until now.
 func (x *watch) note(ctx context.Context) (missing, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	call := x.d.watchCall(x.name, wayOf(x.sharded))
-	p := x.d.twice(ctx, func() Reply { return x.d.run(ctx, Watch, call) })
+	p := x.d.resendIfLost(ctx, func() Reply { return x.d.run(ctx, Watch, call) })
 	return p.Int == 2, p.Err == nil && p.Int > 0
 }
 

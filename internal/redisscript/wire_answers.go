@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// damage says that what is stored, or what a script made of it, cannot be read.
+// damage says that what is stored, or the answer that a script made of it, cannot be
+// read.
 type damage struct{ problem string }
 
 func (d *damage) Error() string {
@@ -34,7 +35,7 @@ func readEntry(s, name string) (driver.Entry, error) {
 	for len(r.rest) > 0 && !r.failed {
 		var w locktable.Waiter
 		w.Weight, w.Limit, w.Since, w.Expires = int(r.uint32()), int(r.uint32()), r.instant(), r.instant()
-		w.Owner = r.claimant()
+		r.claimant(&w.Carried)
 		e.Queue = append(e.Queue, w)
 	}
 	if r.failed {
@@ -65,11 +66,11 @@ func readRefusal(s, name string) (*driver.HeldError, error) {
 	return refused, nil
 }
 
-// held stands for the token of a holder that is not released. The real ones do not leave
-// Redis.
+// held stands for the token of a holder that has not released. The real tokens do not
+// leave Redis.
 var held = driver.Token{1}
 
-// readClaim reads what a claim was answered: granted, or refused for now.
+// readClaim reads the answer to a claim: granted, or refused for now.
 func readClaim(p Reply, c *driver.Claim) (g driver.Grant, refused, err error) {
 	switch {
 	case p.Err != nil:
@@ -92,8 +93,8 @@ func readClaim(p Reply, c *driver.Claim) (g driver.Grant, refused, err error) {
 	return g, nil, err
 }
 
-// readGrant reads a grant: the first fence, and how many they are if that is not what was
-// asked for.
+// readGrant reads a grant: the first fence, and the number of fences if it is not the one
+// that the claim asked for.
 func readGrant(p Reply, c *driver.Claim) (driver.Grant, error) {
 	if p.Text == "" {
 		if p.Int <= 0 {
@@ -120,10 +121,10 @@ func readEnd(p Reply) error {
 	}
 	r := reader{rest: p.Text}
 	r.take(1) // 'b'
-	closed := time.Duration(r.instant()) * time.Microsecond
+	closed := r.duration()
 	by := r.owner()
 	if r.failed {
-		return driver.ErrNotHeld // it is all the same who broke it
+		return driver.ErrNotHeld // its lease has ended, even if the owner cannot be read
 	}
 	return &driver.BrokenError{By: by, ClosedFor: closed}
 }
@@ -137,7 +138,7 @@ func readSignal(s string) (driver.Signal, bool) {
 	return out, !r.failed && (out.Kind >= driver.SignalLook && out.Kind <= driver.SignalLost)
 }
 
-// reader reads fields one after the other. After the first that is not there, everything
+// reader reads fields one after the other. After the first missing field, everything
 // reads as zero.
 type reader struct {
 	rest   string
@@ -182,15 +183,17 @@ func (r *reader) instant() locktable.Instant {
 	return locktable.Instant(f)
 }
 
+func (r *reader) duration() time.Duration { return time.Duration(r.instant()) * time.Microsecond }
+
 // holder reads what lua/lib/shown.lua wrote.
 func (r *reader) holder() locktable.Holder {
 	h := locktable.Holder{Fence: uint64(r.instant())}
 	h.Fences, h.Weight, h.Limit = int(r.uint32()), int(r.uint32()), int(r.uint32())
-	h.Since, h.Expires, h.LockDelay = r.instant(), r.instant(), time.Duration(r.instant())*time.Microsecond
+	h.Since, h.Expires, h.LockDelay = r.instant(), r.instant(), r.duration()
 	if r.byte() == 0 {
 		h.Token = held
 	}
-	h.Owner = r.claimant()
+	r.claimant(&h.Carried)
 	return h
 }
 
@@ -203,19 +206,23 @@ func (r *reader) value() (v locktable.Value) {
 	return v
 }
 
-// claimant reads what appendClaimant wrote, with its length before it.
-func (r *reader) claimant() driver.Owner {
+// claimant reads what appendClaimant wrote, with its length before it. It skips the
+// channels.
+func (r *reader) claimant(c *locktable.Carried) {
 	in := reader{rest: r.take(int(r.uint32()))}
+	in.who(c)
+	r.failed = r.failed || in.failed
+}
+
+func (r *reader) who(c *locktable.Carried) {
 	for range 2 {
-		s := in.take(2)
+		s := r.take(2)
 		if s == "" {
 			break
 		}
-		in.take(int(binary.BigEndian.Uint16([]byte(s))))
+		r.take(int(binary.BigEndian.Uint16([]byte(s))))
 	}
-	o := in.owner()
-	r.failed = r.failed || in.failed
-	return o
+	c.Owner, c.TTL = r.owner(), r.duration()
 }
 
 // owner reads what locktable.AppendOwner wrote.

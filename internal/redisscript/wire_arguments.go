@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// What goes into a script is packed into one string: a script costs Redis more for each
-// argument than for the bytes of it. Numbers are doubles, as Lua has no others; they are
-// exact up to 2^53. The header of each script says what it takes.
+// The arguments of a script are packed into one string, because each argument costs Redis
+// more than its bytes. Numbers are doubles, because Lua has no others; they are exact up
+// to 2^53. The header of each script says what it takes.
 
-// What the first argument of a step begins with.
+// The first argument of a step begins with one of these.
 const (
 	quickAcquire = 'a' // an exclusive claim that is not forced
 	otherAcquire = 'A'
@@ -24,7 +24,8 @@ const (
 	timedRelease = 'O' // with an end
 )
 
-// How watchers are told.
+// A script publishes changes on the plain channel of a name, on its channel of a slot, or
+// on both.
 const (
 	wayPlain = 8
 	waySlot  = 16
@@ -40,13 +41,13 @@ func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Ca
 	second := len(b)
 	switch {
 	case c.Force:
-		if b = locktable.AppendOwner(b, c.Owner); !wishes(c) {
+		if b = locktable.AppendOwner(b, c.Owner); !usesValue(c) {
 			return Force, cut(b, keys, first, second)
 		}
 		third := len(b)
-		return Force, cut(wishArg(b, c), keys, first, second, third)
-	case wishes(c):
-		return Acquire, cut(wishArg(b, c), keys, first, second)
+		return Force, cut(valueArg(b, c), keys, first, second, third)
+	case usesValue(c):
+		return Acquire, cut(valueArg(b, c), keys, first, second)
 	}
 	return Acquire, cut(b, keys, first)
 }
@@ -94,12 +95,12 @@ func (o *Options) watchCall(name string, way byte) Call {
 
 func (o *Options) readCall(name string) Call { return Call{Keys: keys(o.Prefix, name)} }
 
-// room is mostly enough for all that is sent with a step: then only the string of it is
-// allocated, and the list of its pieces.
+// room is large enough for what most steps send. Such a step allocates no more than one
+// string, and the list of its pieces.
 type room [512]byte
 
-// cut makes a call of the keys of a name and the arguments behind them: all that is sent
-// is one string, in pieces. ends are where the keys end, and each argument but the last.
+// cut makes a call of the keys of a name and the arguments behind them, all of them
+// pieces of one string. ends are the ends of the keys, and of each argument but the last.
 func cut(b []byte, ends ...int) Call {
 	const kinds = 4
 	text, keys := string(b), len(b)
@@ -129,14 +130,14 @@ func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / t
 
 // isQuick reports whether a claim may be granted by lua/lib/quick_acquire.lua.
 func isQuick(c *driver.Claim) bool {
-	return c.Weight == driver.Exclusive && !c.Force && !wishes(c)
+	return c.Weight == driver.Exclusive && !c.Force && !usesValue(c)
 }
 
-// wishes reports whether a claim has to do with the value of its name.
-func wishes(c *driver.Claim) bool { return c.Value != nil || c.Above != nil }
+// usesValue reports whether a claim writes the value of its name, or compares with it.
+func usesValue(c *driver.Claim) bool { return c.Value != nil || c.Above != nil }
 
-// wishArg is what lua/lib/value.lua takes.
-func wishArg(b []byte, c *driver.Claim) []byte {
+// valueArg is what lua/lib/value.lua takes.
+func valueArg(b []byte, c *driver.Claim) []byte {
 	for _, v := range [][]byte{c.Value, c.Above} {
 		n := 0
 		if v != nil {
@@ -155,8 +156,9 @@ func fencesOf(c *driver.Claim) int {
 	return 1
 }
 
-// claimArg ends with what is stored of an exclusive holder as it is: the number of
-// fences, the token, the lock-delay and who. end is on the server's clock.
+// claimArg appends the first argument of a claim. Its last part is stored as it is if the
+// holder is exclusive: the number of fences, the token, the lock-delay and who. end is on
+// the server's clock.
 func claimArg(b []byte, c *driver.Claim, keep time.Duration, end int64, who string) []byte {
 	kind := byte(otherAcquire)
 	if isQuick(c) {
@@ -169,7 +171,7 @@ func claimArg(b []byte, c *driver.Claim, keep time.Duration, end int64, who stri
 	return append(number(b, micros(c.LockDelay)), who...)
 }
 
-// waitArg is what is needed of a claim that is not granted quickly.
+// waitArg appends what the script needs only of a claim that is not the quick case.
 func waitArg(b []byte, c *driver.Claim) []byte {
 	queue := byte(0)
 	if c.Queue {
@@ -207,7 +209,7 @@ func releaseArg(b []byte, l *driver.LeaseRef, keep time.Duration, end int64) []b
 // hasEnd reports whether a release has an end.
 func hasEnd(l *driver.LeaseRef) bool { return l.OnTime || l.Value != nil }
 
-// fenceArg is a fence that a script can name: there are none from 2^52 on.
+// fenceArg is a fence that a script can read: all fences are below 2^52.
 func fenceArg(fence uint64) int64 { return int64(min(fence, 1<<52)) }
 
 func raiseArg(l *driver.LeaseRef, fence uint64, keep time.Duration) string {

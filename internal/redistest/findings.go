@@ -10,7 +10,8 @@ import (
 // Findings has a line for each finding: severity, subject, detail.
 type Findings []string
 
-// FindingsOf has d examine its servers. Each finding has to say what to do.
+// FindingsOf has d examine its servers. Each finding has to say what to do, except the
+// servers' versions, which are left out.
 func FindingsOf(tb TB, d driver.Diagnoser) (all Findings) {
 	tb.Helper()
 	list, err := d.Diagnose(context.Background())
@@ -18,6 +19,9 @@ func FindingsOf(tb TB, d driver.Diagnoser) (all Findings) {
 		tb.Fatalf("%v", err)
 	}
 	for _, f := range list {
+		if f.Advice == "" && f.Subject == "server" {
+			continue
+		}
 		if f.Advice == "" {
 			tb.Errorf("%+v has no advice", f)
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
-// TB is what is needed of a *testing.T. This package does not import testing, so that
-// nobody takes it along by mistake.
+// TB is the part of *testing.T that is needed here. This package does not import testing,
+// so that no program takes it along by mistake.
 type TB interface {
 	Helper()
 	Cleanup(f func())
@@ -36,6 +36,7 @@ type Server struct {
 	Addr string
 	Port string
 	Dir  string
+	Env  []string // beside this process's, from the next Run on
 
 	tb    TB
 	args  []string
@@ -77,12 +78,15 @@ func (s *Server) launch(command string, args ...string) {
 	defer log.Close()
 	s.cmd = exec.Command(path, args...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if len(s.Env) > 0 {
+		s.cmd.Env = append(os.Environ(), s.Env...)
+	}
 	if err := s.cmd.Start(); err != nil {
 		s.tb.Fatalf("%v", err)
 	}
 }
 
-// await waits for an answer to PING that is right.
+// await waits until the answer to PING is right.
 func (s *Server) await(right func(answer string) bool) {
 	s.tb.Helper()
 	for range 1000 {
@@ -105,8 +109,8 @@ func (s *Server) Kill() {
 	}
 }
 
-// Do sends a command on a connection of its own, and returns the answer as it came. An
-// error answer ends the test.
+// Do sends a command on a connection of its own, and returns the answer as it was sent.
+// An error answer ends the test.
 func (s *Server) Do(command ...string) string {
 	s.tb.Helper()
 	answer, err := Ask(s.Addr, command...)
@@ -116,8 +120,8 @@ func (s *Server) Do(command ...string) string {
 	return answer
 }
 
-// Admin is Do on a connection that stays open, as long as the server lives: it goes on to
-// work when no new one would.
+// Admin is Do on a connection that stays open as long as the server lives: it still works
+// when the server accepts no new one.
 func (s *Server) Admin(command ...string) string {
 	s.tb.Helper()
 	if s.admin == nil {
@@ -141,7 +145,7 @@ func (s *Server) hangUp() {
 	}
 }
 
-// Ask sends one command and returns what comes back first, up to 64 KB.
+// Ask sends one command and returns the first bytes of the answer, up to 64 KB.
 func Ask(addr string, command ...string) (string, error) {
 	c, err := connect(addr)
 	if err != nil {
@@ -170,13 +174,14 @@ func say(c net.Conn, command ...string) (string, error) {
 	return string(b[:n]), err
 }
 
-// FreePort is a port on which nobody listens, and 10000 above it neither: a node of a
-// cluster listens there, too.
+// FreePort returns a port that no process listens on; nor does one on the port 10000
+// above it, where a node of a cluster listens, too.
 //
-// Tests start many servers at once, some in other processes. A server that gets a port
-// which another one is about to take would die, and its test talk to the other one. So
-// the system is not asked for any free port: each process takes those of a range of its
-// own, one after the other, and connections to elsewhere do not begin at them.
+// Tests start many servers at once, some in other processes. If a server got a port that
+// another one is about to take, it would die, and its test would talk to the other one.
+// So FreePort does not ask the system for any free port: each process takes the ports of
+// a range of its own, one after the other, and outgoing connections do not use that
+// range.
 func FreePort(tb TB) string {
 	tb.Helper()
 	first := portRange()
@@ -200,8 +205,8 @@ var (
 	guard net.Listener  // says that the range is ours, for as long as the process lives
 )
 
-// portRange is the first port of our range, 0 if there is none left. Whoever listens at
-// its guard has it.
+// portRange is the first port of our range, 0 if all ranges are taken. A process owns a
+// range as long as it listens on its guard.
 var portRange = sync.OnceValue(func() int {
 	for i := range portRanges {
 		n := (os.Getpid() + i) % portRanges

@@ -12,11 +12,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// CheckNothingIsLeft gives up attempts at every moment, without any fault of the network:
-// what they hold when it is over is held by nobody for a whole TTL.
+// ttlOfStray is longer than a slow machine needs until all that was given up is released.
+const ttlOfStray = 5 * time.Minute
+
+// CheckNothingIsLeft gives up attempts at every moment, without any fault of the network.
+// Afterwards no attempt may hold the name for a whole TTL.
 func CheckNothingIsLeft(tb TB, d driver.Driver) {
 	tb.Helper()
-	locks, err := pawl.New(d, nil)
+	locks, err := pawl.New(d, &pawl.Options{TTL: ttlOfStray})
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
@@ -36,20 +39,20 @@ func CheckNothingIsLeft(tb TB, d driver.Driver) {
 		})
 	}
 	all.Wait()
-	becomesFree(tb, d, 10*time.Second)
+	becomesFree(tb, d, time.Minute)
 	if err := locks.Close(); err != nil {
 		tb.Errorf("Close: %v", err)
 	}
 }
 
-// CheckASlowConnection makes one connection so slow that what gives an attempt up
-// overtakes it, on another one.
+// CheckASlowConnection makes one connection so slow that the release of an attempt that
+// was given up overtakes it, on another connection.
 func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
 	proxy := StartProxy(tb, server)
 	near, far := open(server.Addr), open(proxy.Addr)
-	locks, err := pawl.New(far, nil)
+	locks, err := pawl.New(far, &pawl.Options{TTL: ttlOfStray})
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
@@ -78,21 +81,22 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 		all.Wait()
 		proxy.Slow(0)
 	}
-	becomesFree(tb, near, 10*time.Second)
+	becomesFree(tb, near, time.Minute)
 	_ = locks.Close()
 }
 
-// CheckAFailedForceBreaksNobody holds a forced claim up until it was reported as failed,
-// and the name is another's.
+// CheckAFailedForceBreaksNobody holds a forced claim up until its caller got an error,
+// and another claim holds the name.
 func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
 	proxy := StartProxy(tb, server)
-	near, err := pawl.New(open(server.Addr), nil)
+	patient := &pawl.Options{RequestTimeout: driver.MaxRequest} // a forced claim has the time of one request
+	near, err := pawl.New(open(server.Addr), patient)
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
-	far, err := pawl.New(open(proxy.Addr), nil)
+	far, err := pawl.New(open(proxy.Addr), patient)
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
@@ -150,7 +154,7 @@ func becomesFree(tb TB, d driver.Driver, within time.Duration) {
 }
 
 // CheckPrompt wants a call to return as soon as its ctx ends, whatever it waits for. hang
-// makes a driver that waits for it from now on, and says how that ends.
+// makes a driver that waits for that from now on, and returns how to end it.
 func CheckPrompt(tb TB, hang func() (d driver.Driver, end func())) {
 	tb.Helper()
 	for _, cancelled := range []bool{true, false} {

@@ -6,18 +6,18 @@
 -- ARGV[1]: the claim, see lib/claim_args; ARGV[2]: how it waits, see there; ARGV[3], if
 --   there is one: its wish, see lib/value.
 -- Answers:
---   a number above 0: granted, and this is the first fence, of as many as were asked for
+--   a number above 0: granted, and this is the first of as many fences as were asked for
 --   a number below 0: the claim came after its end; the server's time, negated
 --   'g' and >dI4: granted; the first fence, and how many there are
 --   'h', see lib/refusal: refused, or queued at the position it says
---   'v', >d and the value of the name: refused because of that, see lib/refused
+--   'v', >d and the value of the name: refused because of the value, see lib/refused
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
---   nobody holds the name or waits for it: TIME GET SET
+--   the name is free, and no claim waits: TIME GET SET
 --   held, and it does not queue: TIME GET
 --   held, and it is the first in the queue: TIME GET; UNLINK HSET ZADD ZADD; 3
 --     PEXPIRE SET
---   shared, and nobody holds it: TIME GET; UNLINK HSET ZADD ZADD; 3 PEXPIRE SET
+--   shared, and the name is free: TIME GET; UNLINK HSET ZADD ZADD; 3 PEXPIRE SET
 --   shared, beside others: TIME GET DETAILS; ZSCORE; HSET ZADD ZADD; SET
 --   asked again by a shared holder: TIME GET DETAILS; ZSCORE, HGET ZSCORE; ZADD
 --   it queues behind others: TIME GET DETAILS; ZSCORE, ZRANGE; HSET ZADD ZADD
@@ -39,8 +39,8 @@
 local wish = ARGV[3] or NO_WISH
 --- @include lib/refused
 
--- Where it would be in the line: as if it had come at its ticket, but no more than
--- MAX_LEAD before it did, and behind those who came no later. In a line time never runs
+-- The score of the claim in the line is now or its ticket, but no more than MAX_LEAD
+-- before now, and it is behind all waiters that came no later. In a line time never runs
 -- back.
 local score, last, ahead = QUEUE_FROM + now, nil, size > holders + broken
 if queueing == 1 and not place then
@@ -73,7 +73,7 @@ if queueing == 1 then
     local _, _, _, since, _, rest = unpack(WAITER, rec, 2)
     _, _, rest = wish_of(rec, rest)
     local new = 'w' .. pack(WAITER, fences, weight, limit, since, delay) .. wish
-      .. rec:sub(rest)
+      .. rec:sub(rest, -9) .. who:sub(-8) -- the TTL of this claim
     if new ~= rec then
       call('HSET', D, token, new)
       news = true
@@ -92,6 +92,6 @@ if queueing == 1 then
   keep_until(now + wait)
 end
 if place then position = call('ZRANK', L, token) - broken - holders + 1 end
-if position == 1 then new_head = false end -- this answer says when the name opens
+if position == 1 then new_head = false end -- this answer tells it when the name opens
 save()
 return refusal(position, weight, limit, head)

@@ -1,5 +1,5 @@
--- all: claims of several names, none of them queueing or forced: each is granted, or none
--- is. First it looks at all of them, and passes on what has expired, as every step does;
+-- all: claims of several names, none of them queueing or forced: it grants all, or none.
+-- First it looks at all of them, and passes on what has expired, as every step does;
 -- then it grants.
 --
 -- KEYS: S, D, L and E of the first name, see lib/layout; then those of the next.
@@ -12,16 +12,16 @@
 --     what acquire answers to such a claim
 --
 -- redis.calls:
---   nobody holds the names or waits for them: TIME; for each GET SET
+--   the names are free, and no claim waits: TIME; for each GET SET
 --   one is held: TIME; for each that is looked at GET
---   more, as in acquire, where somebody has expired, or there are details
+--   more, as in acquire, if a lease or a place has expired, or there are details
 
 --- @include lib/layout
 --- @include lib/time
 --- @include lib/quick_acquire
 
--- look is the first half for one name. It returns the second, or the answer if there is
--- one already: a fence if the token holds the name, or a refusal.
+-- look is the first half for one name. It returns the second half as a function, or the
+-- answer if that is known: a fence if the token holds the name, or a refusal.
 local function look(KEYS, ARGV)
   --- @include lib/name
   --- @include lib/claim_args

@@ -1,12 +1,12 @@
--- break: ends the lease with a given fence, for whoever may: its holder is told, and
--- finds who did it.
+-- break: ends the lease with a given fence. It notifies the holder, and keeps for it who
+-- broke the lease.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name: enough unless there are details.
--- ARGV[1]: >ddd: the fence; for how long nobody is granted the name, and how long it is
+-- ARGV[1]: >ddd: the fence; how long the name is closed, and how long it is
 --   remembered, in microseconds.
 -- ARGV[2]: who does it, as locktable.AppendOwner writes it.
--- Answers: 1, broken; 0, nobody holds that fence.
+-- Answers: 1, broken; 0, no lease has that fence.
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
 --   an exclusive lease: TIME GET GETEX; UNLINK HSET ZADD ZADD for the word that is left
@@ -14,7 +14,7 @@
 --   a shared one: TIME GET GETEX DETAILS; ZRANGEBYSCORE; HGET ZSCORE; HDEL ZREM ZREM;
 --     HSET ZADD ZADD; PUBLISH; SET
 --   then for each waiter that is granted the name: as in release
---   if the name is closed, and somebody waits: ZRANGE HGET ZSCORE; PUBLISH
+--   if the name is closed, and a claim waits: ZRANGE HGET ZSCORE; PUBLISH
 
 --- @include lib/layout
 --- @include lib/time

@@ -1,14 +1,14 @@
--- confirm: as renew, but always a write, as quick_renew is too. WAIT asks for what its
--- connection has written, and this stands for the grant, which another one may have made.
+-- confirm: as renew, but it always writes, as quick_renew does. WAIT counts the replicas
+-- that have what its connection wrote; another connection may have written the grant.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name: enough unless there are details.
 -- ARGV[1]: the lease, see lib/renew_args.
--- Answers: 1, it is held; else as lib/not_held.
+-- Answers: 1, it is held; otherwise as lib/not_held.
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
---   an exclusive lease, and nobody waits: TIME GET SET
---   somebody waits: TIME GET GETEX DETAILS; SET
+--   an exclusive lease, and no claim waits: TIME GET SET
+--   a claim waits: TIME GET GETEX DETAILS; SET
 --   a shared lease: TIME GET GETEX DETAILS; ZSCORE, HGET ZSCORE; ZADD; SET
 --   nothing is held: TIME GET GETEX
 

@@ -1,5 +1,5 @@
--- force: a claim that is granted at once, whoever holds the name. The leases of others
--- are taken, and their holders are told.
+-- force: a claim that is granted at once, even if the name is held. It takes the leases
+-- of others, and notifies their holders.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name: enough unless there are details.

@@ -1,6 +1,6 @@
--- many: the quick cases of several steps on as many names, in order. What is not the
--- quick case is answered 0, and is asked again by itself. No error ends the script, for
--- others would be left with no answer.
+-- many: the quick cases of several steps on as many names, in order. A step that is not
+-- the quick case is answered 0, and its client sends it again by itself. No error ends
+-- the script, because the other steps would get no answer.
 --
 -- KEYS[i]: S of a name.
 -- ARGV[1]: what claims have in common, empty if there are none. >ddd: the TTL, how long
@@ -10,7 +10,8 @@
 --   16 bytes: c16, a token to release
 --   20 bytes: >c16I4, a token to grant one fence, and how many microseconds before the
 --     common end its own one is
---   others: what a script of one name has first, see lib/claim_args and lib/renew_args
+--   others: the first argument of a script of one name, see lib/claim_args and
+--     lib/renew_args
 -- Answers: a list of numbers. For each key what its quick case answers, 0 if it is not
 --   that; then the server's time in microseconds.
 --
@@ -32,7 +33,7 @@ for i = 1, #KEYS do
   local S, arg = KEYS[i], ARGV[1 + i]
   local s, n = pcall('GET', S), #arg
   if type(s) == 'table' then
-    answers[i] = 0 -- the error of another type
+    answers[i] = 0 -- GET failed: the key has another type
   elseif n == 16 then
     answers[i] = quick_release(S, s, now, arg)
   elseif n == 20 then

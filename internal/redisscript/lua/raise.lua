@@ -1,5 +1,5 @@
--- raise: makes the fence of a lease at least as high as one that another node of a quorum
--- gave.
+-- raise: makes the fence of a lease at least as high as the one that another node of a
+-- quorum granted.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name: enough unless there are details.
@@ -9,8 +9,8 @@
 --   written by this lease before.
 -- Answers:
 --   a number above 0: the first fence that the lease has now, not below the wanted one
---   'h', see lib/refusal: permits that would be too many behind a higher fence
---   else as lib/not_held
+--   'h', see lib/refusal: the permits would exceed the limit, behind a higher fence
+--   otherwise as lib/not_held
 --   an error PAWLFENCE: there are no fences as high as that
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
@@ -49,12 +49,12 @@ if not own or first >= wanted then
   return result
 end
 
--- It becomes the last one granted: holders stand in the order of their fences, and no
--- number is the fence of two.
-if fence > first + fences - 1 then -- others were granted since
+-- It becomes the last one granted: holders are in the order of their fences, and no two
+-- leases have the same fence.
+if fence > first + fences - 1 then -- other leases were granted since
   wanted = math.max(wanted, fence + 1)
 end
-if place == 'h' and held > limit then -- after them it could not have been
+if place == 'h' and held > limit then -- after them it would not have been granted
   save()
   return refusal(0, weight, limit, nil, token)
 end

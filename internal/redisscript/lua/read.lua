@@ -1,5 +1,5 @@
--- read: describes a name for people. It changes nothing, and Go leaves out what has
--- expired.
+-- read: describes a name for people. It changes nothing; the reader in Go leaves out what
+-- has expired.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name: enough unless there are details.
@@ -12,9 +12,9 @@
 --     who it is; and that
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
---   an exclusive lease or none, and nobody waits: TIME GET
---   else: TIME GET DETAILS; ZRANGE if it is shared; ZRANGE if somebody waits; HGET and
---     ZSCORE for each
+--   an exclusive lease or no lease, and no claim waits: TIME GET
+--   otherwise: TIME GET DETAILS; ZRANGE if it is shared; ZRANGE if a claim waits; HGET
+--     and ZSCORE for each
 
 --- @include lib/layout
 --- @include lib/time

@@ -6,15 +6,15 @@
 --   name is remembered, in microseconds, and the token; then >d, the end of the request,
 --   if the first byte is TIMED_RELEASE. It is QUICK_RELEASE if there is no minimum hold
 --   and no end. ARGV[2], if there is one: the value that the name keeps from then on.
--- Answers: 1, released; below 0, the server's time, negated: it came after its end; else
---   as lib/not_held.
+-- Answers: 1, released; below 0, the server's time, negated: it came after its end;
+--   otherwise as lib/not_held.
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
---   an exclusive lease, and nobody waits: TIME GET SET
+--   an exclusive lease, and no claim waits: TIME GET SET
 --   the next in the queue gets the name: TIME GET GETEX DETAILS; ZRANGE HGET ZSCORE; HDEL
 --     ZREM ZREM; PUBLISH or SPUBLISH; SET
 --   a shared lease: TIME GET GETEX DETAILS; ZSCORE; HGET ZSCORE; HDEL ZREM ZREM; SET
---   a minimum hold is left, and somebody waits: ZRANGE HGET ZSCORE; PUBLISH besides
+--   a minimum hold is left, and a claim waits: ZRANGE HGET ZSCORE; PUBLISH besides
 --   a waiter leaves: TIME GET GETEX DETAILS; ZSCORE; ZRANK HDEL ZREM ZREM; and the same
 --     besides if it was the first, and the name is closed or kept for a minimum hold
 --   nothing is held: TIME GET GETEX
@@ -39,10 +39,10 @@ local place = place_of(token)
 local result, kept = 1, false
 if place == 'lease' then
   write(ARGV[2], lease.first)
-  -- now may be earlier, if the clock ran back.
+  -- now is earlier than since if the clock ran back.
   local ends = math.min(lease.since, now) + min_hold
   if ends > now then
-    -- It ends as a release does: with no lock-delay, and for nobody to renew.
+    -- As after a release, it has no lock-delay, and no token can renew it.
     lease.token, lease.delay, lease.expires = ZERO, 0, ends
     keep_until(ends)
     kept = true

@@ -1,19 +1,19 @@
--- renew: extends a lease; never shortens it. It gives the keys their time back if
--- somebody else has set another.
+-- renew: extends a lease; never shortens it. It restores the expiry of the keys if
+-- another client has changed it.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name: enough unless there are details.
 -- ARGV[1]: the lease, see lib/renew_args.
 -- ARGV[2], if there is one: >d, the end of the request; then the value that the name
 --   keeps from then on.
--- Answers: 1, renewed; below 0, the server's time, negated: it came after its end; else
---   as lib/not_held.
+-- Answers: 1, renewed; below 0, the server's time, negated: it came after its end;
+--   otherwise as lib/not_held.
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
---   an exclusive lease, and nobody waits: TIME GET SET
---   somebody waits: TIME GET GETEX DETAILS; 4 PTTL; SET
+--   an exclusive lease, and no claim waits: TIME GET SET
+--   a claim waits: TIME GET GETEX DETAILS; 4 PTTL; SET
 --   a shared lease: TIME GET GETEX DETAILS; ZSCORE, HGET ZSCORE; ZADD; 4 PTTL; once in
---     half a TTL SET
+--     half a TTL SET; HSET besides if its TTL is another one than before
 --   nothing is held: TIME GET GETEX
 
 --- @include lib/layout

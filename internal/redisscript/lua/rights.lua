@@ -1,9 +1,9 @@
--- rights: for the doctor. It tries what the scripts call, and answers with what the user
--- may not, and with a ? before it what the server does not know. The key is nobody's and
--- is gone afterwards; a node of a cluster refuses a key of another one, but looks at the
--- rights first. It is sent with EVAL.
+-- rights: for the doctor. It tries each command that the scripts call. It answers the
+-- commands that the user may not run, and, with a ? before them, those that the server
+-- does not know. No name has the key, and it is gone afterwards. A node of a cluster
+-- refuses a key of another node, but checks the rights first. It is sent with EVAL.
 --
--- KEYS: none, for any node of a cluster is asked.
+-- KEYS: none, because each node of a cluster runs it.
 -- ARGV: the key; the channel to publish on, or ''; the sharded channel, or ''.
 -- Answers: a list of commands.
 --
@@ -25,6 +25,7 @@ local function try(command, ...)
 end
 try('TIME')
 try('GET', key)
+try('MGET', key)
 try('GETEX', key)
 try('SET', key, '', 'XX')
 try('PEXPIRE', key, 1)

@@ -1,17 +1,17 @@
--- watch: has the other scripts tell of each change of a name, for a while. It changes
--- nothing else, and what has expired stays.
+-- watch: makes the other scripts publish each change of a name, for a while. It changes
+-- nothing else, and does not remove what has expired.
 --
--- The channel is that of S, with a w at its end. What is published there is empty.
+-- The channel is the key S with a w as its last letter. The messages are empty.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name: enough unless there are details.
 -- ARGV[1]: >dB: for how long, in microseconds; WAY_PLAIN or WAY_SLOT.
 -- Answers: 1, it was watched already; 2, it was not, so something may have changed
---   unheard; 0, the user may not publish there, and nothing is watched.
+--   unnoticed; 0, the user may not publish there, and nothing is watched.
 --
 -- redis.calls:
 --   it is watched for half as long already: TIME GET
---   else: TIME GET SET; before SET, ZCARD HLEN ZCARD if there are details; before that,
+--   otherwise: TIME GET SET; before SET, ZCARD HLEN ZCARD if there are details; before it
 --     PUBLISH or SPUBLISH if it was not watched
 
 --- @include lib/layout
@@ -24,7 +24,7 @@ local long, way = unpack('>dB', ARGV[1])
 local known = ways % (2 * way) >= way
 if known and watched - now >= long / 2 then return 1 end
 if not known then
-  -- Nobody listens there, it is tried whether this user may.
+  -- Try whether this user may publish, on a channel without subscribers.
   local command = way == WAY_SLOT and 'SPUBLISH' or 'PUBLISH'
   local r = redis.pcall(command, S:sub(1, -2) .. 'w:', '')
   if type(r) == 'table' and r.err then return 0 end

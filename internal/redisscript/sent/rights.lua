@@ -14,6 +14,7 @@ end
 end
 try('TIME')
 try('GET', key)
+try('MGET', key)
 try('GETEX', key)
 try('SET', key, '', 'XX')
 try('PEXPIRE', key, 1)

@@ -1,7 +1,7 @@
--- A claim that is asked again, by a caller that lost the answer, or by a waiter to which
--- another client has passed the name since: it has its lease or its place still.
+-- A claim that is sent again, by a caller that lost the answer, or by a waiter to which
+-- another client has passed the name since: it still has its lease or its place.
 
--- A grant of as many fences as were asked for is told by the first.
+-- answer is the first fence alone if the grant has as many fences as were asked for.
 local function answer(first, given)
   if given == fences then return first end
   return 'g' .. pack('>dI4', first, given)

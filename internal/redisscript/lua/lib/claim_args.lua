@@ -1,15 +1,15 @@
 -- The arguments of a claim, and its quick case.
 --
 -- ARGV[1]: the claim. The first byte is QUICK_ACQUIRE if lib/quick_acquire may grant it;
---   then >ddddI4c16d: the TTL; how long the name is remembered; the least fence that is
---   wished for; the end of the request; how many fences; the token; the lock-delay; then
+--   then >ddddI4c16d: the TTL; how long the name is remembered; the least fence to
+--   grant; the end of the request; how many fences; the token; the lock-delay; then
 --   who claims, to the end. From the number of fences on, at byte 34, it is what is
 --   stored of an exclusive holder.
 -- ARGV[2]: how it waits, >BdI4I4d: 1 if it queues; how long its place lasts if it does
 --   not ask again; weight; limit; its ticket or 0.
 --
--- Its last argument, if it is one more than these, is its wish, see lib/value. Then it is
--- not the quick case.
+-- A claim with one more argument has a wish in it, see lib/value. Such a claim is
+-- never the quick case.
 --
 -- Instants and durations are microseconds, instants those of the server's clock.
 local ttl, keep, min_fence, ends, fences, token, delay, at =

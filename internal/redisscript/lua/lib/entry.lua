@@ -1,21 +1,21 @@
--- The whole lock algorithm, as in locktable/entry.go, on what is stored of one name: see
--- lib/layout. It needs the lines of lib/time and lib/name, and the local keep.
+-- The whole lock algorithm, as in locktable/entry.go, on the stored state of one name:
+-- see lib/layout. It needs the lines of lib/time and lib/name, and the local keep.
 local D, L, E = KEYS[2], KEYS[3], KEYS[4] -- nil while a slot is moved, see details
 
 local fence, closed, kept_until = 0, 0, 0
 local details_until, held, holders, broken = 0, 0, 0, 0
-local soonest = 0 -- nobody in E expires before
+local soonest = 0 -- no member of E expires before
 local leases_until = 0 -- no shared holder has a lease, or a lock-delay, after that
 local size = 0    -- of D, L and E
 local lease       -- the exclusive holder
 local value, value_fence = nil, 0
 local watched, ways = 0, 0 -- until when, and how
 local more = false         -- S says that there are details
-local changed = false      -- S has to be written
-local news = false         -- for those who watch: all but renewals
-local new_head = false     -- of the queue; or somebody behind it has gone
+local changed = false      -- S has to be written again
+local news = false         -- for watchers: all changes except renewals
+local new_head = false     -- of the queue; or a waiter behind it has gone
 
--- What cannot be read is never taken for a free name.
+-- Damaged data is an error, and never counts as a free name.
 local function damaged(what) error('PAWLDAMAGED ' .. what) end
 
 local function sane(x, below) return x >= 0 and x < below and x % 1 == 0 end
@@ -80,19 +80,19 @@ if s then
   end
 end
 
--- A cluster that is moving a slot refuses what names several keys of it if some are
--- missing, and most names have only S. Then S alone is given, and that is enough as long
--- as there are no details.
+-- A cluster that is moving a slot refuses a script with several keys if some of them are
+-- missing, and most names have only S. Then the driver gives S alone, which is enough as
+-- long as there are no details.
 local function details()
   if not D then
     error('TRYAGAIN the slot of the name is being moved, and it has details')
   end
 end
 
--- count finds how many details there are. Somebody may have deleted some of D, L and E,
--- or the server, to free memory. Then nobody knows who holds, until the last lease among
--- them must be over. Then they are forgotten; at once if there is no lease among them.
--- Waiters ask again.
+-- count finds how many details there are. Another client, or the server that needs
+-- memory, may have deleted some of D, L and E. Then the holders are unknown until the
+-- last lease among them must be over. After that, or at once if there is no lease among
+-- them, the rest is forgotten, and waiters ask again.
 local function count()
   if not more then return end
   details()
@@ -117,7 +117,7 @@ end
 local function put(id, score, rec, expires)
   details()
   if size == 0 then
-    -- They are there if somebody deleted the name, but not all of it, see count.
+    -- They exist if a client deleted S alone, or after count found some missing.
     call('UNLINK', D, L, E)
     details_until = 0
   end
@@ -136,11 +136,11 @@ local function remove(id)
   call('ZREM', L, id)
   call('ZREM', E, id)
   size, news = size - 1, true
-  if size == 0 then details_until = 0 end -- the keys are gone, and with them their time
+  if size == 0 then details_until = 0 end -- the keys are gone, and their expiry, too
 end
 
--- keep_until makes all of it stay until then, and somewhat longer, so that it is seldom
--- done. It never shortens that.
+-- keep_until keeps all keys until then, and somewhat longer, so that it is seldom done.
+-- It never shortens that.
 local longer = false
 local function keep_until(instant)
   if instant > kept_until then
@@ -148,16 +148,16 @@ local function keep_until(instant)
   end
 end
 
--- leased notes until when a shared lease lasts. It adds half of that, so that S is seldom
--- written for it.
+-- leased notes until when a shared lease lasts. It adds half of that time, so that S is
+-- seldom written for it.
 local function leased(instant)
   if instant > leases_until then
     leases_until, changed = instant + math.ceil((instant - now) / 2), true
   end
 end
 
--- signal tells who stands behind a claim: 'who' begins with where it listens. Nothing
--- depends on its arrival, so a user without the right to publish may still lock.
+-- signal notifies the claimant: 'who' begins with its channels. Nothing depends on its
+-- arrival, so a user without the right to publish may still lock.
 local function signal(who, kind, token, first, fences)
   local n = unpack('>I2', who)
   local box = who:sub(3, 2 + n)
@@ -175,17 +175,17 @@ end
 
 --- @include lib/pass_on
 
--- opens says whether the name can be granted although nobody acts: when it is not closed
--- any more, or a minimum hold is over. Of shared holders the one that ends first counts:
--- the head asks again by then, and hears of the next.
+-- opens says whether the name will open without a step of a client: when it is not closed
+-- any more, or a minimum hold is over. Of several shared holders the one that ends first
+-- counts: the head asks again by then, and learns of the next.
 local function opens()
   if closed > now or lease then return closed > now or lease.token == ZERO end
   if holders == 0 then return false end
   return #call('ZRANGEBYSCORE', E, 0, QUEUE_FROM - 1, 'LIMIT', 0, 1)[1] == 9 -- no token
 end
 
--- tell_head has the head of the queue look: nobody acts when the name opens by itself, so
--- the head has to know when to ask.
+-- tell_head makes the head of the queue look: the name opens without a step of a client,
+-- so the head has to know when to ask.
 local function tell_head()
   new_head = false
   if size <= holders + broken then return end
@@ -233,7 +233,7 @@ local function settle()
   promote()
 end
 
--- tell says to those who watch that there is news.
+-- tell publishes to the watchers that something has changed.
 local function tell()
   local channel = S:sub(1, -2) .. 'w'
   if ways % WAY_SLOT > 0 then redis.pcall('PUBLISH', channel, '') end
@@ -241,7 +241,7 @@ local function tell()
 end
 
 local function save()
-  if value and (lease or holders > 0) then -- it stays for a while after the last of them
+  if value and (lease or holders > 0) then -- the value outlasts the last of them
     keep_until(math.max(lease and lease.expires or 0, leases_until) + keep)
   end
   if new_head and size > holders + broken and opens() then tell_head() end

@@ -1,14 +1,15 @@
--- What is stored of a name, and the constants of all scripts. Nothing of this file is
--- sent: a line `local NAME = literal` is a constant, whose value is put where its name is
--- used. So a constant costs nothing, and no function of a script has to capture it.
+-- What is stored of a name, and the constants of all scripts. No line of this file is
+-- sent: a line `local NAME = literal` is a constant, and its value replaces the name
+-- where that is used. So a constant costs nothing, and no function of a script has to
+-- capture it.
 --
--- A name that is only locked and released is one string. The other three keys are there
--- while somebody shares it, waits for it, or has yet to learn that its lease was broken:
--- the details.
+-- A name that is only locked and released is one string. The other three keys, the
+-- details, exist while a claim shares it or waits for it, or a holder has yet to learn
+-- that its lease was broken.
 --
 --   S  string: the state
 --        HEAD     version; flags: 1 there is an exclusive holder, 2 there are details,
---                 4 there is a value, WAY_PLAIN and WAY_SLOT somebody watches the name;
+--                 4 there is a value, WAY_PLAIN and WAY_SLOT the name is watched;
 --                 the last fence; closed until (lock-delay); S is kept until
 --        DETAILS  if there are details: D, L and E are kept until; the weights of the
 --                 shared holders together; how many they are; how many are broken; when
@@ -19,17 +20,17 @@
 --                 fences are the last ones granted.
 --        VALUE    if there is a value: its bytes; then the fence under which it was
 --                 written, and its length
---        WATCHED  if somebody watches it: until when
+--        WATCHED  if it is watched: until when
 --   D  hash: the record of each member
 --        'h' HOLDER  a shared holder: fence, weight, limit, since, lock-delay; then who
 --                    it is. 'H' if it has written a value
 --        'w' WAITER  a waiter: how many fences it wants, weight, limit, since,
 --                    lock-delay; then its wish, see lib/value; then who it is
---        of a broken lease: who broke it, as locktable.AppendOwner writes it
+--        of a broken lease: the owner who broke it, as locktable.AppendOwner writes it
 --   L  sorted set, the line: first the broken, by time (scores below 0); then the shared
 --      holders, by fence; then the waiters, by arrival (scores from QUEUE_FROM)
---   E  sorted set: when each member expires. Those of the broken, of the shared holders
---      and of the waiters are apart, as in L, so that the first holder is found at once:
+--   E  sorted set: when each member expires. The broken, the shared holders
+--      and the waiters are apart, as in L, so that the first holder is found at once:
 --      QUEUE_FROM is taken from the scores of the broken, and added to those of the
 --      waiters
 --
@@ -38,16 +39,17 @@
 -- lease. An exclusive lease that is kept so has the token ZERO.
 --
 -- Who a claimant is: the channel for its signals, and the one in the slot of the name,
--- with its length (>I2) before each; then its owner, as locktable.AppendOwner writes it.
+-- with its length (>I2) before each; then its owner, as locktable.AppendOwner writes it;
+-- then the TTL that it asked for last, the only part that a script changes.
 --
--- A name that keeps a value, or is watched, is not the quick case of any script, and that
--- costs no other name anything.
+-- A name that keeps a value, or is watched, is not the quick case of any script. So
+-- neither costs other names anything.
 --
--- S is the root: where it is missing nothing is held, and where it says that there are no
--- details there are none. Instants and durations are microseconds. Numbers are doubles,
--- as Lua has no others: exact up to 2^53.
+-- S is the root: if it is missing, nothing is held; if it says that there are no details,
+-- there are none. Instants and durations are microseconds. Numbers are doubles, because
+-- Lua has no others: exact up to 2^53.
 
-local VERSION = 163
+local VERSION = 164
 local HEAD = '>BBddd'
 local HEAD_SIZE = 26
 local DETAILS = '>ddI4I4dd'
@@ -67,18 +69,19 @@ local ZERO = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
 local QUEUE_FROM = 4503599627370496
 local NEVER = 9007199254740992
 
--- What driver.Exclusive, driver.MaxLead, and the kinds of signals are in Go.
+-- The values of driver.Exclusive, driver.MaxLead, and the kinds of signals in Go.
 local EXCLUSIVE = 2147483647
 local MAX_LEAD = 250000
 local SIGNAL_LOOK = 0
 local SIGNAL_GRANTED = 1
 local SIGNAL_LOST = 2
 
--- How watchers are told: on a channel of the whole server, or of the slot of the name.
+-- A script publishes changes on a channel of the whole server, or of the slot of the
+-- name.
 local WAY_PLAIN = 8
 local WAY_SLOT = 16
 
--- The first byte of an argument says what is asked, see args.go.
+-- The first byte of an argument is the kind of the step, see wire_arguments.go.
 local QUICK_ACQUIRE = 97  -- 'a'
 local QUICK_RENEW = 114   -- 'r'
 local VALUE_RENEW = 82    -- 'R'

@@ -1,3 +1,3 @@
--- Every script of one name goes on here: S is its state, see lib/layout.
+-- Every script of one name begins with these lines: S is its state, see lib/layout.
 local S = KEYS[1]
 local s = call('GET', S)

@@ -1,4 +1,4 @@
--- pass_on: a name goes to the next. It works on the entry, see lib/entry.
+-- pass_on: grants the name to the next claim. It works on the entry, see lib/entry.
 
 local function grant(token, weight, limit, fences, expires, delay, who, min_fence, writes)
   if weight ~= EXCLUSIVE then fences = 1 end

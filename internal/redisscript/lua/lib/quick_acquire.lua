@@ -1,7 +1,7 @@
--- quick_acquire grants an exclusive claim if its name is free, and nobody waits for it;
--- otherwise it answers 0, and has done nothing. One that came after its end is told the
--- time, as a number below 0. Nearly every claim ends here. holder is what is stored of
--- it: how many fences, token, lock-delay and who. redis.calls: SET.
+-- quick_acquire grants an exclusive claim if its name is free and no claim waits;
+-- otherwise it answers 0, and has done nothing. To a claim that came after its end it
+-- answers the time, as a number below 0. Nearly every claim ends here. holder is what is
+-- stored of it: how many fences, token, lock-delay and who. redis.calls: SET.
 local function quick_acquire(S, s, now, ttl, keep, min_fence, ends, fences, holder)
   if not (now <= ends) then return -now end
   local fence, kept_until = 0, 0
@@ -22,7 +22,7 @@ local function quick_acquire(S, s, now, ttl, keep, min_fence, ends, fences, hold
   end
   fence = first + fences - 1
   if fence >= QUEUE_FROM then return 0 end
-  -- As in grant: it is remembered until the clock has passed its fence, too.
+  -- As in grant: the name is remembered until the clock has passed its fence, too.
   local r
   local least = now + keep
   if least < fence then least = fence end

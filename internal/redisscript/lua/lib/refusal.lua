@@ -1,13 +1,13 @@
 --- @include lib/shown
 
--- refusal answers a claim that is refused or queued. What it costs does not grow with
--- those who hold the name. head is when the place of the first in the queue ends, if the
--- caller knows it; own is a token that is not in its own way. The answer is
+-- refusal answers a claim that is refused or queued. Its cost does not grow with the
+-- number of holders. head is when the place of the first in the queue ends, if the caller
+-- knows it; own is a token that is not in its own way. The answer is
 --
 --   'h', >ddddI4I4: now; the last fence; closed until; when things change by themselves;
 --     the position of the claim; how many hold the name
---   if any do, the one that expires first, as lib/shown has it; and of several that do so
---     at once one with the longest lock-delay
+--   if any do, the one that expires first, as lib/shown has it; of several that expire
+--     at the same time, one with the longest lock-delay
 local function refusal(position, weight, limit, head, own)
   local n, first, over = holders, '', 0
   if lease then

@@ -1,5 +1,5 @@
--- A claim that has to be above the value of the name, and is not, is refused with
--- 'v', >d: the fence under which the value was written; and the value. It has no place.
+-- A claim that has to be above the value of the name, and is not, loses its place, and is
+-- refused with 'v', >d: the fence under which the value was written; and the value.
 local writes, above = wish_of(wish, 1)
 if not is_above(above) then
   local refusal = 'v' .. pack('>d', value_fence) .. value

@@ -1,4 +1,4 @@
--- A step that ends a lease or extends it goes on when memory is full. GETEX changes
--- nothing, but a script that has written something may write more.
+-- A step that ends or extends a lease has to work even if memory is full. GETEX changes
+-- nothing, but Redis lets a script that has called a writing command write more.
 call('GETEX', S)
 settle()

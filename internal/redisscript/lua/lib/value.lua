@@ -1,9 +1,9 @@
 -- The value that a name keeps: `value`, or nil, and the fence under which it was written.
 -- It stands in S.
 --
--- A wish is what a claim has to do with it, as it is sent and as it is stored of a
--- waiter: >I2I2, the length of what it writes and of what it wants to be above, each plus
--- one, 0 for none; then the two.
+-- A wish is what a claim writes as the value, and what value it has to be above, both as
+-- it is sent and as it is stored of a waiter: >I2I2, the lengths of the two, each plus
+-- one, 0 if it is missing; then the two.
 local function wish_of(s, at)
   local n, m, from = unpack('>I2I2', s, at)
   local writes, above
@@ -18,7 +18,8 @@ local function wish_of(s, at)
   return writes, above, from
 end
 
--- write makes the name keep what is written under a lease with this fence, if anything.
+-- write makes the name keep the value that a lease with this fence writes, if it writes
+-- one.
 local function write(writes, first)
   if writes then
     value, value_fence, changed, news = writes, first, true, true
@@ -26,7 +27,7 @@ local function write(writes, first)
   end
 end
 
--- is_above compares bytes, for the < of Lua goes by the locale of the server.
+-- is_above compares bytes, because < of Lua follows the locale of the server.
 local function is_above(above)
   if not (above and value) then return true end
   for i = 1, math.min(#value, #above) do

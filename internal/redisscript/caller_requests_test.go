@@ -10,9 +10,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// nearby is a server whose client keeps deadlines, and ends a request that is cut. Where
-// inLine is set the request is in line with others, and goes by its ctx.
-type nearby struct {
+// punctualServer is a server whose client keeps deadlines, and ends a request that is
+// cut. If inLine is set, the request shares a connection with others, and ends with its
+// ctx.
+type punctualServer struct {
 	Sender // has no other methods
 	takes  time.Duration
 	inLine bool
@@ -22,11 +23,11 @@ type nearby struct {
 
 var errCut = errors.New("connection closed")
 
-func (*nearby) Patience() time.Duration { return 0 }
-func (*nearby) Interruptible() bool     { return true }
-func (n *nearby) Waiting() func()       { return func() { n.cuts++; n.cut <- struct{}{} } }
+func (*punctualServer) Patience() time.Duration { return 0 }
+func (*punctualServer) Interruptible() bool     { return true }
+func (n *punctualServer) Waiting() func()       { return func() { n.cuts++; n.cut <- struct{}{} } }
 
-func (n *nearby) Run(ctx context.Context, _ *Script, _ Call) Reply {
+func (n *punctualServer) Run(ctx context.Context, _ *Script, _ Call) Reply {
 	answer := time.NewTimer(n.takes)
 	defer answer.Stop()
 	var over <-chan struct{}
@@ -43,8 +44,8 @@ func (n *nearby) Run(ctx context.Context, _ *Script, _ Call) Reply {
 	}
 }
 
-// goroutines is how many of prompt there are.
-func (p *prompt) goroutines() int {
+// goroutines is how many of boundedSender there are.
+func (p *boundedSender) goroutines() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.idle)
@@ -59,20 +60,20 @@ func TestWhoGivesUpARequestOfItsOwnIsAnsweredSoon(t *testing.T) {
 		want   error
 		cuts   int
 	}{
-		{"by the server, in time", grace / 2, false, grace, nil, 0},
-		{"by closing the connection", time.Minute, false, grace + 2*glance, context.Canceled, 1},
-		{"by its ctx, in line with others", time.Minute, true, glance, context.Canceled, 0},
+		{"by the server, in time", answerGrace / 2, false, answerGrace, nil, 0},
+		{"by closing the connection", time.Minute, false, answerGrace + 2*giveUpCheckInterval, context.Canceled, 1},
+		{"by its ctx, in line with others", time.Minute, true, giveUpCheckInterval, context.Canceled, 0},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := &nearby{cut: make(chan struct{})}
-				p := newPrompt(server, t.Context())
+				server := &punctualServer{cut: make(chan struct{})}
+				p := newBoundedSender(server, t.Context())
 				run := func(ctx context.Context) Reply {
 					ctx, cancel := context.WithTimeout(ctx, time.Minute)
 					defer cancel()
 					return p.Run(ctx, Acquire, Call{})
 				}
-				run(t.Context()) // so that it is known to be near
+				run(t.Context()) // so that the driver knows it as quick
 				server.takes, server.inLine = c.takes, c.inLine
 				ctx, cancel := context.WithCancel(t.Context())
 				began := time.Now()
@@ -84,7 +85,7 @@ func TestWhoGivesUpARequestOfItsOwnIsAnsweredSoon(t *testing.T) {
 				if server.cuts != c.cuts || p.goroutines() != 1 {
 					t.Errorf("connections were closed %d times, want %d; %d goroutines", server.cuts, c.cuts, p.goroutines())
 				}
-				// It is not quick any more: the next one is made by a goroutine, and
+				// It is not quick any more: a goroutine makes the next request, and
 				// closes nothing.
 				if began = time.Now(); run(ctx).Err != context.Canceled || time.Since(began) > 0 || server.cuts != c.cuts {
 					t.Errorf("the next took %v, and %d connections were closed", time.Since(began), server.cuts)
@@ -99,8 +100,8 @@ func TestWhoGivesUpARequestOfItsOwnIsAnsweredSoon(t *testing.T) {
 func TestClosingEndsARequestThatItsCallerMakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
-		server := &nearby{cut: make(chan struct{})}
-		p := newPrompt(server, life)
+		server := &punctualServer{cut: make(chan struct{})}
+		p := newBoundedSender(server, life)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		p.Run(ctx, Acquire, Call{})
@@ -111,9 +112,9 @@ func TestClosingEndsARequestThatItsCallerMakes(t *testing.T) {
 		}
 		p.close()
 		time.Sleep(time.Hour)
-		if p.direct.mu.Lock(); len(p.direct.under) > 0 || cap(p.direct.under) > 8 {
+		if p.callerRequests.mu.Lock(); len(p.callerRequests.underWay) > 0 || cap(p.callerRequests.underWay) > 8 {
 			t.Error("it is kept")
 		}
-		p.direct.mu.Unlock()
+		p.callerRequests.mu.Unlock()
 	})
 }

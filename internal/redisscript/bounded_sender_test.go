@@ -12,20 +12,20 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// deaf is a server that goes by no ctx, and answers when it may.
-type deaf struct {
+// hangingServer is a server that ignores ctx, and answers when it may.
+type hangingServer struct {
 	Sender // has no other methods
 	may    chan struct{}
 	begun  atomic.Int32
 }
 
-func (d *deaf) Run(context.Context, *Script, Call) Reply {
+func (d *hangingServer) Run(context.Context, *Script, Call) Reply {
 	d.begun.Add(1)
 	<-d.may
 	return Reply{Int: 7}
 }
 
-func (d *deaf) Scan(_ context.Context, _ string, f func(keys []string)) error {
+func (d *hangingServer) Scan(_ context.Context, _ string, f func(keys []string)) error {
 	<-d.may
 	f([]string{"a"})
 	return nil
@@ -33,8 +33,8 @@ func (d *deaf) Scan(_ context.Context, _ string, f func(keys []string)) error {
 
 func TestARequestEndsWithItsCtxAndIsAnsweredToNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &deaf{may: make(chan struct{})}
-		p := newPrompt(server, t.Context())
+		server := &hangingServer{may: make(chan struct{})}
+		p := newBoundedSender(server, t.Context())
 		for _, cancelled := range []bool{true, false} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			want := context.DeadlineExceeded
@@ -63,21 +63,21 @@ func TestARequestEndsWithItsCtxAndIsAnsweredToNobody(t *testing.T) {
 	})
 }
 
-// slowly is a ctx whose caller has given up, and that has not heard of it yet.
-type slowly struct{ context.Context }
+// lateContext is a ctx whose caller has given up, but which is not cancelled yet.
+type lateContext struct{ context.Context }
 
-func (slowly) CallerDone() <-chan struct{} {
+func (lateContext) CallerDone() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }
 
-// Else its answer, which comes later, would be taken for that to somebody else's request.
+// Otherwise another request would get its answer, which comes later.
 func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &deaf{may: make(chan struct{})}
-		p := newPrompt(server, t.Context())
-		ctx := slowly{t.Context()}
+		server := &hangingServer{may: make(chan struct{})}
+		p := newBoundedSender(server, t.Context())
+		ctx := lateContext{t.Context()}
 		if r := p.Run(ctx, Acquire, Call{}); r.Err == nil {
 			t.Errorf("%+v, want an error", r)
 		}
@@ -85,7 +85,7 @@ func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
 			t.Error("it is taken for one that is done")
 		}
 		to := newCoalescer(server, "", t.Context(), &clock{})
-		to.under.Add(1)
+		to.stepsUnderWay.Add(1)
 		if answer, _, err := to.do(ctx, time.Now(), "key", aStep); err == nil {
 			t.Errorf("%v, want an error", answer)
 		}
@@ -94,11 +94,11 @@ func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
 	})
 }
 
-// However long a server answers nothing, and however many ask.
+// The bound holds however long the server does not answer, and however many callers ask.
 func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &deaf{may: make(chan struct{})}
-		p := newPrompt(server, t.Context())
+		server := &hangingServer{may: make(chan struct{})}
+		p := newBoundedSender(server, t.Context())
 		var all sync.WaitGroup
 		for range 16 {
 			all.Go(func() {
@@ -112,7 +112,7 @@ func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := server.begun.Load(); n > mostStragglers+16 {
+		if n := server.begun.Load(); n > maxStragglers+16 {
 			t.Errorf("%d requests are under way", n)
 		}
 		close(server.may)
@@ -127,11 +127,12 @@ func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
 	})
 }
 
-// They are more than the stragglers that end, each of which makes room for one.
+// There are more waiting callers than stragglers that end, and each straggler makes room
+// for one.
 func TestAllWhoWaitForRoomGoOnWhenTheServerAnswersAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &deaf{may: make(chan struct{})}
-		p := newPrompt(server, t.Context())
+		server := &hangingServer{may: make(chan struct{})}
+		p := newBoundedSender(server, t.Context())
 		run := func(n int, patience time.Duration, want int64) {
 			var all sync.WaitGroup
 			defer all.Wait()
@@ -145,9 +146,9 @@ func TestAllWhoWaitForRoomGoOnWhenTheServerAnswersAgain(t *testing.T) {
 				})
 			}
 		}
-		run(mostStragglers, time.Millisecond, 0)
+		run(maxStragglers, time.Millisecond, 0)
 		time.AfterFunc(time.Second, func() { close(server.may) })
-		run(4*mostStragglers, 2*time.Second, 7)
+		run(4*maxStragglers, 2*time.Second, 7)
 		p.close()
 	})
 }
@@ -155,8 +156,8 @@ func TestAllWhoWaitForRoomGoOnWhenTheServerAnswersAgain(t *testing.T) {
 func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
-		server := &deaf{may: make(chan struct{})}
-		p := newPrompt(server, life)
+		server := &hangingServer{may: make(chan struct{})}
+		p := newBoundedSender(server, life)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		said := make(chan error, 1)
@@ -179,10 +180,10 @@ func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
 	})
 }
 
-// Steps that were sent together, and given up, are few enough, too.
+// The bound also holds for steps that were sent together and given up.
 func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &deaf{may: make(chan struct{})}
+		server := &hangingServer{may: make(chan struct{})}
 		to := newCoalescer(server, "", t.Context(), &clock{})
 		if _, alone, _ := to.do(t.Context(), time.Now(), "first", aStep); !alone {
 			t.Fatal("the first was not alone")
@@ -193,13 +194,13 @@ func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
 				for range 500 {
 					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
 					_, _, _ = to.do(ctx, time.Now(), "free", aStep)
-					to.leave()
+					to.endStep()
 					cancel()
 				}
 			})
 		}
 		all.Wait()
-		if n := server.begun.Load(); n > mostLanes {
+		if n := server.begun.Load(); n > maxLanes {
 			t.Errorf("%d scripts are under way", n)
 		}
 		to.mu.Lock()

@@ -1,0 +1,120 @@
+package redisscript
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A list of many names asks the server for the stored states of a page in one script, and
+// reads them here: a script for each name would cost the server ten times as much. Names
+// with details, and those that cannot be read, are then read by scripts of their own.
+
+// readStates returns an entry for each name, or nil where the name has to be read by
+// itself.
+func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entry, error) {
+	all := make([]*driver.Entry, len(names))
+	if d.sender.Cluster() || d.noStates.Load() { // in a cluster the keys are of different slots
+		return all, nil
+	}
+	var c Call
+	for _, name := range names {
+		c.Keys = append(c.Keys, key(d.Prefix, name))
+	}
+	p := d.resendIfLost(ctx, func() Reply { return d.sender.Run(ctx, States, c) })
+	if p.Err != nil {
+		return nil, d.trouble(ctx, "read", names[0], p.Err)
+	}
+	if p.Text == "-" { // each try would be a line in the server's ACL LOG
+		d.noStates.Store(true)
+		return all, nil
+	}
+	r := reader{rest: p.Text}
+	now := r.instant()
+	for i, name := range names {
+		n := int(r.uint32())
+		if n == 0 {
+			continue
+		}
+		if e, ok := readState(r.take(n - 1)); ok && !r.failed {
+			public := e.Public(now, name)
+			all[i] = &public
+		}
+	}
+	return all, nil
+}
+
+// readState reads the stored state of a name without details, as lua/lib/layout.lua has
+// it. It reports false for any other.
+func readState(s string) (e locktable.Entry, ok bool) {
+	const (
+		leased, detailed, valued = 1, 2, 4
+		ofValue, ofWatch         = 10, 8 // bytes at the end of the state
+	)
+	r := reader{rest: s}
+	version, flags := r.byte(), r.byte()
+	e.Fence, e.Closed = r.fence(), r.whole()
+	r.instant() // until when S is kept: it was not always a whole number
+	if version != storedVersion || flags >= 2*waySlot || flags&detailed != 0 {
+		return locktable.Entry{}, false
+	}
+	tail := func(n int) reader { // cuts off the end
+		if n < 0 || n > len(r.rest) {
+			r.failed = true
+			return reader{failed: true}
+		}
+		at := len(r.rest) - n
+		end := reader{rest: r.rest[at:]}
+		r.rest = r.rest[:at]
+		return end
+	}
+	if flags >= wayPlain {
+		w := tail(ofWatch)
+		w.whole()
+		r.failed = r.failed || w.failed
+	}
+	if flags&valued != 0 {
+		v := tail(ofValue)
+		e.Value.Fence = v.fence()
+		n := binary.BigEndian.Uint16([]byte(v.take(2) + "\x00\x00"))
+		bytes := tail(int(n))
+		e.Value.Bytes = []byte(bytes.rest)
+		r.failed = r.failed || v.failed
+	}
+	if flags&leased != 0 {
+		var h locktable.Holder
+		h.Weight, h.Limit = driver.Exclusive, driver.Exclusive
+		h.Expires, h.Since, h.Fences = r.whole(), r.whole(), int(r.uint32())
+		if token := r.take(len(driver.Token{})); token != string(make([]byte, len(token))) {
+			h.Token = held
+		}
+		h.LockDelay = time.Duration(r.whole()) * time.Microsecond
+		h.Fence = e.Fence - uint64(h.Fences) + 1
+		r.failed = r.failed || h.Fences < 1 || h.Fence > e.Fence
+		r.who(&h.Carried)
+		e.Holders = []locktable.Holder{h}
+	}
+	return e, !r.failed && len(r.rest) == 0
+}
+
+// whole reads an instant or a duration as strictly as lua/lib/entry.lua does.
+func (r *reader) whole() locktable.Instant {
+	at := *r
+	i := r.instant()
+	const never = 1 << 53
+	if s := at.take(8); s != "" && math.Float64frombits(binary.BigEndian.Uint64([]byte(s))) != float64(i) || i >= never {
+		r.failed = true
+	}
+	return i
+}
+
+func (r *reader) fence() uint64 {
+	const queueFrom = 1 << 52
+	f := r.whole()
+	r.failed = r.failed || f >= queueFrom
+	return uint64(f)
+}
