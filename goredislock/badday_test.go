@@ -13,8 +13,8 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 		t.Run(day.Name, func(t *testing.T) {
 			t.Parallel()
 			if day.Name == "too many clients" {
-				// go-redis takes what the server says for the answer of one that is too
-				// old for HELLO
+				// go-redis takes the server's error for the answer of a server that is
+				// too old for HELLO
 				day.Cause, day.Hint = "", ""
 			}
 			server := day.Start(t)
@@ -22,7 +22,7 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := over(t, redis.NewClient(o))
+			d := newDriver(t, redis.NewClient(o))
 			defer d.Close()
 			day.Check(t, d, server, nil)
 		})
@@ -32,7 +32,7 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
 	t.Parallel()
 	server, day := redistest.StartOneNode(t), redistest.ClusterDown
-	d := over(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}}))
+	d := newDriver(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}}))
 	defer d.Close()
 	day.Check(t, d, server, nil)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// go-redis cannot look whether an idle connection is dead if that is no bare socket, and
-// a server that is restarted drops all of them: each is found out by a step that is sent
-// over it.
+// go-redis cannot check whether an idle connection is dead if it is not a bare socket. A
+// server that restarts drops all of them, and for each the step notices that only after
+// it has sent something.
 func TestTheStepAfterAllIdleConnectionsWereDroppedIsTaken(t *testing.T) {
 	t.Parallel()
 	const idle = 6
@@ -26,7 +26,7 @@ func TestTheStepAfterAllIdleConnectionsWereDroppedIsTaken(t *testing.T) {
 			return struct{ net.Conn }{c}, err // as TLS does
 		},
 	})
-	d := over(t, client)
+	d := newDriver(t, client)
 	defer d.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

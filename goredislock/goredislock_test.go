@@ -19,14 +19,14 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
+	if err := flag.Set("test.parallel", "24"); err != nil { // drivertest lets many subtests wait side by side
 		panic(err)
 	}
 	redis.SetLogger(quiet{})
 	leaktest.Main(m)
 }
 
-// quiet hears what go-redis would print of each Sentinel that it asks.
+// quiet discards what go-redis would print of each Sentinel that it asks.
 type quiet struct{}
 
 // Printf implements the logger of go-redis.
@@ -45,7 +45,7 @@ func (o *owning) Close() error {
 	return o.err
 }
 
-func over(t testing.TB, client redis.UniversalClient) driver.Driver {
+func newDriver(t testing.TB, client redis.UniversalClient) driver.Driver {
 	t.Helper()
 	d, err := goredislock.New(client, nil)
 	if err != nil {
@@ -54,17 +54,19 @@ func over(t testing.TB, client redis.UniversalClient) driver.Driver {
 	return &owning{Driver: d, client: client}
 }
 
-// unit is what the suite's times are multiples of. Between two of them a busy machine has
-// to get some requests done.
+// The times of the suite are multiples of unit. Between two of them a busy machine has to
+// get some requests done.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return over(t, redis.NewClient(&redis.Options{Addr: server.Addr})) },
+		Open: func(t testing.TB) driver.Driver {
+			return newDriver(t, redis.NewClient(&redis.Options{Addr: server.Addr}))
+		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return over(t, redis.NewClient(&redis.Options{Addr: n.Addr(server.Addr)}))
+			return newDriver(t, redis.NewClient(&redis.Options{Addr: n.Addr(server.Addr)}))
 		},
 		Unit: unit,
 
@@ -80,14 +82,14 @@ func TestConformanceOnACluster(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: shared(client),
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return over(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, Dialer: n.Dial}))
+			return newDriver(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, Dialer: n.Dial}))
 		},
 		Unit: unit,
 	})
 }
 
-// shared opens drivers over one client, as a user has one. A client for each would take
-// longer to open than the tests run.
+// shared opens drivers over one client, as a program has one client. Opening a client for
+// each would take longer than the tests run.
 func shared(client redis.UniversalClient) func(testing.TB) driver.Driver {
 	return func(t testing.TB) driver.Driver {
 		t.Helper()

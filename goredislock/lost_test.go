@@ -13,7 +13,7 @@ import (
 func TestALostAnswerIsNoLostLease(t *testing.T) {
 	t.Parallel()
 	redistest.CheckLostReplies(t, redisscript.Renew.SHA, redisscript.Release.SHA, func(addr string) driver.Driver {
-		d := over(t, redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1})) // no idle one is left to be tried, too
+		d := newDriver(t, redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1})) // no other idle connection
 		t.Cleanup(func() { _ = d.Close() })
 		return d
 	})

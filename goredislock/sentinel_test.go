@@ -30,13 +30,13 @@ func TestWithSentinel(t *testing.T) {
 			OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 				through := *o
 				through.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-					// one that is silent has the client look for another master
+					// a silent Sentinel makes the client look for another master
 					if slices.Contains(o.SentinelAddrs, addr) {
 						return new(net.Dialer).DialContext(ctx, network, addr)
 					}
 					return n.Dial(ctx, network, addr)
 				}
-				return over(t, redis.NewFailoverClient(&through))
+				return newDriver(t, redis.NewFailoverClient(&through))
 			},
 			Unit: unit,
 
@@ -50,8 +50,8 @@ func TestWithSentinel(t *testing.T) {
 	})
 }
 
-// A lease that was replicated is held on the new master, too, and the fences go on from
-// there.
+// A lease that was replicated is held on the new master, too, and the next fences are
+// greater.
 func failOver(t *testing.T, d driver.Driver, group *redistest.Group) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// listening is how long a subscription may say nothing before it is pinged, and how long
-// it then has to answer: one whose connection went silent, without an end, is noticed in
-// no other way.
-const listening = 5 * time.Second
+// pingAfter is how long a subscription may be silent before the driver sends a ping, and
+// how long the server then has to answer. A connection that went silent without an end is
+// noticed in no other way.
+const pingAfter = 5 * time.Second
 
 // Receive implements redisscript.Sender. go-redis subscribes again by itself when a
-// connection was lost, and confirms it each time.
+// connection was lost, and reports the confirmation each time.
 func (s *sender) Receive(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
 	var ps *redis.PubSub
 	if c.Sharded {
@@ -25,11 +25,11 @@ func (s *sender) Receive(ctx context.Context, c redisscript.Channel, subscribed 
 	} else {
 		ps = s.client.Subscribe(ctx, c.Name)
 	}
-	defer ps.Close() // its connection is its own, so the server forgets the subscription with it
+	defer ps.Close() // it has its own connection, and the subscription ends with that
 	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
 	defer stop()
 	for pinged := false; ; {
-		m, err := ps.ReceiveTimeout(ctx, listening)
+		m, err := ps.ReceiveTimeout(ctx, pingAfter)
 		if silent, ok := errors.AsType[net.Error](err); ok && silent.Timeout() && !pinged {
 			pinged = true
 			err = ps.Ping(ctx)
@@ -46,7 +46,7 @@ func (s *sender) Receive(ctx context.Context, c redisscript.Channel, subscribed 
 			switch m.Kind {
 			case "subscribe", "ssubscribe":
 				subscribed()
-			case "sunsubscribe": // unasked: the slot has been moved
+			case "sunsubscribe": // not at our request: the slot has been moved
 				s.cluster.ReloadState(ctx)
 				return errMoved
 			}
@@ -56,8 +56,9 @@ func (s *sender) Receive(ctx context.Context, c redisscript.Channel, subscribed 
 	}
 }
 
-// follow has go-redis look where the slots are, if a channel was asked for at a node that
-// does not have it any more. It does so for commands, but not for subscriptions.
+// follow makes go-redis look where the slots are, if it subscribed at a node that no
+// longer has the slot. go-redis does so by itself for commands, but not for
+// subscriptions.
 func (s *sender) follow(ctx context.Context, err error) {
 	if s.cluster != nil && redis.HasErrorPrefix(err, "MOVED") {
 		s.cluster.ReloadState(ctx)

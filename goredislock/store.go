@@ -15,20 +15,20 @@ import (
 // sender sends the scripts through go-redis. It is a redisscript.Sender.
 type sender struct {
 	client  redis.UniversalClient
-	cluster *redis.ClusterClient // nil if it is none
+	cluster *redis.ClusterClient // nil for another kind of client
 	where   string
 }
 
-// once is a command that go-redis does not send again after an error of the network,
-// whatever its MaxRetries: the release of a lease that is sent twice would say the second
-// time that nothing was held.
-type once struct{ *redis.Cmd }
+// noRetryCmd is a command that go-redis does not send again after an error of the
+// network, whatever its MaxRetries: if a release is sent twice, the second answer says
+// that the token held nothing.
+type noRetryCmd struct{ *redis.Cmd }
 
-// NoRetry is asked by go-redis.
-func (once) NoRetry() bool { return true }
+// NoRetry is called by go-redis.
+func (noRetryCmd) NoRetry() bool { return true }
 
-// command runs a script by its name, or by its text.
-func command(ctx context.Context, verb, script string, c redisscript.Call) once {
+// command makes a command that runs a script by its SHA, or by its text.
+func command(ctx context.Context, verb, script string, c redisscript.Call) noRetryCmd {
 	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
 	args = append(args, verb, script, len(c.Keys))
 	for _, k := range c.Keys {
@@ -39,7 +39,7 @@ func command(ctx context.Context, verb, script string, c redisscript.Call) once 
 	}
 	cmd := redis.NewCmd(ctx, args...)
 	cmd.SetFirstKeyPos(3) // for the slot
-	return once{cmd}
+	return noRetryCmd{cmd}
 }
 
 // Run implements redisscript.Sender.
@@ -55,13 +55,13 @@ func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscr
 
 // RunAll implements redisscript.Sender.
 func (s *sender) RunAll(ctx context.Context, script *redisscript.Script, calls []redisscript.Call) []redisscript.Reply {
-	cmds := make([]once, len(calls))
+	cmds := make([]noRetryCmd, len(calls))
 	p := s.client.Pipeline()
 	for i, c := range calls {
 		cmds[i] = command(ctx, "evalsha", script.SHA, c)
 		_ = p.Process(ctx, cmds[i])
 	}
-	_, err := p.Exec(ctx) // mostly it is in the commands, too; not if the new connection was refused
+	_, err := p.Exec(ctx) // the commands also have the error, unless a new connection was refused
 	replies := make([]redisscript.Reply, len(calls))
 	for i, cmd := range cmds {
 		switch {
@@ -109,7 +109,7 @@ func (s *sender) Scan(ctx context.Context, pattern string, f func(keys []string)
 	if s.cluster == nil {
 		return scan(ctx, s.client, pattern, f)
 	}
-	var mu sync.Mutex // ForEachMaster asks them side by side
+	var mu sync.Mutex // ForEachMaster calls the function in several goroutines
 	return s.cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 		return scan(ctx, node, pattern, func(keys []string) {
 			mu.Lock()
@@ -132,8 +132,9 @@ func scan(ctx context.Context, node redis.Cmdable, pattern string, f func(keys [
 	}
 }
 
-// Patience implements redisscript.Punctual. go-redis ends the waiting for a connection
-// with ctx, and goes by its own ReadTimeout from then on unless it was told to go by ctx.
+// Patience implements redisscript.Punctual. go-redis waits for a connection no longer
+// than ctx. After that it follows its own ReadTimeout, unless its options make it follow
+// ctx.
 func (s *sender) Patience() time.Duration {
 	c, ok := s.client.(*redis.Client)
 	switch {
@@ -141,14 +142,14 @@ func (s *sender) Patience() time.Duration {
 		return math.MaxInt64
 	case c.Options().ContextTimeoutEnabled:
 		return 0
-	case c.Options().ReadTimeout <= 0: // no end
+	case c.Options().ReadTimeout <= 0: // waits without end
 		return math.MaxInt64
 	}
 	return c.Options().ReadTimeout
 }
 
-// Idle implements redisscript.Pooled. go-redis looks whether an idle connection is dead
-// before it takes it, but not through TLS.
+// Idle implements redisscript.Pooled. go-redis checks whether an idle connection is dead
+// before it uses it, but not through TLS.
 func (s *sender) Idle() int { return int(s.client.PoolStats().IdleConns) }
 
 // Cluster implements redisscript.Sender.

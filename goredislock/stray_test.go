@@ -15,13 +15,13 @@ func opens(t *testing.T, o redis.Options) func(addr string) driver.Driver {
 	return func(addr string) driver.Driver {
 		own := o
 		own.Addr = addr
-		d := over(t, redis.NewClient(&own))
+		d := newDriver(t, redis.NewClient(&own))
 		t.Cleanup(func() { _ = d.Close() })
 		return d
 	}
 }
 
-// ways are the two ways in which go-redis goes by a ctx.
+// ways are the two ways in which go-redis ends a request.
 var ways = map[string]redis.Options{"by its own time limits": {}, "by the ctx": {ContextTimeoutEnabled: true}}
 
 func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
@@ -70,7 +70,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			return d, func() { cancel(); letGo() }
 		},
 		"nobody answers a new connection": func(t *testing.T) (driver.Driver, func()) {
-			// the kernel accepts
+			// the kernel accepts connections, and no process reads them
 			silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)

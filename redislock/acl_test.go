@@ -14,20 +14,20 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// What a user needs, as docs/backends-redis.md says. What comes after the first line can
-// be left out, and then that ability is missing: push, tracking, listing, the doctor.
+// The rights of a user, as docs/backends/redis.md has them. The lines after the first can
+// be left out; then an ability is missing: push, tracking, listing, or the doctor.
 const (
 	rights = "~pawl:* -@all +hello +ping +eval +evalsha +cluster|slots +time +get +set +getex +unlink +pexpire +pttl " +
 		"+hget +hset +hdel +hlen +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore"
 	rightsToPush   = "&pawl:* +subscribe +unsubscribe +publish"
 	rightsToTrack  = "+client|tracking +client|caching"
-	rightsToList   = "+scan"
+	rightsToList   = "+scan +mget"
 	rightsToDoctor = "+info +config|get"
 	rightsToWait   = "+wait"
 	rightsToSelect = "+select"
 	rightsToRESP2  = "+client|setname"
 
-	// In a cluster, besides.
+	// The further rights in a cluster.
 	rightsInCluster = "+asking +ssubscribe +sunsubscribe +spublish +multi +exec +role +cluster|info"
 )
 
@@ -46,7 +46,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 }
 
 func TestTheDocumentHasTheRightsThatAreTried(t *testing.T) {
-	text, err := os.ReadFile("../docs/backends-redis.md")
+	text, err := os.ReadFile("../docs/backends/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestTheDocumentHasTheRightsThatAreTried(t *testing.T) {
 	all := []string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsToSelect, rightsToRESP2, rightsInCluster}
 	for right := range strings.FieldsSeq(strings.Join(all, " ")) {
 		if !slices.Contains(said, right) {
-			t.Errorf("docs/backends-redis.md does not name %s", right)
+			t.Errorf("docs/backends/redis.md does not name %s", right)
 		}
 	}
 }
@@ -72,7 +72,37 @@ func TestAnotherDatabaseAndRESP2NeedARightMore(t *testing.T) {
 	}
 }
 
-// Names in all slots, so that each node is asked for all that it may be asked for.
+// Without the right to MGET a list is the same, and the server is asked for it once.
+func TestAListWithoutTheRightToMGET(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, user(t, server, strings.Replace(strings.Join([]string{rights, rightsToPush, rightsToList, rightsToDoctor}, " "), " +mget", "", 1)))
+	for i := range 3 {
+		gets(t, d, mutex(fmt.Sprint("job ", i)))
+	}
+	for range 3 {
+		n := 0
+		for e, err := range d.List(ctx, "") {
+			if n++; err != nil || len(e.Holders) != 1 {
+				t.Errorf("%+v, %v", e, err)
+			}
+		}
+		if n != 3 {
+			t.Errorf("%d names; want 3", n)
+		}
+	}
+	if n := strings.Count(server.Do("ACL", "LOG"), "mget"); n != 1 {
+		t.Errorf("the log of the server has %d entries of MGET; want one", n)
+	}
+	if log := server.Do("ACL", "LOG"); !strings.Contains(log, "\r\ncount\r\n:1\r\n") {
+		t.Errorf("MGET was refused more than once: %q", log)
+	}
+	if found := diagnose(t, d); !strings.Contains(found, "info rights") || strings.Contains(found, "error") {
+		t.Errorf("the doctor finds %s", found)
+	}
+}
+
+// Names in all slots, so that each node gets every command.
 func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
@@ -87,8 +117,8 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 	neverRefused(t, nodes...)
 }
 
-// doesEverything does all that a driver can. watched waits until a lease is watched,
-// where it is.
+// doesEverything does all that a driver can. watched waits until a lease is watched, if
+// the driver has tracking.
 func doesEverything(t *testing.T, d *redislock.Driver, watched func()) {
 	t.Helper()
 	heard := listen(t, d)

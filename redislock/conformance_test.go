@@ -20,19 +20,19 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
+	if err := flag.Set("test.parallel", "24"); err != nil { // drivertest lets many subtests wait side by side
 		panic(err)
 	}
-	// rueidis waits a second between two looks at the Sentinels, and five before it
-	// closes connections to a node that has left its cluster. It is not told when its
-	// client is closed; both end by themselves.
+	// rueidis waits a second between two looks at the Sentinels, and five seconds before
+	// it closes connections to a node that has left its cluster. Closing its client does
+	// not stop these goroutines; both end by themselves.
 	leaktest.Main(m, "github.com/redis/rueidis.(*call).DelayDo.func1",
 		"github.com/redis/rueidis.(*clusterClient)._refresh.func2",
 		"github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1")
 }
 
-// unit is what the suite's times are multiples of. Between two of them a busy machine has
-// to get some requests done.
+// The times of the suite are multiples of unit. Between two of them a busy machine has to
+// get some requests done.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {
@@ -53,8 +53,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The same on other set-ups. There the drivers share one client, as a user's own client
-// is shared by what uses it; a client for each would take longer to open than the tests
+// The same on other set-ups. There the drivers share one client, as the parts of a
+// program share its client; opening a client for each would take longer than the tests
 // run.
 
 func TestConformanceWithoutRESP3(t *testing.T) {
@@ -79,7 +79,7 @@ func TestConformanceWithSentinel(t *testing.T) {
 	shared(t, o, true)
 }
 
-// shared runs the suite with one client. oneServer has all names.
+// shared runs the suite with one client. oneServer says that all names are on one server.
 func shared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 	t.Helper()
 	client, err := rueidis.NewClient(o)
@@ -88,11 +88,11 @@ func shared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 	}
 	t.Cleanup(client.Close)
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return over(t, client) },
+		Open: func(t testing.TB) driver.Driver { return newDriver(t, client) },
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			through := o
 			through.DialCtxFn = func(ctx context.Context, addr string, direct *net.Dialer, _ *tls.Config) (net.Conn, error) {
-				// a Sentinel that is silent has the client look for another master
+				// a silent Sentinel makes the client look for another master
 				if o.Sentinel.MasterSet != "" && slices.Contains(o.InitAddress, addr) {
 					return direct.DialContext(ctx, "tcp", addr)
 				}
@@ -103,7 +103,7 @@ func shared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 				t.Fatal(err)
 			}
 			t.Cleanup(client.Close)
-			return over(t, client)
+			return newDriver(t, client)
 		},
 		Unit: unit,
 
@@ -111,7 +111,7 @@ func shared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 	})
 }
 
-func over(t testing.TB, client rueidis.Client) driver.Driver {
+func newDriver(t testing.TB, client rueidis.Client) driver.Driver {
 	t.Helper()
 	d, err := redislock.New(client, nil)
 	if err != nil {
@@ -127,4 +127,10 @@ func open(t testing.TB, url string) *redislock.Driver {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func TestAThousandWaitersAreServedInOrder(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	drivertest.CheckLongQueue(t, start(t, "redis://"+server.Addr), start(t, "redis://"+server.Addr), 1000)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// What a step costs the server is decided by the commands that its script runs. More than
-// are said here make everybody slower, and are noticed here first.
+// The commands that a script runs decide what a step costs the server. If a step runs
+// more than this test expects, all clients get slower; the test notices it first.
 func TestWhatEachStepRuns(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr+"?tracking=false")
@@ -24,8 +24,20 @@ func TestWhatEachStepRuns(t *testing.T) {
 			t.Errorf("%s: %d commands, want %d: %s", what, got, want, server.Do("INFO", "commandstats"))
 		}
 	}
+	list := func() {
+		for _, err := range d.List(ctx, "listed ") {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for i := range 50 {
+		gets(t, d, mutex(fmt.Sprint("listed ", i)))
+	}
+	list()                            // loads the script
+	step("list fifty names", 3, list) // SCAN TIME MGET
 	for _, shared := range []string{"read", "read more"} {
-		// the first round teaches the server the scripts, and makes the name known
+		// the first round loads the scripts, and makes the name known
 		holder, waiter, next, late := mutex("job"), queued("job"), queued("job"), mutex("job")
 		for _, c := range []driver.Claim{holder, reader("job"), holder} {
 			gets(t, d, c)
@@ -83,7 +95,8 @@ func TestWhatEachStepRuns(t *testing.T) {
 		server.Do("DEL", "pawl:{job}s")
 	}
 
-	// What is above is so while nobody watches. This is not the quick case, and is told.
+	// The numbers above are for names that are not watched. A watched name is not the
+	// quick case, and its changes are published.
 	watch(t, start(t, "redis://"+server.Addr), "watched")
 	c, waiter := mutex("watched"), queued("watched")
 	gets(t, d, c)
@@ -101,7 +114,7 @@ func TestWhatEachStepRuns(t *testing.T) {
 func TestSeveralNamesAreOneScript(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr+"?tracking=false")
-	for round := range 2 { // the first teaches the server the script
+	for round := range 2 { // the first loads the script
 		var claims []driver.Claim
 		for i := range 5 {
 			claims = append(claims, mutex("job-"+strconv.Itoa(round)+strconv.Itoa(i)))
@@ -135,8 +148,8 @@ func breaks(t testing.TB, d driver.LeaseBreaker, name string, fence uint64) {
 	}
 }
 
-// commands is how many the server has run since the statistics were reset: with these
-// names, or by scripts if none is said.
+// commands is how many commands the server has run since the statistics were reset: with
+// these names, or by scripts if there are no names.
 func commands(server *redistest.Server, names ...string) (n int) {
 	for line := range strings.SplitSeq(server.Do("INFO", "commandstats"), "\r\n") {
 		name, stat, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")

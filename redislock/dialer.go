@@ -11,22 +11,22 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// dialer makes the connections of what was opened for a driver, and tells the driver of
-// each further one: it may lead to another server than the last. It exists before the
+// dialer makes the connections of a driver that was opened by URL. It notifies the driver
+// of each further connection, which may lead to another server. It exists before the
 // driver does.
 type dialer struct {
 	life   context.Context // until the clients are closed
 	driver atomic.Pointer[redisscript.Driver]
 
 	mu   sync.Mutex // protects open
-	open map[*greeted]bool
+	open map[*dialedConn]bool
 }
 
 type dialing func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error)
 
-// over dials with dial, or as rueidis does. telling is for connections of which the
-// driver has to hear.
-func (o *dialer) over(dial dialing, telling bool) dialing {
+// dialFunc returns a function that dials with dial, or as rueidis does. forCommands says
+// that the connections are for commands, so the dialer notifies the driver of them.
+func (o *dialer) dialFunc(dial dialing, forCommands bool) dialing {
 	if dial == nil {
 		dial = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 			if t != nil {
@@ -44,28 +44,28 @@ func (o *dialer) over(dial dialing, telling bool) dialing {
 			cancel()
 			return nil, err
 		}
-		if d := o.driver.Load(); d != nil && telling {
+		if d := o.driver.Load(); d != nil && forCommands {
 			d.Reconnected()
 		}
 		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-		g := &greeted{Conn: c, stop: func() { stop(); forget(); cancel() }}
-		if telling {
-			g.over = o
-			o.note(g, true)
+		g := &dialedConn{Conn: c, stop: func() { stop(); forget(); cancel() }}
+		if forCommands {
+			g.dialer = o
+			o.noteConn(g, true)
 		}
 		return g, nil
 	}
 }
 
-// note keeps the list of connections for commands.
-func (o *dialer) note(g *greeted, open bool) {
+// noteConn adds a connection for commands to the list, or removes it.
+func (o *dialer) noteConn(g *dialedConn, open bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case !open:
 		delete(o.open, g)
 	case o.open == nil:
-		o.open = map[*greeted]bool{g: true}
+		o.open = map[*dialedConn]bool{g: true}
 	default:
 		o.open[g] = true
 	}
@@ -75,7 +75,7 @@ func (o *dialer) note(g *greeted, open bool) {
 func (o *dialer) waiting() (interrupt func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := make(map[*greeted]uint64, len(o.open))
+	all := make(map[*dialedConn]uint64, len(o.open))
 	for g := range o.open {
 		if n := g.reads.Load(); n%2 == 1 {
 			all[g] = n
@@ -84,40 +84,40 @@ func (o *dialer) waiting() (interrupt func()) {
 	return func() {
 		for g, n := range all {
 			if g.reads.Load() == n {
-				g.ended.Store(n)
-				_ = g.SetReadDeadline(time.Unix(1, 0)) // the next request would set another one
+				g.interruptedRead.Store(n)
+				_ = g.SetReadDeadline(time.Unix(1, 0)) // the next request sets another one
 			}
 		}
 	}
 }
 
-// greeted is a connection that ends with the ctx of who made it, and when the clients are
-// closed, until the server has said something. rueidis would wait for that: Close would
-// hang for as long as a server does.
-type greeted struct {
+// dialedConn is a connection. Until the server has sent something, it closes when the ctx
+// of its dial ends, or when the clients are closed. Otherwise rueidis would wait for the
+// server's greeting, and Close would hang as long as the server does.
+type dialedConn struct {
 	net.Conn
 	stop func()
 	done atomic.Bool
 
-	over  *dialer       // nil if it is not for commands
-	reads atomic.Uint64 // that have begun and ended: odd while it waits
-	ended atomic.Uint64 // the one that was interrupted
+	dialer          *dialer       // nil if it is not for commands
+	reads           atomic.Uint64 // calls of Read that have begun and ended: odd while one waits
+	interruptedRead atomic.Uint64 // the read that was interrupted
 }
 
-func (g *greeted) Close() error {
-	if g.over != nil {
-		g.over.note(g, false)
+func (g *dialedConn) Close() error {
+	if g.dialer != nil {
+		g.dialer.noteConn(g, false)
 	}
 	return g.Conn.Close()
 }
 
-func (g *greeted) Read(b []byte) (int, error) {
+func (g *dialedConn) Read(b []byte) (int, error) {
 	read := g.reads.Add(1)
 	n, err := g.Conn.Read(b)
 	g.reads.Add(1)
-	if err != nil && g.ended.Load() == read {
-		// Others waited behind the one who gave up. To them it was lost, and no timeout:
-		// what they sent is sent again.
+	if err != nil && g.interruptedRead.Load() == read {
+		// Other requests waited behind the one whose caller gave up. For them the
+		// connection was lost, which is no timeout, so their drivers send them again.
 		err = net.ErrClosed
 	}
 	if n > 0 && !g.done.Load() {

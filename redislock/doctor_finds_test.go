@@ -51,7 +51,7 @@ func TestTheDoctorSaysWhatAServerDoesNotTell(t *testing.T) {
 	}
 }
 
-// What the scripts call is known by trying it, on a server of any version.
+// The doctor tries what the scripts call, on a server of any version.
 func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	all := strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")
@@ -63,7 +63,7 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 		want := []string{"error rights", strings.TrimPrefix(right, "+")}
 		switch right {
 		case "-@all", "+hello", "+ping", "+cluster|slots", "+client|tracking", "+client|caching", "+unsubscribe":
-			continue // needed to connect, by a cluster, to arm, or to leave
+			continue // needed to connect, in a cluster, to arm, or to unsubscribe
 		case "+evalsha", "+eval":
 			want = []string{"error"}
 		case "~pawl:*":
@@ -72,11 +72,13 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 			want = []string{"warning push"}
 		case "+scan":
 			want = []string{"info rights", "listed"}
+		case "+mget":
+			want = []string{"info rights", "a script of its own"}
 		case "+info", "+config|get":
 			want = []string{"info server settings"}
 		}
 		server.Do(append([]string{"ACL", "SETUSER", "joe", "reset", "on", ">sesame"}, strings.Fields(strings.Replace(all+" ", right+" ", "", 1))...)...)
-		d := start(t, "redis://joe:sesame@"+server.Addr) // what was subscribed to before would stay
+		d := start(t, "redis://joe:sesame@"+server.Addr) // an earlier driver would stay subscribed
 		if found := redistest.FindingsOf(t, d); !found.Have(want...) {
 			t.Errorf("without %s: %v; want %q", right, found, want)
 		}
@@ -86,7 +88,7 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 	}
 }
 
-// A password that nobody asks for keeps nobody out.
+// A password that the server does not ask for protects nothing.
 func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
 	t.Parallel()
 	open := redistest.Start(t, "--appendonly", "yes")
@@ -107,7 +109,7 @@ func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
 func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartGroup(t, "--appendonly", "yes")
-	patient(group.Sentinels, time.Minute)
+	setDownAfter(group.Sentinels, time.Minute)
 	group.Master.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	group.Replica.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	d := start(t, group.URL())
@@ -121,7 +123,7 @@ func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	group.Master.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
 	group.Sentinels[0].Kill()
 	group.Sentinels[1].Kill()
-	patient(group.Sentinels[2:], 500*time.Millisecond)
+	setDownAfter(group.Sentinels[2:], 500*time.Millisecond)
 	for tries := 0; ; tries++ { // until the third has noticed
 		found := redistest.FindingsOf(t, d)
 		if found.Have("warning Sentinel", group.Sentinels[0].Addr, "does not answer") && found.Have("warning Sentinel", group.Sentinels[2].Addr, "would not be replaced") {
@@ -134,9 +136,9 @@ func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	}
 }
 
-// patient makes Sentinels wait that long before they hold another server for dead. On a
-// busy machine they would otherwise replace a master that is well.
-func patient(sentinels []*redistest.Server, d time.Duration) {
+// setDownAfter makes Sentinels wait that long before they take another server for dead.
+// On a busy machine they would otherwise replace a healthy master.
+func setDownAfter(sentinels []*redistest.Server, d time.Duration) {
 	for _, s := range sentinels {
 		s.Do("SENTINEL", "SET", "main", "down-after-milliseconds", strconv.FormatInt(d.Milliseconds(), 10))
 	}

@@ -48,7 +48,7 @@ func TestFencesRiseWhenTheServerLosesItsData(t *testing.T) {
 	first := gets(t, d, mutex("job"))
 	server.Kill()
 	server.Run()
-	for tries := 0; ; tries++ { // the connection has to be made again
+	for tries := 0; ; tries++ { // the connection has to be replaced
 		second, err := d.Acquire(ctx, mutex("job"))
 		if err == nil {
 			if second.Fence <= first.Fence {
@@ -80,14 +80,14 @@ func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
 	d := start(t, "redis://"+server.Addr+"?lazy=true")
 	for range 2 {
 		_, err := d.Acquire(ctx, mutex("job"))
-		unavailable(t, err, false, "nobody listens there")
+		unavailable(t, err, false, "no server listens there")
 	}
 	server.Run()
 	holder, waiter := mutex("job"), queued("job")
 	gets(t, d, holder)
 	heard := listen(t, d)
 	_, _ = d.Acquire(ctx, waiter)
-	for range 200 { // the subscription is tried again by itself
+	for range 200 { // the driver subscribes again by itself
 		if d.Properties().Push {
 			break
 		}
@@ -131,9 +131,9 @@ func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 		"another type":    func() { server.Do("DEL", state); server.Do("LPUSH", state, "x") },
 		"empty":           func() { server.Do("SET", state, "") },
 		"text":            func() { server.Do("SET", state, "held by me until tomorrow, please") },
-		"cut off":         func() { server.Do("SET", state, string([]byte{163, 1})+strings.Repeat("\x00", 24)) },
-		"a newer version": func() { server.Do("SETRANGE", state, "0", "\xa4") },
-		"longer":          func() { server.Do("SET", state, "\xa3"+strings.Repeat("\x00", 30)) },
+		"cut off":         func() { server.Do("SET", state, string([]byte{164, 1})+strings.Repeat("\x00", 24)) },
+		"a newer version": func() { server.Do("SETRANGE", state, "0", "\xa5") },
+		"longer":          func() { server.Do("SET", state, "\xa4"+strings.Repeat("\x00", 30)) },
 		"an absurd fence": func() { server.Do("SETRANGE", state, "2", "\x7f\xf8\x00\x00\x00\x00\x00\x00") },
 		"details of another type": func() {
 			server.Do("DEL", "pawl:{job}l")
@@ -174,7 +174,7 @@ func TestLeasesAreRenewedAndReleasedWhenMemoryIsFull(t *testing.T) {
 			renews(t, d, c)
 			releases(t, d, c)
 		}
-		renews(t, d, waiter) // it was passed on
+		renews(t, d, waiter) // the server has passed the name on
 		server.Do("CONFIG", "SET", "maxmemory", "0")
 		releases(t, d, waiter)
 	}
@@ -194,8 +194,8 @@ func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
 		"redis://:hunter2@" + server.Addr:               "password",
 		"redis://joe:hunter2@" + server.Addr:            "password",
 		"rediss://:hunter2@" + server.Addr:              "TLS",
-		"redis://:hunter2@" + gone:                      "is the server up",
-		"redis://:hunter2@" + gone + "?master_set=main": "is the server up",
+		"redis://:hunter2@" + gone:                      "is it up",
+		"redis://:hunter2@" + gone + "?master_set=main": "is it up",
 		"redis://:hunter2@" + server.Addr + "/x":        "",
 		"redis://:hunter2@" + server.Addr + "?hunter=2": "",
 	} {
@@ -214,7 +214,7 @@ func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
 	gets(t, start(t, "redis://:sesame@"+server.Addr), mutex("job"))
 }
 
-// unavailable wants trouble with the backend, of this kind and with this hint.
+// unavailable wants an error of the backend, of this kind and with this hint.
 func unavailable(t *testing.T, err error, permanent bool, hint string) {
 	t.Helper()
 	trouble, ok := errors.AsType[*driver.Error](err)
@@ -226,8 +226,8 @@ func unavailable(t *testing.T, err error, permanent bool, hint string) {
 	}
 }
 
-// What Redis has written to its log outlives a kill, with the fsync of every second that
-// is its default: only a crash of the machine loses what was not synced.
+// The log that Redis has written outlives a kill, with its default of an fsync every
+// second: only a crash of the machine loses what was not synced.
 func TestALeaseOutlivesTheRestartOfAServerThatKeepsItsData(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")
@@ -246,8 +246,8 @@ func TestALeaseOutlivesTheRestartOfAServerThatKeepsItsData(t *testing.T) {
 	}
 }
 
-// A backup knows nothing of what was granted since: those leases are lost to their
-// holders, and the fences go on above them.
+// A backup lacks the grants since it was made: their holders lose those leases, and the
+// next fences are greater.
 func TestAServerThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -259,7 +259,7 @@ func TestAServerThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	c := mutex("job")
 	last := gets(t, d, c)
 	server.Kill()
-	server.Run() // with what was saved
+	server.Run() // with the saved data
 	var second driver.Grant
 	eventually(t, func() (err error) { second, err = d.Acquire(ctx, mutex("job")); return err })
 	if second.Fence <= last.Fence {
@@ -286,7 +286,7 @@ func renewed(d driver.Driver, c driver.Claim) error {
 	return errors.Join(append(answers, err)...)
 }
 
-// eventually tries a step again for as long as the connection has to be made anew.
+// eventually tries a step again until the connection has been replaced.
 func eventually(t *testing.T, step func() error) {
 	t.Helper()
 	for tries := 0; ; tries++ {

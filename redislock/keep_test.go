@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// lasts is how much longer a key lasts: 0 without an end, -1 if it is not there.
+// lasts is how much longer a key lasts: 0 without an expiry, -1 if there is no such key.
 func lasts(t *testing.T, server *redistest.Server, key string) time.Duration {
 	t.Helper()
 	ms, err := strconv.Atoi(strings.Trim(server.Do("PTTL", key), ":\r\n"))
@@ -29,8 +29,8 @@ func lasts(t *testing.T, server *redistest.Server, key string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Long ranges bring a fence ahead of the clock. A name that was forgotten then would
-// begin again at the clock, below it.
+// Long ranges bring a fence ahead of the clock. If the server forgot the name then, its
+// next fence would be the clock, which is lower.
 func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -53,7 +53,7 @@ func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 }
 
 // A value is remembered for a while from the end of the last lease on: a key of Once is
-// done when its function begins, and that may run for days.
+// done when its function begins, and that function may run for days.
 func TestAValueIsRememberedFromTheEndOfTheLastLeaseOn(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -105,8 +105,8 @@ func TestAValueIsRememberedFromTheEndOfTheLastLeaseOn(t *testing.T) {
 	}
 }
 
-// An eighth of what is remembered need not be a whole number of microseconds, and the
-// scripts refuse one that is none.
+// An eighth of the retention need not be a whole number of microseconds, but the scripts
+// refuse fractions.
 func TestAnyRetentionLeavesWhatCanBeRead(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -126,12 +126,12 @@ func TestAnyRetentionLeavesWhatCanBeRead(t *testing.T) {
 	}
 }
 
-// What was stored so by an older version is accepted.
+// An older version stored fractions; they are accepted.
 func TestWhatIsRememberedUntilAFractionIsAccepted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
-	state := []byte{163, 0}
+	state := []byte{164, 0}
 	for _, v := range []float64{1e15, 0, float64(time.Now().Add(time.Hour).UnixMicro()) + 0.5} {
 		state = binary.BigEndian.AppendUint64(state, math.Float64bits(v))
 	}
@@ -175,7 +175,7 @@ func TestARenewalGivesTheKeysTheirOwnTimeBack(t *testing.T) {
 	}
 }
 
-// One that was deleted is made anew by who comes next, and has to end by itself again.
+// The next claim creates a deleted key again, and that key has to expire, too.
 func TestNoKeyIsLeftWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

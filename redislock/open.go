@@ -37,8 +37,8 @@ type Driver struct {
 	inner *redisscript.Driver
 }
 
-// New makes a driver over a client that is open, and stays so when the driver is closed.
-// Its error is a [*driver.InvalidError].
+// New makes a driver over an open client, which stays open when the driver is closed. Its
+// error is a [*driver.InvalidError].
 func New(client rueidis.Client, o *Options) (*Driver, error) {
 	if client == nil {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
@@ -50,7 +50,7 @@ func New(client rueidis.Client, o *Options) (*Driver, error) {
 	return build(&sender{client: client, push: client}, o, track, "the client was not prepared by Track")
 }
 
-// build makes the driver; untracked says why it is, if track is nil.
+// build makes the driver; untracked says why there is no tracking, if track is nil.
 func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, error) {
 	own := *cmp.Or(o, &Options{})
 	s.where = cmp.Or(s.where, own.Where, "of the caller")
@@ -109,11 +109,11 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	return d, nil
 }
 
-// clients are the two that a driver has.
+// clients are the two clients of a driver.
 //
-// rueidis lets a goroutine that is alone write and read by itself, as long as the server
-// says nothing unasked on that connection; once it does, each command passes through two
-// more goroutines. So subscriptions and tracking have a connection of their own.
+// In rueidis a goroutine that is alone writes and reads by itself, as long as the server
+// pushes nothing on that connection. Once it does, each command passes through two more
+// goroutines. So subscriptions and tracking have a connection of their own.
 type clients struct {
 	client, push rueidis.Client
 	untracked    string // why there is no tracking, empty if there is
@@ -130,17 +130,17 @@ func (c *clients) close() {
 	}
 }
 
-// dial connects: rueidis takes no ctx.
+// dial connects, and ends with ctx, because rueidis takes no ctx.
 func dial(ctx context.Context, p *parsed, t *tracker, dialed *dialer) (*clients, error) {
 	return engine.Dial(ctx, func() (*clients, error) { return connect(p, t, dialed) }, func(c *clients) { c.close() })
 }
 
-// connect opens both clients, the second with tracking if that is to be had.
+// connect opens both clients, the second with tracking if the server allows it.
 func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
 	c := &clients{untracked: p.untracked}
 	dialed.life, c.end = context.WithCancel(context.Background())
 	option := p.client
-	option.DialCtxFn, p.client.DialCtxFn = dialed.over(p.client.DialCtxFn, false), dialed.over(p.client.DialCtxFn, true)
+	option.DialCtxFn, p.client.DialCtxFn = dialed.dialFunc(p.client.DialCtxFn, false), dialed.dialFunc(p.client.DialCtxFn, true)
 	if p.lazy {
 		return c, c.connectLater(p.client, option)
 	}
@@ -151,11 +151,11 @@ func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
 	if c.untracked == "" {
 		withTracking(&option, t)
 		// rueidis (v1.0.79) starts the timer of its pings before the goroutine that
-		// reads. Where the machine stands still for as long as that takes, in between,
-		// two goroutines read, and it panics.
+		// reads. If the machine stands still for as long as the timer in between, two
+		// goroutines read, and rueidis panics.
 		option.Dialer.KeepAlive = 5 * time.Second
 		if c.push, err = rueidis.NewClient(option); err != nil && refusesTracking(err) {
-			said, _, _ := strings.Cut(err.Error(), "\n") // behind it is what rueidis advises those who call it
+			said, _, _ := strings.Cut(err.Error(), "\n") // the rest is advice of rueidis for its callers
 			c.untracked = "it refuses that: " + said
 		}
 	}
@@ -171,10 +171,11 @@ func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
 	return c, nil
 }
 
-// connectLater opens both clients without a connection: rueidis makes it with the first
-// command, and tries again with each as long as it fails. A client that is to be a single
-// one is there even when NewClient cannot connect, and here it is not let to. Tracking
-// would have to be decided before the server is known.
+// connectLater opens both clients without a connection: rueidis connects with the first
+// command, and tries again with each command as long as that fails. With
+// ForceSingleClient, NewClient returns a client even if it cannot connect, so here each
+// dial fails until both are open. There is no tracking, because that would have to be
+// decided before the server is known.
 func (c *clients) connectLater(client, push rueidis.ClientOption) (err error) {
 	var opened atomic.Bool
 	for _, one := range []struct {
@@ -200,10 +201,11 @@ func (c *clients) connectLater(client, push rueidis.ClientOption) (err error) {
 
 var errLater = errors.New("not connected yet")
 
-// The settings of a client that is opened for a driver. A lock is a few bytes, so half a
-// megabyte of buffers for each direction of each connection is too much. Commands that
-// change something are never sent twice by rueidis; with DisableRetry reads are not
-// either, for the client over the driver does that, and knows when to give up.
+// settings are the options of a client that is opened for a driver. A lock is a few
+// bytes, so half a megabyte of buffers for each direction of each connection is too much.
+// rueidis never sends a command twice that changes something. With DisableRetry it does
+// not send a read twice either: the client over the driver repeats it, and knows when to
+// give up.
 func settings() rueidis.ClientOption {
 	o := rueidis.ClientOption{
 		ClientName:          "pawl",
@@ -212,18 +214,18 @@ func settings() rueidis.ClientOption {
 		WriteBufferEachConn: 64 << 10,
 		CacheSizeEachConn:   1 << 10,
 		ConnWriteTimeout:    5 * time.Second,
-		PipelineMultiplex:   -1, // one connection: what is tracked on one is not known to the others
+		PipelineMultiplex:   -1, // one connection: the server tracks keys per connection
 		BlockingPoolSize:    4,  // for steps that share a script, and WAIT
 		DisableRetry:        true,
 		DisableCache:        true,
 	}
 	o.Dialer.Timeout = 5 * time.Second
 	o.Dialer.KeepAlive = time.Second
-	// Without it a client without the right to +asking is sent to and fro between two
-	// nodes for as long as a slot moves.
+	// Without it, a client that lacks the right to +asking is sent to and fro between two
+	// nodes as long as a slot moves.
 	o.ClusterOption.MaxMovedRedirections = 16
-	// Without it a client that missed one message of the Sentinels stays with a master
-	// that is none any more.
+	// Without it, a client that missed one message of the Sentinels stays with the old
+	// master.
 	o.Sentinel.TopologyRefreshInterval = 5 * time.Second
 	return o
 }

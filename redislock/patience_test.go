@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// An attempt listens first, so it waits for the answer to its subscription. Nobody gives
-// that any more when the driver is closed.
+// An attempt subscribes first, so it waits for the answer to that. When the driver is
+// closed, no answer comes any more.
 func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 	t.Parallel()
 	for what, options := range map[string]string{"RESP3": "?tracking=false", "RESP2": "?protocol=2"} {
@@ -35,7 +35,7 @@ func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 				select {
 				case err := <-answers:
 					if err != nil && !errors.Is(err, driver.ErrClosed) && !errors.Is(err, driver.ErrHeld) {
-						t.Errorf("%v; want ErrClosed", err) // or what is true, if the machine took a second to get here
+						t.Errorf("%v; want ErrClosed", err) // or its answer, if the machine took a second to get here
 					}
 				case <-time.After(time.Minute):
 					t.Fatal("an attempt waits for ever")
@@ -45,9 +45,9 @@ func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 	}
 }
 
-// A proxy before the server may not know Pub/Sub, and say nothing to it. Locks are then
-// slower, and not unavailable: the claims go on without, and waiters ask now and then,
-// until it is up after all.
+// A proxy before the server may not know Pub/Sub, and not answer. Locks are then slower,
+// but not unavailable: the claims go on without a subscription, and waiters poll now and
+// then, until the subscription is up after all.
 func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, redistest.Start(t))
@@ -72,7 +72,7 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	if !d.Properties().Push {
 		t.Error("Push is false")
 	}
-	_ = d.Release(ctx, lease(holder)) // the first attempt finds that its connection is gone
+	_ = d.Release(ctx, lease(holder)) // the first attempt notices that its connection is gone
 	_ = d.Release(ctx, lease(holder))
 	hear(t, heard, driver.SignalGranted, waiter.Token)
 }
@@ -84,5 +84,17 @@ func TestPropertiesSayWhichServerItIs(t *testing.T) {
 		if where := start(t, "redis://"+server.Addr+path).Properties().Where; where != "redis "+server.Addr+want {
 			t.Errorf("Where of %q is %q", path, where)
 		}
+	}
+}
+
+func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	for what, parameters := range map[string]string{"RESP3": "", "RESP2": "?protocol=2"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			proxy := redistest.StartProxy(t, server)
+			redistest.CheckSilentConnections(t, proxy, start(t, "redis://"+proxy.Addr+parameters), start(t, "redis://"+server.Addr))
+		})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// What a user needs with Sentinel, besides; and what one of the Sentinels' own needs.
+// The further rights of a user with Sentinel, and the rights of a user of the Sentinels.
 const (
 	rightsWithSentinel = "+role"
 	rightsOfSentinel   = "&* -@all +hello +ping +subscribe +unsubscribe +sentinel +client|tracking"
@@ -17,7 +17,7 @@ const (
 func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartGroup(t)
-	patient(group.Sentinels, time.Minute)
+	setDownAfter(group.Sentinels, time.Minute)
 	for _, s := range []*redistest.Server{group.Master, group.Replica} {
 		user(t, s, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsWithSentinel}, " "))
 	}

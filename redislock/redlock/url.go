@@ -13,18 +13,19 @@ import (
 
 const urlForm = "redlock://[USER:PASSWORD@]HOST1[:PORT],HOST2[:PORT],HOST3[:PORT][/DB], redlocks:// for TLS; 3 servers or more that share nothing"
 
-// schemes are ours, and what each node has instead.
+// schemes are the schemes of redlock, and the scheme that each node has instead.
 var schemes = map[string]string{"redlock": "redis", "redlocks": "rediss"}
 
-// elsewhere are parameters of redislock for what is no single server, or is decided here.
-var elsewhere = []string{"cluster", "lazy", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking"}
+// unsupportedParameters are parameters of redislock that are not for a single server, or
+// that redlock sets itself.
+var unsupportedParameters = []string{"cluster", "lazy", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking"}
 
-// split makes a URL for each node. What is wrong with all of them, redislock says.
+// split makes a URL for each node. redislock reports what is wrong with all of them.
 func split(u *url.URL) ([]string, error) {
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
 	}
-	ours := slices.DeleteFunc(inside.URLParameters(), func(name string) bool { return slices.Contains(elsewhere, name) })
+	ours := slices.DeleteFunc(inside.URLParameters(), func(name string) bool { return slices.Contains(unsupportedParameters, name) })
 	query, err := driver.URLParameters(u, "redlock URL", ours, "addr")
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func split(u *url.URL) ([]string, error) {
 	return urls, nil
 }
 
-// address is host:port, as it can be compared.
+// address returns host:port in a form that can be compared.
 func address(hostport string) string {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {

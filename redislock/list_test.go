@@ -1,0 +1,92 @@
+package redislock_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// A list reads most names from their stored states, in Go, and Inspect by a script. Both
+// have to say the same of a name in each state.
+func TestTheListSaysWhatInspectSays(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	claim := func(name string, change func(*driver.Claim)) driver.Claim {
+		c := mutex(name)
+		c.Owner = driver.Owner{Client: "c", Host: "h", Labels: map[string]string{"job": "42"}}
+		change(&c)
+		gets(t, d, c)
+		return c
+	}
+	claim("exclusive", func(*driver.Claim) {})
+	claim("of many fences", func(c *driver.Claim) { c.Fences = 7 })
+	claim("delayed", func(c *driver.Claim) { c.LockDelay = time.Minute })
+	claim("valued", func(c *driver.Claim) { c.Value = []byte("v\x00w") })
+	claim("empty value", func(c *driver.Claim) { c.Value = []byte{} })
+	kept := claim("kept", func(*driver.Claim) {})
+	if err := d.Release(ctx, driver.LeaseRef{Name: kept.Name, Token: kept.Token, MinHold: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	claim("shared", func(c *driver.Claim) { c.Weight, c.Limit = 1, 3 })
+	claim("waited for", func(*driver.Claim) {})
+	waiter := queued("waited for")
+	waiter.QueueTTL = time.Hour
+	claimtest.Waits(t, d, waiter)
+	watched := claim("watched", func(c *driver.Claim) { c.Value = []byte("w") })
+	watch(t, d, watched.Name)
+	free := claim("free with a value", func(c *driver.Claim) { c.Value = []byte("v") })
+	releases(t, d, free)
+	closed := claim("closed", func(c *driver.Claim) { c.TTL, c.LockDelay = time.Second, time.Hour })
+	for {
+		if e, err := d.Inspect(ctx, closed.Name); err != nil {
+			t.Fatal(err)
+		} else if len(e.Holders) == 0 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	for name, state := range map[string]string{"odd": "x", "newer": "\xa5\x00" + string(make([]byte, 24)), "cut": "\xa4\x01" + string(make([]byte, 30)),
+		"half": "\xa4\x00" + double(1.5) + double(0) + double(0), "huge": "\xa4\x00" + double(1<<52) + double(0) + double(0),
+		"late": "\xa4\x00" + double(1) + double(1<<53) + double(0), "watched oddly": "\xa4\x08" + double(1) + double(0) + double(0) + double(-1),
+	} {
+		server.Do("SET", "pawl:{"+name+"}s", state)
+	}
+	listed := map[string]driver.Entry{}
+	failed := map[string]bool{}
+	for e, err := range d.List(ctx, "") {
+		listed[e.Name], failed[e.Name] = e, err != nil
+	}
+	about := func(a, b time.Duration) bool { return a-b < 10*time.Second && b-a < 10*time.Second }
+	for name, e := range listed {
+		want, err := d.Inspect(ctx, name)
+		if failed[name] || err != nil {
+			if failed[name] != (err != nil) {
+				t.Errorf("%s: failed is %v in the list, and Inspect says %v", name, failed[name], err)
+			}
+			continue
+		}
+		same := e.Fence == want.Fence && about(e.ClosedFor, want.ClosedFor) && len(e.Holders) == len(want.Holders) &&
+			len(e.Waiters) == len(want.Waiters) && bytes.Equal(e.Value, want.Value) && e.ValueFence == want.ValueFence
+		for i := 0; same && i < len(e.Holders); i++ {
+			a, b := e.Holders[i], want.Holders[i]
+			same = a.Fence == b.Fence && a.Weight == b.Weight && a.Limit == b.Limit && a.Released == b.Released &&
+				a.Since.Equal(b.Since) && a.TTL == b.TTL && about(a.ExpiresIn, b.ExpiresIn) && reflect.DeepEqual(a.Owner, b.Owner)
+		}
+		if !same {
+			t.Errorf("%s: the list has\n%+v, Inspect\n%+v", name, e, want)
+		}
+	}
+	if len(listed) != 17 {
+		t.Errorf("%d names are listed: %v", len(listed), listed)
+	}
+}
+
+func double(f float64) string { return string(binary.BigEndian.AppendUint64(nil, math.Float64bits(f))) }
