@@ -11,17 +11,17 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Acquire implements driver.Driver. It asks all nodes at once.
+// Acquire implements driver.Driver. It sends the claim to all nodes at once.
 //
-//   - A majority grants it: then they agree on its fence, see agree.go, and it is
+//   - If a majority grants it, they agree on its fence, see agree.go, and the claim is
 //     granted.
-//   - A majority answers, and too many of them refuse it: it is held. A try is taken back
-//     where it was granted. A claim that queues keeps what it has, its places and its
+//   - If a majority answers, and too many of them refuse it, the claim is held. A try
+//     gives back the grants that it got. A claim that queues keeps its places and its
 //     grants, unless the vote is split, see split.go.
-//   - So many refuse it because of the value of the name that no majority can grant it:
-//     then it is refused, and all that it has is taken back, see value.go.
-//   - No majority answers: the outcome is unknown, and the caller asks again or releases.
-//     A try is taken back.
+//   - If so many nodes refuse it because of the value of the name that no majority can
+//     grant it, the claim is refused, and gives everything back, see value.go.
+//   - If no majority answers, the outcome is unknown, and the caller sends the claim
+//     again or releases it. A try gives its grants back.
 func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
@@ -36,7 +36,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	}
 	c.Value, c.Above = bytes.Clone(c.Value), bytes.Clone(c.Above)
 	c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
-	a := &attempt{d: d, claim: c, place: p, nth: nth, strays: map[int]bool{}}
+	a := &attempt{d: d, claim: c, place: p, nth: nth, lateGrants: map[int]bool{}}
 	began := time.Now()
 	grant, err := a.run(ctx)
 	if held, ok := errors.AsType[*driver.HeldError](err); ok {
@@ -46,10 +46,10 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		defer p.done()
 	}
 	if err == nil && ctx.Err() != nil {
-		return driver.Grant{}, ctx.Err() // it is too late: the caller has gone, and settles it
+		return driver.Grant{}, ctx.Err() // too late: the caller has given up, and deals with the unknown outcome
 	}
 	if err == nil {
-		d.held.granted(c, grant.Fence, began.Add(surely(grant.TTL)))
+		d.held.noteGrant(c, grant.Fence, began.Add(trustedPart(grant.TTL)))
 		d.placed.leave(c.Token, c.Name)
 	}
 	return grant, err
@@ -60,20 +60,20 @@ type attempt struct {
 	d     *Driver
 	claim driver.Claim
 	place *place
-	nth   int // of the attempts at the place
+	nth   int // which attempt at the place this is
 
-	mu     sync.Mutex   // protects what follows
-	void   bool         // nobody wants what a node may still grant
-	over   bool         // the caller was told that it is held, and waits
-	strays map[int]bool // nodes that answered when nobody was looking any more, before it was void
-	left   bool         // the caller has gone, and what the votes amount to is found out without it
-	found  bool         // that was found out
+	mu         sync.Mutex   // protects what follows
+	void       bool         // a grant that still arrives is not wanted
+	over       bool         // the attempt returned "held", and the caller waits
+	lateGrants map[int]bool // nodes that granted, or may have, before it was void; the count of the votes may lack them
+	left       bool         // the caller's ctx has ended, and conclude goes on without it
+	found      bool         // conclude has finished
 }
 
 type ballots = []vote[driver.Grant]
 
 func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
-	votes := a.canvass(ctx, a.d.everyone())
+	votes := a.claimOnNodes(ctx, a.d.everyone())
 	if succeeded(votes) >= a.d.majority {
 		grant, err := a.conclude(ctx, votes)
 		if err == nil || a.left {
@@ -84,11 +84,11 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		}
 		return driver.Grant{}, err
 	}
-	if err := a.outdone(votes); err != nil {
-		a.leave(ctx)
+	if err := a.refusedForValue(votes); err != nil {
+		a.giveUpClaim(ctx)
 		return driver.Grant{}, err
 	}
-	if succeeded(votes)+refused(votes) < a.d.majority || nobodyElse(votes) {
+	if succeeded(votes)+refused(votes) < a.d.majority || noneHeldByOthers(votes) {
 		err := trouble(ctx, a.d, "acquire", a.claim.Name, votes)
 		if _, shown := a.d.held.find(a.claim.Token, a.claim.Name); !a.claim.Queue && !shown {
 			a.takeBack(ctx, votes)
@@ -106,9 +106,9 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	return driver.Grant{}, a.d.refusal(a.claim, votes, soon)
 }
 
-// canvass sends the claim to these nodes, with the fence that we would like all of them
-// to grant.
-func (a *attempt) canvass(ctx context.Context, nodes []int) ballots {
+// claimOnNodes sends the claim to these nodes, with the fence that all of them should
+// grant.
+func (a *attempt) claimOnNodes(ctx context.Context, nodes []int) ballots {
 	d := a.d
 	sent := d.now()
 	wish, now := a.claim, d.ticket()
@@ -124,41 +124,42 @@ func (a *attempt) canvass(ctx context.Context, nodes []int) ballots {
 			yes, no, missing := succeeded(votes), refused(votes), len(nodes)-answered(votes)
 			return yes >= d.majority || yes+missing < d.majority && (yes+no >= d.majority || yes+no+missing < d.majority)
 		},
-		first: a.note,
+		first: a.noteAnswer,
 		after: a.tooLate,
 	})
 	d.learn(sent, votes)
 	return votes
 }
 
-// ask sends a claim to one node, when nothing that releases it can arrive there any more.
+// ask sends a claim to one node, once no release of it can arrive there any more.
 func (d *Driver) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
-	k := dueAt{i, c.Token, c.Name}
-	if err := d.owed.claim(ctx, k); err != nil {
+	k := nodeClaim{i, c.Token, c.Name}
+	if err := d.pending.awaitClaimable(ctx, k); err != nil {
 		return driver.Grant{}, err
 	}
 	c.Value = nil // see value.go
 	end := driver.End(ctx)
 	grant, err := d.nodes[i].Acquire(ctx, c)
-	if !isRefusal(err) && !told(err) {
-		d.owed.unanswered(k, end)
+	if !isRefusal(err) && !isFinal(err) {
+		d.pending.noteUnansweredAcquire(k, end)
 	}
 	return grant, err
 }
 
-// note remembers how a node answered, and whether a signal came before it that is now
-// worth something.
-func (a *attempt) note(i int, v vote[driver.Grant]) {
+// noteAnswer remembers the answer of a node. It also looks whether an earlier signal
+// counts now.
+func (a *attempt) noteAnswer(i int, v vote[driver.Grant]) {
 	held, _ := errors.AsType[*driver.HeldError](v.err)
-	a.place.told(i, a.claim, a.nth, v, held)
+	a.place.noteAnswer(i, a.claim, a.nth, v, held)
 	if held != nil && a.claim.Queue {
-		a.place.weigh()
+		a.place.checkSignals()
 	}
 }
 
-// learn adjusts how far ahead of our clock we propose fences: as far as the furthest of
-// the nodes' clocks was, when it was asked, so that the next proposal is the highest
-// number there is; and slowly less, while that is enough.
+// learn adjusts the lead: how far ahead of our clock we propose fences. If the nodes
+// granted different fences, learn raises the lead to a little more than the fastest
+// node's clock was ahead of ours. Then the next proposal is higher than each node's own
+// number. If the nodes granted the same fence, learn reduces the lead slowly.
 func (d *Driver) learn(sent time.Time, votes ballots) {
 	var low, high uint64
 	for _, v := range votes {
@@ -174,12 +175,12 @@ func (d *Driver) learn(sent time.Time, votes ballots) {
 		return
 	}
 	if ahead := int64(high) - sent.UnixMicro(); ahead > lead && ahead <= driver.MaxLead.Microseconds() {
-		// else it is no matter of clocks
+		// otherwise the clocks are not the cause
 		d.lead.CompareAndSwap(lead, min(ahead+ahead/4+50, driver.MaxLead.Microseconds()))
 	}
 }
 
-// tooLate takes back what a node grants to an attempt that is void.
+// tooLate gives back a grant that a node made to a void attempt.
 func (a *attempt) tooLate(i int, v vote[driver.Grant]) {
 	if !mayHold(v) {
 		return
@@ -187,54 +188,54 @@ func (a *attempt) tooLate(i int, v vote[driver.Grant]) {
 	a.mu.Lock()
 	void, over := a.void, a.over
 	if !void {
-		a.strays[i] = true
+		a.lateGrants[i] = true
 	}
 	a.mu.Unlock()
 	switch {
 	case void:
-		a.d.owed.owes(at(i, a.lease()), a.lease(), a.claim.TTL)
-	case over && v.err == nil: // it waits, and has a vote that it does not know of
+		a.d.pending.release(claimOn(i, a.lease()), a.lease(), a.claim.TTL)
+	case over && v.err == nil: // the caller waits, and does not know of this vote
 		a.d.heard.Notify(driver.Signal{Kind: driver.SignalLook, Token: a.claim.Token})
 	}
 }
 
-// end notes that the caller goes to wait with these votes. It reports whether a grant has
-// come in since they were counted; those that come later are said to the listeners.
+// end notes that the caller waits from now on, with these votes. It reports whether a
+// grant has arrived since they were counted; listeners learn of later ones.
 func (a *attempt) end(votes ballots) (stray bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true
-	for i := range a.strays {
+	for i := range a.lateGrants {
 		stray = stray || !votes[i].in
 	}
 	return stray
 }
 
-// takeBack releases what the nodes granted, or may have granted. It waits for those that
-// answer quickly. One whose answer is still under way sees for itself that it came too
-// late.
+// takeBack releases the grants of the nodes, also those that are uncertain. It waits only
+// for nodes that answer quickly. If a node's answer is still under way, tooLate releases
+// its grant later.
 //
-// A node that refused has at most a place of the same token in its queue, which stays: a
-// waiter may try, too.
+// A node that refused has at most a place of the same token in its queue. That place
+// stays, because the token of a waiter may also make a try.
 func (a *attempt) takeBack(ctx context.Context, votes ballots) {
 	var nodes []int
 	a.mu.Lock()
 	a.void = true
 	for i, v := range votes {
-		if a.strays[i] || mayHold(v) {
+		if a.lateGrants[i] || mayHold(v) {
 			nodes = append(nodes, i)
 		}
 	}
 	a.mu.Unlock()
-	a.givesBack(nodes)
+	a.forgetGrants(nodes)
 	a.d.free(ctx, a.lease(), nodes, a.claim.TTL)
 }
 
-// givesBack forgets the grants of these nodes, before they are told.
-func (a *attempt) givesBack(nodes []int) {
+// forgetGrants forgets the grants of these nodes, before they are released.
+func (a *attempt) forgetGrants(nodes []int) {
 	if len(nodes) > 0 {
-		a.place.givesBack(nodes)
-		a.d.held.unsure(a.claim.Token, a.claim.Name)
+		a.place.forgetGrants(nodes)
+		a.d.held.noteUnsure(a.claim.Token, a.claim.Name)
 	}
 }
 
@@ -242,7 +243,7 @@ func (a *attempt) lease() driver.LeaseRef {
 	return driver.LeaseRef{Name: a.claim.Name, Token: a.claim.Token, TTL: a.claim.TTL}
 }
 
-// mayHold reports whether the claim may be granted on the node that answered so.
+// mayHold reports whether the node with this answer may have granted the claim.
 func mayHold(v vote[driver.Grant]) bool {
 	return v.in && !isRefusal(v.err) && !errors.Is(v.err, driver.ErrInvalid)
 }
@@ -256,12 +257,13 @@ func refused(votes ballots) (n int) {
 	return n
 }
 
-// nobodyElse reports whether no node has refused a claim because of others.
-func nobodyElse(votes ballots) bool {
+// noneHeldByOthers reports whether no node has refused the claim because of another
+// claim.
+func noneHeldByOthers(votes ballots) bool {
 	return !slices.ContainsFunc(votes, func(v vote[driver.Grant]) bool { return errors.Is(v.err, driver.ErrHeld) })
 }
 
-// isRefusal reports whether a node has not granted a claim, and has said why.
+// isRefusal reports whether a node has refused a claim, and said why.
 func isRefusal(err error) bool {
 	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrValue)
 }

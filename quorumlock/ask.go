@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A vote is what one node answered.
+// A vote is the answer of one node.
 type vote[T any] struct {
 	in    bool // it has answered
 	value T
@@ -17,30 +17,31 @@ type vote[T any] struct {
 
 // A ballot is one request to several nodes at once.
 type ballot[T any] struct {
-	nodes   []int                                       // whom to ask, by index
-	token   driver.Token                                // whose requests to keep in order; zero for none
-	send    func(ctx context.Context, i int) (T, error) // asks one node
-	decided func(votes []vote[T]) bool                  // whether the answers that are still missing can change nothing
+	nodes   []int                                       // the nodes to ask, by index
+	token   driver.Token                                // orders the requests of one token; zero for no order
+	send    func(ctx context.Context, i int) (T, error) // sends the request to one node
+	decided func(votes []vote[T]) bool                  // whether the missing answers cannot change the outcome
 
-	// How long a request lasts, whatever becomes of ctx; 0 is as long as ctx.
+	// How long a request lasts, independent of ctx; 0 means as long as ctx.
 	lasts time.Duration
 
-	// All run in order with the token's other requests to that node, waited for or not,
-	// and do not block. The first when it has answered, before the answer is counted; the
-	// second after that; unsent when it was given up before its turn came.
+	// All three run in order with the token's other requests to that node, even if poll
+	// has returned, and do not block. first runs when the node has answered, before the
+	// answer is counted; after runs after that; unsent runs if the request was given up
+	// before its turn.
 	first, after func(i int, v vote[T])
 	unsent       func(i int)
 }
 
-// straggle bounds a request that nobody waits for any more, if the caller's ctx had no
-// deadline.
-const straggle = 10 * time.Second
+// backgroundRequestLimit bounds a request for which no caller waits any more, if the
+// caller's ctx had no deadline.
+const backgroundRequestLimit = 10 * time.Second
 
-// poll asks the nodes in parallel, and returns what they answered, by index of the node.
-// It returns when the outcome is decided, or a little later: it gives the others a moment
-// to answer too. A request that has not been answered by then goes on in the background,
-// until the deadline of ctx or Close. When ctx ends poll returns at once, and if nothing
-// was decided, all of it ends.
+// poll asks the nodes in parallel, and returns their answers, by index of the node. It
+// returns when the outcome is decided, or a little later: it gives the other nodes a
+// moment to answer too. A request without an answer by then goes on in the background,
+// until the deadline of ctx or Close. If ctx ends first, poll returns at once, and
+// cancels the requests that are under way, unless lasts is set.
 func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	votes := make([]vote[T], len(d.nodes))
 	if len(b.nodes) == 0 {
@@ -51,7 +52,7 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	case b.lasts > 0:
 		deadline = time.Now().Add(b.lasts)
 	case !ok:
-		deadline = time.Now().Add(straggle)
+		deadline = time.Now().Add(backgroundRequestLimit)
 	}
 	own, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	closing := context.AfterFunc(d.life, cancel)
@@ -104,7 +105,7 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 		settled := false
 		if ctx.Err() != nil {
 			if b.lasts == 0 {
-				cancel() // not by a func of ctx's: that comes later, or not at all when we have gone
+				cancel() // not by a context.AfterFunc: that runs later, or not at all once poll returns
 			}
 			u.leave(b.nodes)
 			break
@@ -131,7 +132,7 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	if timer != nil {
 		timer.Stop()
 	}
-	for { // what came in the same instant
+	for { // answers that came in the same instant
 		select {
 		case a := <-answers:
 			votes[a.i] = a.v
@@ -143,8 +144,8 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	return votes
 }
 
-// patience is how long to wait for the others once an operation is decided that took so
-// long.
+// patience is how long to wait for the other nodes once an operation is decided. took is
+// how long the decision took.
 func (d *Driver) patience(took time.Duration) time.Duration {
 	if d.grace > 0 {
 		return d.grace
@@ -152,19 +153,19 @@ func (d *Driver) patience(took time.Duration) time.Duration {
 	return max(took*2/5, time.Millisecond)
 }
 
-// An outstanding knows which of the requests of a ballot are still under way.
+// An outstanding counts the requests of a ballot that are still under way.
 type outstanding struct {
 	d    *Driver
-	last func() // when none is
+	last func() // called when no request is under way
 
 	mu      sync.Mutex // protects what follows
 	missing int
-	state   []int // per node: 0 under way, or one of these
+	state   []int // per node: 0 under way, or one of the constants below
 }
 
 const (
 	finished = 1
-	behind   = 2 // under way, and not waited for
+	behind   = 2 // under way, and poll does not wait for it
 )
 
 func (u *outstanding) finish(i int) {
@@ -179,7 +180,7 @@ func (u *outstanding) finish(i int) {
 	}
 }
 
-// leave stops waiting.
+// leave stops waiting for the requests to these nodes.
 func (u *outstanding) leave(nodes []int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -191,9 +192,9 @@ func (u *outstanding) leave(nodes []int) {
 	}
 }
 
-// allBehind reports whether all nodes that have not answered had something to do already
-// that nobody waits for any more: a node that hangs costs its moment once, and not with
-// every operation.
+// allBehind reports whether each node that has not answered is also late with an earlier
+// request. Then poll does not wait longer for them, so a node that hangs delays one
+// operation, and not every one.
 func (u *outstanding) allBehind(nodes []int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

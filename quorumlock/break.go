@@ -10,12 +10,12 @@ import (
 )
 
 // Break implements driver.LeaseBreaker, if every node can break. A majority knows the
-// lease by the fence that its holder was shown; a node beside it may have granted the
-// same claim with another one. So the nodes are read first, to find whose the fence is,
-// and then each is told the fence that this holder has there.
+// lease by the fence that its holder has. Other nodes may have granted the same claim
+// with another fence. So Break first reads the nodes, to find the claim with this fence,
+// and then breaks it on each node by its fence there.
 //
-// The name is closed on those nodes, which are a majority: the others may grant it, and
-// that is not enough.
+// The name is closed on those nodes, which are a majority. The other nodes may grant it,
+// and that is not enough.
 func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	if err := errors.Join(driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate()); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	if succeeded(entries) < d.majority {
 		return trouble(ctx, d, "break", name, entries)
 	}
-	fences, sure := d.whose(entries, fence)
+	fences, sure := d.claimWithFence(entries, fence)
 	if !sure {
 		return trouble(ctx, d, "break", name, entries)
 	}
@@ -44,11 +44,11 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	for i, v := range entries {
 		switch {
 		case nobody:
-			// They are told to break what nobody ever holds, for each step on a name also
-			// removes what has expired, and passes the name on.
+			// These nodes break a fence that no lease ever has, because each step on a
+			// name also removes what has expired, and passes the name on.
 			fences[i] = 0
 		case !v.in || v.err != nil:
-			fences[i] = fence // its entry could not be read: most likely it has the same
+			fences[i] = fence // its entry could not be read: most likely the fence is the same there
 		}
 	}
 	var nodes []int
@@ -58,7 +58,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: nodes,
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			b, _ := driver.As[driver.LeaseBreaker](d.nodes[i].Driver) // looked at above
+			b, _ := driver.As[driver.LeaseBreaker](d.nodes[i].Driver) // checked above
 			return struct{}{}, b.Break(ctx, name, fences[i], delay, by)
 		},
 		decided: func(votes []vote[struct{}]) bool {
@@ -75,20 +75,20 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	case succeeded(votes) >= d.majority:
 		return nil
 	case gone > len(d.nodes)-d.majority && succeeded(votes) == 0:
-		return driver.ErrNotHeld // it ended in the meantime
+		return driver.ErrNotHeld // the lease ended in the meantime
 	case succeeded(votes)+gone >= d.majority && succeeded(votes) > 0:
-		return nil // it was on its way out, and has no majority now
+		return nil // the lease was ending, and has no majority now
 	}
 	return trouble(ctx, d, "break", name, votes)
 }
 
-// whose finds the claim whose fence this is, and the fence that it has on each node; nil
-// if no majority can have it. It is not sure where the nodes that are silent would decide
-// between the holder that was shown this fence and the next one.
-func (d *Driver) whose(entries []vote[driver.Entry], fence uint64) (fences map[int]uint64, sure bool) {
+// claimWithFence finds the claim with this fence, and its fence on each node; nil if no
+// majority can have it. sure is false if the silent nodes would decide between the holder
+// that was shown this fence and the next one.
+func (d *Driver) claimWithFence(entries []vote[driver.Entry], fence uint64) (fences map[int]uint64, sure bool) {
 	type claim struct {
 		fences map[int]uint64
-		higher map[uint64]int // how many nodes have it with this fence, higher than that asked for
+		higher map[uint64]int // how many nodes have it with this fence, which is higher than the one asked for
 		named  int            // how many nodes have it with the fence that was asked for
 	}
 	claims := map[key]*claim{}
@@ -108,8 +108,8 @@ func (d *Driver) whose(entries []vote[driver.Entry], fence uint64) (fences map[i
 				claims[k] = c
 			}
 			c.fences[i] = h.Fence
-			// A range is no part of an entry. Only who holds alone has one, and then
-			// nobody was granted since.
+			// An entry does not show ranges. Only an exclusive holder has one, and then
+			// no claim was granted since.
 			if h.Fence == fence || h.Weight == driver.Exclusive && h.Fence < fence && fence <= v.value.Fence {
 				c.named++
 			} else if h.Fence > fence {
@@ -122,9 +122,9 @@ func (d *Driver) whose(entries []vote[driver.Entry], fence uint64) (fences map[i
 		if c.named == 0 || len(c.fences)+silent < d.majority {
 			continue
 		}
-		// A node that was repaired has a higher number, its own time. The next holder
-		// has one higher number on a majority, and may have this one on a node where
-		// the holder before was not shown it.
+		// A repaired node has a higher fence for the same holder: its own time. The next
+		// holder has one higher fence on a majority, and may have the wanted fence on
+		// a node that granted the earlier holder another one.
 		agreed := 0
 		for _, n := range c.higher {
 			agreed = max(agreed, n)

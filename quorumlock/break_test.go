@@ -8,8 +8,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A node on which nobody was shown a fence may have given it to the next holder. To break
-// the ended lease by that fence breaks nobody.
+// A node may have given the next holder a fence that another node gave to the lease
+// before, and that its holder never got. A break of the ended lease by that fence breaks
+// no lease.
 func TestBreakSparesTheNextHolder(t *testing.T) {
 	const silent, none = -1, 0
 	for _, test := range []struct {
@@ -47,7 +48,7 @@ func TestBreakSparesTheNextHolder(t *testing.T) {
 				}
 				entries[i] = v
 			}
-			fences, sure := d.whose(entries, test.fence)
+			fences, sure := d.claimWithFence(entries, test.fence)
 			if (fences != nil) != test.found || sure != test.sure {
 				t.Errorf("found %v, sure %t; want found %t, sure %t", fences, sure, test.found, test.sure)
 			}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
 )
@@ -40,14 +39,14 @@ var errDown = errors.New("connection refused")
 
 // A line is one client's connection to a node, on which things go wrong.
 type line struct {
-	*locktable.Driver
+	*memlock.Driver
 	s       *server
-	out     atomic.Int64 // a request takes so long, in nanoseconds
-	back    atomic.Int64 // and its answer so long
-	down    atomic.Bool  // nobody is there
+	out     atomic.Int64 // how long a request takes, in nanoseconds
+	back    atomic.Int64 // and its answer
+	down    atomic.Bool  // all requests are refused
 	hung    atomic.Bool  // requests are taken, and handled when it no longer hangs
 	silent  atomic.Bool  // requests are handled, and not answered
-	deaf    atomic.Bool  // the client's end does not hear that a request was given up
+	deaf    atomic.Bool  // the client's end does not notice that a request was given up
 	calls   atomic.Int64
 	refusal error        // the answer to everything, if it is there
 	jitter  atomic.Int64 // each way takes up to so much longer, at random

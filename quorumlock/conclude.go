@@ -7,18 +7,17 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
-	"github.com/pawl-go/pawl/internal/pause"
 )
 
-// conclude finds out what the votes of a majority amount to: the nodes have to agree on a
-// fence, permits are counted, and a value is written. That takes up to three round trips
-// more, and the time that a caller gives one attempt may be too short for them, each time
-// anew. So for a claim that queues it goes on when ctx has ended, and what comes of it is
-// signalled; the next attempt finds it done.
+// conclude turns the votes of a majority into a grant or an error: the nodes agree on a
+// fence, permits are counted, and a value is written. That takes up to three more round
+// trips, for which the caller's ctx may be too short in each attempt. So for a claim that
+// queues, conclude goes on after ctx has ended, and signals the result; the next attempt
+// finds it.
 func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	if a.claim.Force || !a.claim.Queue {
-		return a.amount(ctx, votes)
+		return a.settleVotes(ctx, votes)
 	}
 	if grant, ok := d.agreed(votes); ok && !counts(a.claim) && a.claim.Value == nil {
 		return grant, nil
@@ -35,13 +34,13 @@ func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, er
 		defer d.work.Done()
 		ctx, cancel := context.WithTimeout(d.life, a.claim.QueueTTL)
 		defer cancel()
-		grant, err := a.amount(ctx, votes)
+		grant, err := a.settleVotes(ctx, votes)
 		a.mu.Lock()
 		a.found = true
 		left := a.left
 		a.mu.Unlock()
 		if left {
-			a.say(ctx, votes, grant, err)
+			a.signalResult(ctx, votes, grant, err)
 		}
 		results <- result{grant, err}
 	}()
@@ -56,8 +55,8 @@ func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, er
 	return driver.Grant{}, ctx.Err()
 }
 
-// amount is what the votes of a majority amount to.
-func (a *attempt) amount(ctx context.Context, votes ballots) (driver.Grant, error) {
+// settleVotes is the grant or error that the votes of a majority result in.
+func (a *attempt) settleVotes(ctx context.Context, votes ballots) (driver.Grant, error) {
 	get := a.agree
 	if a.claim.Force {
 		get = a.hold
@@ -72,13 +71,13 @@ func (a *attempt) amount(ctx context.Context, votes ballots) (driver.Grant, erro
 	return grant, err
 }
 
-// say tells the listeners what votes amount to for which nobody waits in a call, and ends
-// the turn at the place. A claim that is refused gives back what it has, and asks again a
-// little later.
+// signalResult signals a result for which no call waits, and ends the turn at the place.
+// A refused claim gives back its grants, and its client asks again a little later.
 //
-// A client that hears "granted" trusts it for the QueueTTL. Votes that were answers last
-// for a TTL; if that is less, it has to ask, and finds that they have agreed.
-func (a *attempt) say(ctx context.Context, votes ballots, grant driver.Grant, err error) {
+// A client trusts SignalGranted for the QueueTTL. But a vote that was an answer lasts a
+// TTL. If that is shorter, the client gets SignalLook, asks, and finds that the nodes
+// have agreed.
+func (a *attempt) signalResult(ctx context.Context, votes ballots, grant driver.Grant, err error) {
 	d := a.d
 	said := driver.Signal{Kind: driver.SignalGranted, Token: a.claim.Token, Fence: grant.Fence, Fences: grant.Fences}
 	if err != nil || a.claim.TTL < a.claim.QueueTTL {
@@ -87,11 +86,11 @@ func (a *attempt) say(ctx context.Context, votes ballots, grant driver.Grant, er
 	if err != nil {
 		if errors.Is(err, driver.ErrHeld) {
 			a.takeBack(ctx, votes)
-			_ = pause.For(ctx, backoff.Below(20*time.Millisecond))
+			_ = backoff.Wait(ctx, backoff.Below(20*time.Millisecond))
 		}
 		votes = nil
 	}
-	if a.place.passed(votes, grant.Fence) {
+	if a.place.noteAgreement(votes, grant.Fence) {
 		d.heard.Notify(said)
 	}
 	a.place.done()

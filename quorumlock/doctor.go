@@ -14,11 +14,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Diagnose implements driver.Diagnoser. It asks each node's own doctor, and looks at what
-// is between them: how many can be reached, how far their clocks are apart, and whether
-// two are the same server. For that it holds a name of its own on each node for a moment,
-// as one of any number of readers. That no majority can be reached is a finding, and no
-// error.
+// Diagnose implements driver.Diagnoser. It runs each node's own doctor, and compares the
+// nodes: how many can be reached, how far their clocks are apart, and whether two are the
+// same server. For that it holds a name of its own on each node for a moment, as a
+// reader. If no majority can be reached, that is a finding, and no error.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
@@ -41,11 +40,11 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		nodes.Wait()
 	}
 	each(func(v *visit) { d.arrive(own, v) })
-	each(func(v *visit) { v.meet(own) }) // now that everybody is there
+	each(func(v *visit) { v.meet(own) }) // now all visits hold the name
 	each(func(v *visit) {
 		if v.timed {
 			d.leave(v)
-		} else { // it may be there all the same, and is not worth waiting for
+		} else { // it may hold the name all the same, and is not worth waiting for
 			d.work.Go(func() { d.leave(v) })
 		}
 	})
@@ -63,26 +62,26 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 }
 
 // forNodes is how long the nodes have for their answers: a part of what ctx leaves, so
-// that there is time to say who has not answered.
+// that there is time to report which nodes have not answered.
 func forNodes(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		return min(time.Until(deadline)*4/5, straggle)
+		return min(time.Until(deadline)*4/5, backgroundRequestLimit)
 	}
-	return straggle
+	return backgroundRequestLimit
 }
 
-// A visit is what the doctor sees of one node.
+// A visit is the doctor's view of one node.
 type visit struct {
 	*node
-	mark  string // by which its claim is known
+	mark  string // identifies its claim
 	token driver.Token
 
 	err   error // why it cannot vote
 	found []driver.Finding
 	timed bool
-	ahead time.Duration // its clock of ours, within give
+	ahead time.Duration // its clock, compared with ours, give or take give
 	give  time.Duration
-	there []string // the marks of those who hold the probed name
+	there []string // the marks of the visits that hold the probed name there
 }
 
 const probed = "pawl doctor"
@@ -92,11 +91,11 @@ func (v *visit) name() string { return fmt.Sprintf("node %d (%s)", v.number, v.P
 func (d *Driver) arrive(ctx context.Context, v *visit) {
 	sent := time.Now()
 	g, err := d.ask(ctx, v.number-1, driver.Claim{
-		Name: probed, Token: v.token, Owner: driver.Owner{Client: v.mark}, Weight: 1, Limit: driver.Unlimited, TTL: straggle,
+		Name: probed, Token: v.token, Owner: driver.Owner{Client: v.mark}, Weight: 1, Limit: driver.Unlimited, TTL: backgroundRequestLimit,
 	})
 	took := time.Since(sent)
 	switch {
-	case err == nil: // without a wish, a fence is the time
+	case err == nil: // without a MinFence, a fence is the node's time
 		v.timed, v.ahead, v.give = true, time.UnixMicro(int64(g.Fence)).Sub(sent.Add(took/2)), took/2
 	case !errors.Is(err, driver.ErrHeld):
 		v.err = err
@@ -118,11 +117,11 @@ func (v *visit) meet(ctx context.Context) {
 	}
 }
 
-// leave gives the name back. A node that cannot be told forgets it after the TTL.
+// leave gives the name back. An unreachable node forgets it after the TTL.
 func (d *Driver) leave(v *visit) {
 	ctx, cancel := context.WithTimeout(d.life, time.Second)
 	defer cancel()
-	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: probed, Token: v.token}, straggle, false)
+	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: probed, Token: v.token}, backgroundRequestLimit, false)
 }
 
 // reach finds the nodes that do not vote: those that can be reached, and refuse, and
@@ -162,8 +161,8 @@ func (d *Driver) reach(all []*visit) (found []driver.Finding) {
 	return append(found, f)
 }
 
-// ofNodes are the findings of the nodes' own doctors. What several of them say word for
-// word is one finding, which names the nodes.
+// ofNodes are the findings of the nodes' own doctors. If several nodes have the same
+// finding, it is listed once, with the names of the nodes.
 func ofNodes(all []*visit) (found []driver.Finding) {
 	var by []string // the nodes of each finding
 	for _, v := range all {
@@ -207,7 +206,7 @@ func clocks(all []*visit) []driver.Finding {
 	}}
 }
 
-// twins finds nodes that are the same server: each has the other's claim.
+// twins finds nodes that are the same server: each shows the other's claim.
 func twins(all []*visit) (found []driver.Finding) {
 	for i, v := range all {
 		for _, w := range all[i+1:] {
@@ -223,7 +222,7 @@ func twins(all []*visit) (found []driver.Finding) {
 	return found
 }
 
-// size is about the number of nodes.
+// size checks the number of nodes.
 func (d *Driver) size() []driver.Finding {
 	n := len(d.nodes)
 	f := driver.Finding{Severity: driver.SeverityInfo, Subject: "nodes", Advice: "use 3 or 5"}
@@ -238,8 +237,8 @@ func (d *Driver) size() []driver.Finding {
 	return []driver.Finding{f}
 }
 
-// mix is about what all can do only as well as the worst of them can. What a node can do
-// that does not answer is not known: its driver may have met no server yet.
+// mix lists the abilities that the quorum lacks because one node lacks them. It leaves
+// out nodes that do not answer: their drivers may have met no server yet.
 func (d *Driver) mix(all []*visit) (found []driver.Finding) {
 	met := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return v.err != nil })
 	pushes := slices.ContainsFunc(met, func(v *visit) bool { return v.Properties().Push })
@@ -251,7 +250,7 @@ func (d *Driver) mix(all []*visit) (found []driver.Finding) {
 		say := func(detail, advice string) {
 			found = append(found, driver.Finding{Severity: driver.SeverityInfo, Subject: v.name(), Detail: detail, Advice: advice})
 		}
-		if p.MinTTL > shortest && p.MinTTL == minTTL {
+		if p.MinTTL > minQuorumTTL && p.MinTTL == minTTL {
 			say(fmt.Sprintf("the shortest TTL of the quorum is %v, because of this node", p.MinTTL), "mind it, or use another backend")
 		}
 		if !p.Push && pushes {

@@ -129,8 +129,8 @@ func TestAMajorityThatIsDown(t *testing.T) {
 	}
 }
 
-// The same of nodes that stand still with the requests in their sockets, and go on with
-// those that nobody wants any more; and of claims that would have waited.
+// The same for nodes that stand still with the requests in their sockets, and then go on
+// with requests that no caller waits for; and for claims that would have waited.
 func TestAMajorityThatStandsStill(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		synctest.Test(t, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestAMajorityThatStandsStill(t *testing.T) {
 				if took := time.Since(began); took > 2*time.Second {
 					t.Errorf("Acquire took %v with a deadline of 1s", took)
 				}
-				if i%2 == 0 { // who gives up waiting releases
+				if i%2 == 0 { // a waiter that gives up releases
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					if err := d.Release(ctx, lease(x)); err == nil {
 						t.Error("Release was heard by a majority")
@@ -325,6 +325,30 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 		if holders, _ := c.people(t, "jobs"); sum(holders) != 0 {
 			t.Errorf("held on the nodes: %d", holders)
 		}
+	})
+}
+
+// Nodes that missed a renewal show the TTL from before it.
+func TestAHolderHasTheTTLThatAMajorityHasRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, lines := newCluster(5).client(t, time.Millisecond)
+		x := mutex("jobs")
+		gets(t, d, x)
+		for _, ttl := range []time.Duration{4 * x.TTL, x.TTL / 2} {
+			lines[3].down.Store(true)
+			lines[4].down.Store(true)
+			answers, err := d.Renew(t.Context(), []driver.LeaseRef{{Name: x.Name, Token: x.Token, TTL: ttl}})
+			if err != nil || answers[0] != nil {
+				t.Fatalf("Renew: %v, %v", answers, err)
+			}
+			lines[3].down.Store(false)
+			lines[4].down.Store(false)
+			e, err := d.Inspect(t.Context(), x.Name)
+			if err != nil || len(e.Holders) != 1 || e.Holders[0].TTL != ttl {
+				t.Errorf("Inspect: %+v, %v; want one holder with the TTL %v", e, err, ttl)
+			}
+		}
+		releases(t, d, x)
 	})
 }
 

@@ -7,27 +7,27 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
-	"github.com/pawl-go/pawl/internal/pause"
 )
 
 // On one node a forced claim breaks the holders of the name and is granted in one step.
 // Two that come to several nodes in different orders are granted by all of them, one
-// after the other, and then one may have had a majority of the answers and at no time a
-// majority of the nodes. Others never break anybody, so nothing else needs this.
+// after the other. Then one of them may have a majority of the answers, though it had a
+// majority of the nodes at no time. Other claims never break a lease, so only forced
+// claims need this.
 //
-// So a forced claim looks a second time, when it has all its answers. If a majority still
-// has it with the fence it got, then they had it in the instant between the two looks,
-// all at once: it was granted then, as if there were one node only. If not, somebody else
-// took it from us, and we take it again, after a random while, or they would do the same.
-// Each of several has its instant in the end, and the one that has the last keeps the
-// name.
+// So a forced claim reads the nodes a second time, when it has all its answers. If a
+// majority still has it with its fence, then they all had it at once in the instant
+// between the two reads: it was granted then, as if there were one node only. If not,
+// another claim took it, and we take it again after a random pause, so that the two do
+// not repeat that in step. Each of several claims has its instant in the end, and the one
+// with the last instant keeps the name.
 //
-// Fences rise along those instants: on a node that two of them have in common, the first
-// was the holder at the first instant, so the second was granted, and given its fence,
-// after it.
+// Fences rise along those instants. On a node that two of the claims have in common, the
+// first was the holder at its instant, so the second was granted there, and got its
+// fence, after it.
 
-// hold makes sure that a majority which has granted a forced claim had it all at once,
-// and returns the grant. The votes are brought up to date with every round.
+// hold makes sure that a majority which granted a forced claim had it all at once, and
+// returns the grant. Each round brings the votes up to date.
 func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	for round := range rounds {
@@ -36,17 +36,17 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 		if errors.Is(err, driver.ErrHeld) {
 			return driver.Grant{}, err
 		}
-		entries := a.look(ctx, grant.Fence)
+		entries := a.readUntilHeld(ctx, grant.Fence)
 		switch {
 		case err == nil && a.holds(entries, grant.Fence) >= d.majority:
 			return grant, nil
 		case succeeded(entries) < d.majority:
 			return driver.Grant{}, trouble(ctx, d, "acquire", a.claim.Name, entries)
 		}
-		if err := pause.For(ctx, backoff.Below(max(time.Since(began), time.Millisecond)<<min(round, 5))); err != nil {
+		if err := backoff.Wait(ctx, backoff.Below(max(time.Since(began), time.Millisecond)<<min(round, 5))); err != nil {
 			return driver.Grant{}, err
 		}
-		copy(votes, a.canvass(ctx, d.everyone()))
+		copy(votes, a.claimOnNodes(ctx, d.everyone()))
 		if succeeded(votes) < d.majority {
 			return driver.Grant{}, trouble(ctx, d, "acquire", a.claim.Name, votes)
 		}
@@ -56,9 +56,9 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 
 var errTaken = errors.New("others took it by force, again and again")
 
-// look reads all nodes, until so many have this fence of ours that they are a majority,
-// or cannot be.
-func (a *attempt) look(ctx context.Context, fence uint64) []vote[driver.Entry] {
+// readUntilHeld reads all nodes, until those with this fence of ours are a majority, or
+// cannot be.
+func (a *attempt) readUntilHeld(ctx context.Context, fence uint64) []vote[driver.Entry] {
 	d := a.d
 	return poll(ctx, d, ballot[driver.Entry]{
 		nodes: d.everyone(),
@@ -70,8 +70,8 @@ func (a *attempt) look(ctx context.Context, fence uint64) []vote[driver.Entry] {
 	})
 }
 
-// holds counts the nodes that have the claim with this fence. (An earlier lease of the
-// same token may be kept beside it.)
+// holds counts the nodes that have the claim with this fence. (A minimum hold may keep an
+// earlier lease of the same token beside it.)
 func (a *attempt) holds(entries []vote[driver.Entry], fence uint64) (n int) {
 	for _, e := range values(entries) {
 		for _, h := range e.Holders {

@@ -9,29 +9,29 @@ import (
 )
 
 // A holding is what we know of a lease that was granted through us: its claim, as the
-// nodes know it, and the fence that was shown.
+// nodes have it, and the fence that its holder has.
 type holding struct {
-	claim driver.Claim
-	fence uint64
-	until time.Time // when it is over, if nobody renews it
-	sure  time.Time // so long those nodes keep it that were counted
-	lacks []int     // the nodes that said so; at the most they have a place for it
+	claim     driver.Claim
+	fence     uint64
+	until     time.Time // when it is over, unless its holder renews it
+	sureUntil time.Time // until then the nodes that were counted keep it
+	lacks     []int     // the nodes that answered that they lack it; they have at most a place for it
 }
 
-// surely is for how long votes are counted on that last so long: two clocks never run at
-// the same speed.
-func surely(ttl time.Duration) time.Duration { return ttl - ttl/10 }
+// trustedPart is how long to rely on votes that last ttl: less, because two clocks never
+// run at the same speed.
+func trustedPart(ttl time.Duration) time.Duration { return ttl - ttl/10 }
 
 // holdings are the leases that were granted through us, by token.
 type holdings struct {
 	mu    sync.Mutex // protects what follows
 	all   map[driver.Token]holding
-	purge int // how many there may be before those that are over are looked for
+	purge int // how many holdings there may be before the expired ones are removed
 }
 
-// granted notes a lease that is about to be shown, and until when a majority keeps it for
-// sure.
-func (hs *holdings) granted(c driver.Claim, fence uint64, sure time.Time) {
+// noteGrant notes a lease that is about to be returned, and until when a majority surely
+// keeps it.
+func (hs *holdings) noteGrant(c driver.Claim, fence uint64, sure time.Time) {
 	now := time.Now()
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -43,7 +43,7 @@ func (hs *holdings) granted(c driver.Claim, fence uint64, sure time.Time) {
 		}
 		hs.purge = 2*len(hs.all) + 64
 	}
-	hs.all[c.Token] = holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sure: sure}
+	hs.all[c.Token] = holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sure}
 }
 
 // find returns what is known of a lease.
@@ -54,40 +54,40 @@ func (hs *holdings) find(token driver.Token, name string) (holding, bool) {
 	return h, ok && h.claim.Name == name
 }
 
-// counted reports whether a lease with this fence was shown, and a majority has kept it
+// counted reports whether a lease with this fence was granted, and a majority has kept it
 // since.
 func (hs *holdings) counted(token driver.Token, name string, fence uint64) bool {
 	h, ok := hs.find(token, name)
-	return ok && h.fence == fence && time.Now().Before(h.sure)
+	return ok && h.fence == fence && time.Now().Before(h.sureUntil)
 }
 
-// unsure notes that nodes which were counted give the lease back.
-func (hs *holdings) unsure(token driver.Token, name string) {
+// noteUnsure notes that nodes which were counted give the lease back.
+func (hs *holdings) noteUnsure(token driver.Token, name string) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if h, ok := hs.all[token]; ok && h.claim.Name == name {
-		h.sure = time.Time{}
+		h.sureUntil = time.Time{}
 		hs.all[token] = h
 	}
 }
 
-// answered notes that a node has said whether it has a lease.
-func (hs *holdings) answered(l driver.LeaseRef, node int, has bool) {
+// noteAnswer notes that a node has said whether it has a lease.
+func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h, ok := hs.all[l.Token]
 	if !ok || h.claim.Name != l.Name || slices.Contains(h.lacks, node) != has {
 		return
 	}
-	h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find shows the old ones
+	h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned it
 	if !has {
 		h.lacks = append(h.lacks, node)
 	}
 	hs.all[l.Token] = h
 }
 
-// renewed notes that a lease goes on, by a renewal that was sent then.
-func (hs *holdings) renewed(l driver.LeaseRef, sent time.Time) {
+// noteRenewal notes that a renewal sent then has extended a lease.
+func (hs *holdings) noteRenewal(l driver.LeaseRef, sent time.Time) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if h, ok := hs.all[l.Token]; ok && h.claim.Name == l.Name {
@@ -95,15 +95,15 @@ func (hs *holdings) renewed(l driver.LeaseRef, sent time.Time) {
 		if l.Value != nil {
 			h.claim.Value = l.Value
 		}
-		if sent.Before(h.sure) { // else it may have lost its majority, and have found another
-			h.sure = sent.Add(surely(l.TTL))
+		if sent.Before(h.sureUntil) { // otherwise it may have lost its majority, and found another one
+			h.sureUntil = sent.Add(trustedPart(l.TTL))
 		}
 		hs.all[l.Token] = h
 	}
 }
 
-// over forgets a lease that has ended.
-func (hs *holdings) over(token driver.Token, name string) {
+// forget forgets a lease that has ended.
+func (hs *holdings) forget(token driver.Token, name string) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if hs.all[token].claim.Name == name {

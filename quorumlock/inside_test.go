@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -34,7 +33,7 @@ func TestTagsComeOffAsTheyWentOn(t *testing.T) {
 	}
 }
 
-// What a node's signal is worth beside its last answer.
+// When a node's signal counts beside its last answer.
 func TestAnOldSignalDoesNotCount(t *testing.T) {
 	grant := driver.Grant{Fence: 7, Fences: 1}
 	for name, x := range map[string]struct {
@@ -53,15 +52,15 @@ func TestAnOldSignalDoesNotCount(t *testing.T) {
 	}
 }
 
-// Whatever minority has not answered, the last fence is no lower than one that a majority
-// knows.
+// The last fence is no lower than one that a majority knows, whichever minority has not
+// answered.
 func TestTheLastFence(t *testing.T) {
 	for _, x := range []struct {
 		nodes  int
 		fences []uint64
 		want   uint64
 	}{
-		{3, []uint64{5, 9, 5}, 5}, // one node is ahead by itself: that fence was shown to nobody
+		{3, []uint64{5, 9, 5}, 5}, // one node is ahead by itself: no client has that fence
 		{3, []uint64{5, 9, 9}, 9},
 		{3, []uint64{5, 9}, 9},    // the third may know 9 as well
 		{3, []uint64{5, 7, 9}, 9}, // passed on, and they will agree on it
@@ -71,7 +70,7 @@ func TestTheLastFence(t *testing.T) {
 		{1, []uint64{4}, 4},
 	} {
 		d := &Driver{nodes: make([]*node, x.nodes), majority: x.nodes/2 + 1}
-		if got := d.last(x.fences); got != x.want {
+		if got := d.lastFence(x.fences); got != x.want {
 			t.Errorf("of %d nodes %d answered: %d, want %d", x.nodes, x.fences, got, x.want)
 		}
 	}
@@ -126,7 +125,7 @@ func BenchmarkCycle(b *testing.B) {
 
 // slow is a node whose releases take a while.
 type slow struct {
-	*locktable.Driver
+	*memlock.Driver
 	releases atomic.Int64
 }
 
@@ -136,8 +135,8 @@ func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 	return s.Driver.Release(ctx, l)
 }
 
-// What is owed anew while it is told may be behind what is told: a late answer brought it
-// up.
+// A release that becomes due again while one is sent may be for an Acquire that arrives
+// after that one: a late answer reported it.
 func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := &slow{Driver: memlock.New(nil)}
@@ -146,10 +145,10 @@ func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := driver.LeaseRef{Name: "x", Token: driver.NewToken()}
-		k := dueAt{0, l.Token, l.Name}
-		d.owed.owes(k, l, time.Second)
+		k := nodeClaim{0, l.Token, l.Name}
+		d.pending.release(k, l, time.Second)
 		time.Sleep(5 * time.Millisecond)
-		d.owed.owes(k, l, time.Second)
+		d.pending.release(k, l, time.Second)
 		time.Sleep(time.Second)
 		if n := node.releases.Load(); n != 2 {
 			t.Errorf("%d releases, want 2", n)
@@ -160,8 +159,8 @@ func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 	})
 }
 
-// A watchedCtx is a ctx of somebody else's: who derives one from it hears of its end a
-// moment later than who waits for it.
+// A watchedCtx is a foreign ctx: a ctx derived from it ends a moment later than the ctx
+// itself.
 type watchedCtx struct{ context.Context }
 
 func (c watchedCtx) Value(any) any { return nil }

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Inspect implements driver.Driver. A holder is shown if a majority of the nodes may have
-// it: those that did not answer may. Everybody who waits anywhere is shown, in the order
-// of the places on the nodes.
+// Inspect implements driver.Driver. It shows a holder if a majority of the nodes may have
+// it, where each silent node may. It shows every claim that waits on any node, in the
+// order of the places on the nodes.
 func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if err := driver.ValidateName(name); err != nil {
 		return driver.Entry{}, err
@@ -48,7 +48,7 @@ func values[T any](votes []vote[T]) (out []T) {
 	return out
 }
 
-// merge makes one entry of what several nodes show.
+// merge makes one entry of the entries of several nodes.
 func (d *Driver) merge(name string, entries []driver.Entry) driver.Entry {
 	out := driver.Entry{Name: name}
 	var fences []uint64
@@ -56,12 +56,12 @@ func (d *Driver) merge(name string, entries []driver.Entry) driver.Entry {
 	for _, e := range entries {
 		fences, closed = append(fences, e.Fence), append(closed, int64(e.ClosedFor))
 	}
-	out.Fence = d.last(fences)
+	out.Fence = d.lastFence(fences)
 	out.ClosedFor = duration(nth(d.majority, closed))
-	out.Value, out.ValueFence = d.keeps(entries)
+	out.Value, out.ValueFence = d.valueOf(entries)
 	silent := len(d.nodes) - len(entries)
-	var waiting []*sighting
-	for _, s := range sight(entries) {
+	var waiting []*shownClaim
+	for _, s := range groupByClaim(entries) {
 		switch {
 		case len(s.holders) > 0 && len(s.holders)+silent >= d.majority:
 			out.Holders = append(out.Holders, d.holder(s, len(entries)))
@@ -73,7 +73,7 @@ func (d *Driver) merge(name string, entries []driver.Entry) driver.Entry {
 	for _, s := range waiting {
 		slices.Sort(s.places)
 	}
-	slices.SortFunc(waiting, func(a, b *sighting) int {
+	slices.SortFunc(waiting, func(a, b *shownClaim) int {
 		return cmp.Or(
 			cmp.Compare(a.places[len(a.places)/2], b.places[len(b.places)/2]),
 			cmp.Compare(a.tag.ticket, b.tag.ticket), slices.Compare(a.tag.digest[:], b.tag.digest[:]))
@@ -85,14 +85,14 @@ func (d *Driver) merge(name string, entries []driver.Entry) driver.Entry {
 			w.ExpiresIn = max(w.ExpiresIn, x.ExpiresIn)
 			since = append(since, x.Since)
 		}
-		w.Since = middle(since).Add(ahead) // a place is dated by its ticket
+		w.Since = middle(since).Add(ticketLead) // the ticket dates a place
 		out.Waiters = append(out.Waiters, w)
 	}
 	return out
 }
 
-// List implements driver.Lister, if every node can list. The nodes are read completely,
-// side by side, before the first entry is yielded.
+// List implements driver.Lister, if every node can list. It reads all nodes completely,
+// side by side, before it yields the first entry.
 func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
 		all, err := d.list(ctx, prefix)
@@ -110,8 +110,8 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			votes := make([]vote[driver.Entry], len(all))
 			for i, of := range all {
 				if of.in && of.err == nil {
-					// A node that does not list it has nothing to say of it, nor its last
-					// fence.
+					// If a node does not list the name, it has no holder or waiter of it;
+					// and its last fence is unknown.
 					votes[i] = vote[driver.Entry]{in: true, value: of.value[name].entry, err: of.value[name].damage}
 				}
 			}
@@ -123,7 +123,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			}
 			e := d.merge(name, values(votes))
 			if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
-				continue // less than a majority holds it, for somebody who does not wait
+				continue // a claim that does not wait holds it on less than a majority
 			}
 			if !yield(e, nil) {
 				return
@@ -132,8 +132,8 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 	}
 }
 
-// listed is what a node lists of a name. One whose row is damaged there is as one that
-// the node says nothing of.
+// listed is what a node lists about a name. If its row is damaged there, the node does
+// not count for that name.
 type listed struct {
 	entry  driver.Entry
 	damage error
@@ -171,7 +171,7 @@ func (d *Driver) list(ctx context.Context, prefix string) ([]vote[map[string]lis
 		nodes: d.everyone(),
 		send: func(ctx context.Context, i int) (map[string]listed, error) {
 			out := map[string]listed{}
-			lister, _ := driver.As[driver.Lister](d.nodes[i].Driver) // looked at above
+			lister, _ := driver.As[driver.Lister](d.nodes[i].Driver) // checked above
 			for e, err := range lister.List(ctx, prefix) {
 				if err != nil && e.Name == "" {
 					return nil, err

@@ -11,36 +11,37 @@ import (
 
 func duration(ns int64) time.Duration { return time.Duration(ns) }
 
-// last is the last fence that was granted, of which the nodes know some. Every grant that
-// was shown is known to a majority: a number on which a majority agrees is no lower than
-// that, and neither is the highest of so many answers that they meet every majority. The
-// highest may be one that nobody was shown; a client that takes it for granted asks once
-// too often.
-func (d *Driver) last(fences []uint64) uint64 {
+// lastFence is the last fence that was granted, given what some nodes know. A majority
+// knows each fence that was returned to a client. So a number on which a majority agrees
+// is no lower than that fence. The highest of the answers is no lower either, if there
+// are so many answers that every majority contains one of them. The highest may be a
+// fence that no client has. A waiter may then take a valid signal for an outdated one,
+// which costs it one more request.
+func (d *Driver) lastFence(fences []uint64) uint64 {
 	if len(fences) == 0 {
 		return 0
 	}
 	return common(fences, d.majority)
 }
 
-// A sighting is one claim as the nodes show it.
-type sighting struct {
+// A shownClaim is one claim as the nodes show it.
+type shownClaim struct {
 	tag     tag
 	holders []driver.Holder // one for each node that has it as a holder
 	waiters []driver.Waiter
 	places  []int64 // its place in each queue, 0 where it holds
 }
 
-// sight puts together what several nodes show.
-func sight(entries []driver.Entry) map[key]*sighting {
-	all := map[key]*sighting{}
-	at := func(o *driver.Owner, ks keys) *sighting {
+// groupByClaim groups the holders and waiters that several nodes show by their claim.
+func groupByClaim(entries []driver.Entry) map[key]*shownClaim {
+	all := map[key]*shownClaim{}
+	at := func(o *driver.Owner, ks keys) *shownClaim {
 		var t tag
 		t, *o = untag(*o)
 		k := ks.next(t)
 		s := all[k]
 		if s == nil {
-			s = &sighting{tag: t}
+			s = &shownClaim{tag: t}
 			all[k] = s
 		}
 		return s
@@ -61,38 +62,39 @@ func sight(entries []driver.Entry) map[key]*sighting {
 	return all
 }
 
-// holder is the one that a majority shows: with the fence they agree on, and for as long
-// as a majority keeps it. Where they do not agree yet, for it was passed on and nobody
-// has asked, the fence is the highest: to that they will be brought, if all can be
-// reached then.
-func (d *Driver) holder(s *sighting, answers int) driver.Holder {
+// holder is the holder as a majority shows it: with the fence on which they agree, and
+// the least time left and TTL that a majority has. If they do not agree yet, because the
+// name was passed on and the client has not asked, the fence is the highest: they will
+// agree on that one, if all can be reached then.
+func (d *Driver) holder(s *shownClaim, answers int) driver.Holder {
 	need := min(len(s.holders), max(1, d.majority-(len(d.nodes)-answers)))
 	h := s.holders[0]
 	var fences []uint64
-	var ends []int64
+	var ends, ttls []int64
 	var since []time.Time
 	kept := 0
 	for _, x := range s.holders {
 		fences, ends, since = append(fences, x.Fence), append(ends, int64(x.ExpiresIn)), append(since, x.Since)
+		ttls = append(ttls, int64(x.TTL))
 		if x.Released {
 			kept++
 		}
 	}
 	h.Since = middle(since)
 	h.Fence = common(fences, d.majority)
-	h.ExpiresIn = duration(nth(len(ends)-need+1, ends))
+	h.ExpiresIn, h.TTL = duration(nth(len(ends)-need+1, ends)), duration(nth(len(ttls)-need+1, ttls))
 	h.Released = kept >= need
 	return h
 }
 
-// middle is the time in the middle, which no minority of clocks can move beyond what the
-// others show.
+// middle is the median of the times: a minority of clocks cannot move it beyond the times
+// of the others.
 func middle(times []time.Time) time.Time {
 	slices.SortFunc(times, time.Time.Compare)
 	return times[len(times)/2]
 }
 
-// common is the one of these fences that so many have, or the highest.
+// common is the fence that a majority of these have, or the highest.
 func common(fences []uint64, majority int) uint64 {
 	slices.Sort(fences)
 	for i := range len(fences) - majority + 1 {
@@ -107,14 +109,14 @@ func sortHolders(hs []driver.Holder) {
 	slices.SortFunc(hs, func(a, b driver.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
 }
 
-// refusal is the answer to a claim that no majority granted. With soon, it makes sense to
-// ask again by then.
+// refusal is the answer to a claim that no majority granted. soon, if it is not 0, is how
+// long until it makes sense to ask again.
 func (d *Driver) refusal(c driver.Claim, votes ballots, soon time.Duration) *driver.HeldError {
 	out := &driver.HeldError{Name: c.Name}
 	var entries []driver.Entry
 	var fences []uint64
 	var closed, retries, places, holders []int64
-	need := d.majority // of the nodes that refused, so many have to change their mind
+	need := d.majority // so many of the nodes that refused have to grant it
 	for _, v := range votes {
 		held, ok := errors.AsType[*driver.HeldError](v.err)
 		switch {
@@ -135,7 +137,7 @@ func (d *Driver) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 			}
 		}
 	}
-	out.Fence = d.last(fences)
+	out.Fence = d.lastFence(fences)
 	if d.majority <= len(closed) {
 		out.ClosedFor = duration(nth(d.majority, closed))
 	}
@@ -146,22 +148,23 @@ func (d *Driver) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 	if len(places) > 0 && slices.Max(places) > 0 {
 		out.Position = int(max(1, nth(min(d.majority, len(places)), places)))
 	}
-	if soon > 0 { // we hold it on some nodes: nobody is ahead of us everywhere
+	if soon > 0 { // we hold it on some nodes, so no claim is ahead of ours on all of them
 		out.RetryAfter, out.Position = soon, 1
 	}
 	out.Holders, out.Holder = d.inTheWay(entries, holders)
 	return out
 }
 
-// inTheWay says how many hold a name, and which of them ends first, by what nodes show of
-// that: as many as one of them has, for a lease may be missing on a minority; and the one
-// that most of them show, or the one of those that ends first.
+// inTheWay returns how many leases hold a name, and which of them ends first, by the
+// answers of the nodes. The number is the highest of any node, because a minority may
+// lack a lease. The holder is the one that most nodes show; of several, the one that ends
+// first.
 func (d *Driver) inTheWay(entries []driver.Entry, holders []int64) (n int, first driver.Holder) {
 	if len(entries) == 0 {
 		return 0, driver.Holder{}
 	}
 	shown := 0
-	for _, s := range sight(entries) {
+	for _, s := range groupByClaim(entries) {
 		h := d.holder(s, len(entries))
 		if on := len(s.holders); on > shown || on == shown && h.ExpiresIn < first.ExpiresIn {
 			shown, first = on, h

@@ -8,47 +8,46 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A place is what we know of a claim that waits: its tag, which stays the same however
-// often it asks, and how it stands on each node, so that signals from the nodes can be
-// counted.
+// A place is what we know of a claim that waits: its tag, which is the same in each
+// attempt, and its state on each node, so that signals from the nodes can be counted.
 type place struct {
 	d    *Driver
 	tag  tag
 	name string
 
-	mu      sync.Mutex // protects what follows
-	claim   driver.Claim
-	busy    chan struct{} // there while somebody asks, or makes the nodes agree; closed when that ends
-	gone    bool          // nobody finds it any more: it was granted, or given up
-	touched time.Time
-	queued  time.Time   // when the last attempt that queued began
-	nth     int         // of the attempts
-	nodes   []standing  // since the last attempt that queued
-	known   []bool      // which of them have given it a place, or the name
-	timer   *time.Timer // ends the waiting for other nodes' signals
-	waited  bool        // it has
-	patient bool        // it runs for those of the last few, not for a majority
-	said    uint64      // the fence that was said to be granted
-	firm    [10]byte    // who else had a majority when we had a vote, at the last look
-	since   time.Time   // when it was first seen
-	looks   int         // since then
+	mu             sync.Mutex // protects what follows
+	claim          driver.Claim
+	busy           chan struct{} // not nil during a turn: an attempt, or an agreement after signals; closed at its end
+	closed         bool          // it is no longer in places: the claim was granted, or given up
+	touched        time.Time
+	queued         time.Time   // when the last attempt that queued began
+	nth            int         // of the attempts
+	nodes          []standing  // since the last attempt that queued
+	known          []bool      // the nodes that have given it a place, or the name
+	timer          *time.Timer // ends the wait for other nodes' signals
+	timedOut       bool        // the timer has fired
+	forLastNodes   bool        // the timer waits for the last few nodes, not for a majority
+	signalledFence uint64      // the highest fence in a signal that it was granted
+	majorityClaim  [10]byte    // the other claim that had a majority at the last look, while we had a vote
+	since          time.Time   // when that was first seen
+	looks          int         // since then
 }
 
-// A standing is what one node said of a claim since it was sent last, and the last signal
-// of a grant.
+// A standing is the answer of one node to the last attempt, and its last signal of a
+// grant.
 type standing struct {
-	answered bool         // the last attempt, and with this
+	answered bool         // the node has answered the last attempt
 	grant    driver.Grant // if it was granted
-	floor    uint64       // if not: the last fence that the node had granted to anybody
-	heard    driver.Grant // by signal; it may have come before the answer
+	floor    uint64       // if not granted: the last fence that the node had granted to any claim
+	heard    driver.Grant // by a signal, which may have come before the answer
 }
 
 // granted is the grant that the claim has on the node, as far as we know.
 //
-// A signal counts only beside the answer of the last attempt: that attempt made the place
-// last its QueueTTL, and so the grant that took its place does too. And only if its fence
-// is above all that the node had granted by then, or it is an old one, of a grant that we
-// gave back.
+// A signal counts only if the node has answered the last attempt. That attempt made the
+// place last its QueueTTL, so the grant that replaced the place lasts as long. And it
+// counts only if its fence is above all fences that the node had granted by then.
+// Otherwise it is an old one, of a grant that we gave back.
 func (s *standing) granted() (driver.Grant, bool) {
 	switch {
 	case !s.answered:
@@ -68,12 +67,12 @@ func newPlace(d *Driver, c driver.Claim) *place {
 	}
 }
 
-// turn finds the place of a claim, or makes one, and takes its turn there: the nodes are
-// made to agree on a fence by one at a time, for two who had heard different nodes could
-// agree on two. So it may have to wait for another attempt of the same token, or for what
-// signals have begun. It is over with done.
+// turn finds the place of a claim, or makes one, and takes its turn there. Only one turn
+// at a time makes the nodes agree on a fence, because two that know the answers of
+// different nodes could agree on two fences. So turn may wait for another attempt of the
+// same token, or for an agreement that signals have begun. The turn ends with done.
 //
-// It returns which attempt at the place this is.
+// turn also returns which attempt at the place this is.
 func (d *Driver) turn(ctx context.Context, c driver.Claim) (p *place, nth int, err error) {
 	for {
 		p = d.placed.join(d, c)
@@ -81,7 +80,7 @@ func (d *Driver) turn(ctx context.Context, c driver.Claim) (p *place, nth int, e
 		switch {
 		case nth > 0:
 			return p, nth, nil
-		case busy == nil: // it was given up since we found it
+		case busy == nil: // the place was given up since join found it
 			continue
 		}
 		select {
@@ -92,44 +91,43 @@ func (d *Driver) turn(ctx context.Context, c driver.Claim) (p *place, nth int, e
 	}
 }
 
-// begin takes a turn, and says which attempt at the place this is; or what to wait for.
+// begin takes a turn, and returns which attempt this is; or the channel to wait for.
 func (p *place) begin(c driver.Claim) (nth int, busy <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.gone || p.busy != nil {
+	if p.closed || p.busy != nil {
 		return 0, p.busy
 	}
 	p.busy = make(chan struct{})
 	return p.askLocked(c), nil
 }
 
-// done lets others have their turn, and looks at what came in meanwhile.
+// done ends the turn, and looks at what came in meanwhile.
 func (p *place) done() {
 	p.mu.Lock()
 	close(p.busy)
 	p.busy = nil
 	p.mu.Unlock()
-	p.weigh()
+	p.checkSignals()
 }
 
-// askLocked makes the place ready for another attempt. What was heard of a node before
-// counts no more: it may have lost its data since, and what it says now is of a time
-// after that. And our client counts its trust from the sending of this attempt, which the
-// node may never hear of.
+// askLocked makes the place ready for another attempt. Earlier answers and signals count
+// no more: the node may have lost its data since. Also, our client counts its trust from
+// the sending of this attempt, which the node may never get.
 //
-// A waiter may try, too. A try keeps no place, so it leaves what was heard as it is.
+// A waiter may try, too. A try keeps no place, so it leaves the answers as they are.
 func (p *place) askLocked(c driver.Claim) (nth int) {
 	p.touched = time.Now()
 	if c.Queue {
 		p.claim, p.queued = c, p.touched
 		clear(p.nodes)
 	}
-	p.quietLocked()
+	p.stopTimerLocked()
 	p.nth++
 	return p.nth
 }
 
-// close makes sure that nobody finds the place any more.
+// close ends the place.
 func (p *place) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,11 +135,11 @@ func (p *place) close() {
 }
 
 func (p *place) closeLocked() {
-	p.gone = true
-	p.quietLocked()
+	p.closed = true
+	p.stopTimerLocked()
 }
 
-// closeIfStale closes it if no node can know the claim any more.
+// closeIfStale closes the place if no node can know the claim any more.
 func (p *place) closeIfStale() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,15 +150,15 @@ func (p *place) closeIfStale() bool {
 	return true
 }
 
-func (p *place) quietLocked() {
+func (p *place) stopTimerLocked() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	p.timer, p.waited, p.patient = nil, false, false
+	p.timer, p.timedOut, p.forLastNodes = nil, false, false
 }
 
-// givesBack forgets the grants of these nodes.
-func (p *place) givesBack(nodes []int) {
+// forgetGrants forgets the grants of these nodes.
+func (p *place) forgetGrants(nodes []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range nodes {
@@ -168,18 +166,18 @@ func (p *place) givesBack(nodes []int) {
 	}
 }
 
-// outdate makes an answer "held" say that whatever was said to be granted before it is
-// old. Our client may have that signal still, and would trust it from the sending of this
-// attempt; but of the majority that it was said of, some nodes may not have heard of this
-// attempt, and keep what they granted for less, or have been given back since.
+// outdate marks each earlier signal of a grant as old, in an answer "held". Our client
+// may still have such a signal, and would trust it from the sending of this attempt. But
+// some nodes of that majority may not have got this attempt, so their grants end sooner,
+// or were given back since.
 func (p *place) outdate(held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	held.Fence = max(held.Fence, p.said)
+	held.Fence = max(held.Fence, p.signalledFence)
 }
 
-// ticket is the one to ask a node with. Where the claim has stood before it is as if it
-// came now, for a place that was lost is taken at the end of the queue.
+// ticket is the ticket for a node. If the claim has had a place there, it is now, because
+// a claim that lost its place joins at the end of the queue.
 func (p *place) ticket(i int, now uint64) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,22 +187,22 @@ func (p *place) ticket(i int, now uint64) uint64 {
 	return p.tag.ticket
 }
 
-// looked notes which other claim has a majority, and returns for how long, and how often,
-// that has been seen.
-func (p *place) looked(firm [10]byte) (since time.Duration, is bool, nth int) {
+// noteMajorityClaim notes which other claim has a majority, and returns for how long, and
+// how often, that has been seen.
+func (p *place) noteMajorityClaim(firm [10]byte) (since time.Duration, is bool, nth int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if firm != p.firm {
-		p.firm, p.since, p.looks = firm, time.Now(), 0
+	if firm != p.majorityClaim {
+		p.majorityClaim, p.since, p.looks = firm, time.Now(), 0
 	}
 	p.looks++
 	return time.Since(p.since), firm != [10]byte{}, p.looks - 1
 }
 
-// told notes what a node answered to an attempt. Answers of one token from one node come
-// in order. One to an earlier attempt says nothing of the last, which may not come to the
-// node; and "held" to a try is said of no place.
-func (p *place) told(i int, c driver.Claim, nth int, v vote[driver.Grant], held *driver.HeldError) {
+// noteAnswer notes the answer of a node to an attempt. Answers of one token from one node
+// come in order. The answer to an earlier attempt does not count for the last one, which
+// the node may never get. And "held" in answer to a try concerns no place.
+func (p *place) noteAnswer(i int, c driver.Claim, nth int, v vote[driver.Grant], held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.nodes[i]

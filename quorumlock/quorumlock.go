@@ -16,16 +16,16 @@ import (
 
 // Options for a quorum. The zero value, and nil, are fine.
 type Options struct {
-	// Now is this client's clock. It decides nothing: it proposes fences, so that the
-	// nodes grant the same one, and dates the tickets by which claims stand in one order
-	// on all nodes. Default: time.Now, and tickets that are up to a millisecond early, by
-	// a time of this client's own, so that two clients seldom have the same.
+	// Now is this client's clock. It only proposes fences, so that the nodes grant the
+	// same one, and dates the tickets, which order claims in the same way on all nodes.
+	// Default: time.Now, and tickets that are up to a millisecond early, by a random time
+	// of this client, so that two clients seldom have the same ticket.
 	Now func() time.Time
 
 	// Grace is how long an operation that is decided waits for the nodes that have not
-	// answered yet, so that they do not fall behind the others. A node that is behind
-	// already is not waited for. Default: 0.4 of the time that the decision took, and 1
-	// ms at the least.
+	// answered yet, so that they do not fall behind the others. It does not wait for a
+	// node that is already behind. Default: 0.4 of the time that the decision took, and
+	// at least 1 ms.
 	Grace time.Duration
 }
 
@@ -34,22 +34,22 @@ type Driver struct {
 	nodes    []*node
 	majority int
 	now      func() time.Time
-	early    time.Duration // how long before its coming a claim's ticket is dated
+	early    time.Duration // how long before the claim its ticket is dated
 	grace    time.Duration
 	lead     atomic.Int64 // how far ahead of our clock fences are proposed, in microseconds
 
-	life context.Context // ends with Close, and with it whatever is still under way
+	life context.Context // ends with Close, and ends all requests that are still under way
 	end  context.CancelFunc
 	work sync.WaitGroup
 
-	mu        sync.Mutex // protects closed
-	closed    bool
-	sequences sequences
-	placed    places
-	held      holdings
-	owed      *owed
-	heard     driver.Listeners
-	unhear    []func() // stop listening to the nodes
+	mu          sync.Mutex // protects closed
+	closed      bool
+	sequences   sequences
+	placed      places
+	held        holdings
+	pending     *pendingReleases
+	heard       driver.Listeners
+	stopSignals []func() // stop listening to the nodes
 
 	watchers driver.Watchers
 }
@@ -58,29 +58,30 @@ type Driver struct {
 type node struct {
 	driver.Driver
 	number int
-	late   atomic.Int64 // requests that nobody waits for any more, and that are still under way
+	late   atomic.Int64 // requests that are still under way, and for which no caller waits
 }
 
-// guess is the lead with which fences are proposed before the nodes' clocks were
-// measured. Where these differ from ours by less than that, and what a request takes, it
-// makes the wish the highest number there is, and no more than any node heeds. So the
-// first grant needs one round trip, too, and many a process makes only one.
-const guess = driver.MaxLead / 2
+// initialLead is the lead of the fences that are proposed before the nodes' clocks were
+// measured. If the nodes' clocks differ from ours by less than initialLead minus the time
+// of a request, the proposal is higher than each node's own number, and no node finds it
+// too high. So the first grant also needs one round trip only, and many a process makes
+// only one grant.
+const initialLead = driver.MaxLead / 2
 
 // New makes one driver of several. Each of them has a backend of its own, which shares
 // nothing with the others: no machine, no disk, no replication. A majority of them,
 // len(drivers)/2+1, decides everything. An even number is allowed and is no better than
 // one less: 4 nodes survive the loss of 1, as 3 do.
 //
-// The quorum takes the drivers over: Close closes them, and nobody else may use them.
+// The quorum owns the drivers: Close closes them, and no other code may use them.
 //
-// Where there is more than one, each has to be a [driver.FenceRaiser], or no fence could
-// be agreed on.
+// If there is more than one driver, each has to be a [driver.FenceRaiser]. Otherwise the
+// nodes could not agree on a fence.
 func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	if len(drivers) == 0 {
 		return nil, &driver.InvalidError{What: "quorum", Problem: "has no nodes", Allowed: "1 or more, 3 or 5 in most cases"}
 	}
-	d := &Driver{majority: len(drivers)/2 + 1, now: time.Now, early: ahead + backoff.Below(time.Millisecond)}
+	d := &Driver{majority: len(drivers)/2 + 1, now: time.Now, early: ticketLead + backoff.Below(time.Millisecond)}
 	for i, x := range drivers {
 		problem := ""
 		switch _, raises := driver.As[driver.FenceRaiser](x); {
@@ -101,25 +102,25 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	if o != nil {
 		d.grace = o.Grace
 		if o.Now != nil {
-			d.now, d.early = o.Now, ahead
+			d.now, d.early = o.Now, ticketLead
 		}
 	}
-	d.lead.Store(guess.Microseconds())
+	d.lead.Store(initialLead.Microseconds())
 	d.life, d.end = context.WithCancel(context.Background())
 	d.sequences.all, d.placed.all, d.held.all = map[driver.Token]*sequence{}, map[driver.Token]*place{}, map[driver.Token]holding{}
-	d.owed = newOwed(d)
+	d.pending = newPendingReleases(d)
 	for i, n := range d.nodes {
 		if s, ok := driver.As[driver.Signaler](n.Driver); ok {
-			d.unhear = append(d.unhear, s.Listen(func(sig driver.Signal) { d.signaled(i, sig) }))
+			d.stopSignals = append(d.stopSignals, s.Listen(func(sig driver.Signal) { d.signaled(i, sig) }))
 		}
 	}
 	d.watchers.Follow(d.follow)
 	return d, nil
 }
 
-// shortest is the shortest TTL that leaves time for the three round trips that a grant
-// can take: one for the votes, one to agree on the fence, and one to count permits.
-const shortest = 200 * time.Millisecond
+// minQuorumTTL is the shortest TTL that leaves time for the three round trips that a
+// grant can take: one for the votes, one to agree on the fence, and one to count permits.
+const minQuorumTTL = 200 * time.Millisecond
 
 // Properties implements driver.Driver.
 func (d *Driver) Properties() driver.Properties {
@@ -134,7 +135,7 @@ func (d *Driver) Properties() driver.Properties {
 		if out.Clock == "" {
 			out.Clock = p.Clock
 		} else if out.Clock != p.Clock {
-			out.Clock = driver.ClockServer // of several sorts, and none of them ours alone
+			out.Clock = driver.ClockServer // of several kinds, and none of them ours alone
 		}
 		out.MinTTL, out.Outlasts = max(out.MinTTL, p.MinTTL), max(out.Outlasts, p.Outlasts)
 		out.Push, out.PushesChanges = out.Push && p.Push, out.PushesChanges && p.PushesChanges
@@ -145,17 +146,17 @@ func (d *Driver) Properties() driver.Properties {
 		}
 	}
 	if len(d.nodes) > 1 {
-		out.MinTTL = max(out.MinTTL, shortest)
+		out.MinTTL = max(out.MinTTL, minQuorumTTL)
 	}
 	out.Backend = "quorum(" + strings.Join(kinds, ", ") + ")"
 	out.FenceSurvives = "whatever leaves a majority of the nodes with their data; a node that lost its own must stay away for the longest TTL"
 	return out
 }
 
-// farewell is how long Close waits for what is still under way. A node that is slower
-// than the majority may have a release under way that nobody waits for; without it the
-// node would keep a lease until that expires.
-const farewell = time.Second
+// closeGrace is how long Close waits for what is still under way. A node that is slower
+// than the majority may have a release under way for which no caller waits; if Close cut
+// that off, the node would keep the lease until it expires.
+const closeGrace = time.Second
 
 // Close implements driver.Driver. It waits a moment for what is still under way, ends the
 // rest, and closes the nodes.
@@ -168,15 +169,15 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.watchers.Close()
-	for _, stop := range d.unhear {
+	for _, stop := range d.stopSignals {
 		stop()
 	}
-	over := time.AfterFunc(farewell, d.end)
+	over := time.AfterFunc(closeGrace, d.end)
 	d.work.Wait()
 	over.Stop()
 	d.end()
 	d.placed.stop()
-	d.owed.stop()
+	d.pending.stop()
 	d.work.Wait()
 	var errs []error
 	for _, n := range d.nodes {
@@ -185,8 +186,8 @@ func (d *Driver) Close() error {
 	return errors.Join(errs...)
 }
 
-// begin says why nothing may be sent, or makes Close wait until the operation calls
-// d.work.Done.
+// begin returns an error if the operation must send nothing. Otherwise Close waits until
+// the operation calls d.work.Done.
 func (d *Driver) begin(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

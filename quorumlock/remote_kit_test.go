@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
 )
@@ -18,7 +17,7 @@ import (
 // when its ctx ends, and the request still arrives. So the node looks whether its end has
 // passed.
 type remote struct {
-	*locktable.Driver
+	*memlock.Driver
 	now  func() time.Time // the node's clock
 	over *drivertest.Network
 }

@@ -12,8 +12,9 @@ import (
 
 // Renew implements driver.Driver. Each node gets the whole batch, and each lease is
 // counted by itself: nil if a majority of all nodes has renewed it, ErrNotHeld if so many
-// do not have it that no majority can, and otherwise the trouble with those that decide.
-// Nodes that have not got a lease which goes on are asked for it, see repair.go.
+// lack it that no majority can have it, and otherwise the errors of the nodes that would
+// decide. Renew then repairs each lease that goes on, on the nodes that lack it, see
+// repair.go.
 func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	for _, l := range leases {
 		err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL), driver.ValidateValue(l.Value))
@@ -29,12 +30,12 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		return nil, nil
 	}
 	var order driver.Token
-	leases = slices.Clone(leases) // a node that is slow reads it when the caller has gone on
+	leases = slices.Clone(leases) // a slow node reads it after the caller has gone on
 	for k := range leases {
 		leases[k].Value = bytes.Clone(leases[k].Value)
 	}
 	if len(leases) == 1 && leases[0].Value != nil {
-		order = leases[0].Token // what is written last is the last there, too
+		order = leases[0].Token // values are written on each node in the order of the calls
 	}
 	r := &renewal{d: d, leases: leases, early: map[int][]error{}}
 	sent := time.Now()
@@ -55,15 +56,15 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 			}
 			return true
 		},
-		after: r.answered,
+		after: r.noteAnswer,
 	})
 	answers := make([]error, len(leases))
 	for k, l := range leases {
 		switch votes := d.share(polled, k); {
 		case succeeded(votes) >= d.majority:
-			d.held.renewed(l, sent)
-		case d.lacks(votes): // of an even number, half are enough
-			d.held.over(l.Token, l.Name)
+			d.held.noteRenewal(l, sent)
+		case d.lacks(votes): // of an even number of nodes, half are enough
+			d.held.forget(l.Token, l.Name)
 			answers[k] = d.notHeld(votes)
 		case succeeded(polled) < d.majority:
 			return nil, trouble(ctx, d, "renew", one(leases), polled)
@@ -75,7 +76,7 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	return answers, nil
 }
 
-// share is what the nodes said of one lease of a batch.
+// share is the answers of the nodes about one lease of a batch.
 func (d *Driver) share(polled []vote[[]error], k int) []vote[struct{}] {
 	votes := make([]vote[struct{}], len(polled))
 	for i, p := range polled {

@@ -10,22 +10,21 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lease that exactly a majority of the nodes has is safe from nodes that fall silent,
-// and from nothing else: one of them forgets it, for its clock jumps or its data is gone,
-// and the next claim has a majority, too. So when a majority has renewed a lease, the
-// nodes that answered that they have not got it are asked for it again, as for a claim
-// that queues.
+// A lease that exactly a majority of the nodes has survives nodes that fall silent, but
+// not a node that forgets it, because its clock jumps or its data is gone: then the next
+// claim has a majority, too. So when a majority has renewed a lease, it is claimed again,
+// as by a claim that queues, on the nodes that answered that they lack it.
 //
-// It is no vote for that renewal, and what was shown stays. The node grants it only where
-// nobody holds the name and nobody waits ahead, so the vote is taken from nobody; its
-// number there is as high as the shown fence, or higher, so fences go on rising. Where a
-// claim without a majority holds it, that one sees us waiting behind it, and gives the
-// node back (split.go).
+// Such a claim is no vote for that renewal, and the holder's fence stays. The node grants
+// it only if no claim holds the name there and no waiter is ahead, so no other claim
+// loses a vote. The fence on that node is the holder's fence or higher, so fences keep
+// rising. If a claim without a majority holds the name there, it sees us waiting behind
+// it, and gives the node back (split.go).
 //
 // Nothing is sent for leases that all nodes have. A lease that was broken on a node stays
 // broken there.
 
-// A renewal is a batch under way, and what the nodes have said so far.
+// A renewal is a batch under way, and the answers of the nodes so far.
 type renewal struct {
 	d      *Driver
 	leases []driver.LeaseRef
@@ -33,11 +32,11 @@ type renewal struct {
 	mu      sync.Mutex // protects what follows
 	decided bool
 	goesOn  []bool          // per lease: a majority has renewed it
-	early   map[int][]error // the answers of nodes from before that was known
+	early   map[int][]error // the answers of nodes from before the batch was decided
 }
 
-// answered notes what a node said, which may be long after the batch was decided.
-func (r *renewal) answered(i int, v vote[[]error]) {
+// noteAnswer notes the answer of a node, perhaps long after the batch was decided.
+func (r *renewal) noteAnswer(i int, v vote[[]error]) {
 	if v.err != nil {
 		return
 	}
@@ -64,14 +63,14 @@ func (r *renewal) decide(answers []error) {
 	r.early = nil
 }
 
-// mendLocked asks a node for those that it has not got.
+// mendLocked repairs on a node the leases that it lacks.
 func (r *renewal) mendLocked(i int, said []error) {
 	var missing []driver.LeaseRef
 	for k, err := range said {
 		_, broken := errors.AsType[*driver.BrokenError](err)
 		lacks := errors.Is(err, driver.ErrNotHeld)
 		if r.goesOn[k] && (lacks || err == nil) {
-			r.d.held.answered(r.leases[k], i, !lacks)
+			r.d.held.noteAnswer(r.leases[k], i, !lacks)
 		}
 		if r.goesOn[k] && lacks && !broken {
 			missing = append(missing, r.leases[k])
@@ -88,7 +87,7 @@ func (r *renewal) mendLocked(i int, said []error) {
 			next <- l
 		}
 		close(next)
-		for range min(abreast, len(missing)) {
+		for range min(releasesAtOnce, len(missing)) {
 			workers.Go(func() {
 				for l := range next {
 					r.d.repair(i, l)
@@ -101,8 +100,8 @@ func (r *renewal) mendLocked(i int, said []error) {
 
 var errOver = errors.New("the lease is over")
 
-// repair asks one node for a lease that it has not got. It waits for its turn among the
-// requests of the token there; if the lease was released meanwhile, it is not sent.
+// repair claims a lease on a node that lacks it. The claim waits for its turn among the
+// requests of the token there, and is not sent if the lease was released meanwhile.
 func (d *Driver) repair(i int, l driver.LeaseRef) {
 	ctx, cancel := context.WithTimeout(d.life, min(3*time.Second, max(l.TTL/6, 10*time.Millisecond)))
 	defer cancel()
@@ -113,9 +112,9 @@ func (d *Driver) repair(i int, l driver.LeaseRef) {
 			if !ok {
 				return driver.Grant{}, errOver
 			}
-			grant, err := d.ask(ctx, i, h.again())
+			grant, err := d.ask(ctx, i, h.repairClaim())
 			if err == nil {
-				d.held.answered(l, i, true)
+				d.held.noteAnswer(l, i, true)
 			}
 			if err == nil && h.claim.Value != nil {
 				l.Value = h.claim.Value
@@ -127,8 +126,8 @@ func (d *Driver) repair(i int, l driver.LeaseRef) {
 	})
 }
 
-// again is the claim of a lease, for a node that has not got it.
-func (h holding) again() driver.Claim {
+// repairClaim is the claim of a lease, for a node that lacks it.
+func (h holding) repairClaim() driver.Claim {
 	c := h.claim
 	c.Queue, c.Force, c.Fences, c.MinFence, c.Above = true, false, 0, h.fence, nil
 	c.QueueTTL = cmp.Or(c.QueueTTL, c.TTL)

@@ -7,43 +7,45 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/pause"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // counts reports whether a majority of the nodes is not enough for a claim. Two mutexes,
-// or a reader and a writer, exclude each other in pairs, and any two majorities have a
-// node in common that sees both. Permits do not: with three nodes and a limit of 3, four
-// claims fit on two nodes each, and no node ever has more than three.
+// or a reader and a writer, exclude each other in pairs, and any two majorities share a
+// node that sees both. Permits do not: with three nodes and a limit of 3, four claims fit
+// on two nodes each, and no node ever has more than three.
 func counts(c driver.Claim) bool { return c.Weight < c.Limit && c.Limit < driver.Unlimited }
 
-// looks is how often the permits are counted before a claim is refused because of others
-// that came after it: they count it as well, and give back what they have.
-const looks = 5
+// maxCounts is how often a claim counts permits at most. If only later claims are in its
+// way, it counts again, because these count, too, and give their grants back. After
+// maxCounts it is refused all the same.
+const maxCounts = 5
 
-// recount is the second look that such a claim needs: all nodes are read, and all others
-// that stand there are added up, whatever their fences. If they and we are more than the
-// limit, we look again, and then those do not count that have no majority of the nodes in
-// all looks together: they have a vote too many, and wait. If it is still too much, we
-// are not granted.
+// recount checks the limit after a majority has granted such a claim. It reads all nodes,
+// and adds up all other claims that hold there, whatever their fences. If they and ours
+// exceed the limit, it looks again. From then on it leaves out claims that had no
+// majority in all looks together: such a claim waits, although some nodes granted it. If
+// the limit is still exceeded, our claim is refused.
 //
-// It is enough. Take all who hold at one moment, and of them the one whose first look
-// began last, X. Each of the others had a majority before it looked, so before X looked,
-// and still has one: X found it on so many nodes in its first look, or, if it got one
-// late and lost another in the middle of that, in both together. Their numbers say
-// nothing: a claim that got a vote late has a higher one there than those that came after
-// it elsewhere, and lives on with it when it has lost another node.
+// This is enough. Take all claims that hold at one moment, and of them X, whose first
+// look began last. Each of the others had a majority before its own look, so before the
+// look of X, and still has one. So X found it on a majority in its first look; or, if it
+// lost one node and got another during that look, in both looks together. The fences do
+// not show which claim came first: a claim may get the vote of one node late. There it
+// has a higher fence than claims that came after it on other nodes, and with that vote it
+// may keep its majority when it loses another node.
 //
-// A claim that is asked for again is not counted again, as long as a majority has kept
-// what was counted: claims with larger limits, to which it need not leave room, may have
-// come since. The fence does not tell: it may have lost its majority, and have found
-// another node for the same fence.
+// A repeated claim is not counted again, as long as a majority has kept what was counted:
+// claims with larger limits, for which it need not leave room, may have come since. The
+// fence does not show that: the claim may have lost its majority, and found another node
+// for the same fence.
 //
-// Of two that come for the last permit at once, both count each other. The one that asked
-// first looks again, for the other will have given up by then.
+// Two claims that come for the last permit at once count each other. The one that asked
+// first looks again, because the other will have given up by then.
 func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	d := a.d
 	if d.held.counted(a.claim.Token, a.claim.Name, grant.Fence) {
-		return nil // those with larger limits may have come since
+		return nil // claims with larger limits may have come since
 	}
 	room := int64(a.claim.Limit - a.claim.Weight)
 	all := map[key]*other{}
@@ -51,7 +53,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 		began := time.Now()
 		entries := a.readOurs(ctx, grant.Fence)
 		seen := a.beside(entries, grant.Fence, all, look)
-		least := 1 // of the nodes that a claim must have, to count
+		least := 1 // how many nodes a claim must have to count
 		if look > 1 {
 			least = d.majority - (len(d.nodes) - succeeded(entries))
 		}
@@ -74,18 +76,17 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 			return trouble(ctx, d, "acquire", a.claim.Name, entries)
 		case weights(others) <= room:
 			return nil
-		case look > 1 && weights(before) > room || look == looks:
+		case look > 1 && weights(before) > room || look == maxCounts:
 			first := slices.MinFunc(others, func(x, y driver.Holder) int { return cmp.Compare(x.ExpiresIn, y.ExpiresIn) })
 			return a.crowded(&driver.HeldError{Fence: grant.Fence, Holders: len(others), Holder: first})
 		}
-		if err := pause.For(ctx, min(max(time.Since(began), time.Millisecond), 20*time.Millisecond)); err != nil {
+		if err := backoff.Wait(ctx, min(max(time.Since(began), time.Millisecond), 20*time.Millisecond)); err != nil {
 			return err
 		}
 	}
 }
 
-// readOurs reads all nodes, and does not wait for those beyond a majority that has this
-// fence of ours.
+// readOurs reads all nodes, until a majority has this fence of ours.
 func (a *attempt) readOurs(ctx context.Context, fence uint64) []vote[driver.Entry] {
 	d := a.d
 	return poll(ctx, d, ballot[driver.Entry]{
@@ -95,21 +96,20 @@ func (a *attempt) readOurs(ctx context.Context, fence uint64) []vote[driver.Entr
 	})
 }
 
-// An other is a claim that stands beside ours on some nodes.
+// An other is a claim that holds beside ours on some nodes.
 type other struct {
 	driver.Holder
 	tag
 	counts bool
-	on     map[int]bool // which nodes have it, or had it at an earlier look
-	look   int          // at which it was seen last
+	on     map[int]bool // the nodes that have it, or had it at an earlier look
+	look   int          // the last look that saw it
 }
 
-// beside notes which claims stand on the nodes beside one with this fence, and counts the
-// nodes that have the claim itself.
+// beside notes the claims that hold on the nodes beside the one with this fence, and
+// counts the nodes that have the claim itself.
 //
-// Those with a larger limit that came after it on each node do not count: they come
-// beside whoever holds, and a claim that is asked for again must not be refused because
-// of them.
+// Claims with a larger limit that came after it on each node do not count: they may come
+// beside any holder, and must not make a repeated claim fail.
 func (a *attempt) beside(entries []vote[driver.Entry], fence uint64, all map[key]*other, look int) (seen int) {
 	for i, e := range entries {
 		if !e.in || e.err != nil {
@@ -120,7 +120,7 @@ func (a *attempt) beside(entries []vote[driver.Entry], fence uint64, all map[key
 			t, _ := untag(h.Owner)
 			k := ks.next(t)
 			if h.Fence == fence && t.digest == a.place.tag.digest {
-				seen++ // we are still there
+				seen++ // ours
 				continue
 			}
 			o := all[k]

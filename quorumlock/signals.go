@@ -10,30 +10,30 @@ import (
 // Listen implements driver.Signaler.
 func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Listen(f) }
 
-// moment is how long "granted" from one node waits for those of the others.
-const moment = 3 * time.Millisecond
+// signalWait is how long the "granted" of one node waits for those of the others.
+const signalWait = 3 * time.Millisecond
 
-// signaled hears a node. "Look" and "lost" are passed on: the client asks, or checks, and
-// then a majority answers. "Granted" is passed on as such when a majority has said so,
-// and has agreed on one fence.
+// signaled handles a signal of a node. "Look" and "lost" are passed on: the client asks,
+// or checks, and then a majority answers. "Granted" is passed on when a majority has sent
+// it, and has agreed on one fence.
 func (d *Driver) signaled(i int, s driver.Signal) {
 	if s.Kind != driver.SignalGranted {
 		if s.Kind == driver.SignalLost {
 			if p := d.placed.find(s.Token); p != nil {
-				p.givesBack([]int{i})
+				p.forgetGrants([]int{i})
 			}
 		}
 		d.heard.Notify(s)
 		return
 	}
-	if p := d.placed.find(s.Token); p != nil { // else a majority has granted it already
-		p.hear(i, s)
-		p.weigh()
+	if p := d.placed.find(s.Token); p != nil { // otherwise a majority has granted it already
+		p.noteGrantSignal(i, s)
+		p.checkSignals()
 	}
 }
 
-// hear notes that a node says it has granted the claim.
-func (p *place) hear(i int, s driver.Signal) {
+// noteGrantSignal notes that a node has signalled the grant of the claim.
+func (p *place) noteGrantSignal(i int, s driver.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.Fence >= p.nodes[i].heard.Fence {
@@ -41,9 +41,9 @@ func (p *place) hear(i int, s driver.Signal) {
 	}
 }
 
-// weigh looks at what the signals and answers so far amount to, and says it. While
-// somebody has the turn at the place it does nothing: done comes back to it.
-func (p *place) weigh() {
+// checkSignals sums up the signals and answers so far, and notifies the listeners. During
+// a turn at the place it does nothing; done calls it again.
+func (p *place) checkSignals() {
 	p.mu.Lock()
 	c := p.claim
 	s, votes := p.outcomeLocked()
@@ -55,7 +55,7 @@ func (p *place) weigh() {
 	case outcomeLook:
 		p.d.heard.Notify(driver.Signal{Kind: driver.SignalLook, Token: c.Token})
 	case outcomeGranted:
-		p.pass(c, votes)
+		p.signalGrant(c, votes)
 	}
 }
 
@@ -65,16 +65,15 @@ const (
 	outcomeGranted
 )
 
-// outcomeLocked is what weigh does.
+// outcomeLocked decides what checkSignals does.
 //
-// Nodes pass a name on when they hear of its release, each with its own time for a fence.
-// As soon as a majority has, they could be made to agree; but one that comes a moment
-// later with a higher fence than theirs would be left with it, and would have a claim
-// that is asked for again disagree with itself. So all nodes that have given the claim a
-// place are waited for, a moment long.
+// Nodes pass a name on when they get its release, each with its own time as the fence.
+// They could agree as soon as a majority has. But a node that comes a moment later with a
+// higher fence would keep that one, and then the nodes would disagree about a repeated
+// claim. So outcomeLocked waits a moment for all nodes that have given the claim a place.
 func (p *place) outcomeLocked() (int, ballots) {
 	d := p.d
-	if p.gone || p.busy != nil {
+	if p.closed || p.busy != nil {
 		return outcomeOpen, nil
 	}
 	votes := make(ballots, len(p.nodes))
@@ -92,57 +91,57 @@ func (p *place) outcomeLocked() (int, ballots) {
 	n := succeeded(votes)
 	grant, agreed := d.agreed(votes)
 	switch {
-	case !news, agreed && p.said >= grant.Fence: // that the caller knows
+	case !news, agreed && p.signalledFence >= grant.Fence: // the caller knows that fence
 		return outcomeOpen, nil
-	case n < d.majority && p.waited, n >= d.majority && p.claim.TTL < p.claim.QueueTTL:
-		// With a TTL that is shorter than the place, a grant that was an answer may be
-		// over before the listener thinks so.
-		p.quietLocked()
+	case n < d.majority && p.timedOut, n >= d.majority && p.claim.TTL < p.claim.QueueTTL:
+		// With a TTL that is shorter than the QueueTTL, a grant that was an answer may
+		// end before the listener's trust in it.
+		p.stopTimerLocked()
 		return outcomeLook, nil
 	case n < d.majority:
-		p.awaitLocked(false, moment)
-	case agreed, n == asked, p.waited && p.patient:
-		p.quietLocked()
+		p.awaitLocked(false, signalWait)
+	case agreed, n == asked, p.timedOut && p.forLastNodes:
+		p.stopTimerLocked()
 		return outcomeGranted, votes
 	default:
-		p.awaitLocked(true, max(moment, d.grace))
+		p.awaitLocked(true, max(signalWait, d.grace))
 	}
 	return outcomeOpen, nil
 }
 
-// awaitLocked comes back to the place when no more signals were heard for some time.
+// awaitLocked calls checkSignals again when no more signals came for some time.
 func (p *place) awaitLocked(patient bool, wait time.Duration) {
-	if p.timer != nil && p.patient == patient {
+	if p.timer != nil && p.forLastNodes == patient {
 		return
 	}
-	p.quietLocked()
+	p.stopTimerLocked()
 	var t *time.Timer
 	t = time.AfterFunc(wait, func() {
 		p.mu.Lock()
 		mine := p.timer == t // it may have been stopped too late
-		p.waited = p.waited || mine
+		p.timedOut = p.timedOut || mine
 		p.mu.Unlock()
 		if mine {
-			p.weigh()
+			p.checkSignals()
 		}
 	})
-	p.timer, p.patient = t, patient
+	p.timer, p.forLastNodes = t, patient
 }
 
-// pass says that a majority has granted, when it has agreed on one fence. Permits are
-// counted again then, as they are when they ask. It ends the turn at the place that weigh
-// has taken.
-func (p *place) pass(c driver.Claim, votes ballots) {
+// signalGrant signals a grant of a majority, when it has agreed on one fence. It also
+// counts permits and writes the value, as an attempt does. It ends the turn at the place
+// that checkSignals has taken.
+func (p *place) signalGrant(c driver.Claim, votes ballots) {
 	d := p.d
 	grant, agreed := d.agreed(votes)
 	if agreed && !counts(c) && c.Value == nil {
-		p.passed(votes, grant.Fence)
+		p.noteAgreement(votes, grant.Fence)
 		d.heard.Notify(driver.Signal{Kind: driver.SignalGranted, Token: c.Token, Fence: grant.Fence, Fences: grant.Fences})
 		p.done()
 		return
 	}
 	if d.begin(d.life) != nil {
-		p.passed(nil, 0) // or done would come back here, until Close has ended all places
+		p.noteAgreement(nil, 0) // otherwise done would come back here, until Close has ended all places
 		p.done()
 		return
 	}
@@ -151,21 +150,22 @@ func (p *place) pass(c driver.Claim, votes ballots) {
 		ctx, cancel := context.WithTimeout(d.life, c.QueueTTL)
 		defer cancel()
 		a := &attempt{d: d, claim: c, place: p}
-		grant, err := a.amount(ctx, votes)
-		a.say(ctx, votes, grant, err)
+		grant, err := a.settleVotes(ctx, votes)
+		a.signalResult(ctx, votes, grant, err)
 	})
 }
 
-// passed notes what the nodes have agreed on; nil is that they have not, and then signals
-// count again when the claim was asked for again. It reports whether anybody still waits.
-func (p *place) passed(votes ballots, fence uint64) bool {
+// noteAgreement notes that the nodes have agreed; nil votes mean that they have not, and
+// then signals count again after the next attempt. It reports whether the claim still
+// waits.
+func (p *place) noteAgreement(votes ballots, fence uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if votes != nil && !p.gone {
-		p.said = max(p.said, fence)
+	if votes != nil && !p.closed {
+		p.signalledFence = max(p.signalledFence, fence)
 		c := p.claim
 		c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
-		p.d.held.granted(c, fence, p.queued.Add(surely(min(c.TTL, c.QueueTTL))))
+		p.d.held.noteGrant(c, fence, p.queued.Add(trustedPart(min(c.TTL, c.QueueTTL))))
 	}
 	for i := range p.nodes {
 		switch s := &p.nodes[i]; {
@@ -175,5 +175,5 @@ func (p *place) passed(votes ballots, fence uint64) bool {
 			s.grant = votes[i].value
 		}
 	}
-	return !p.gone
+	return !p.closed
 }

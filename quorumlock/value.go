@@ -10,16 +10,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The value that a name keeps is written when a majority has granted the claim, and not
-// with each grant: a vote is no grant yet. Claims that split the vote would each leave
-// theirs on the nodes that they had, and keep each other out for good. What a claim has
-// to be above is compared by each node when it grants.
+// The value of a name is written when a majority has granted the claim, and not with each
+// node's grant, which is only a vote. Otherwise claims that split the vote would each
+// leave their values on the nodes that they had, and keep each other out for good. But
+// each node compares the claim's Above when it grants.
 
-// write writes the value of a claim that a majority has granted, where that is not known
-// to be done. The claim is granted only if a majority has it.
+// write writes the value of a claim that a majority has granted, unless that is known to
+// be done. The claim is granted only if a majority has the value.
 //
-// A node writes it once for each lease. So a claim that is asked for again, maybe by
-// another client, does not undo what its holder has written since.
+// A node writes it once for each lease. So a repeated claim, perhaps by another client,
+// does not undo what its holder has written since.
 func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) error {
 	d := a.d
 	if h, ok := d.held.find(a.claim.Token, a.claim.Name); a.claim.Value == nil || ok && h.fence == grant.Fence {
@@ -54,9 +54,9 @@ func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) 
 	return trouble(ctx, d, "write the value of", a.claim.Name, written)
 }
 
-// writeFirst writes a value on one node, unless the lease has written one there.
+// writeFirst writes a value on one node, unless the lease has already written one there.
 func (d *Driver) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence uint64) error {
-	raiser, _ := driver.As[driver.FenceRaiser](d.nodes[i].Driver) // New has looked
+	raiser, _ := driver.As[driver.FenceRaiser](d.nodes[i].Driver) // New has checked it
 	got, err := raiser.RaiseFence(ctx, l, fence)
 	if err == nil && got != fence {
 		err = fmt.Errorf("the lease has the fence %d there, and not %d", got, fence)
@@ -64,13 +64,14 @@ func (d *Driver) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence
 	return err
 }
 
-// outdone is the answer to a claim that no majority can grant, because too many nodes
-// have a value that it is not above; or nil. It has the last of those values.
+// refusedForValue is the answer to a claim that no majority can grant, because too many
+// nodes have a value that it is not above; otherwise nil. It contains the value with the
+// highest fence of those.
 //
-// What a majority has written keeps out whatever is not above it for good, for any other
-// majority meets it. What was left on fewer nodes, by a claim that failed halfway, keeps
-// nobody out: the rest of the nodes are enough.
-func (a *attempt) outdone(votes ballots) error {
+// A value on a majority keeps out each claim that is not above it, because any other
+// majority meets it. A value that a claim left on fewer nodes when it failed keeps no
+// claim out: the rest of the nodes are enough.
+func (a *attempt) refusedForValue(votes ballots) error {
 	var last *driver.ValueError
 	n := 0
 	for _, v := range votes {
@@ -87,20 +88,20 @@ func (a *attempt) outdone(votes ballots) error {
 	return &driver.ValueError{Name: a.claim.Name, Value: last.Value, Fence: last.Fence}
 }
 
-// leave takes back all that the claim has: its grants, and its places in queues.
-func (a *attempt) leave(ctx context.Context) {
+// giveUpClaim gives back all that the claim has: its grants, and its places in queues.
+func (a *attempt) giveUpClaim(ctx context.Context) {
 	a.mu.Lock()
 	a.void = true
 	a.mu.Unlock()
 	all := a.d.everyone()
-	a.givesBack(all)
+	a.forgetGrants(all)
 	a.d.placed.leave(a.claim.Token, a.claim.Name)
 	a.d.free(ctx, a.lease(), all, a.claim.TTL)
 }
 
-// keeps is the value of a name, as several nodes show it: of those that a majority may
-// have, for the nodes that did not answer may have it, the one of the highest fence.
-func (d *Driver) keeps(entries []driver.Entry) (value []byte, fence uint64) {
+// valueOf is the value of a name, as several nodes show it: of the values that a majority
+// may have, where silent nodes may have it, the one with the highest fence.
+func (d *Driver) valueOf(entries []driver.Entry) (value []byte, fence uint64) {
 	silent := len(d.nodes) - len(entries)
 	var best driver.Entry
 	most := 0
