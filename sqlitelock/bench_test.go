@@ -39,7 +39,7 @@ func BenchmarkCycleOfManyNames(b *testing.B) {
 	perSecond(b, b.N)
 }
 
-// BenchmarkWriters is goroutines with names of their own, through one driver and through
+// BenchmarkWriters measures goroutines with names of their own, with one driver and with
 // two.
 func BenchmarkWriters(b *testing.B) {
 	for _, writers := range []int{2, 64} {
@@ -96,12 +96,12 @@ func BenchmarkProcesses(b *testing.B) {
 	}
 }
 
-// BenchmarkLook is one look for signals that finds nothing.
+// BenchmarkLook measures a poll for signals that finds nothing.
 func BenchmarkLook(b *testing.B) {
 	d := open(b, file(b), nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = d.table.lookAtSignals(ctx, nil)
+		_ = d.table.lookAtSignals(ctx)
 	}
 }
 

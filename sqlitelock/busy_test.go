@@ -3,6 +3,7 @@ package sqlitelock
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,33 @@ func TestTheEndOfADeadlineSaysWhoMayBeInTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(err)
+}
+
+// A crowd of processes is no reason to give up.
+func TestPatienceDoesNotEndWhileOthersWrite(t *testing.T) {
+	path := file(t)
+	d := open(t, path, nil)
+	d.table.busyTimeout = time.Second
+	unlock := writeLocked(t, path)
+	granted := make(chan error)
+	go func() {
+		_, err := d.Acquire(ctx, mutex("job"))
+		granted <- err
+	}()
+	for range 440 {
+		select {
+		case err := <-granted:
+			t.Fatalf("while others write: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+		if err := os.Chtimes(path+"-wal", time.Time{}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock()
+	if err := <-granted; err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestWithoutADeadlinePatienceEnds(t *testing.T) {

@@ -29,3 +29,12 @@ func TestConformance(t *testing.T) {
 		TellsLater: true,
 	})
 }
+
+func TestAThousandWaitersAreServedInOrder(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "locks.db")
+	a, b := open(t, path, nil), open(t, path, nil)
+	defer a.Close()
+	defer b.Close()
+	drivertest.CheckLongQueue(t, a, b, 1000)
+}

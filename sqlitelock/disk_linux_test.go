@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// mount makes a small filesystem of its own, which needs root.
+// mount makes a small filesystem, which requires root.
 func mount(t *testing.T, options string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -22,7 +22,7 @@ func mount(t *testing.T, options string) string {
 	return folder
 }
 
-// fill takes all the space that is left, and returns how to give it back.
+// fill takes all the remaining space, and returns a function that frees it.
 func fill(t *testing.T, folder string) (empty func()) {
 	t.Helper()
 	name := filepath.Join(folder, "ballast")
@@ -49,14 +49,14 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	gets(t, d, held)
 	empty := fill(t, folder)
 
-	for range 500 { // more than the log could take without beginning again
+	for range 500 { // more than fits into the log without a restart of the log
 		if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(held)}); err != nil || answers[0] != nil {
 			t.Fatalf("renewing on a full disk: %v, %v", answers, err)
 		}
 	}
 	releases(t, d, held)
 
-	var refused error // not at once: there is some room in the pages at hand
+	var refused error // not at once, because some pages have room
 	for i := 0; refused == nil && i < 10000; i++ {
 		_, refused = d.Acquire(ctx, mutex(fmt.Sprintf("%0200d", i)))
 	}
@@ -68,7 +68,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 
 	empty()
 	gets(t, d, mutex("after"))
-	if found, err := d.Diagnose(ctx); err != nil || len(found) > 0 {
+	if found, err := d.Diagnose(ctx); err != nil || len(found) != 1 || found[0].Subject != "server" {
 		t.Fatalf("afterwards: %+v, %v", found, err)
 	}
 }

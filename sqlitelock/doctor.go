@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
@@ -52,7 +54,10 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 			"close whatever program changed it, and open the file again")...)
 	}
 	found = append(found, filesystem(t.path)...)
-	return append(found, t.fileFindings()...), ctx.Err()
+	found = append(found, t.fileFindings()...)
+	found = append(found, engine.Version("SQLite", sqlite3.SQLITE_VERSION)...)
+	engine.SortFindings(found)
+	return found, ctx.Err()
 }
 
 func (t *table) fileFindings() (found []driver.Finding) {
@@ -60,7 +65,7 @@ func (t *table) fileFindings() (found []driver.Finding) {
 	for _, path := range t.files.paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			continue // the next use says so
+			continue // the next use reports it
 		}
 		if info.Mode().Perm()&0o006 != 0 && runtime.GOOS != "windows" {
 			readable = append(readable, fmt.Sprintf("%s is %v", path, info.Mode().Perm()))
@@ -78,19 +83,18 @@ func (t *table) fileFindings() (found []driver.Finding) {
 	return found
 }
 
-// linked is the finding about a file that can be opened by another name, beside which are
-// other companions.
+// linked is the finding about a file with another name, which has other companions.
 func linked(path string, names uint64) []driver.Finding {
 	return engine.Found(driver.SeverityError, "hard links",
 		fmt.Sprintf("%s has %d names: who opens it by another one does not share its -wal and -shm, sees nothing of its locks, and damages it", path, names),
 		fmt.Sprintf("delete the others: find / -xdev -samefile %s", quote(path)))
 }
 
-// mounted is the finding about a file that is mounted without its folder, as into a
-// container.
+// mounted is the finding about a file that is mounted without its folder, for example
+// into a container.
 func mounted(path string) []driver.Finding {
 	return engine.Found(driver.SeverityError, "mount",
-		path+" is a mount of its own: whoever opens it where it comes from does not share its companions, sees nothing of its locks, and damages it",
+		path+" is a mount of its own: a program that opens it at its source does not share its companion files, sees none of its locks, and damages it",
 		"mount the folder, so that the file, its -wal and its -shm are shared as one")
 }
 

@@ -13,7 +13,7 @@ func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		gets(t, d, mutex(name))
 	}
-	for range 20 { // a queue that stands in rows of its own
+	for range 20 { // a queue with rows of its own
 		waits(t, d, queued("c"))
 	}
 	if f := finding(t, d, "damaged entries"); f != nil {
@@ -21,7 +21,7 @@ func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
 	}
 	raw(t, path, "UPDATE entries SET entry = x'3f' WHERE name = CAST('b' AS BLOB)", "DELETE FROM waiters WHERE id = (SELECT max(id) FROM waiters)")
 	f := finding(t, d, "damaged entries")
-	if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, `2 cannot be read, and nobody is granted these names: "b", "c"`) || !strings.Contains(f.Advice, "DELETE FROM entries") {
+	if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, `2 cannot be read, and these names cannot be locked: "b", "c"`) || !strings.Contains(f.Advice, "DELETE FROM entries") {
 		t.Errorf("it finds %+v", f)
 	}
 }

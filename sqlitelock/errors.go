@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// backend is how errors name the file.
+// backend names the file in errors.
 func backend(path string) string { return "sqlite " + path }
 
 // code is SQLite's result code in err, without its extension; 0 if there is none.
@@ -26,7 +26,7 @@ func extendedCode(err error) int {
 	return 0
 }
 
-// isBusy reports whether another connection is in the way, for the moment.
+// isBusy reports whether another connection is in the way at the moment.
 func isBusy(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
@@ -49,8 +49,8 @@ func isTransient(err error) bool {
 	return false
 }
 
-// failed makes a driver.Error of what went wrong with the file. The end of the caller's
-// ctx passes as it is.
+// failed makes a driver.Error of an error about the file. The end of the caller's ctx
+// passes unchanged.
 func (t *table) failed(op driver.Op, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -68,9 +68,9 @@ func advice(err error) (hint string, permanent bool) {
 	case errors.As(err, &replaced) && replaced.how == truncated:
 		return "what was locked in it is lost: stop every program that uses it, delete it with its -wal and -shm, then start them again", true
 	case errors.As(err, &replaced):
-		return "whoever opens the path now locks another file: stop every program that uses it, then start them again", true
+		return "a program that opens the path now locks another file: stop every program that uses it, then start them again", true
 	case errors.As(err, &corrupt):
-		return "nobody is granted this name until its row is repaired, or deleted while nobody holds it: DELETE FROM entries WHERE name = ...", true
+		return "this name cannot be locked until its row is repaired, or deleted while no client holds it: DELETE FROM entries WHERE name = ...", true
 	case errors.As(err, &foreign):
 		return foreign.hint, true
 	case isFull(err):

@@ -23,10 +23,10 @@ func Example() {
 	}
 	defer locks.Close()
 	err = locks.Mutex("report:nightly").Do(ctx, func(ctx context.Context) error {
-		fence, _ := pawl.FenceOf(ctx, "report:nightly") // higher than that of any holder before
+		fence, _ := pawl.FenceOf(ctx, "report:nightly") // greater than all fences before it
 		return writeReport(ctx, fence)                  // ctx ends when the lock is lost
 	})
-	if err != nil { // errors.Is(err, pawl.ErrLost): another may have run beside it
+	if err != nil { // errors.Is(err, pawl.ErrLost): the lock was lost meanwhile
 		log.Print(err)
 	}
 }
@@ -57,13 +57,13 @@ func ExampleOpen() {
 	// Output: <nil>
 }
 
-// Data in a file of its own, to which that of the locks is attached. What the transaction
-// writes is written while the lease holds the name, or not at all.
+// The data is in a file of its own, to which the file of the locks is attached. The
+// transaction writes only while the lease holds the name.
 func ExampleCheckLease() {
 	pay := func(ctx context.Context, work *sql.Conn, l *pawl.Lease) error {
 		// Once for each connection, outside of a transaction:
 		// work.ExecContext(ctx, "ATTACH '/var/lib/pawl/locks.db' AS locks")
-		tx, err := work.BeginTx(ctx, nil)
+		tx, err := work.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func ExampleCheckLease() {
 			return err
 		}
 		if err := sqlitelock.CheckLease(ctx, tx, l); err != nil {
-			return err // errors.Is(err, pawl.ErrStale): another one is at it
+			return err // errors.Is(err, pawl.ErrStale): another holder may be at work
 		}
 		return tx.Commit()
 	}

@@ -30,7 +30,7 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
-	if found, err := d.Diagnose(ctx); err != nil || len(found) != 0 {
+	if found, err := d.Diagnose(ctx); err != nil || len(found) != 1 || found[0].Subject != "server" {
 		t.Fatalf("found %+v, %v", found, err)
 	}
 }
@@ -54,7 +54,7 @@ func TestTheModeOfAFileThatWasMadeBeforeIsKept(t *testing.T) {
 		}
 	}
 	found, err := d.Diagnose(ctx)
-	if err != nil || len(found) != 1 || found[0].Subject != "file mode" {
+	if err != nil || len(found) != 2 || found[0].Subject != "file mode" {
 		t.Fatalf("found %+v, %v", found, err)
 	}
 }
@@ -133,7 +133,7 @@ func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := 1024; i < len(b); i++ { // all but the page of the header and the schema
+	for i := 1024; i < len(b); i++ { // all except the page with the header and the schema
 		b[i] = 0x5A
 	}
 	if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -214,8 +214,8 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 	}
 }
 
-// An empty file is a new one, unless somebody has it open: then it was emptied under
-// leases that are held in it.
+// An empty file is a new one, unless another process has it open: then it was emptied
+// while leases were held in it.
 func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
@@ -252,8 +252,8 @@ func TestALogThatWasTruncatedWhileInUseIsNoticedByWhoeverOpensTheFile(t *testing
 	}
 }
 
-// When somebody writes before anybody looks, the log is long again, with a hole in it.
-// What stood there is an error, and never a free name.
+// If a process writes before Pawl looks, the log is long again, with a hole in it.
+// Reading the hole is an error, and never a free name.
 func TestNothingIsGrantedTwiceWhenTheLogWasTruncated(t *testing.T) {
 	path := file(t)
 	d, other := open(t, path, nil), open(t, path, nil)
@@ -306,8 +306,8 @@ func TestAFileThatComesBackIsUsedAgain(t *testing.T) {
 	gets(t, d, mutex("job"))
 }
 
-// notOnWindows skips a test that moves or empties a file that is open, where Windows does
-// not let it; elsewhere that is an error.
+// notOnWindows skips a test that moves or empties an open file, if Windows refuses that.
+// On other systems it fails the test.
 func notOnWindows(t *testing.T, err error) {
 	t.Helper()
 	if runtime.GOOS != "windows" {

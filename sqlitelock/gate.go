@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A gate is a mutex in whose queue nobody has to stay, see desk.queue. It is fair, for
-// goroutines that send to a channel are served in order.
+// A gate is a mutex whose Lock can be cancelled, see sharedConn.queue. It is fair,
+// because a channel serves its senders in order.
 type gate chan struct{}
 
 func newGate() gate { return make(gate, 1) }
 
-// try takes the gate if it is free, and nobody queues.
+// try takes the gate if it is free, and no caller queues.
 func (g gate) try() bool {
 	select {
 	case g <- struct{}{}:
@@ -28,9 +28,9 @@ func (g gate) try() bool {
 
 func (g gate) free() { <-g }
 
-// writing has the gates of the files that are open for writing: the drivers of one file
-// in one process queue at the same gate, in order, instead of getting in each other's way
-// as different processes have to.
+// writing has the gates of the files that are open for writing. The drivers of one file
+// in one process queue at the same gate, in order, instead of colliding as different
+// processes do.
 var writing gates
 
 type gates struct {
@@ -61,12 +61,12 @@ func (gs *gates) leave(path string) {
 	}
 }
 
-// A desk has one connection to the file, and a gate before it: one goroutine at a time is
-// given the connection, by enter, and has it until leave.
-type desk[C connection] struct {
+// A sharedConn shares one connection to the file: enter gives it to one goroutine at a
+// time, which has it until leave.
+type sharedConn[C connection] struct {
 	gate   gate
-	closed <-chan struct{} // with the driver
-	conn   C               // of the goroutine that has the gate
+	closed <-chan struct{} // closed with the driver
+	conn   C               // only the goroutine that has the gate uses it
 }
 
 // A connection is a *writer or a *reader.
@@ -75,17 +75,17 @@ type connection interface {
 	close() error
 }
 
-// spins is how often a caller looks again, while others run, before it stands in the
-// queue. A step takes some microseconds, less than putting a goroutine to sleep and
-// waking it: with 64 at once this doubles what gets through. Nobody overtakes a caller in
-// the queue: the gate passes from hand to hand there.
-const spins = 100
+// spinTries is how often a caller tries again, while other goroutines run, before it
+// queues. A step takes some microseconds, less than putting a goroutine to sleep and
+// waking it: with 64 callers at once, spinning doubles the throughput. No caller
+// overtakes the queue: there the gate passes directly to the next one.
+const spinTries = 100
 
 // enter waits for the gate, and returns the connection. It gives up when ctx ends, or
 // after patience if ctx has no deadline.
-func (d *desk[C]) enter(ctx context.Context, patience time.Duration) (c C, err error) {
+func (d *sharedConn[C]) enter(ctx context.Context, patience time.Duration) (c C, err error) {
 	entered := d.gate.try()
-	for n := 0; !entered && n < spins; n++ {
+	for n := 0; !entered && n < spinTries; n++ {
 		runtime.Gosched()
 		entered = d.gate.try()
 	}
@@ -95,7 +95,7 @@ func (d *desk[C]) enter(ctx context.Context, patience time.Duration) (c C, err e
 		}
 	}
 	select {
-	case <-d.closed: // Close waits for the gate, or has passed it
+	case <-d.closed: // Close waits for the gate, or has done so
 		d.gate.free()
 		return c, driver.ErrClosed
 	default:
@@ -104,11 +104,11 @@ func (d *desk[C]) enter(ctx context.Context, patience time.Duration) (c C, err e
 }
 
 // leave gives the connection back.
-func (d *desk[C]) leave() { d.gate.free() }
+func (d *sharedConn[C]) leave() { d.gate.free() }
 
 var errQueue = errors.New("others of this process wait for it, too")
 
-func (d *desk[C]) queue(ctx context.Context, patience time.Duration) error {
+func (d *sharedConn[C]) queue(ctx context.Context, patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
@@ -127,21 +127,22 @@ func (d *desk[C]) queue(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-// drain waits until the last goroutine has left. After closed nobody comes any more.
-func (d *desk[C]) drain() {
+// drain waits until the last goroutine has left. The driver is closed, so no other
+// enters.
+func (d *sharedConn[C]) drain() {
 	d.gate <- struct{}{}
 	<-d.gate
 }
 
-// open lends the desk a connection, before its first caller.
-func (d *desk[C]) open(connect func(path string) (C, error), path string) (c C, err error) {
+// open opens the connection, before the first caller.
+func (d *sharedConn[C]) open(connect func(path string) (C, error), path string) (c C, err error) {
 	d.conn, err = connect(path)
 	return d.conn, err
 }
 
 // close closes the connection, if there is one, before the first caller or after the
 // last.
-func (d *desk[C]) close() error {
+func (d *sharedConn[C]) close() error {
 	var none C
 	c := d.conn
 	if d.conn = none; c == none {

@@ -14,75 +14,127 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// CheckLease makes a transaction depend on a lease: it returns an error that matches
-// [driver.ErrStale] unless the lease holds its name at this moment, by the clock of this
-// host. Otherwise no other claim can be granted the name until the transaction ends, even
-// if the lease runs out before. So what the transaction writes is written while its lease
-// holds the name, whatever was paused or late: no fence has to be kept beside the data.
+// CheckLease makes a transaction depend on leases. It returns an error that matches
+// [driver.ErrStale], and names the lease, unless each lease holds its name at this
+// moment, by the clock of this host. If it returns nil, no other claim can be granted one
+// of these names until the transaction ends, even if a lease runs out before. So the
+// transaction writes only while its leases hold their names, whatever was paused or late:
+// the data needs no fence beside it.
 //
-//	tx, err := db.BeginTx(ctx, nil)
-//	...                                                     // the work
-//	if err := sqlitelock.CheckLease(ctx, tx, lease); err != nil {
-//		return errors.Join(err, tx.Rollback())
+//	err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
+//		lease, _ := pawl.LeaseOf(ctx, "account:7")
+//		tx, err := db.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
+//		if err != nil {
+//			return err
+//		}
+//		defer tx.Rollback()
+//		... // the work
+//		if err := sqlitelock.CheckLease(ctx, tx, lease); err != nil { // last, right before Commit
+//			return err
+//		}
+//		return tx.Commit()
+//	})
+//	var lost *pawl.LostError
+//	if errors.As(err, &lost) && lost.Finished {
+//		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
-//	return tx.Commit()
 //
-// lease is a *pawl.Lease.
+// A lease is a *pawl.Lease: what Lock returned, or pawl.LeaseOf(ctx, name) with the ctx
+// of Do. Inside the Do of pawl.All, LeaseOf returns the lease of each name: give them to
+// one call, in any order. A nil lease, no lease at all, and a lease of another backend
+// match [driver.ErrInvalid]. For a lease of another file the check finds no row, and
+// returns ErrStale.
 //
-// The transaction has to be on the file of the locks: the data is in tables beside
-// theirs, or in a file of its own to whose connection that of the locks is attached
-// (ATTACH 'locks.db' AS locks). Of several attached ones [Driver.CheckLease] knows its
-// own. It has to be one of modernc.org/sqlite: another SQLite in the same process knows
-// nothing of the locks that this one has on the file, and is refused.
+// # Which ctx, and which errors?
 //
-// It takes SQLite's write lock on the file before it looks, if the transaction has not
-// got it, so that what it sees stays so. If the transaction has read from the file before
-// that, and somebody has written since, SQLite gives it the lock no more
-// (SQLITE_BUSY_SNAPSHOT), and it is to be repeated; transactions that begin with BEGIN
-// IMMEDIATE (_txlock=immediate in the DSN) have no such trouble. A connection that cannot
-// write is refused.
+// Use the ctx of Do for the statements: it ends when the lease is lost. A statement that
+// was under way then fails, and Do returns an error that matches pawl.ErrLost. So branch
+// on ErrStale or ErrLost: another holder may be at work.
 //
-// Call it last, right before Commit: until the transaction ends nothing at all can be
-// locked, renewed or released in the file. With tables beside the locks, or with BEGIN
-// IMMEDIATE, that is so from the first write on. A transaction that lasts loses its own
-// lease.
-func CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
-	return leaseCheck{tx: tx, now: time.Now}.run(ctx, lease.StoredName(), lease.Fence())
+// Do not use it for BeginTx, because database/sql rolls back, and cuts a Commit off, when
+// that ctx ends. A Commit that was cut off may have committed, and Do returns an error
+// that matches pawl.ErrLost and is not Finished. After CheckLease has returned nil, the
+// commit is safe however long it takes.
+//
+// A commit that succeeded counts, even if Do returns a *pawl.LostError after it: the
+// lease ended between the check and the release, and no other holder could enter before
+// the commit. Its Finished is true if the function returned nil.
+//
+// Release the lease after Commit, as Do does. While the transaction is open, Release
+// waits for it, and fails with ErrUnavailable if that takes long; the client repeats it.
+//
+// # Which transactions?
+//
+// The transaction has to be on the file of the locks. Keep the data in the same file, or
+// in another file, and attach the file of the locks to its connection (ATTACH 'locks.db'
+// AS locks). If several such files are attached, use [Driver.CheckLease], which knows its
+// own file. The transaction has to use modernc.org/sqlite: CheckLease refuses another
+// copy of SQLite in the same process, which knows nothing of this one's file locks.
+//
+// The check first takes SQLite's write lock on the file, unless the transaction has it,
+// so that nothing changes after it reads. If the transaction has read from the file
+// before, and another connection has written since, SQLite refuses the lock
+// (SQLITE_BUSY_SNAPSHOT): repeat the transaction. Transactions that begin with BEGIN
+// IMMEDIATE (_txlock=immediate in the DSN) avoid that. The check refuses a connection
+// that cannot write.
+//
+// Call it last, right before Commit: until the transaction ends, no client can lock,
+// renew or release anything in the file. That begins earlier if the data is in the same
+// file (with the first write), and with BEGIN IMMEDIATE (at BEGIN). A transaction that
+// takes long loses its own lease.
+//
+// Goroutines of one client hand a name to each other without asking the file, which has
+// one lease for all of them. So the check also asks the *pawl.Lease, and refuses one that
+// was released or lost. You only have to release after Commit.
+//
+// Test it on a file in t.TempDir: the check refuses a lease of pawltest, which is in
+// memory.
+func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
+	return leaseCheck{tx: tx, now: time.Now}.run(ctx, leases)
 }
 
 // CheckLease is the function [CheckLease] for the file of this driver.
-func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
-	return leaseCheck{tx: tx, now: d.table.Options.now, file: d.table.files.opened[0], path: d.table.path}.run(ctx, lease.StoredName(), lease.Fence())
+func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
+	return leaseCheck{tx: tx, now: d.table.Options.now, file: d.table.files.opened[0], path: d.table.path}.run(ctx, leases)
 }
 
-// A leaseCheck checks a lease inside a transaction.
+// A leaseCheck checks leases inside a transaction.
 type leaseCheck struct {
 	tx   *sql.Tx
 	now  func() time.Time
-	file os.FileInfo // that the locks are in; nil: in the only one that has any
-	path string      // its name, as far as it is known
+	file os.FileInfo // the file of the locks; nil: the only attached file with locks
+	path string      // its name, if known
 }
 
-func (c leaseCheck) run(ctx context.Context, name string, fence uint64) error {
-	if err := errors.Join(driver.ValidateName(name), driver.ValidateFence(fence)); err != nil {
+func (c leaseCheck) run(ctx context.Context, given []driver.Lease) error {
+	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("sqlite", ""))
+	if err != nil {
 		return err
 	}
-	err := c.look(ctx, name, fence)
+	err = c.look(ctx, leases)
 	_, invalid := errors.AsType[*driver.InvalidError](err)
-	if err == nil || invalid || errors.Is(err, driver.ErrStale) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	switch {
+	case err == nil, invalid, errors.Is(err, driver.ErrStale):
 		return err
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return leases.Failed(ctx, err)
 	}
 	hint, permanent := advice(err)
 	if extendedCode(err) == sqlite3.SQLITE_BUSY_SNAPSHOT {
-		hint = "repeat the transaction; it has read before somebody wrote, which BEGIN IMMEDIATE (_txlock=immediate) prevents"
+		hint = "repeat the transaction; it has read before another connection wrote, which BEGIN IMMEDIATE (_txlock=immediate) prevents"
 	}
-	return &driver.Error{Backend: backend(c.path), Op: "check lease", Name: name, Hint: hint, Permanent: permanent, Err: err}
+	failed := &driver.Error{Backend: backend(c.path), Op: "check lease", Hint: hint, Permanent: permanent, Err: err}
+	if len(leases) == 1 {
+		failed.Name = leases[0].Name
+	}
+	return failed
 }
 
-func (c *leaseCheck) look(ctx context.Context, name string, fence uint64) error {
+func (c *leaseCheck) look(ctx context.Context, leases engine.Leases) error {
 	if err := c.sameLibrary(ctx); err != nil {
 		return err
 	}
@@ -90,31 +142,27 @@ func (c *leaseCheck) look(ctx context.Context, name string, fence uint64) error 
 	if err != nil {
 		return err
 	}
-	now := c.now() // only now: it may have waited for the lock
-	var stored []byte
-	err = c.tx.QueryRowContext(ctx, "SELECT entry FROM "+schema+".entries WHERE name = ?", []byte(name)).Scan(&stored)
-	if errors.Is(err, sql.ErrNoRows) {
-		return stale(name, fence)
-	} else if err != nil {
-		return err
+	now := locktable.At(c.now()) // only now: lock may have waited
+	rows := engine.LockedRows{}
+	for _, name := range leases.Names() {
+		var stored []byte
+		err := c.tx.QueryRowContext(ctx, "SELECT entry FROM "+schema+".entries WHERE name = ?", []byte(name)).Scan(&stored)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err == nil {
+			err = rows.Add(name, stored, now)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	e, err := locktable.Decode(stored)
-	if err != nil {
-		return fmt.Errorf("the row of %s: %w", quote(name), err)
-	}
-	if !e.Holds(locktable.At(now), fence) {
-		return stale(name, fence)
-	}
-	return nil
+	return leases.Stale(rows, c.path)
 }
 
-func stale(name string, fence uint64) error {
-	return fmt.Errorf("%w (%q, fence %d)", driver.ErrStale, name, fence)
-}
-
-// lock takes the write lock on the file of the locks. It returns the schema that the file
-// is for the transaction, quoted. Nothing is read before: who has read gets the lock only
-// if nobody has written since.
+// lock takes the write lock on the file of the locks, and returns the quoted name of its
+// schema in the transaction. It reads nothing before: SQLite refuses the lock to a
+// transaction that has read before another one wrote.
 func (c *leaseCheck) lock(ctx context.Context) (schema string, err error) {
 	files, err := c.files(ctx)
 	if err != nil {
@@ -140,10 +188,10 @@ func (c *leaseCheck) lock(ctx context.Context) (schema string, err error) {
 	return schema, nil
 }
 
-// attached is a file that a transaction is on.
+// attached is a file that a transaction has open.
 type attached struct{ schema, path string }
 
-// files are those that may have the locks.
+// files returns the files that may have the locks.
 func (c *leaseCheck) files(ctx context.Context) (all []attached, err error) {
 	rows, err := c.tx.QueryContext(ctx, "PRAGMA database_list")
 	if err != nil {
@@ -167,10 +215,10 @@ func (c *leaseCheck) files(ctx context.Context) (all []attached, err error) {
 	return all, rows.Err()
 }
 
-// lockOne takes the write lock on one file, if it has locks in it, and makes sure that it
-// is one of ours. It waits while others write, as steps do.
+// lockOne takes the write lock on one file, if it has locks in it, and checks that its
+// locks are Pawl's. It waits while others write, as steps do.
 func (c *leaseCheck) lockOne(ctx context.Context, schema string) error {
-	// It changes no row, and begins to write all the same.
+	// It changes no row, but takes the write lock.
 	//nolint:gosec // the schema is quoted
 	statement := "UPDATE " + schema + ".entries SET entry = entry WHERE name IS NULL AND (SELECT cursor FROM " + schema + ".tidying) IS NULL"
 	_, bounded := ctx.Deadline()
@@ -199,14 +247,15 @@ func (c *leaseCheck) lockOne(ctx context.Context, schema string) error {
 
 var errForeign = errors.New("it is the database of another application, or of another version of Pawl")
 
-// foreign reports whether an error says that a file has no locks in it.
+// foreign reports whether an error means that a file has no locks in it.
 func foreign(err error) bool {
 	return errors.Is(err, errForeign) || code(err) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no such ")
 }
 
-// sameLibrary makes sure that the transaction's SQLite is ours. The kernel's locks on a
-// file are those of a whole process, and each copy of SQLite keeps its own books of them:
-// two in one process do not exclude each other, and damage the file.
+// sameLibrary checks that the transaction uses the same SQLite as this package. The
+// kernel's file locks belong to a whole process, and each copy of SQLite keeps its own
+// record of them. So two copies in one process do not exclude each other, and damage the
+// file.
 func (c *leaseCheck) sameLibrary(ctx context.Context) error {
 	theirs, err := library(func(query string, f func(string)) error {
 		rows, err := c.tx.QueryContext(ctx, query)
@@ -239,8 +288,8 @@ func (c *leaseCheck) sameLibrary(ctx context.Context) error {
 	return nil
 }
 
-// library is what tells a copy of SQLite from others: its version, and how it was
-// compiled. To ask reads from no file.
+// library identifies a copy of SQLite by its version and its compile options. These
+// queries read no file.
 func library(ask func(query string, f func(string)) error) (string, error) {
 	var said strings.Builder
 	for _, query := range []string{"SELECT sqlite_source_id()", "PRAGMA compile_options"} {
@@ -251,7 +300,7 @@ func library(ask func(query string, f func(string)) error) (string, error) {
 	return said.String(), nil
 }
 
-// ownLibrary is the one that this package uses.
+// ownLibrary identifies the copy that this package uses.
 var ownLibrary = sync.OnceValues(func() (string, error) {
 	c, err := connectTo(":memory:")
 	if err != nil {

@@ -67,17 +67,39 @@ func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
 	c, path := clock(), file(t)
 	d := open(t, path, &Options{now: c.Now})
 	for _, db := range []*sql.DB{database(t, path, immediate), database(t, path, "")} {
-		inTx := func(l driver.Lease) error {
+		inTx := func(leases ...driver.Lease) error {
 			tx := begin(t, db)
 			defer tx.Rollback()
-			return d.CheckLease(ctx, tx, l)
+			return d.CheckLease(ctx, tx, leases...)
 		}
 		fencetest.ChecksTheHolder(t, d, inTx, c.Advance)
 	}
 }
 
-// Whatever the transaction began as, and wherever its data is, nobody gets the name from
-// the check on until it ends.
+func TestCheckLeaseOfSeveral(t *testing.T) {
+	path := file(t)
+	d, db := open(t, path, nil), database(t, path, immediate)
+	check := func(ctx context.Context, leases ...driver.Lease) error {
+		tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if err := CheckLease(ctx, tx, leases...); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	inTx := func(leases ...driver.Lease) error { return check(ctx, leases...) }
+	fencetest.ChecksSeveral(t, d, inTx)
+	path = file(t)
+	d, db = open(t, path, nil), database(t, path, immediate)
+	fencetest.ChecksInAnyOrder(t, d, inTx)
+	fencetest.AsksTheClient(t, open(t, path, nil), check)
+}
+
+// However the transaction began, and wherever its data is, no other claim gets the name
+// from the check until the transaction ends.
 func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
 	for what, parameters := range map[string]string{"beside the locks": "", "immediate": immediate, "attached": ""} {
 		t.Run(what, func(t *testing.T) {
@@ -114,8 +136,8 @@ func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
 	}
 }
 
-// A transaction that has read sees the file as it was then. What it saw of a lock would
-// be worth nothing.
+// A transaction that has read sees the file as it was then, and so an old state of a
+// lock.
 func TestALeaseCheckNeverLooksAtAnOldSnapshot(t *testing.T) {
 	path := file(t)
 	d, db := open(t, path, nil), database(t, path, "")
@@ -137,7 +159,7 @@ func TestALeaseCheckNeverLooksAtAnOldSnapshot(t *testing.T) {
 	}
 }
 
-// While others write, a check waits for its turn, and for no longer than its ctx.
+// While others write, a check waits for its turn, and no longer than its ctx.
 func TestALeaseCheckWaitsForWhoWrites(t *testing.T) {
 	path := file(t)
 	d, db := open(t, path, nil), database(t, path, "")
@@ -163,7 +185,7 @@ func TestTransactionsThatCannotBeCheckedAreRefused(t *testing.T) {
 	g := gets(t, d, mutex("job"))
 	gets(t, open(t, other, nil), mutex("job"))
 	plain := filepath.Join(t.TempDir(), "work.db")
-	run(t, database(t, plain, ""), "CREATE TABLE entries (name TEXT, entry TEXT)") // not ours
+	run(t, database(t, plain, ""), "CREATE TABLE entries (name TEXT, entry TEXT)") // of another application
 	const want = "transaction"
 	for what, tx := range map[string]*sql.Tx{
 		"another file":               begin(t, database(t, plain, "")),
@@ -194,7 +216,7 @@ func TestTransactionsThatCannotBeCheckedAreRefused(t *testing.T) {
 	}
 }
 
-// Who cannot write cannot keep others from writing.
+// A connection that cannot write cannot keep others from writing.
 func TestALeaseCheckOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
@@ -215,7 +237,7 @@ func TestALeaseCheckOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
 	}
 }
 
-// Another copy of SQLite in this process would not see our locks on the file.
+// Another copy of SQLite in this process would not see this one's file locks.
 func TestALeaseCheckOfAnotherSQLiteIsRefused(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)

@@ -16,7 +16,7 @@ import (
 )
 
 // The URL is sqlite:PATH, absolute or relative to the working directory. Its parameters
-// are those of [Options]; create=false is MustExist.
+// are the fields of [Options]; create=false is MustExist.
 func init() { engine.Register(openURL, "sqlite") }
 
 // Driver is one client of a file. It implements driver.Driver, driver.Signaler,
@@ -27,8 +27,8 @@ type Driver struct {
 	table *table
 }
 
-// Open opens the file that a URL names, and makes it if there is none and it need not
-// exist; the package comment has the forms. The error is a [*driver.InvalidError] or a
+// Open opens the file of a URL, and makes it if it is missing and need not exist; the
+// package comment has the forms. The error is a [*driver.InvalidError] or a
 // [*driver.Error]. ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
@@ -69,14 +69,14 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	t.life, t.end = context.WithCancel(context.Background())
 	var shared gate
 	shared, t.leave = writing.join(real)
-	t.writer = desk[*writer]{gate: shared, closed: t.life.Done()}
-	t.reader = desk[*reader]{gate: newGate(), closed: t.life.Done()}
+	t.writer = sharedConn[*writer]{gate: shared, closed: t.life.Done()}
+	t.reader = sharedConn[*reader]{gate: newGate(), closed: t.life.Done()}
 	if err := t.connect(ctx); err != nil {
 		t.end()
 		err = errors.Join(err, t.disconnect())
 		t.leave()
 		if cannotWrite(err) {
-			if folder := writable(filepath.Dir(real)); folder != nil { // then this says it more clearly
+			if folder := writable(filepath.Dir(real)); folder != nil { // this error is clearer
 				return nil, fileError(real, "its folder has to be writable, for SQLite's -wal and -shm: look at owner, mode and mount", folder)
 			}
 		}
@@ -85,23 +85,29 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	return t, nil
 }
 
-// settling is how long the companions may take to get their owner and mode.
-const settling = time.Second
+// companionTimeout is how long the companions may take to get their owner and mode.
+const companionTimeout = time.Second
 
-// connect opens both connections. SQLite makes the companions with the mode that the
-// umask leaves, and gives them the file's a moment later. A process of another user that
-// opens them in between cannot, or gets companions that it can only read, and keeps them
-// for as long as it has any connection. So it has none while it waits.
+// connect opens both connections. SQLite makes the companions with a mode from the umask,
+// and gives them the file's mode a moment later. If a process of another user opens them
+// in between, it fails, or can only read them until it has closed all its connections. So
+// connect closes its connections before it waits.
 func (t *table) connect(ctx context.Context) error {
 	for began, n := time.Now(), 0; ; n++ {
-		err := t.retry(ctx, t.connectOnce)
-		if !cannotWrite(err) || time.Since(began) > settling || writable(filepath.Dir(t.path)) != nil {
+		err := t.retry(ctx, t.openWriter)
+		if err == nil {
+			err = t.retry(ctx, t.tryWriter)
+		}
+		if err == nil {
+			err = t.retry(ctx, t.openReader)
+		}
+		if !cannotWrite(err) || time.Since(began) > companionTimeout || writable(filepath.Dir(t.path)) != nil {
 			return err
 		}
 		if err := t.disconnect(); err != nil {
 			return err
 		}
-		if t.pause(ctx, atOnce+n) != nil {
+		if t.pause(ctx, immediateTries+n) != nil {
 			return err
 		}
 	}
@@ -112,17 +118,24 @@ func cannotWrite(err error) bool {
 	return c == sqlite3.SQLITE_CANTOPEN || c == sqlite3.SQLITE_READONLY
 }
 
-// connectOnce makes one attempt, and finds out that the writer can write. The first that
-// opens the file after a crash recovers it, and keeps the others busy for that long.
-func (t *table) connectOnce() error {
-	if err := t.disconnect(); err != nil { // what a busy attempt left
+func (t *table) openWriter() error {
+	if err := t.disconnect(); err != nil { // from an attempt that was busy
 		return err
 	}
-	w, err := t.writer.open(openWriter, t.path)
-	if err != nil {
-		return err
-	}
-	if err = w.transaction(func() error { return nil }); err != nil {
+	_, err := t.writer.open(openWriter, t.path)
+	return err
+}
+
+// tryWriter checks that the writer can write. It is a step of its own: where many
+// processes use the file, a try has to be quick to find it free, and opening is slow. The
+// first process that opens the file after a crash recovers it, and keeps the others busy
+// for that long.
+func (t *table) tryWriter() error {
+	return t.writer.conn.transaction(func() error { return nil })
+}
+
+func (t *table) openReader() error {
+	if err := t.reader.close(); err != nil { // from an attempt that was busy
 		return err
 	}
 	r, err := t.reader.open(openReader, t.path)
@@ -140,10 +153,10 @@ func (t *table) connectOnce() error {
 	return t.files.check(r.conn)
 }
 
-// start begins to look for signals, and hands them to deliver.
+// start begins to poll for signals, and passes them to deliver.
 func (t *table) start(deliver func(driver.Signal)) {
 	t.deliver = deliver
 	t.bell = newDoorbell(t.inbox)
-	t.running.Go(func() { t.bell.listen(t.ring) })
+	t.running.Go(func() { t.bell.listen(t.noteRing) })
 	t.running.Go(func() { newPoller(t).Run(t.life) })
 }

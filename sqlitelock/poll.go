@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	slowPace  = 100 * time.Millisecond // while we only hold, or follow, and while the doorbell works
-	eagerPace = time.Millisecond       // for a place that was just taken: many holders take milliseconds
-	eagerFor  = 20 * time.Millisecond
-	restless  = time.Second // after that at half the pace: long waits must cost next to nothing
+	slowPace      = 100 * time.Millisecond // while we only hold or watch, and while the doorbell works
+	eagerPace     = time.Millisecond       // for a new place: many holders need only milliseconds
+	eagerFor      = 20 * time.Millisecond
+	halfPaceAfter = time.Second // after that at half the pace, so that long waits cost little
 )
 
-// newPoller looks for signals when the doorbell rings, and at the pace of what this
-// driver waits for and holds.
+// newPoller polls for signals when the doorbell rings, and at a pace that depends on what
+// this driver waits for and holds.
 func newPoller(t *table) *engine.Poller {
 	return &engine.Poller{Claims: t.claims, Pace: t.pace, Losses: slowPace, LookNow: t.rings, Look: t.lookAtSignals}
 }
 
-// lookAtSignals delivers what came in. When the file is no longer the one that was
-// opened, all claims are told to look, once: their next call says what is wrong.
-func (t *table) lookAtSignals(ctx context.Context, _ []engine.Claim) error {
+// lookAtSignals delivers new signals. When the file is no longer the opened one, it tells
+// all claims to look, once: their next call returns the error.
+func (t *table) lookAtSignals(ctx context.Context) error {
 	rung := t.rung.Swap(false)
 	r, err := t.reader.enter(ctx, t.busyTimeout)
 	if err != nil {
@@ -33,7 +33,7 @@ func (t *table) lookAtSignals(ctx context.Context, _ []engine.Claim) error {
 	signals, err := r.receive(t.inbox)
 	whole := t.files.check(r.conn) == nil
 	t.reader.leave()
-	t.heard(signals, rung)
+	t.noteSignals(signals, rung)
 	for _, s := range signals {
 		t.deliver(s)
 	}
@@ -44,34 +44,33 @@ func (t *table) lookAtSignals(ctx context.Context, _ []engine.Claim) error {
 	return err
 }
 
-// pace is how long to pause for a place in a queue.
+// pace is the pause between polls for a place in a queue.
 func (t *table) pace(waited time.Duration, _ int) time.Duration {
 	switch {
 	case t.hears.Load():
 		return slowPace
 	case waited < eagerFor:
 		return min(eagerPace, t.Poll)
-	case waited < restless:
+	case waited < halfPaceAfter:
 		return t.Poll
 	default:
 		return 2 * t.Poll
 	}
 }
 
-// ring is called when the doorbell rings.
-func (t *table) ring() {
+// noteRing is called for each datagram at the doorbell.
+func (t *table) noteRing() {
 	t.rung.Store(true)
 	select {
 	case t.rings <- struct{}{}:
-	default: // it will look anyway
+	default: // it polls anyway
 	}
 }
 
-// heard notes signals that came in, and whether it was a ring that made us look for them.
-// A driver that finds signals without a ring is out of earshot of their sender, or was
-// quicker than the bell, and the ring is still to come.
-func (t *table) heard(signals []driver.Signal, rung bool) {
-	own := 0 // the others are for who watches, and may come from anybody
+// noteSignals records new signals, and whether the doorbell rang for them. If it did not,
+// the sender cannot reach this driver's doorbell, or the poll came before the datagram.
+func (t *table) noteSignals(signals []driver.Signal, rung bool) {
+	own := 0 // signals for this inbox; the others are changes for watches
 	for _, s := range signals {
 		if !locktable.IsChange(s) {
 			own++
@@ -83,10 +82,11 @@ func (t *table) heard(signals []driver.Signal, rung bool) {
 	}
 }
 
-// maxRingers is how many holders of a name are looked for: they are mostly alike.
+// maxRingers bounds how many holders of a name are checked for a reachable doorbell:
+// mostly either all are reachable or none.
 const maxRingers = 4
 
-// noteRingers records who will pass on to us what we wait for.
+// noteRingers records the holders that will pass on a name that this driver waits for.
 func (o *outcome) noteRingers(e *locktable.Entry, m locktable.Moves, inbox string) {
 	for _, h := range e.Holders {
 		if len(m.Joined)+len(m.Kept) > 0 && h.Inbox != inbox && len(o.ringers) < maxRingers {

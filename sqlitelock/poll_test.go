@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A process that waits for one name and ends has no second hand-over, from which to learn
-// that it hears no bell.
+// A process that waits for one name and then ends has no second hand-over from which to
+// learn that it receives no doorbell.
 func TestAWaiterLooksOftenFromTheStartUnlessItIsWithinEarshot(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*Driver) *Driver
@@ -41,7 +41,7 @@ func TestAWaiterLooksOftenFromTheStartUnlessItIsWithinEarshot(t *testing.T) {
 	}
 }
 
-// A driver that knows of a claim looks for it, and of others there are no looks.
+// A driver polls for the claims that it knows of, and only for these.
 func TestADriverLooksOnlyForWhatItAwaits(t *testing.T) {
 	path := file(t)
 	a, b := open(t, path, nil), open(t, path, nil)
@@ -88,16 +88,16 @@ func TestWhoHearsTheDoorbellLooksSeldom(t *testing.T) {
 	}
 	x.hears.Store(true)
 	pace("it hears", 0, slowPace)
-	x.heard([]driver.Signal{{Token: driver.NewToken()}}, false)
+	x.noteSignals([]driver.Signal{{Token: driver.NewToken()}}, false)
 	pace("a signal came without a ring", 0, eagerPace)
 	pace("after that", eagerFor, 4*time.Millisecond)
-	pace("after a second", restless, 8*time.Millisecond)
-	x.heard(nil, true)
+	pace("after a second", halfPaceAfter, 8*time.Millisecond)
+	x.noteSignals(nil, true)
 	pace("it rang again", 0, slowPace)
 }
 
-// A signal for who watches may come from anybody, and says nothing of the bell of those
-// that we wait for.
+// A signal for a watch may come from any client, and shows nothing about the doorbells of
+// the holders for which this driver waits.
 func TestAChangeThatIsWatchedSaysNothingOfTheDoorbell(t *testing.T) {
 	e, now := &locktable.Entry{}, locktable.At(time.Now())
 	e.Mark(now, locktable.Mark{Token: driver.NewToken(), Inbox: "me"}, time.Minute)
@@ -108,7 +108,7 @@ func TestAChangeThatIsWatchedSaysNothingOfTheDoorbell(t *testing.T) {
 	for _, hears := range []bool{true, false} {
 		x := &table{claims: engine.NewClaims()}
 		x.hears.Store(hears)
-		if x.heard([]driver.Signal{e.Signals[0].Signal}, !hears); x.hears.Load() != hears {
+		if x.noteSignals([]driver.Signal{e.Signals[0].Signal}, !hears); x.hears.Load() != hears {
 			t.Errorf("it hears the bell: %v; want %v as before", x.hears.Load(), hears)
 		}
 	}

@@ -7,25 +7,24 @@ import (
 	sqldriver "database/sql/driver"
 )
 
-// What marks a file as ours: "Pawl" in the header's application id, and the version of
+// These mark a file as Pawl's: "Pawl" in the header's application id, and the version of
 // the schema.
 const (
 	applicationID = 0x5061776C
 	schemaVersion = 3
 )
 
-// One row per name, in the order of its bytes; without a rowid there is one tree to
-// search instead of two.
+// The table of entries has one row per name, in the order of its bytes. Without a rowid
+// there is one tree to search instead of two.
 //
-// A waiter of a long queue has a row of its own, so that a step costs what it changes,
-// however many wait; see locktable.Rows. Its indexes are for its place, its token, and
-// the end of its place.
+// A waiter of a long queue has a row of its own, so the cost of a step does not grow with
+// the length of the queue; see locktable.Rows. The indexes are for its place, its token,
+// and the end of its place.
 //
-// A signal is for the driver that listens at inbox. AUTOINCREMENT, because readers
-// remember the last id that they saw, and ids must not start again when the table was
-// emptied.
+// Each row of signals is a signal for the driver of that inbox. AUTOINCREMENT keeps ids
+// rising after the table was emptied, because readers remember the last id that they saw.
 //
-// The row of tidying is where the forgetting of old names stands.
+// The single row of tidying remembers where the search for old names continues.
 const schema = `
 CREATE TABLE entries (
 	name  BLOB PRIMARY KEY,
@@ -64,13 +63,13 @@ CREATE TABLE tidying (
 INSERT INTO tidying VALUES (1, x'00', 0);
 `
 
-// longLog is twice what a checkpoint of the settings allows: a log of that size is not
-// getting anywhere.
+// longLog is twice the size, in bytes, at which SQLite checkpoints the log, see settings.
+// SQLite's own checkpoints do not restart a log that has become so long.
 const longLog = 8 << 20
 
-// settings are those of every connection. NORMAL syncs at checkpoints only: without it a
-// power cut could leave a file that nobody can open. A checkpoint for every 4000 pages,
-// of a kilobyte each, makes that cheap.
+// settings are the settings of every connection. NORMAL syncs at checkpoints only;
+// without any sync a power cut could leave a file that cannot be opened. A checkpoint for
+// every 4000 pages, of a kilobyte each, makes that cheap.
 const settings = `
 PRAGMA busy_timeout = 0;
 PRAGMA synchronous = NORMAL;
@@ -78,21 +77,21 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA trusted_schema = OFF;
 `
 
-// schemaError says that a file is not for us.
+// schemaError means that a file is not for this driver.
 type schemaError struct{ problem, hint string }
 
 func (e *schemaError) Error() string { return e.problem }
 
-// ensureSchema makes the tables in an empty file, and refuses a file that is not ours
-// before anything was written to it. It fails as busy when another process is at the same
-// work: then it is to be called again.
+// ensureSchema makes the tables in an empty file. It refuses the file of another
+// application before it writes to it. It fails as busy while another process makes the
+// tables; then the caller repeats it.
 func ensureSchema(c *conn) error {
 	empty, err := checkSchema(c)
 	if err != nil {
 		return err
 	}
 	if empty {
-		// Of no effect once there are pages. An entry has some hundred bytes, and each
+		// Has no effect once there are pages. An entry has some hundred bytes, and each
 		// write logs whole pages.
 		if err := c.script("PRAGMA page_size = 1024"); err != nil {
 			return err
@@ -112,7 +111,7 @@ func ensureSchema(c *conn) error {
 	if err := c.script("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	empty, err = checkSchema(c) // another process may have been quicker
+	empty, err = checkSchema(c) // another process may have been faster
 	if err == nil && empty {
 		err = c.script(fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema, applicationID, schemaVersion))
 	}
@@ -120,7 +119,7 @@ func ensureSchema(c *conn) error {
 		err = c.script("COMMIT")
 	}
 	if err != nil {
-		_ = c.script("ROLLBACK") // fails if there is no transaction any more, which is what is wanted
+		_ = c.script("ROLLBACK") // fails if no transaction is open, which is fine
 		return err
 	}
 	if empty {
@@ -130,8 +129,8 @@ func ensureSchema(c *conn) error {
 }
 
 // reserve gives a new file some free pages, so that checkpoints, and with them renewals
-// and releases, go on for a while when the disk is full. They are written before they are
-// freed, or else they would only be promised.
+// and releases, go on for a while when the disk is full. It writes the pages before it
+// frees them, so that the disk really allocates them.
 const reserve = `
 CREATE TABLE reserve AS SELECT zeroblob(65536) AS room;
 PRAGMA wal_checkpoint;
@@ -139,7 +138,7 @@ DROP TABLE reserve;
 PRAGMA wal_checkpoint;
 `
 
-// checkSchema only reads.
+// checkSchema checks the tables of a file, and writes nothing.
 func checkSchema(c *conn) (empty bool, err error) {
 	s, err := c.prepare(selectSchema)
 	if err != nil {
@@ -173,11 +172,11 @@ func checkSchema(c *conn) (empty bool, err error) {
 	case version != schemaVersion:
 		return false, &schemaError{problem: "its tables are those of a version before the first release", hint: afresh}
 	case missing != "":
-		return false, &schemaError{problem: "it lacks " + missing + " of its tables: somebody dropped what was there", hint: afresh}
+		return false, &schemaError{problem: "it lacks " + missing + " of its tables: they were dropped", hint: afresh}
 	case triggers != "":
 		return false, &schemaError{
 			problem: "it has triggers: " + triggers,
-			hint:    "what a trigger deletes or changes is granted again while it is held: DROP TRIGGER it, or give locks a file of their own",
+			hint:    "a trigger that deletes or changes a row frees a lock that is held: DROP TRIGGER it, or give locks a file of their own",
 		}
 	}
 	return false, nil

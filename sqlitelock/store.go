@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// table is the locktable.Table over one file: a connection that writes, a connection that
-// reads, so that looking is possible while writers queue, and a goroutine that looks for
+// table is the locktable.Table over one file. It has a connection that writes, another
+// that reads, so that reads do not queue behind writers, and a goroutine that polls for
 // signals.
 type table struct {
 	path  string
@@ -22,19 +22,19 @@ type table struct {
 	Options
 	files *identity
 
-	tidyEvery   int // constants, but for tests
+	tidyEvery   int // these two are constants except in tests
 	busyTimeout time.Duration
 
-	writer desk[*writer] // its gate is shared by the drivers of the file
-	reader desk[*reader]
+	writer sharedConn[*writer] // its gate is shared by the drivers of the file
+	reader sharedConn[*reader]
 	leave  func() // the shared gate
 
 	claims   *engine.Claims
-	bell     *doorbell     // nil where there are none
-	rings    chan struct{} // has room for one: it rang
-	rung     atomic.Bool   // the same, until a look
+	bell     *doorbell     // nil where there is none
+	rings    chan struct{} // holds one: the doorbell rang
+	rung     atomic.Bool   // the doorbell rang since the last poll
 	hears    atomic.Bool   // signals come with a ring; false until that is known
-	replaced bool          // by the last look, the file is another one; of the poller's own
+	replaced bool          // the file was another one at the last poll; for the poller only
 	deliver  func(driver.Signal)
 
 	closing sync.Once
@@ -57,16 +57,16 @@ func (t *table) Properties() driver.Properties {
 	}
 }
 
-// Hear implements locktable.Hearing. Signals are there to be looked for at any time.
+// Hear implements locktable.Hearing. A poll always finds signals.
 func (t *table) Hear(f func(hears bool)) (stop func()) {
 	token := driver.NewToken()
-	t.claims.Hold(token, "", time.Now().Add(math.MaxInt64)) // it costs as many looks as a lease
+	t.claims.Hold(token, "", time.Now().Add(math.MaxInt64)) // it costs as many polls as a lease
 	f(true)
 	return func() { t.claims.Drop(token) }
 }
 
-// Close implements locktable.Table. Steps under way end first; steps that queue are
-// answered with ErrClosed.
+// Close implements locktable.Table. Steps under way end first; queued steps return
+// ErrClosed.
 func (t *table) Close() error {
 	t.closing.Do(func() {
 		t.end()
@@ -80,12 +80,11 @@ func (t *table) Close() error {
 	return t.err
 }
 
-// disconnect closes both connections. The writer is the last: the last connection of all
-// tidies the log away.
+// disconnect closes both connections, the writer last: the last connection to the file
+// removes the log.
 func (t *table) disconnect() error { return errors.Join(t.reader.close(), t.writer.close()) }
 
 func (t *table) now() locktable.Instant { return locktable.At(t.Options.now()) }
 
-// busyTimeout bounds the waiting for other processes when the caller's ctx has no
-// deadline.
+// busyTimeout bounds the wait for other processes when the caller's ctx has no deadline.
 const busyTimeout = 10 * time.Second

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// batch is how many names go into one transaction: enough to share its cost, few enough
-// that other processes do not wait for long.
+// batch is how many names one transaction takes: enough to share its cost, and few enough
+// that other processes do not wait long.
 const batch = 256
 
 // Update implements locktable.Table.
@@ -37,9 +37,9 @@ func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 	return t.failed("write", t.transact(ctx, steps, f))
 }
 
-// transact runs f on some entries in one transaction, which f may end early. Then, with
-// the writer given back, it hands out the signals that are for this driver, for a
-// listener that hears one comes back at once.
+// transact runs f on some entries in one transaction, which f may end early. It delivers
+// the signals for this driver after it has given the writer back, because a listener may
+// call the driver again at once.
 func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	did, err := t.store(ctx, steps, f)
 	if err != nil {
@@ -69,9 +69,9 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 		return w.transaction(func() error { return t.step(ctx, w, &did, steps, f) })
 	}
 	err = t.retry(ctx, try)
-	// Once the log is copied it begins again from its start, in the room that it has:
-	// unless somebody looks at it in this instant.
-	for n := 0; isFull(err) && n < glance && w.checkpoint() == nil; n++ {
+	// After a checkpoint, SQLite writes the log from its start again, in the space that
+	// it has, unless another connection reads from it at that moment.
+	for n := 0; isFull(err) && n < fullDiskTries && w.checkpoint() == nil; n++ {
 		if err = t.retry(ctx, try); isFull(err) && t.pause(ctx, n) != nil {
 			break
 		}
@@ -80,22 +80,23 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 		return did, err
 	}
 	if len(did.ringers) > 0 {
-		// It has to be known before: a hand-over comes once, and a driver that learns
-		// from a signal without a ring has learned too late.
+		// If a holder cannot ring this driver's doorbell, the driver has to poll often.
+		// It must know that before the hand-over, because no datagram would announce
+		// that.
 		t.hears.Store(!slices.ContainsFunc(did.ringers, func(inbox string) bool { return !t.bell.reaches(inbox) }))
 	}
-	t.keepHouse(w)
+	t.runPeriodicWork(w)
 	return did, nil
 }
 
-// keepHouse does now and then what nobody waits for. What fails here is done next time,
-// or by others.
-func (t *table) keepHouse(w *writer) {
+// runPeriodicWork does the periodic work for which no caller waits. If it fails, a later
+// call or another process repeats it.
+func (t *table) runPeriodicWork(w *writer) {
 	if rand.N(t.tidyEvery) == 0 {
 		_ = w.transaction(func() error { return w.tidy(t.now(), t.Retention) })
 	}
 	if size := t.files.logSize(); size > longLog {
-		for n := 0; !w.restartLog() && size > 2*longLog && n < insist; n++ {
+		for n := 0; !w.restartLog() && size > 2*longLog && n < logRestartTries; n++ {
 			if t.pause(context.Background(), n) != nil {
 				return
 			}
@@ -103,23 +104,24 @@ func (t *table) keepHouse(w *writer) {
 	}
 }
 
-// insist is how often a very long log is tried again, while other processes write: some
-// 20 ms in all.
-const insist = 16
+// logRestartTries is how often runPeriodicWork tries to restart a very long log while
+// other processes write: for about 20 ms in all.
+const logRestartTries = 16
 
-// glance is how often a step on a full disk is tried again: some 3 ms in all, for others
-// want the writer, too, and somebody who looks at the log does not do so for long.
-const glance = atOnce + 5
+// fullDiskTries is how often a step on a full disk is tried again: for about 3 ms in all.
+// Others wait for the writer, and most readers of the log, which keep it from starting
+// again, end sooner.
+const fullDiskTries = immediateTries + 5
 
 // outcome is what a transaction did that concerns this driver.
 type outcome struct {
 	signals []driver.Signal // for this driver
-	sentTo  []string        // the inboxes that others have to look into
-	ringers []string        // the inboxes of the holders of what we wait for
+	sentTo  []string        // the inboxes that got signals
+	ringers []string        // the inboxes of the holders that this driver waits for
 }
 
-// step is the inside of a transaction. Nothing can hold it up any more, and transact
-// returns when it is stored or undone, so this is where its end is looked at.
+// step runs inside a transaction. It checks the deadline here, because nothing can delay
+// the transaction after that.
 func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	now := t.now()
 	for i, s := range steps {
@@ -155,7 +157,7 @@ func (w *writer) run(s locktable.Step, now locktable.Instant, f func(e *locktabl
 	if err != nil {
 		return nil, locktable.Moves{}, err
 	}
-	e, m, err := locktable.Apart(w, s, stored, now, f)
+	e, m, err := locktable.Apart(w, s, stored, now, func(e *locktable.Entry) error { f(e); return nil })
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt {
 		err = fmt.Errorf("the row of %s: %w", quote(s.Name), err)
 	}
@@ -168,11 +170,11 @@ func (w *writer) run(s locktable.Step, now locktable.Instant, f func(e *locktabl
 	return e, m, err
 }
 
-// load reads the stored form of an entry, which is empty if there is none.
+// load reads the stored form of an entry, which is empty if the name has no row.
 func (w *writer) load(name string) (stored []byte, err error) {
 	err = w.selectEntry.each(func(row []sqldriver.Value) {
 		if stored, _ = row[0].([]byte); len(stored) == 0 {
-			stored = []byte{0} // somebody edited it: no entry, and not a free name either
+			stored = []byte{0} // an operator edited it: an invalid entry, not a free name
 		}
 	}, []byte(name))
 	return stored, err
@@ -192,7 +194,7 @@ type writer struct {
 	deleteWaiter              *stmt
 	deleteLapsed, selectEnds  *stmt
 	copyLog, copyWholeLog     *stmt
-	entry, waiter             []byte // the stored forms under way
+	entry, waiter             []byte // buffers for stored forms
 }
 
 func openWriter(path string) (*writer, error) {
@@ -240,11 +242,11 @@ func (w *writer) setUp() error {
 }
 
 // transaction runs f in a transaction that excludes every other writer from its
-// beginning, and undoes it if anything fails, f's panic included: an open transaction
-// would stop every process.
+// beginning. It rolls back if anything fails, even if f panics: an open transaction would
+// stop every process.
 func (w *writer) transaction(f func() error) error {
 	err := w.begin.exec()
-	if code(err) == sqlite3.SQLITE_ERROR { // one is open: it could not be undone when it failed
+	if code(err) == sqlite3.SQLITE_ERROR { // a transaction is still open: its rollback failed
 		_ = w.rollback.exec()
 		err = w.begin.exec()
 	}
@@ -254,7 +256,7 @@ func (w *writer) transaction(f func() error) error {
 	done := false
 	defer func() {
 		if !done {
-			_ = w.rollback.exec() // it fails when SQLite has rolled back already
+			_ = w.rollback.exec() // fails if SQLite has rolled back already
 		}
 	}()
 	if err := f(); err != nil {
@@ -269,7 +271,7 @@ func (w *writer) transaction(f func() error) error {
 
 const selectEntry = "SELECT entry FROM entries WHERE name = ?"
 
-// decode reads a column, which somebody may have edited to be no blob.
+// decode decodes a column, which an operator may have edited to another type.
 func decode(column sqldriver.Value) (*locktable.Entry, error) {
 	b, _ := column.([]byte)
 	return locktable.Decode(b)
@@ -280,10 +282,10 @@ func (w *writer) checkpoint() error {
 	return w.copyLog.each(func([]sqldriver.Value) {})
 }
 
-// restartLog copies the log with all others shut out. SQLite's own checkpoints give way,
-// so that when several processes write all the time none ever ends, and the log would
-// grow for ever. It reports whether it could.
+// restartLog copies the log while it excludes all others. SQLite's own checkpoints give
+// way to others, so when several processes write all the time, no checkpoint finishes,
+// and the log would grow for ever. It reports whether it could.
 func (w *writer) restartLog() (done bool) {
-	err := w.copyWholeLog.each(func(row []sqldriver.Value) { done = row[0] == int64(0) }) // else others are busy
+	err := w.copyWholeLog.each(func(row []sqldriver.Value) { done = row[0] == int64(0) }) // not 0: others are busy
 	return done && err == nil
 }
