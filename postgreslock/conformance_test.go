@@ -1,7 +1,10 @@
 package postgreslock_test
 
 import (
+	"bytes"
 	"database/sql"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,8 +21,8 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// unit is what the suite's times are multiples of. Between two of them a busy machine has
-// to get some requests done.
+// unit is what the suite's times are multiples of. In that time even a busy machine
+// completes some requests.
 const unit = 2 * time.Second
 
 // blur is how wide the window of a statement is on a machine that is busy with these
@@ -45,17 +48,24 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// through is the URL of a server at the end of the suite's network.
+// through is the URL of a server at the end of the suite's network, which may hold up a
+// client that connects for as long as it likes.
 func through(n *drivertest.Network, url, addr string) string {
-	return strings.Replace(url, addr, n.Addr(addr), 1)
+	return strings.Replace(url, addr, n.Addr(addr), 1) + "?connect_timeout=60"
 }
 
-// Behind PgBouncer in transaction mode nothing is pushed, and all else is as it is
-// without.
+// Behind PgBouncer in transaction mode nothing is pushed, and all else works as without
+// it. PgBouncer 1.18 can end when it gets a cancel request, so it gets none.
 func TestConformanceBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
+	t.Cleanup(func() {
+		said, err := os.ReadFile(filepath.Join(pooler.Dir, "log"))
+		if n := bytes.Count(said, []byte("cancel request")); err != nil || n > 0 {
+			t.Errorf("PgBouncer was asked %d times to cancel (%v)", n, err)
+		}
+	})
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, pooler.URL("postgres")) },
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
@@ -68,10 +78,10 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 	})
 }
 
-// Drivers that share the pools of a caller, in a schema with tables of others. The first
-// client of a subtest is over database/sql, the next one over a pgx pool, as the clients
-// by URL are, and so on by turns: so each topic is tried on database/sql, and each kind
-// meets what the other one stored.
+// The drivers share the pools of a caller, in a schema with other tables. The first
+// client of a subtest uses database/sql, the next one a pgx pool like the clients opened
+// by URL, and so on by turns. So each topic is tested on database/sql, and each kind
+// reads what the other one stored.
 func TestConformanceOfSharedPools(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
@@ -82,7 +92,7 @@ func TestConformanceOfSharedPools(t *testing.T) {
 		}
 		return postgreslock.NewDB(db, o)
 	}
-	const most = 15 // of each kind, so that clients wait for a connection
+	const most = 15 // for each kind, so that clients wait for a connection
 	db, pool := dbOf(t, server.URL("postgres"), most), poolOf(t, server.URL("postgres"), most)
 	var near, far turns
 	drivertest.Run(t, drivertest.Harness{
@@ -149,4 +159,10 @@ func dbOf(t testing.TB, url string, most int) *sql.DB {
 	db.SetMaxOpenConns(most)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+func TestAThousandWaitersAreServedInOrder(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 1000)
 }

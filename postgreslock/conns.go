@@ -12,14 +12,17 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// conns are where connections come from: one of the two kinds of pools.
+// conns gives connections: a pool of pgx, or one of database/sql.
 type conns interface {
-	// take takes a connection. free gives it back, and ends it if it is broken, or still
-	// in a transaction.
+	// take takes a connection. free gives it back, and closes it if it is broken, or
+	// still in a transaction.
 	take(ctx context.Context) (c *pgx.Conn, free func(), err error)
 
-	// most is how many connections there may be.
+	// most is the largest number of connections.
 	most() int
+
+	// exhausted reports whether all of them are in use.
+	exhausted() bool
 }
 
 type pool struct{ *pgxpool.Pool }
@@ -27,15 +30,17 @@ type pool struct{ *pgxpool.Pool }
 func (p pool) take(ctx context.Context) (*pgx.Conn, func(), error) {
 	c, err := p.Acquire(ctx)
 	if err != nil {
-		if s := p.Stat(); ctx.Err() != nil && s.AcquiredConns() >= s.MaxConns() {
-			err = exhaustedError{err}
-		}
 		return nil, nil, err
 	}
 	return c.Conn(), c.Release, nil
 }
 
 func (p pool) most() int { return int(p.Config().MaxConns) }
+
+func (p pool) exhausted() bool {
+	s := p.Stat()
+	return s.AcquiredConns() >= s.MaxConns()
+}
 
 type database struct{ *sql.DB }
 
@@ -46,14 +51,16 @@ func (d database) most() int {
 	return connections
 }
 
+func (d database) exhausted() bool {
+	s := d.Stats()
+	return s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections
+}
+
 var errNotPgx = errors.New("its connections are not those of github.com/jackc/pgx/v5/stdlib")
 
 func (d database) take(ctx context.Context) (*pgx.Conn, func(), error) {
 	conn, err := d.Conn(ctx)
 	if err != nil {
-		if s := d.Stats(); ctx.Err() != nil && s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
-			err = exhaustedError{err}
-		}
 		return nil, nil, err
 	}
 	var c *pgx.Conn
@@ -75,7 +82,7 @@ func (d database) take(ctx context.Context) (*pgx.Conn, func(), error) {
 	}, nil
 }
 
-// exhaustedError says that a pool had no connection to give.
+// exhaustedError means that all connections of a pool were in use.
 type exhaustedError struct{ err error }
 
 func (e exhaustedError) Error() string {
@@ -87,14 +94,17 @@ func (e exhaustedError) Unwrap() error { return e.err }
 func with(ctx context.Context, from conns, f func(c *pgx.Conn) error) error {
 	c, free, err := from.take(ctx)
 	if err != nil {
+		if ctx.Err() != nil && from.exhausted() {
+			err = exhaustedError{err}
+		}
 		return err
 	}
 	defer free()
 	return f(c)
 }
 
-// undo ends a transaction that is still open, for at most a second; a connection on which
-// that fails is ended, and so the server undoes it.
+// undo rolls back a transaction that is still open, within a second. If that fails, the
+// connection is closed when it is given back, and so the server rolls back.
 func undo(c *pgx.Conn) {
 	if c.IsClosed() || c.PgConn().TxStatus() == 'I' {
 		return

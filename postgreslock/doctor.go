@@ -21,7 +21,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, driver.ErrClosed
 	}
 	err := with(ctx, d.server.conns, func(c *pgx.Conn) error {
-		for _, part := range []func(context.Context, *pgx.Conn) error{e.settings, e.tables, e.standbys} {
+		for _, part := range []func(context.Context, *pgx.Conn) error{e.settings, e.tables, e.standbys, e.prepares} {
 			if err := part(ctx, c); err != nil {
 				return err
 			}
@@ -37,7 +37,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	e.pushing()
+	e.pushing(ctx)
 	engine.SortFindings(e.found)
 	return e.found, nil
 }
@@ -46,16 +46,16 @@ type examination struct {
 	driver   *Driver
 	found    []driver.Finding
 	recovery bool
-	whole    bool // all tables are there, and can be read
+	whole    bool // all tables are there, and readable
 }
 
 func (e *examination) find(severity driver.Severity, subject, detail, advice string) {
 	e.found = append(e.found, engine.Found(severity, subject, detail, advice)...)
 }
 
-// settings looks at what holds for the whole server, and for this session.
+// settings checks the settings of the server and of this session.
 func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
-	names := []string{"fsync", "synchronous_commit", "full_page_writes", "default_transaction_read_only", "autovacuum", "server_encoding", "server_version_num"}
+	names := []string{"fsync", "synchronous_commit", "full_page_writes", "default_transaction_read_only", "autovacuum", "server_encoding", "server_version"}
 	var number int
 	var now int64
 	values := make([]string, len(names))
@@ -80,6 +80,7 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 	for i, name := range names {
 		set[name] = values[i]
 	}
+	e.found = append(e.found, engine.Version("PostgreSQL", set["server_version"])...)
 	for _, f := range []struct {
 		name, bad      string
 		severity       driver.Severity
@@ -104,7 +105,7 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// tables looks at them, and at what this user may do with them.
+// tables checks the tables, and the rights of this user on them.
 func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 	o := e.driver.server.options
 	var missing []string
@@ -157,22 +158,22 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 	case rowless:
 		e.find(driver.SeverityError, "tables", "the row of "+o.table("tidying")+" is gone: no client can begin", "run what `"+o.command()+"` prints, which puts it back")
 	case len(missing) == 3:
-		e.find(driver.SeverityInfo, "tables", "they are not there yet", "whoever locks first makes them, or run what `"+o.command()+"` prints")
+		e.find(driver.SeverityInfo, "tables", "they are not there yet", "the first client that locks makes them, or run what `"+o.command()+"` prints")
 	case len(missing) > 0:
 		e.find(driver.SeverityError, "tables", strings.Join(missing, ", ")+" is not there, and the others are: what needs it fails",
-			"run what `"+o.command()+"` prints, while no lock is held; whoever has the database open has to open it anew")
+			"run what `"+o.command()+"` prints, while no lock is held; then every client has to open the database again")
 	}
 	return nil
 }
 
-// columns are those of the tables.
+// columns are the columns of the tables.
 var columns = map[string][]string{
 	"locks":   {"name", "holders", "fence", "until", "version", "entry"},
 	"waiters": {"id", "name", "token", "since", "expires", "waiter"},
 	"tidying": {"one", "version", "cursor_name", "rest"},
 }
 
-// standbys looks at whether a failover can lose grants.
+// standbys checks whether a failover can lose grants.
 func (e *examination) standbys(ctx context.Context, c *pgx.Conn) error {
 	if e.recovery {
 		return nil
@@ -196,9 +197,28 @@ func (e *examination) standbys(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// pushing looks at whether signals arrive.
-func (e *examination) pushing() {
+// prepares checks a caller's pool. A pool opened by URL keeps no prepared statements
+// behind a pooler.
+func (e *examination) prepares(ctx context.Context, c *pgx.Conn) error {
+	var pid uint32 // a pooler gives each client a number of its own
+	if err := c.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		return err
+	}
+	mode := c.Config().DefaultQueryExecMode
+	if pid != c.PgConn().PID() && (mode == pgx.QueryExecModeCacheStatement || mode == pgx.QueryExecModeDescribeExec) {
+		e.find(driver.SeverityWarning, "pooler", "the pool prepares statements: if the pooler is in transaction mode, another connection may get the next step, which then fails (42P05, 26000)",
+			"give the pool QueryExecModeCacheDescribe or QueryExecModeExec")
+	}
+	return nil
+}
+
+// pushing checks whether signals arrive. Behind a pooler the listener has to try that
+// first.
+func (e *examination) pushing(ctx context.Context) {
 	d := e.driver
+	if !d.server.options.NoPush && d.server.isPooled() {
+		d.listener.tryPush(ctx)
+	}
 	switch {
 	case d.server.options.NoPush:
 		e.find(driver.SeverityInfo, "push", "it is turned off: waiting claims ask again", "leave out push=false for quicker hand-overs")

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/postgreslock"
@@ -29,6 +31,7 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 		server.URL("unlogged"):                             "error tables",
 		poor:                                               "error rights,error rights,error rights",
 		pooler.URL("postgres"):                             "info pooler",
+		pgtest.StartPooler(t, server, "session").URL("postgres"): "",
 	} {
 		if found := diagnose(t, start(t, url)); found != want {
 			t.Errorf("%s: %s; want %s", url, found, want)
@@ -40,7 +43,36 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Each table by itself: also the one that is only needed when many wait.
+// By default a caller's pool prepares statements. Behind a pooler in transaction mode
+// that works until the next step gets another connection.
+func TestTheDoctorFindsAPoolThatPreparesBehindAPooler(t *testing.T) {
+	t.Parallel()
+	pooler := pgtest.StartPooler(t, pgtest.Start(t, "fsync=on"), "session")
+	for mode, want := range map[pgx.QueryExecMode]string{
+		pgx.QueryExecModeCacheStatement: "warning pooler,info tables", pgx.QueryExecModeCacheDescribe: "info tables", pgx.QueryExecModeExec: "info tables",
+	} {
+		config, err := pgxpool.ParseConfig(pooler.URL("postgres"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.ConnConfig.DefaultQueryExecMode = mode
+		pool, err := pgxpool.NewWithConfig(ctx, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		d, err := postgreslock.New(pool, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = d.Close() })
+		if found := diagnose(t, d); found != want {
+			t.Errorf("%v: %q; want %q", mode, found, want)
+		}
+	}
+}
+
+// Each table by itself, even the one that is needed only when many wait.
 func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 	t.Parallel()
 	server, _, _ := fresh(t)
@@ -94,7 +126,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 
 func unquoted(identifier string) string { return strings.ReplaceAll(identifier, `"`, "") }
 
-// diagnose is what the doctor finds, in short.
+// diagnose is a summary of the doctor's findings.
 func diagnose(t *testing.T, d *postgreslock.Driver) string {
 	t.Helper()
 	found, err := d.Diagnose(ctx)
@@ -103,6 +135,9 @@ func diagnose(t *testing.T, d *postgreslock.Driver) string {
 	}
 	var short []string
 	for _, f := range found {
+		if f.Advice == "" { // the server's version
+			continue
+		}
 		short = append(short, string(f.Severity)+" "+f.Subject)
 	}
 	return strings.Join(short, ",")

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// sqlState is the code of an error of the server's, whatever the client library.
+// sqlState is the code of a server's error, from any client library.
 func sqlState(err error) string {
 	if e, ok := errors.AsType[interface {
 		error
@@ -24,14 +24,14 @@ func sqlState(err error) string {
 	return ""
 }
 
-// passing reports whether a transaction is worth another try: it was chosen to give way
-// to another one, or, where the default isolation is a higher one, its row had changed.
+// passing reports whether to repeat a transaction: the server chose it to give way to
+// another one, or, under a higher default isolation level, its row had changed.
 func passing(err error) bool {
 	state := sqlState(err)
 	return state == "40001" || state == "40P01"
 }
 
-// isLocked reports whether a statement was not to wait any longer for a row.
+// isLocked reports whether a statement has waited for a locked row as long as it may.
 func isLocked(err error) bool { return sqlState(err) == "55P03" }
 
 // failed makes a driver.Error of a failure, with advice.
@@ -49,9 +49,9 @@ func (s *server) typed(op driver.Op, err error) error {
 	return engine.Failure(err, s.place(), op, s.advice)
 }
 
-// connectError is pgconn's, for people: that lists each attempt in a line of its own, the
-// same trouble twice where there are several, and that a server without TLS was asked for
-// it first.
+// connectError shortens pgconn's error for people. That lists each attempt on a line of
+// its own: the same trouble twice if there are several, and the refused TLS of a server
+// that was tried with TLS first.
 type connectError struct{ err error }
 
 func (e *connectError) Unwrap() error { return e.err }
@@ -78,7 +78,7 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 		return e.hint, !e.passing
 	}
 	if _, ok := errors.AsType[exhaustedError](err); ok {
-		return "others of this program keep all connections of the pool: give locks a pool of their own, or make it larger", false
+		return "other code of this program uses all connections of the pool: give locks a pool of their own, or make it larger", false
 	}
 	state := sqlState(err)
 	switch state {
@@ -90,7 +90,7 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 		return "there is no such database: make it, or look at the URL", true
 	case "28P01", "28000":
 		return "look at the user, the password, and the server's pg_hba.conf", true
-	case "08P01": // of PgBouncer: for what it does not know, and for what the server behind it does not
+	case "08P01": // from PgBouncer, for its own errors and for unknown ones of the server
 		if said := err.Error(); strings.Contains(said, "no such database") || strings.Contains(said, "database ") && strings.Contains(said, "does not exist") {
 			return "there is no such database behind the pooler: make it, and look at the URL, and at [databases] in pgbouncer.ini", true
 		}
@@ -98,11 +98,11 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 		return "the user lacks a right: run what `" + s.options.command() + "` prints as an administrator, and grant it" +
 			" USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its tables", true
 	case "42P01", "3F000":
-		return "a table is gone: run what `" + s.options.command() + "` prints, while no lock is held, and open anew", true
+		return "a table is gone: run what `" + s.options.command() + "` prints, while no lock is held, and open the database again", true
 	case "42P05", "26000":
 		return "a pooler in transaction mode: give the pool QueryExecModeCacheDescribe or QueryExecModeExec", true
 	case "55P03", "25P03":
-		return "somebody keeps a row locked: a transaction with a CheckLease in it that stays open, or a client that was stopped?", false
+		return "another session keeps a row locked: a transaction with a CheckLease in it that stays open, or a client that was stopped?", false
 	case "53300":
 		return "the server has no connection left: max_connections, or smaller pools", false
 	case "57P01", "57P02", "57P03":

@@ -3,6 +3,7 @@ package postgreslock_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"log"
 
 	"github.com/jackc/pgx/v5"
@@ -72,7 +73,7 @@ func ExampleNewDB() {
 	defer d.Close()
 }
 
-// Whoever may not create tables lets an administrator run this.
+// If the user may not create tables, an administrator runs this.
 func ExampleSchema() {
 	text, err := postgreslock.Schema(&postgreslock.Options{Schema: "locks"})
 	if err != nil {
@@ -81,15 +82,32 @@ func ExampleSchema() {
 	log.Print(text)
 }
 
-// Money moves only while the lease holds the name, whatever was paused or late.
+// Money moves only while the leases hold their names, whatever was paused or late.
 func ExampleCheckLease() {
-	pay := func(ctx context.Context, pool *pgxpool.Pool, l *pawl.Lease) error {
-		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "UPDATE accounts SET paid = paid + 1"); err != nil {
-				return err
-			}
-			return postgreslock.CheckLease(ctx, tx, l) // last, right before the commit
+	transfer := func(ctx context.Context, locks *pawl.Client, pool *pgxpool.Pool) error {
+		accounts := pawl.All(locks.Mutex("account:7"), locks.Mutex("account:3"))
+		err := accounts.Do(ctx, func(ctx context.Context) error {
+			seven, _ := pawl.LeaseOf(ctx, "account:7")
+			three, _ := pawl.LeaseOf(ctx, "account:3")
+			whole := context.WithoutCancel(ctx) // a loss must not cut the commit off
+			return pgx.BeginFunc(whole, pool, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 7"); err != nil {
+					return err
+				}
+				if _, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance + 10 WHERE id = 3"); err != nil {
+					return err
+				}
+				return postgreslock.CheckLease(ctx, tx, seven, three) // last, right before the commit
+			})
 		})
+		var lost *pawl.LostError
+		if errors.As(err, &lost) && lost.Finished {
+			return nil // it has committed under the leases: do not repeat it
+		}
+		if errors.Is(err, pawl.ErrStale) || errors.Is(err, pawl.ErrLost) {
+			log.Print("another holder may be at work: ", err)
+		}
+		return err
 	}
-	_ = pay
+	_ = transfer
 }

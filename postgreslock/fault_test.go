@@ -21,10 +21,13 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// client is Pawl over a driver of its own.
+// client is Pawl over a driver of its own. On a slow machine a server takes longer to
+// restart than a lease lasts, and than a request is repeated, by default.
 func client(t testing.TB, url string) *pawl.Client {
 	t.Helper()
-	c, err := pawl.New(open(t, url), &pawl.Options{Observer: &pawl.Observer{}})
+	c, err := pawl.New(open(t, url), &pawl.Options{
+		Observer: &pawl.Observer{}, TTL: 2 * time.Minute, RetryFor: 2 * time.Minute,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +35,8 @@ func client(t testing.TB, url string) *pawl.Client {
 	return c
 }
 
-// A server that is restarted takes no lock from anybody: what was held is held, with its
-// fence, and who waited gets it.
+// A restart of the server loses no lock: held names stay held, with their fences, and the
+// waiter gets the name.
 func TestAServerThatIsRestartedLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
@@ -61,8 +64,7 @@ func TestAServerThatIsRestartedLosesNothing(t *testing.T) {
 	if err := held.Err(); err != nil {
 		t.Fatalf("the holder: %v", err)
 	}
-	// If the request fails, the client goes on trying; a further call would say the
-	// same.
+	// If the request fails, the client goes on trying; a further call would say the same.
 	if err := held.Release(ctx); err != nil && !errors.Is(err, driver.ErrUnavailable) {
 		t.Error(err)
 	}
@@ -75,7 +77,7 @@ func TestAServerThatIsRestartedLosesNothing(t *testing.T) {
 	}
 }
 
-// Connections that are ended in the middle, again and again, cost no lock, and no name is
+// Connections that end in the middle, again and again, cost no lock, and no name is
 // granted twice.
 func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 	t.Parallel()
@@ -129,8 +131,8 @@ func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 	}
 }
 
-// A claim that was given up between its last change and the COMMIT behind it, which comes
-// late: its release waits for that, and so leaves no lease that is nobody's.
+// A claim is given up between its last change and the COMMIT, which comes late. Its
+// release waits for that, so it leaves no lease without a holder.
 func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
@@ -163,8 +165,8 @@ func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 	go func() { released <- d.Release(ctx, lease(c)) }()
 	select {
 	case err := <-released:
-		// The server undoes a transaction that is idle for 5 s. On a slow machine that is
-		// before waiting has looked, and then there is nothing to release.
+		// The server rolls back a transaction that is idle for 5 s. On a slow machine
+		// that happens before waiting has polled, and then there is nothing to release.
 		if err != nil && !errors.Is(err, driver.ErrNotHeld) || time.Since(held) < 4*time.Second {
 			t.Fatalf("%v, before the claim was committed or undone", err)
 		}
@@ -198,7 +200,7 @@ func waiting(t testing.TB, url string) <-chan struct{} {
 	return seen
 }
 
-// The connection that listens is made anew when it is lost, and what was missed is told.
+// A lost connection that listens is opened again, and missed signals are delivered.
 func TestWhatWasMissedIsToldWhenListeningBeginsAgain(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
@@ -232,7 +234,7 @@ func fenceOf(t testing.TB, d driver.Driver, name string) uint64 {
 	return e.Holders[0].Fence
 }
 
-// Nobody listens for nobody.
+// Without a claim there is no connection that listens.
 func TestTheConnectionThatListensIsOnlyThereWhileSomethingHolds(t *testing.T) {
 	t.Parallel()
 	_, url, name := fresh(t)
@@ -253,7 +255,7 @@ func TestTheConnectionThatListensIsOnlyThereWhileSomethingHolds(t *testing.T) {
 	eventually(t, "it listens no more", func() bool { return listening() == 0 })
 }
 
-// A pool that the caller has used up says so, and locks go on when it is free again.
+// A pool that the caller has used up is reported, and locks go on when it is free again.
 func TestAnExhaustedPoolIsSaid(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -285,8 +287,8 @@ func TestAnExhaustedPoolIsSaid(t *testing.T) {
 	renews(t, d, c)
 }
 
-// Sessions whose default isolation is the highest fail often when several are at one
-// row. Nobody sees that.
+// Sessions whose default isolation is the highest fail often when several use one row.
+// The caller does not see that.
 func TestSerializationFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	_, url, name := fresh(t)
@@ -425,7 +427,7 @@ func (s *sent) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQuer
 
 func (*sent) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A table that is gone is an error for good, and never a free name.
+// A missing table is a permanent error, and its names are not free.
 func TestATableThatIsGoneIsNoFreeName(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -437,7 +439,7 @@ func TestATableThatIsGoneIsNoFreeName(t *testing.T) {
 	}
 }
 
-// A row that somebody keeps locked is said, before the request is over.
+// A row that another transaction keeps locked is reported before the request is over.
 func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -455,4 +457,12 @@ func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	releases(t, d, c)
+}
+
+func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
+	t.Parallel()
+	server, url, _ := fresh(t)
+	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	far := start(t, strings.Replace(url, server.Addr, proxy.Addr, 1))
+	redistest.CheckSilentConnections(t, proxy, far, start(t, url))
 }

@@ -6,31 +6,32 @@ import (
 	"errors"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A waiter in a row says every now and then that it still waits. If that changes nothing
-// but its row, nothing else is locked for it: with the row of the name locked, a crowd of
-// waiters would keep the holder from renewing its lease.
+// A waiter with a row of its own refreshes its place regularly. If that changes only its
+// own row, the driver locks nothing else: if each refresh locked the row of the name, a
+// crowd of waiters would keep the holder from renewing its lease.
 
-// keep takes a step of a claim that only keeps its place in a row, in two statements.
-// It reports whether it could. If not, nothing has changed, and a transaction takes it.
+// keepPlace takes a step that only refreshes the place of a waiter with a row, in two
+// statements. It reports whether it did. If not, nothing has changed, and a transaction
+// takes the step.
 //
-// The first statement reads. The second changes the waiter's row if it is as it was read,
-// and its place has not lapsed. A transaction that passes the name on to the waiter, or
-// takes it out of the queue, locks the waiter's row before it reads it, and deletes it.
-// So it comes before the second statement, which then finds no row; or after it, and the
-// lease lasts as long as the kept place would have. The waiter trusts its grant for that
-// long, so the disk is waited for, too.
-func (s *store) keep(ctx context.Context, step locktable.Step, f function) bool {
-	err := s.do(ctx, func(c *pgx.Conn) error {
-		g, end, err := s.glance(ctx, c, step)
+// The first statement reads. The second changes the waiter's row if the row is unchanged,
+// and its place has not lapsed. A transaction that grants the name to the waiter, or
+// removes it from the queue, locks the waiter's row before it reads it, and deletes it.
+// If that transaction comes first, the second statement finds no row. If it comes after,
+// the lease lasts as long as the kept place would have. The waiter trusts its grant for
+// that long, so the second statement also waits for the disk.
+func (s *store) keepPlace(ctx context.Context, step locktable.Step, f function) bool {
+	err := s.do(ctx, func(r *request) error {
+		g, end, err := s.readWaiter(ctx, r, step)
 		if err != nil {
 			return err
 		}
-		e, m, err := locktable.Apart(g, step, g.stored, g.now, func(e *locktable.Entry) { f(0, e, g.now) })
+		e, m, err := locktable.Apart(g, step, g.stored, g.now, func(e *locktable.Entry) error {
+			return r.whileAwaited(func() { f(0, e, g.now) })
+		})
 		if err != nil {
 			return err
 		}
@@ -38,7 +39,7 @@ func (s *store) keep(ctx context.Context, step locktable.Step, f function) bool 
 			return errMore
 		}
 		w := m.Kept[0]
-		tag, err := c.Exec(ctx, s.sql.keepOnly, []byte(step.Name), w.Token[:], int64(w.Expires), w.Append(nil), g.waiter, int64(g.now), int64(end))
+		tag, err := r.conn.Exec(r.ctx, s.sql.keepOnly, []byte(step.Name), w.Token[:], int64(w.Expires), w.Append(nil), g.waiter, int64(g.now), int64(end))
 		if err == nil && tag.RowsAffected() != 1 {
 			err = errMore
 		}
@@ -47,22 +48,22 @@ func (s *store) keep(ctx context.Context, step locktable.Step, f function) bool 
 	return err == nil
 }
 
-// errMore means that a step has to do more than to keep a place.
+// errMore means that a step has to do more than keep a place.
 var errMore = errors.New("the step does not only keep a place")
 
-// A glance is what a claim that waits in a row sees without locking anything, at one
-// moment. It implements locktable.Rows, and changes nothing.
-type glance struct {
+// A waiterSnapshot is what a waiter with a row reads at one moment, without locking
+// anything. It implements locktable.Rows, and changes nothing.
+type waiterSnapshot struct {
 	stored, waiter []byte
 	now            locktable.Instant
 	own            locktable.Waiter
 	ahead          int
 }
 
-func (s *store) glance(ctx context.Context, c *pgx.Conn, step locktable.Step) (g *glance, end locktable.Instant, err error) {
-	g = &glance{}
+func (s *store) readWaiter(ctx context.Context, r *request, step locktable.Step) (g *waiterSnapshot, end locktable.Instant, err error) {
+	g = &waiterSnapshot{}
 	sent := time.Now()
-	err = c.QueryRow(ctx, s.sql.glance, []byte(step.Name), step.Token[:]).Scan(&g.stored, (*int64)(&g.now), &g.waiter, &g.ahead)
+	err = r.conn.QueryRow(r.ctx, s.sql.readWaiter, []byte(step.Name), step.Token[:]).Scan(&g.stored, (*int64)(&g.now), &g.waiter, &g.ahead)
 	if err == nil {
 		s.clock.Learn(g.now, sent, time.Now())
 		g.own, err = locktable.DecodeWaiter(g.waiter)
@@ -74,12 +75,12 @@ func (s *store) glance(ctx context.Context, c *pgx.Conn, step locktable.Step) (g
 }
 
 // Lapse implements locktable.Rows.
-func (g *glance) Lapse(string, locktable.Instant) (left int, next, last locktable.Instant, err error) {
+func (g *waiterSnapshot) Lapse(string, locktable.Instant) (left int, next, last locktable.Instant, err error) {
 	return 0, 0, 0, errMore
 }
 
 // Look implements locktable.Rows.
-func (g *glance) Look(_ string, l locktable.Look) (locktable.Sight, error) {
+func (g *waiterSnapshot) Look(_ string, l locktable.Look) (locktable.Sight, error) {
 	if l.First > 0 || l.Token != g.own.Token {
 		return locktable.Sight{}, errMore
 	}
@@ -87,4 +88,4 @@ func (g *glance) Look(_ string, l locktable.Look) (locktable.Sight, error) {
 }
 
 // Move implements locktable.Rows.
-func (g *glance) Move(string, locktable.Moves) error { return nil }
+func (g *waiterSnapshot) Move(string, locktable.Moves) error { return nil }

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// keepsLate is a crowd whose head has read that it still waits, and whose row is not
-// changed before letGo. answered is the answer to its claim, which ends so soon.
+// keepsLate makes a crowd whose head has read that it still waits, and whose row does not
+// change before letGo. answered is the result of its claim, which ends after soon.
 func keepsLate(t *testing.T, soon time.Duration) (url string, holder, head driver.Claim, letGo func(), answered <-chan error) {
 	t.Helper()
 	server, url, name := fresh(t)
@@ -19,7 +19,7 @@ func keepsLate(t *testing.T, soon time.Duration) (url string, holder, head drive
 	d := start(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable&default_query_exec_mode=exec")
 	holder, all := crowd(t, d)
 	head = all[0]
-	head.QueueTTL += time.Second // a place that lasts as long already is not changed
+	head.QueueTTL += time.Second // a place that lasts as long is not changed
 	keeping, letGo := proxy.HoldFrom("AND waiter = $5")
 	answer := make(chan error, 1)
 	go func() {
@@ -36,8 +36,8 @@ func keepsLate(t *testing.T, soon time.Duration) (url string, holder, head drive
 	return url, holder, head, letGo, answer
 }
 
-// A waiter that the name is passed on to, after it has read that it still waits, holds
-// it, and does not hear that it waits.
+// A waiter that is granted the name after it has read that it still waits holds the name,
+// and its claim returns the grant.
 func TestAKeepThatComesAfterTheGrantIsTheGrant(t *testing.T) {
 	t.Parallel()
 	url, holder, head, letGo, answered := keepsLate(t, time.Minute)
@@ -56,8 +56,7 @@ func TestAKeepThatComesAfterTheGrantIsTheGrant(t *testing.T) {
 	}
 }
 
-// A keep that comes late takes nothing from one that was sent after it, and was quicker:
-// the waiter counts on that.
+// A keep that comes late does not shorten a later, faster one: the waiter relies on that.
 func TestAKeepThatIsOvertakenShortensNothing(t *testing.T) {
 	t.Parallel()
 	url, _, head, letGo, answered := keepsLate(t, time.Minute)
@@ -71,6 +70,9 @@ func TestAKeepThatIsOvertakenShortensNothing(t *testing.T) {
 		t.Errorf("its place lapses %v earlier than was said", time.Duration(kept-now)*time.Microsecond)
 	}
 }
+
+// answerTimeout is the driver's.
+const answerTimeout = 2 * time.Second
 
 // A keep that comes after its claim has ended changes nothing.
 func TestAKeepThatComesAfterItsEndChangesNothing(t *testing.T) {
@@ -88,6 +90,7 @@ func TestAKeepThatComesAfterItsEndChangesNothing(t *testing.T) {
 		t.Fatalf("%v; want its end", err)
 	}
 	all := sessions()
+	time.Sleep(2 * answerTimeout) // the driver closes its connection
 	letGo()
 	eventually(t, "the session that keeps late has run all that came, and ends", func() bool { return sessions() < all })
 	if after := lapses(t, url, head); after != before {

@@ -4,124 +4,189 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
-	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// CheckLease makes a transaction depend on a lease: it returns an error that matches
-// [driver.ErrStale] unless the lease holds its name at this moment, by the clock of this
-// database. Otherwise no other claim can be granted the name until the transaction ends,
-// even if the lease runs out before. So what the transaction writes is written while its
-// lease holds the name, whatever was paused or late: no fence has to be kept beside the
-// data.
+// CheckLease makes a transaction depend on leases. It returns an error that matches
+// [driver.ErrStale], and names the lease, unless each lease holds its name at this
+// moment, by the clock of this database. If it returns nil, no other claim can be granted
+// one of these names until the transaction ends, even if a lease runs out before. So the
+// transaction writes only while its leases hold their names, whatever was paused or late:
+// the data needs no fence beside it.
 //
-//	tx, err := pool.Begin(ctx)
-//	...                                                     // the work
-//	if err := postgreslock.CheckLease(ctx, tx, lease); err != nil {
-//		return errors.Join(err, tx.Rollback(ctx))
+//	err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
+//		lease, _ := pawl.LeaseOf(ctx, "account:7")
+//		whole := context.WithoutCancel(ctx) // a loss must not cut the commit off
+//		return pgx.BeginFunc(whole, pool, func(tx pgx.Tx) error {
+//			... // the work
+//			return postgreslock.CheckLease(ctx, tx, lease) // last, right before Commit
+//		})
+//	})
+//	var lost *pawl.LostError
+//	if errors.As(err, &lost) && lost.Finished {
+//		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
-//	return tx.Commit(ctx)
 //
-// lease is a *pawl.Lease. tx is in the database that the locks are in, and in READ
-// COMMITTED; at a higher level a lease that was renewed since the transaction began fails
-// it with SQLSTATE 40001, and it is to be repeated. For a *sql.Tx there is
-// [CheckLeaseSQL].
+// A lease is a *pawl.Lease: what Lock returned, or pawl.LeaseOf(ctx, name) with the ctx
+// of Do. Inside the Do of pawl.All, LeaseOf returns the lease of each name: give them to
+// one call, in any order. Two calls in one transaction can deadlock with another
+// transaction (SQLSTATE 40P01). A nil lease, no lease at all, and a lease of another
+// backend, schema or prefix match [driver.ErrInvalid]. For a lease of another database
+// the check finds no row, and returns ErrStale. For a *sql.Tx there is [CheckLeaseSQL].
 //
-// Call it last, right before Commit. It is one statement, which locks the row of the name
-// until the transaction ends. Meanwhile the name can neither be renewed nor released nor
-// waited for, so a transaction that lasts loses its own lease, and those of all who share
-// the name. Checks of one name stand in line with its renewals: its readers, or the
+// # Which ctx, and which errors?
+//
+// Use the ctx of Do for the statements: it ends when the lease is lost. A statement that
+// was under way then fails, and Do returns an error that matches pawl.ErrLost. So branch
+// on ErrStale or ErrLost: another holder may be at work.
+//
+// Do not use it for Begin, Commit and Rollback. If the ctx ends while Commit is under
+// way, the transaction may have committed although Commit returns an error, and Do
+// returns an error that matches pawl.ErrLost and is not Finished. After CheckLease has
+// returned nil, the commit is safe however long it takes.
+//
+// A commit that succeeded counts, even if Do returns a *pawl.LostError after it: the
+// lease ended between the check and the release, and no other holder could enter before
+// the commit. Its Finished is true if the function returned nil.
+//
+// Release the lease after Commit, as Do does. While the transaction is open, Release
+// fails with ErrUnavailable ("it is locked by a transaction"), and the client repeats it.
+//
+// # What does it lock?
+//
+// Call it last, right before Commit. It is one statement, which locks the rows of the
+// names until the transaction ends. Meanwhile no client can renew, release or wait for
+// the names. So a transaction that takes long loses its own leases, and all other leases
+// of the names. Checks of one name wait in line with its renewals: its readers, or the
 // holders of its permits, commit one after the other. At 2 ms from the check to the end
-// of Commit that is 500 transactions a second for the name. Do what takes long before the
+// of Commit, that is 500 transactions a second for the name. Do slow work before the
 // check. A goroutine that checks one name in two open transactions waits for itself until
 // ctx ends.
 //
-// A transaction that checks several names does so in the order of their bytes: two that
-// do it in different orders wait for each other, and the server ends one (SQLSTATE
-// 40P01). A check in a nested transaction of pgx is in a savepoint: if that is rolled
-// back, the check is undone, and nothing keeps others out. Check in the outermost one.
+// The transaction must be in the database of the locks, and in READ COMMITTED. In
+// REPEATABLE READ or SERIALIZABLE, the check fails with SQLSTATE 40001 if the lease was
+// renewed since the transaction began: repeat the transaction. A check in a nested
+// transaction of pgx is in a savepoint: rolling back the savepoint undoes the check, and
+// then nothing keeps other clients out. Check in the outermost transaction.
 //
-// The user needs SELECT and UPDATE on the table. It is that of the default schema; for
-// another there is [Driver.CheckLease]. A lease that passes from goroutine to goroutine
-// of one client is one lease for the server: which of them has it only the client knows.
-func CheckLease(ctx context.Context, tx pgx.Tx, lease driver.Lease) error {
-	return checkLease(ctx, pgxRow(tx), defaultLocks(), lease)
+// The user needs SELECT and UPDATE on the table. The function reads the table of the
+// default schema; for another schema there is [Driver.CheckLease].
+//
+// Goroutines of one client hand a name to each other without asking the server, which
+// sees one lease for all of them. So the check also asks the *pawl.Lease, and refuses one
+// that was released or lost. You only have to release after Commit.
+//
+// Test it on a real server: the check refuses a lease of pawltest, which is in memory.
+func CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
+	return checkLeases(ctx, pgxRows(tx), defaultOptions(), leases)
 }
 
 // CheckLeaseSQL is [CheckLease] for a transaction of database/sql, of any driver.
-func CheckLeaseSQL(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
-	return checkLease(ctx, sqlRow(tx), defaultLocks(), lease)
+func CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
+	return checkLeases(ctx, sqlRows(tx), defaultOptions(), leases)
 }
 
 // CheckLease is the function [CheckLease] for the tables of this driver, in the database
 // that tx is in.
-func (d *Driver) CheckLease(ctx context.Context, tx pgx.Tx, lease driver.Lease) error {
-	return checkLease(ctx, pgxRow(tx), d.server.options.table("locks"), lease)
+func (d *Driver) CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
+	return checkLeases(ctx, pgxRows(tx), d.server.options, leases)
 }
 
 // CheckLeaseSQL is the function [CheckLeaseSQL] for the tables of this driver.
-func (d *Driver) CheckLeaseSQL(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
-	return checkLease(ctx, sqlRow(tx), d.server.options.table("locks"), lease)
+func (d *Driver) CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
+	return checkLeases(ctx, sqlRows(tx), d.server.options, leases)
 }
 
-// queryRow asks for one row inside of a transaction.
-type queryRow func(ctx context.Context, statement string, args ...any) interface{ Scan(dest ...any) error }
+// A scan reads the columns of a row.
+type scan = func(dest ...any) error
 
-func pgxRow(tx pgx.Tx) queryRow {
-	return func(ctx context.Context, statement string, args ...any) interface{ Scan(dest ...any) error } {
-		return tx.QueryRow(ctx, statement, args...)
+// queryRows runs a query inside of a transaction, and calls each for every row.
+type queryRows func(ctx context.Context, statement string, args []any, each func(scan) error) error
+
+func pgxRows(tx pgx.Tx) queryRows {
+	return func(ctx context.Context, statement string, args []any, each func(scan) error) error {
+		rows, err := tx.Query(ctx, statement, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := each(rows.Scan); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
 	}
 }
 
-func sqlRow(tx *sql.Tx) queryRow {
-	return func(ctx context.Context, statement string, args ...any) interface{ Scan(dest ...any) error } {
-		return tx.QueryRowContext(ctx, statement, args...)
+func sqlRows(tx *sql.Tx) queryRows {
+	return func(ctx context.Context, statement string, args []any, each func(scan) error) error {
+		rows, err := tx.QueryContext(ctx, statement, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := each(rows.Scan); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
 	}
 }
 
-// defaultLocks is the table of a driver without options.
-func defaultLocks() string {
+// defaultOptions are the options of a driver that was given none.
+func defaultOptions() *Options {
 	o, _ := (*Options)(nil).withDefaults()
-	return o.table("locks")
+	return &o
 }
 
-func checkLease(ctx context.Context, query queryRow, table string, lease driver.Lease) error {
-	name, fence := lease.StoredName(), lease.Fence()
-	if err := errors.Join(driver.ValidateName(name), driver.ValidateFence(fence)); err != nil {
+func checkLeases(ctx context.Context, query queryRows, o *Options, given []driver.Lease) error {
+	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("postgres", o.tail(), " schema=", " prefix="))
+	if err != nil {
 		return err
 	}
-	// The time is asked above the locking, as in lock. The entry is answered in
-	// hexadecimal: pgx cannot read what a session with bytea_output=escape answers.
-	statement := "WITH locked AS MATERIALIZED (SELECT entry FROM " + table + " WHERE name = " + text("$1") + " FOR NO KEY UPDATE)" +
-		" SELECT pg_catalog.encode(entry, 'hex'), " + clock + " FROM locked"
-	var digits string
-	var now int64
-	err := query(ctx, statement, []byte(name)).Scan(&digits, &now)
+	table := o.table("locks")
+	var marks []string
+	var names []any
+	for i, name := range leases.Names() {
+		marks, names = append(marks, text(mark(i+1))), append(names, []byte(name))
+	}
+	// The outer SELECT asks the time, as in lock. It returns name and entry in
+	// hexadecimal: pgx cannot read the bytes that a session with bytea_output=escape
+	// sends.
+	statement := "WITH locked AS MATERIALIZED (SELECT name, entry FROM " + table + " WHERE name IN (" + strings.Join(marks, ", ") +
+		") ORDER BY name FOR NO KEY UPDATE)" +
+		" SELECT pg_catalog.encode(" + octets("name") + ", 'hex'), pg_catalog.encode(entry, 'hex'), " + clock + " FROM locked"
+	rows := engine.LockedRows{}
+	err = query(ctx, statement, names, func(scan scan) error {
+		var name, entry string
+		var now int64
+		if err := scan(&name, &entry, &now); err != nil {
+			return err
+		}
+		n, err := hex.DecodeString(name)
+		if err != nil {
+			return err
+		}
+		e, err := hex.DecodeString(entry)
+		if err != nil {
+			return err
+		}
+		return rows.Add(string(n), e, locktable.Instant(now))
+	})
 	switch {
-	case errors.Is(err, sql.ErrNoRows): // pgx.ErrNoRows is that, too
-		return stale(name, fence)
+	case passing(err):
+		return leases.Failed(ctx, fmt.Errorf("%w (repeat the transaction: another one was in its way, or a lease was renewed since it began)", err))
 	case err != nil:
-		return fmt.Errorf("pawl: check the lease of %q: %w", name, err)
+		return leases.Failed(ctx, err)
 	}
-	stored, err := hex.DecodeString(digits)
-	if err != nil {
-		return fmt.Errorf("pawl: check the lease of %q: %w", name, err)
-	}
-	e, err := locktable.Decode(stored)
-	if err != nil {
-		return fmt.Errorf("pawl: check the lease of %q: %w", name, err)
-	}
-	if !e.Holds(locktable.Instant(now), fence) {
-		return stale(name, fence)
-	}
-	return nil
-}
-
-func stale(name string, fence uint64) error {
-	return fmt.Errorf("%w (%q, fence %d)", driver.ErrStale, name, fence)
+	return leases.Stale(rows, table)
 }

@@ -3,11 +3,13 @@ package postgreslock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/postgreslock"
@@ -26,21 +28,115 @@ func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d, db := start(t, url), dbOf(t, url, 30)
-	inTx := func(l driver.Lease) error {
+	inTx := func(leases ...driver.Lease) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer tx.Rollback()
-		return postgreslock.CheckLeaseSQL(ctx, tx, l)
+		return postgreslock.CheckLeaseSQL(ctx, tx, leases...)
 	}
 	fencetest.ChecksTheHolder(t, d, inTx, time.Sleep)
 	c := conn(t, url)
-	fencetest.ChecksTheHolder(t, d, func(l driver.Lease) error {
+	fencetest.ChecksTheHolder(t, d, func(leases ...driver.Lease) error {
 		tx := begin(t, c)
 		defer tx.Rollback(ctx)
-		return postgreslock.CheckLease(ctx, tx, l)
+		return postgreslock.CheckLease(ctx, tx, leases...)
 	}, time.Sleep)
+}
+
+func TestCheckLeaseOfSeveral(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d, db := start(t, url), dbOf(t, url, 10)
+	fencetest.ChecksSeveral(t, d, func(leases ...driver.Lease) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		return postgreslock.CheckLeaseSQL(ctx, tx, leases...)
+	})
+	_, url, _ = fresh(t)
+	d, pool := start(t, url), poolOf(t, url, 10)
+	check := func(ctx context.Context, leases ...driver.Lease) error {
+		return pgx.BeginFunc(context.WithoutCancel(ctx), pool, func(tx pgx.Tx) error {
+			return postgreslock.CheckLease(ctx, tx, leases...)
+		})
+	}
+	inTx := func(leases ...driver.Lease) error { return check(ctx, leases...) }
+	fencetest.ChecksInAnyOrder(t, d, inTx)
+	fencetest.AsksTheClient(t, start(t, url), check)
+}
+
+// The lease names its tables, so a check in other tables is refused, and no lease looks
+// lost.
+func TestCheckLeaseOfOtherTables(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	pool := poolOf(t, url, 10)
+	options := []*postgreslock.Options{nil, {Schema: "locks"}, {Prefix: "p_"}, {Schema: "locks", Prefix: "p_"}}
+	var drivers []*postgreslock.Driver
+	var leases []*pawl.Lease
+	for _, o := range options {
+		d, err := postgreslock.New(pool, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks, err := pawl.New(d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = locks.Close() })
+		l, err := locks.Mutex("job").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drivers, leases = append(drivers, d), append(leases, l)
+	}
+	for i, d := range append(drivers, nil) {
+		for j, l := range leases {
+			err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+				if d == nil {
+					return postgreslock.CheckLease(ctx, tx, l)
+				}
+				return d.CheckLease(ctx, tx, l)
+			})
+			switch {
+			case i%len(drivers) == j && err != nil:
+				t.Errorf("%d of %d: %v", j, i, err)
+			case i%len(drivers) != j && (!errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), "other tables")):
+				t.Errorf("%d of %d: %v; want it refused", j, i, err)
+			}
+		}
+	}
+}
+
+// A renewal changes the row of the name, which an older snapshot does not see.
+func TestCheckLeaseInASnapshotSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d, c := start(t, url), conn(t, url)
+	m := mutex("job")
+	g := gets(t, d, m)
+	for _, isolation := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		check := func(between func()) error {
+			return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: isolation}, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(ctx, "SELECT FROM pawl.locks"); err != nil {
+					return err
+				}
+				between()
+				return postgreslock.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
+			})
+		}
+		m.TTL += time.Hour // on a busy machine a renewal may otherwise find that the lease lasts as long already
+		if err := check(func() { renews(t, d, m) }); err == nil || errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), "repeat the transaction") {
+			t.Errorf("%s: %v", isolation, err)
+		}
+		if err := check(func() {}); err != nil {
+			t.Errorf("%s, once more: %v", isolation, err)
+		}
+	}
 }
 
 func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
@@ -66,8 +162,7 @@ func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
 	gets(t, other, mutex("job"))
 }
 
-// The leases of other names are renewed while one is guarded, though all are in one
-// request.
+// The leases of other names are renewed while one is checked, even in the same request.
 func TestALeaseCheckHoldsUpNoOtherRenewal(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -90,7 +185,7 @@ func TestALeaseCheckHoldsUpNoOtherRenewal(t *testing.T) {
 	}
 }
 
-// The time is from after the wait for the row, not from before it.
+// The check reads the clock after the wait for the row, not before it.
 func TestCheckLeaseLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -137,7 +232,7 @@ func TestNoCheckedWriteIsLost(t *testing.T) {
 	}, read)
 }
 
-// In another database the lease is not known, whatever it holds in its own.
+// In another database the lease is unknown, whatever it holds in its own.
 func TestCheckLeaseInAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)

@@ -26,8 +26,8 @@ func inLine(t testing.TB, c *pgx.Conn, d time.Duration) (n int) {
 	return n
 }
 
-// What its caller gave up while the whole table was locked keeps no connection of the
-// server's for as long as that lasts.
+// A statement that its caller gave up while the whole table was locked does not keep a
+// connection of the server until the table is free.
 func TestAStatementThatWasGivenUpWaitsForATableNoLonger(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -66,6 +66,7 @@ func TestALeaseCheckDoesNotPassARenewalThatWaits(t *testing.T) {
 	if err := d.CheckLease(ctx, first, fencetest.Lease("job", g.Fence)); err != nil {
 		t.Fatal(err)
 	}
+	c.TTL *= 2 // on a busy machine a renewal may otherwise find that the lease lasts as long already
 	renewed, guarded := make(chan error, 1), make(chan error, 1)
 	go func() {
 		var err error
@@ -99,8 +100,8 @@ func TestALeaseCheckDoesNotPassARenewalThatWaits(t *testing.T) {
 	}
 }
 
-// Renewals that come together wait for nobody: those of names whose rows are locked fail,
-// each by itself.
+// Renewals in one statement wait for no row: if a row is locked, its renewal fails by
+// itself.
 func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -140,7 +141,7 @@ func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 	}
 }
 
-// However many names are locked, the other steps of a client have connections.
+// However many names are locked, the other steps of a client get connections.
 func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -212,8 +213,7 @@ func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
 	_ = tx.Rollback(ctx)
 }
 
-// crowd is the claims of 20 who wait for a name, in rows of their own, while somebody
-// holds it.
+// crowd is the claims of 20 waiters for a name, in rows of their own, and of its holder.
 func crowd(t testing.TB, d driver.Driver) (holder driver.Claim, waiters []driver.Claim) {
 	t.Helper()
 	holder = mutex("job")
@@ -226,7 +226,7 @@ func crowd(t testing.TB, d driver.Driver) (holder driver.Claim, waiters []driver
 	return holder, waiters
 }
 
-// lapses is when the place of a waiter in a row does, on the server's clock.
+// lapses is when the place of a waiter in a row ends, on the server's clock.
 func lapses(t testing.TB, url string, w driver.Claim) (at int64) {
 	t.Helper()
 	if err := conn(t, url).QueryRow(ctx, "SELECT expires FROM pawl.waiters WHERE token = $1", w.Token[:]).Scan(&at); err != nil {
@@ -235,8 +235,8 @@ func lapses(t testing.TB, url string, w driver.Claim) (at int64) {
 	return at
 }
 
-// In a crowd, a waiter keeps its place without the row of the name: the holder, who has
-// to renew its lease in that row, never waits for those who wait for it.
+// In a crowd, a waiter keeps its place without the row of the name. So the holder, which
+// renews its lease in that row, never waits for waiters.
 func TestAWaiterInACrowdKeepsItsPlaceBesideALockedRow(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -258,8 +258,8 @@ func TestAWaiterInACrowdKeepsItsPlaceBesideALockedRow(t *testing.T) {
 	}
 }
 
-// A waiter that keeps its place while the name is passed on to it trusts the grant from
-// then on, so the lease lasts from then on.
+// A waiter that keeps its place while it is granted the name trusts the grant from then
+// on, so the lease counts from then on.
 func TestAGrantLastsAsLongAsTheKeepBesideItSaid(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -291,7 +291,7 @@ func TestAGrantLastsAsLongAsTheKeepBesideItSaid(t *testing.T) {
 	}
 }
 
-// A waiter counts on the place that it has kept, also after the server has crashed.
+// A waiter relies on the place that it has kept, even after the server has crashed.
 func TestAKeptPlaceSurvivesACrash(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "wal_writer_delay=10s")

@@ -18,7 +18,7 @@ var ctx = context.Background()
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "32"); err != nil { // drivertest lets many subtests wait side by side
+	if err := flag.Set("test.parallel", "12"); err != nil { // drivertest lets many subtests wait side by side
 		panic(err)
 	}
 	code := m.Run()
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is a server for all tests that do no harm to it.
+// shared is a server for all tests that do not damage it.
 var shared = struct {
 	sync.Mutex
 	server    *pgtest.Server

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -32,14 +31,14 @@ type Driver struct {
 	closed   atomic.Bool
 }
 
-// New makes a driver over a pool, which stays the caller's. The database is reached for
-// when it is used first. The error is a [*driver.InvalidError].
+// New makes a driver over a pool, which stays the caller's. The driver connects when it
+// is first used. The error is a [*driver.InvalidError].
 func New(p *pgxpool.Pool, o *Options) (*Driver, error) {
 	c := p.Config().ConnConfig
 	return build(pool{p}, o, place(c.Host, c.Port, c.Database), func() {})
 }
 
-// NewDB is New for a *sql.DB whose driver is that of github.com/jackc/pgx/v5/stdlib.
+// NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib.
 func NewDB(db *sql.DB, o *Options) (*Driver, error) {
 	if _, ok := db.Driver().(*stdlib.Driver); !ok {
 		return nil, &driver.InvalidError{
@@ -49,9 +48,9 @@ func NewDB(db *sql.DB, o *Options) (*Driver, error) {
 	return build(database{db}, o, "postgres", func() {})
 }
 
-// Open opens the database that a URL names; the package comment has the form. Closing the
-// driver closes what was opened. The error is a [*driver.InvalidError] or a
-// [*driver.Error], without the password; ctx bounds only the opening.
+// Open opens the database of a URL; the package comment has the form. Closing the driver
+// closes its pool. The error is a [*driver.InvalidError] or a [*driver.Error], without
+// the password; ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
 }
@@ -62,7 +61,7 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 		return nil, err
 	}
 	where := place(config.ConnConfig.Host, config.ConnConfig.Port, config.ConnConfig.Database)
-	settled, _ := o.withDefaults() // which were looked at above
+	settled, _ := o.withDefaults() // parseURL has checked them
 	s := &server{where: where, options: &settled}
 	pooled, err := behindPooler(ctx, config.ConnConfig)
 	if err != nil {
@@ -71,10 +70,13 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	if pooled && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
-	if !pooled { // a pooler may refuse it, or give others a session that was set so
+	if !pooled { // a pooler may refuse it, or leave it set for the sessions of others
 		config.ConnConfig.RuntimeParams["lock_timeout"] = tableWait
 	}
-	config.BeforeConnect = withoutCancels
+	config.BeforeConnect = func(_ context.Context, each *pgx.ConnConfig) error {
+		withoutCancels(each)
+		return nil
+	}
 	p, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, opening(ctx, s, err)
@@ -94,7 +96,7 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	return d, nil
 }
 
-// place is how messages name a database.
+// place names a database in messages.
 func place(host string, port uint16, database string) string {
 	return fmt.Sprintf("postgres %s:%d/%s", host, port, database)
 }
@@ -113,30 +115,38 @@ func build(from conns, o *Options, where string, closePool func()) (*Driver, err
 	return d, nil
 }
 
-// withoutCancels keeps a connection from asking the server, through a new one, to cancel
-// what runs on it when its caller's ctx is over. What waits for a synchronous standby
-// then is committed without it, and a fail-over forgets what others were told. And
-// PgBouncer 1.18 now and then ends with all its connections when it is asked that
-// ("server in bad state"). A statement that goes on to wait for a row does no harm: it
-// finds itself late, and see tableWait.
-func withoutCancels(_ context.Context, config *pgx.ConnConfig) error {
-	var connected atomic.Bool
-	dial, after := config.DialFunc, config.AfterConnect
+// withoutCancels keeps a connection from asking the server, through a new connection, to
+// cancel its statement when the caller's ctx is over. PostgreSQL would then commit a
+// statement that waits for a synchronous standby without the standby, and a failover
+// would forget a grant that other clients know of. PgBouncer 1.18 also now and then ends
+// with all its connections when it gets a cancel request ("server in bad state"). A
+// statement that goes on waiting for a row does no harm: it finds itself late, and
+// tableWait bounds it.
+func withoutCancels(config *pgx.ConnConfig) {
+	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if connected.Load() {
+		if network == onlyCancels {
 			return nil, errNoCancel
 		}
-		return dial(ctx, network, addr)
-	}
-	config.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
-		connected.Store(true)
-		if after != nil {
-			return after(ctx, c)
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
 		}
-		return nil
+		return uncancelled{c}, nil
 	}
-	return nil
 }
+
+// An uncancelled connection has an address that withoutCancels refuses to dial: pgx dials
+// it for nothing but a cancel request.
+type uncancelled struct{ net.Conn }
+
+func (c uncancelled) RemoteAddr() net.Addr { return cancelAddr{c.Conn.RemoteAddr()} }
+
+type cancelAddr struct{ net.Addr }
+
+func (cancelAddr) Network() string { return onlyCancels }
+
+const onlyCancels = "only for cancel requests"
 
 var errNoCancel = errors.New("nothing is cancelled")
 
@@ -147,14 +157,15 @@ func opening(ctx context.Context, s *server, err error) error {
 	case ended != nil && !errors.Is(err, ended):
 		err = fmt.Errorf("%w (%w)", ended, err)
 	}
-	return s.typed("open", err) // also what took so long
+	return s.typed("open", err) // and the cause that took so long
 }
 
-// behindPooler reports whether somebody else's process answers than the one that we were
-// told at the beginning: a pooler makes that number up.
+// behindPooler reports whether the process that answers is not the one that was announced
+// when the connection began: a pooler makes up that process ID.
 func behindPooler(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
 	config = config.Copy()
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	withoutCancels(config)
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false, err
@@ -165,15 +176,15 @@ func behindPooler(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
 	return pid != c.PgConn().PID(), err
 }
 
-// connections is how many a pool has at the most, if the URL does not say.
+// connections is the largest size of a pool if the URL sets none.
 const connections = 16
 
-// tableWait is how long a session waits for a table that an operator has locked, or wants
-// to: nothing cancels that wait, and each that was given up keeps a connection of the
-// server's. For a row each step says by itself how long it waits.
+// tableWait bounds how long a session waits for a table that an operator has locked, or
+// is about to lock. Nothing cancels that wait, so each statement that its caller gave up
+// would keep a connection of the server. For a row each step sets its own wait.
 const tableWait = "5s"
 
-// table is what the driver closes.
+// table is the driver's table of locks; closing it also closes the listener and the pool.
 type table struct {
 	*optimistic.Table
 	driver *Driver
@@ -189,4 +200,4 @@ func (t *table) Close() error {
 }
 
 // Hear implements locktable.Hearing.
-func (t *table) Hear(f func(hears bool)) (stop func()) { return t.driver.listener.hear(f) }
+func (t *table) Hear(f func(hears bool)) (stop func()) { return t.driver.listener.listenForWatch(f) }

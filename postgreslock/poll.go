@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// atOnce is how many names are looked at in one statement.
-const atOnce = 1000
+// namesPerRead is how many names one statement reads.
+const namesPerRead = 1000
 
-// lookAtClaims tells what has happened to the claims of this client while nobody
-// listened. It reports whether it could.
+// lookAtClaims delivers the signals that this client's claims missed while it did not
+// listen. It reports whether it could.
 func (l *listener) lookAtClaims() bool {
 	names, byName := engine.ByName(l.claims.All(time.Now()))
-	for some := range slices.Chunk(names, atOnce) {
+	for some := range slices.Chunk(names, namesPerRead) {
 		asked := time.Now()
-		ctx, cancel := context.WithTimeout(l.life, answers)
+		ctx, cancel := context.WithTimeout(l.life, requestTimeout)
 		all, err := l.store.Load(ctx, some)
 		cancel()
 		if err != nil {
@@ -28,7 +28,7 @@ func (l *listener) lookAtClaims() bool {
 			e := &locktable.Entry{}
 			if len(all[i].Value) > 0 {
 				if e, err = locktable.Decode(all[i].Value); err != nil {
-					continue // whoever asks for it is told
+					continue // a step on the name reports the damage
 				}
 			}
 			for _, s := range l.claims.Compare(byName[name], e, asked) {

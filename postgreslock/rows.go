@@ -13,10 +13,9 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// The waiters of a long queue stand in rows of their own. The columns that a waiter is
-// found by are in its stored form, too, which is what counts. The place of a waiter is by
-// since, and then by id: a new row gets an id above all others, because the row of the
-// name is locked.
+// The waiters of a long queue have rows of their own. The columns that find a waiter
+// repeat a part of its stored form, which alone counts. Waiters are ordered by since,
+// then by id: a new row gets the greatest id, because the row of the name is locked.
 
 // Lapse implements locktable.Rows.
 func (w *work) Lapse(name string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
@@ -27,7 +26,7 @@ func (w *work) Lapse(name string, now locktable.Instant) (left int, next, last l
 	return left, next, last, err
 }
 
-// nothing is for a query of one row.
+// nothing handles the rows of a query that has one row.
 func nothing() error { return nil }
 
 // Look implements locktable.Rows.
@@ -75,7 +74,7 @@ func (w *work) Move(name string, m locktable.Moves) error {
 	return nil
 }
 
-// change runs a statement that has to change so many rows; -1 is any number.
+// change runs a statement that has to change want rows; -1 is any number.
 func (w *work) change(sql string, want int, args ...any) error {
 	n, err := w.exec(sql, args...)
 	if err == nil && want >= 0 && n != want {
@@ -103,20 +102,24 @@ func (w *work) waiters(name, sql string, arg any) (out []locktable.Waiter, ids [
 // Read implements optimistic.Transactor.
 func (s *store) Read(ctx context.Context, name string) (e *locktable.Entry, now locktable.Instant, err error) {
 	var all []*whole
-	err = s.do(ctx, func(c *pgx.Conn) (err error) {
-		if all, err = read(ctx, c, s.sql.read, []byte(name)); err == nil && len(all) == 0 {
-			now, err = s.ask(ctx, c)
+	var at locktable.Instant
+	err = s.do(ctx, func(r *request) (err error) {
+		if all, err = read(r.ctx, r.conn, s.sql.read, []byte(name)); err == nil && len(all) == 0 {
+			at, err = s.ask(r.ctx, r.conn)
 		}
 		return err
 	})
-	if err != nil || len(all) == 0 {
-		return &locktable.Entry{}, now, err
+	switch {
+	case err != nil:
+		return &locktable.Entry{}, 0, err
+	case len(all) == 0:
+		return &locktable.Entry{}, at, nil
 	}
 	e, err = all[0].entry()
 	return e, all[0].now, err
 }
 
-// scanPage is how many entries are read at once: a caller may take its time with them.
+// scanPage is how many entries Scan reads at once, because the caller may be slow.
 const scanPage = 256
 
 // Scan implements optimistic.Store.
@@ -124,8 +127,8 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 	return func(yield func(optimistic.Named, error) bool) {
 		for from := prefix; ; {
 			var page []*whole
-			err := s.do(ctx, func(c *pgx.Conn) (err error) {
-				page, err = read(ctx, c, s.sql.page, []byte(from), scanPage)
+			err := s.do(ctx, func(r *request) (err error) {
+				page, err = read(r.ctx, r.conn, s.sql.page, []byte(from), scanPage)
 				return err
 			})
 			if err != nil {
@@ -134,7 +137,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			}
 			for _, w := range page {
 				if w.name == from && from != prefix {
-					continue // it was the last of the page before
+					continue // the last one of the page before
 				}
 				if !strings.HasPrefix(w.name, prefix) {
 					return
@@ -152,7 +155,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 	}
 }
 
-// whole is what was read of a name.
+// whole is a name's row with the rows of its waiters.
 type whole struct {
 	name    string
 	stored  []byte
@@ -160,8 +163,7 @@ type whole struct {
 	waiters [][]byte // of all rows
 }
 
-// read reads entries with their waiters. It is one statement, so both are as they were at
-// one moment.
+// read reads entries with their waiters in one statement, so both are from one moment.
 func read(ctx context.Context, c *pgx.Conn, sql string, args ...any) (all []*whole, err error) {
 	var name, stored, waiter []byte
 	var now int64
@@ -179,15 +181,15 @@ func read(ctx context.Context, c *pgx.Conn, sql string, args ...any) (all []*who
 	return all, err
 }
 
-// entry is what was read, with all who wait: those who have a row, for an operator may
-// have deleted some.
+// entry returns the entry with all its waiters. It takes the waiters that have a row, not
+// the number in the entry, because an operator may have deleted some.
 func (w *whole) entry() (*locktable.Entry, error) {
 	e, err := locktable.Decode(w.stored)
 	if err != nil {
 		return nil, fmt.Errorf("the row of %.80q: %w", w.name, err)
 	}
 	if e.Rest.Len == 0 {
-		return e, nil // rows of waiters are from an entry that somebody deleted
+		return e, nil // the rows are left from an entry that an operator deleted
 	}
 	for _, stored := range w.waiters {
 		x, err := locktable.DecodeWaiter(stored)

@@ -10,25 +10,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// server is a database that is looked at before its first use, and in which the tables
-// are made then.
+// A server is a database. Before its first use, the driver checks it and makes the
+// tables.
 type server struct {
 	conns
 	options *Options
 
-	setUp chan struct{} // holds one while somebody sets it up
+	setUp chan struct{} // holds one while a goroutine sets it up
 
 	mu     sync.Mutex // protects all below
-	where  string     // how messages name it
+	where  string     // names it in messages
 	ready  bool
-	once   bool            // it was ready
+	once   bool            // it was ready once
 	config *pgx.ConnConfig // how to reach it, once that is known
-	pooled bool            // a pooler is between, for its process is not the one that we were told
+	pooled bool            // a pooler is between: the server process is not the one that the connection announced
 }
 
 // connect takes a connection to a database that is ready.
 func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
-	if !s.isReady() { // who waits for its turn keeps no connection meanwhile
+	if !s.isReady() { // a goroutine that waits for its turn keeps no connection
 		select {
 		case s.setUp <- struct{}{}:
 			defer func() { <-s.setUp }()
@@ -50,29 +50,22 @@ func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 	return c, free, nil
 }
 
-// place is how messages name the tables: the database, and the schema and the prefix that
-// are not the usual ones.
+// place names the tables in messages: the database, and the schema and the prefix unless
+// they are the defaults.
 func (s *server) place() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	place := s.where
-	if s.options.Schema != "pawl" {
-		place += " schema=" + s.options.Schema
-	}
-	if s.options.Prefix != "" {
-		place += " prefix=" + s.options.Prefix
-	}
-	return place
+	return s.where + s.options.tail()
 }
 
-// isPooled reports whether a pooler is between, as far as it is known.
+// isPooled reports whether a pooler is known to be between.
 func (s *server) isPooled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pooled
 }
 
-// reach is how to connect to the server. If it was never reached, it is now.
+// reach returns how to connect to the server, and connects first if it never has.
 func (s *server) reach(ctx context.Context) (*pgx.ConnConfig, error) {
 	if !s.wasReady() {
 		_, free, err := s.connect(ctx)
@@ -98,15 +91,14 @@ func (s *server) wasReady() bool {
 	return s.once
 }
 
-// isStandby reports whether a failure means that the server takes no locks, or takes them
-// no more.
+// isStandby reports whether a failure means that the server takes no locks, or no longer.
 func isStandby(err error) bool {
 	e, ok := errors.AsType[*setupError](err)
 	return ok && (e.hint == standbyHint || e.hint == readOnlyHint) || sqlState(err) == "25006"
 }
 
-// ended is for what has failed on a connection. If that was to a standby, it is ended,
-// and the next one is looked at again.
+// ended handles a failure on a connection. If the server is a standby, ended closes the
+// connection, and the next connection is checked again.
 func (s *server) ended(ctx context.Context, c *pgx.Conn, err error) {
 	if !isStandby(err) {
 		return
@@ -117,15 +109,15 @@ func (s *server) ended(ctx context.Context, c *pgx.Conn, err error) {
 	_ = c.Close(ctx)
 }
 
-// setupError says that a server, or its tables, will not do.
+// setupError means that a server, or its tables, cannot be used.
 type setupError struct {
 	problem, hint string
-	passing       bool // it did once
+	passing       bool // the server was usable before, so a retry may help
 }
 
 func (e *setupError) Error() string { return e.problem }
 
-// prepare looks at the server, and makes the tables. Twenty processes may be at it.
+// prepare checks the server, and makes the tables. Twenty processes may do so at once.
 func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 	there, pooled, err := s.look(ctx, c)
 	if err == nil && !there {
@@ -150,7 +142,7 @@ func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// look finds out whether the tables are there, and whether the server will do.
+// look finds out whether the tables are there, and whether the server can be used.
 func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err error) {
 	var recovery, readOnly, escapes bool
 	var number int
@@ -207,7 +199,7 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err
 	return true, pooled, nil
 }
 
-// likeness is what speaks like PostgreSQL, and has no one clock, by its version().
+// likeness names a server that speaks PostgreSQL's protocol but has no single clock.
 func likeness(version string) string {
 	for in, name := range map[string]string{"CockroachDB": "CockroachDB", "-YB-": "YugabyteDB", "Redshift": "Redshift"} {
 		if strings.Contains(version, in) {
@@ -243,7 +235,8 @@ const (
 	readOnlyHint = "set default_transaction_read_only to off for the user of the locks"
 )
 
-// create makes the tables. CREATE IF NOT EXISTS alone fails when two do it at once.
+// create makes the tables. CREATE IF NOT EXISTS alone fails when two clients do so at
+// once.
 func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 	schema := identifier(s.options.Schema)
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
@@ -258,7 +251,7 @@ func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 			return err
 		}
 		script := s.options.tables()
-		if !there { // IF NOT EXISTS would need the right to create one even if it is there
+		if !there { // IF NOT EXISTS needs the right to create even an existing schema
 			script = "CREATE SCHEMA " + schema + ";\n" + script
 		}
 		_, err := tx.Exec(ctx, script)

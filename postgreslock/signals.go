@@ -12,12 +12,13 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// A listener has one connection of its own, on which the server pushes the signals for
-// this client, while one of its claims waits or holds, or while it watches a name.
+// A listener has one connection of its own, on which the server sends the signals for
+// this client. It is open while one of the client's claims waits or holds, or while the
+// client watches a name.
 //
-// A signal may be lost: sent before we listened, or while the connection was down. So
-// each time that listening begins, the entries of those claims are read, and what has
-// happened to them is told then.
+// A signal may be lost: it was sent before the client listened, or while the connection
+// was down. So each time that listening begins, the client reads the entries of its
+// claims, and delivers what has happened to them.
 type listener struct {
 	server  *server
 	store   *store
@@ -26,32 +27,32 @@ type listener struct {
 
 	claims *engine.Claims
 
-	mu    sync.Mutex        // protects all below
-	ear   *func(hears bool) // of who watches, nil if nobody does
-	idle  time.Time         // the last time that there was a claim or an ear
-	runs  bool
-	hears bool // what is sent now arrives
-	push  verdict
+	mu            sync.Mutex        // protects all below
+	setWatchHears *func(hears bool) // called when listening begins or stops; nil without a watch
+	lastUsed      time.Time         // the last time that there was a claim or a watch
+	runs          bool
+	hears         bool // signals sent now arrive
+	push          pushState
 
 	life    context.Context
 	end     context.CancelFunc
 	running sync.WaitGroup
 }
 
-// verdict is whether what is sent to ourselves arrives.
-type verdict int
+// pushState is whether notifications that the client sends to itself arrive.
+type pushState int
 
 const (
-	untried verdict = iota
+	untried pushState = iota
 	works
-	fails // a pooler between gives the connection that listens to others
+	fails // a pooler shares the session that listens with other clients
 )
 
 const (
-	linger  = 5 * time.Second // how long it goes on to listen for nobody
-	silence = 7 * time.Second // after how long without a word it asks whether the server is there
-	answers = 5 * time.Second // how long that may take
-	arrives = 2 * time.Second // how long what was sent to ourselves may take
+	unusedTimeout  = 5 * time.Second // how long it listens on without a claim or a watch
+	pingAfter      = 7 * time.Second // how long without a notification until it pings the server
+	requestTimeout = 5 * time.Second // how long a request of the listener may take
+	notifyTimeout  = 2 * time.Second // how long a notification to itself may take
 )
 
 func newListener(s *store, inbox string, deliver func(driver.Signal)) *listener {
@@ -65,14 +66,34 @@ func (l *listener) close() {
 	l.running.Wait()
 }
 
-// pushes reports whether signals arrive, as far as it is known. Without a pooler they do.
+// pushes reports whether signals arrive. Until the listener has tried it, pushes returns
+// true if no pooler is between.
 func (l *listener) pushes() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.push == works || l.push == untried && !l.server.isPooled()
 }
 
-// begin listens, for a claim that waits or holds.
+// tryPush listens for a while, even without a claim, and waits until it is known whether
+// signals arrive, or ctx ends.
+func (l *listener) tryPush(ctx context.Context) {
+	isUntried := func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.push == untried {
+			l.lastUsed = time.Now()
+			l.beginLocked()
+		}
+		return l.push == untried
+	}
+	for began := time.Now(); isUntried() && time.Since(began) < 2*notifyTimeout; {
+		if backoff.Wait(ctx, 10*time.Millisecond) != nil {
+			return
+		}
+	}
+}
+
+// begin starts to listen, for a claim that waits or holds.
 func (l *listener) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,15 +109,16 @@ func (l *listener) beginLocked() {
 	}
 }
 
-// hear listens for who watches, until stop is called.
-func (l *listener) hear(f func(hears bool)) (stop func()) {
+// listenForWatch starts to listen for a watch, until stop is called. listenForWatch calls
+// f with whether signals arrive, each time that this changes.
+func (l *listener) listenForWatch(f func(hears bool)) (stop func()) {
 	if l.server.options.NoPush {
 		f(false)
 		return func() {}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ear = &f
+	l.setWatchHears = &f
 	if l.hears {
 		f(true)
 	}
@@ -104,69 +126,73 @@ func (l *listener) hear(f func(hears bool)) (stop func()) {
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.ear == &f { // and nobody has come since
-			l.ear, l.idle = nil, time.Now()
+		if l.setWatchHears == &f { // and no other watch has replaced it
+			l.setWatchHears, l.lastUsed = nil, time.Now()
 		}
 	}
 }
 
-// turn notes whether what is sent now arrives.
-func (l *listener) turn(hears bool) {
+// setHears records whether signals sent now arrive, and notifies the watch.
+func (l *listener) setHears(hears bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hears = hears
-	if l.ear != nil {
-		(*l.ear)(hears)
+	if l.setWatchHears != nil {
+		(*l.setWatchHears)(hears)
 	}
 }
 
-// ends notes that a claim ends now.
-func (l *listener) ends() {
+// noteClaimEnd records that a claim ends now.
+func (l *listener) noteClaimEnd() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.idle = time.Now()
+	l.lastUsed = time.Now()
 }
 
-// over reports whether nobody has wanted to hear anything for a while. Then run ends.
-func (l *listener) over() bool {
+// endIfUnused reports whether there has been no claim and no watch for unusedTimeout, and
+// then ends run.
+func (l *listener) endIfUnused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if l.ear != nil || l.claims.Any(now) {
-		l.idle = now
-	} else if now.Sub(l.idle) >= linger {
+	if l.setWatchHears != nil || l.claims.Any(now) {
+		l.lastUsed = now
+	} else if now.Sub(l.lastUsed) >= unusedTimeout {
 		l.runs, l.hears = false, false
 	}
 	return !l.runs
 }
 
-// run listens until nobody wants it any more.
+// run listens until there is no claim and no watch any more.
 func (l *listener) run() {
 	wanted, end := context.WithCancel(l.life)
 	defer end()
 	engine.Subscription{
 		Run: func(_ context.Context, hears func()) {
-			if l.over() || l.listen(hears) {
+			if l.endIfUnused() || l.listen(hears) {
 				end()
 			}
 		},
-		Turned:     l.turn,
+		Turned:     l.setHears,
 		FirstPause: 50 * time.Millisecond, LongestPause: 5 * time.Second,
 	}.Keep(wanted)
 }
 
-// mayBeIdle keeps a server, from version 14 on, from ending a session that only listens.
-const mayBeIdle = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'idle_session_timeout'"
+// noIdleTimeout keeps a server, version 14 or later, from ending a session that only
+// listens.
+const noIdleTimeout = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'idle_session_timeout'"
 
-// listen is one connection's life. It reports whether nobody wants it any more.
+// listen opens one connection and listens on it. It returns true if no claim and no watch
+// needs it any more, and false if run has to call it again.
 func (l *listener) listen(hears func()) (over bool) {
-	ctx, cancel := context.WithTimeout(l.life, answers)
+	ctx, cancel := context.WithTimeout(l.life, requestTimeout)
 	defer cancel()
 	config, err := l.server.reach(ctx)
 	if err != nil {
 		return false
 	}
 	config.OnNotification, config.DefaultQueryExecMode = nil, pgx.QueryExecModeExec
+	withoutCancels(config)
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false
@@ -176,54 +202,54 @@ func (l *listener) listen(hears func()) (over bool) {
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
-	if !l.server.isPooled() { // a pooler would give others a session that was set so
-		if _, err := c.Exec(ctx, mayBeIdle); err != nil {
+	if !l.server.isPooled() { // a pooler would leave it set for the sessions of others
+		if _, err := c.Exec(ctx, noIdleTimeout); err != nil {
 			return false
 		}
 	}
 	if _, err := c.Exec(ctx, "LISTEN "+pgx.Identifier{channel(l.inbox)}.Sanitize()); err != nil {
 		return false
 	}
-	if !l.proves(c) {
-		return l.rests()
+	if !l.testPush(c) {
+		return l.pauseAfterFailedPush()
 	}
 	if !l.lookAtClaims() {
 		return false
 	}
 	hears()
-	for !l.over() {
-		if !l.next(c) {
-			return l.over()
+	for !l.endIfUnused() {
+		if !l.receiveOrPing(c) {
+			return l.endIfUnused()
 		}
 	}
 	return true
 }
 
-// proves finds out whether what is sent to ourselves arrives. It is sent through the
-// pool: on the connection that listens it would come back even through a pooler.
-func (l *listener) proves(c *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(l.life, arrives)
+// testPush finds out whether a notification to this client arrives. It sends one through
+// the pool: on the connection that listens it would come back even through a pooler.
+func (l *listener) testPush(c *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(l.life, notifyTimeout)
 	defer cancel()
 	err := with(ctx, l.server, func(other *pgx.Conn) error {
 		_, err := other.Exec(ctx, "SELECT pg_catalog.pg_notify($1, 'listening')", channel(l.inbox))
 		return err
 	})
 	if err != nil {
-		return l.judge(!l.server.isPooled()) // the pool may be exhausted: that says nothing of listening
+		return l.setPush(!l.server.isPooled()) // an exhausted pool says nothing about listening
 	}
 	for {
 		n, err := c.WaitForNotification(ctx)
 		if err != nil {
-			return l.judge(false)
+			return l.setPush(false)
 		}
 		if n.Payload == "listening" {
-			return l.judge(true)
+			return l.setPush(true)
 		}
-		l.take(n.Payload)
+		l.deliverPayload(n.Payload)
 	}
 }
 
-func (l *listener) judge(arrived bool) bool {
+func (l *listener) setPush(arrived bool) bool {
 	if l.life.Err() != nil {
 		return false
 	}
@@ -235,11 +261,11 @@ func (l *listener) judge(arrived bool) bool {
 	return arrived
 }
 
-// rests is for when listening is in vain. It is tried again after a minute, for the
-// pooler may be gone.
-func (l *listener) rests() (over bool) {
-	l.turn(false)
-	l.deliver(driver.Signal{Kind: driver.SignalLook}) // whoever relied on being told asks now
+// pauseAfterFailedPush waits for a minute after notifications did not arrive. Then the
+// listener tries again, because the pooler may be gone.
+func (l *listener) pauseAfterFailedPush() (over bool) {
+	l.setHears(false)
+	l.deliver(driver.Signal{Kind: driver.SignalLook}) // claims without signals read their entries
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()
 	for range 60 {
@@ -248,32 +274,32 @@ func (l *listener) rests() (over bool) {
 		case <-l.life.Done():
 			return true
 		}
-		if l.over() {
+		if l.endIfUnused() {
 			return true
 		}
 	}
 	return false
 }
 
-// next waits for a signal, or asks after a long silence whether the server is still
-// there. It reports whether the connection goes on.
-func (l *listener) next(c *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(l.life, backoff.Early(silence))
+// receiveOrPing waits for a signal, or pings the server after a long silence. It reports
+// whether the connection still works.
+func (l *listener) receiveOrPing(c *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(l.life, backoff.Early(pingAfter))
 	defer cancel()
 	n, err := c.WaitForNotification(ctx)
 	switch {
 	case err == nil:
-		l.take(n.Payload)
+		l.deliverPayload(n.Payload)
 		return true
 	case ctx.Err() == nil || l.life.Err() != nil || c.IsClosed():
 		return false
 	}
-	ctx, cancel = context.WithTimeout(l.life, answers)
+	ctx, cancel = context.WithTimeout(l.life, requestTimeout)
 	defer cancel()
 	return c.Ping(ctx) == nil
 }
 
-func (l *listener) take(payload string) {
+func (l *listener) deliverPayload(payload string) {
 	if s, ok := engine.DecodeSignal(payload); ok {
 		l.deliver(s)
 	}

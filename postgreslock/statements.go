@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// statements are all that the steps of a client send.
+// statements are all the statements that the steps of a client send.
 type statements struct {
 	load, swapOne, swapFree, swapNew, swapMany string // of a swap
 
@@ -21,28 +21,28 @@ type statements struct {
 	insert, remove, update         string
 	first, own, ahead              string
 	join, keep, leave, lapse, ends string
-	glance, keepOnly               string // see store.keep
+	readWaiter, keepOnly           string // see store.keepPlace
 
 	read, page                              string
 	selectTidying, setTidying, some, forget string
 }
 
 // clock is the server's time in microseconds since 1970, a number that no DateStyle
-// changes: when it is asked, not when the transaction began. Functions are named with
-// their schema everywhere: a session whose search_path has other ones of that name, such
-// as a clock for tests, would see another time, or other names.
+// changes. It is the time of the call, not of the beginning of the transaction. Functions
+// have their schema in every statement: a search_path may put other functions first, such
+// as a clock for tests, and a session would see another time, or other names.
 const clock = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"
 
-// inTime is the time, or fails with the state tooLate. What is divided by is 0, and not
-// known to be before there is a row.
+// inTime is the server's time, or an error with the state tooLate: it then divides by
+// version - version, which the planner cannot compute without a row.
 const (
 	inTime  = "CASE WHEN pg_catalog.clock_timestamp() <= $9 THEN " + clock + " ELSE 1 / (version - version) END"
 	tooLate = "22012"
 )
 
-// soon bounds the wait of a swap for a row that another transaction has locked: Transact
-// decides which steps wait for longer. It is a part of each condition, because a setting
-// of the session would not come through a pooler.
+// soon bounds how long a swap waits for a row that another transaction has locked;
+// Transact decides which steps wait longer. It is a part of each condition, because a
+// pooler would drop a setting of the session.
 const soon = " AND pg_catalog.set_config('lock_timeout', '10ms', true) IS NOT NULL"
 
 func (o *Options) statements() *statements {
@@ -59,8 +59,8 @@ func (o *Options) statements() *statements {
 		swapNew: sql("INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
 			" SELECT {name}, $3::bigint, $4::bytea, {holders}, $6::bigint, $7::timestamptz" +
 			" WHERE $2::bigint = 0 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + soon + " ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
-		// Rows that others have locked are left out, so nobody waits for them, and two of
-		// these cannot wait for each other.
+		// It skips rows that others have locked, so it waits for no transaction, and two
+		// of these statements cannot deadlock.
 		swapMany: sql("WITH free AS MATERIALIZED (SELECT n.* FROM {locks} l" +
 			" JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[], $7::timestamptz[])" +
 			" AS n (name, was, version, entry, holders, fence, until) ON l.name = {n.name} COLLATE \"C\" AND l.version = n.was" +
@@ -68,8 +68,8 @@ func (o *Options) statements() *statements {
 			" UPDATE {locks} l SET version = n.version, entry = n.entry, holders = {n.holders}, fence = n.fence, until = n.until" +
 			" FROM free n WHERE l.name = {n.name} COLLATE \"C\" RETURNING n.name, {now}"),
 
-		// The time is asked above the locking: in the target list of SELECT FOR UPDATE
-		// itself it would be from before the wait for a row that others had locked.
+		// The outer SELECT asks the time. In the target list of SELECT FOR UPDATE itself,
+		// the time would be from before the wait for a locked row.
 		lock: func(names int) string {
 			in := make([]string, names)
 			for i := range in {
@@ -83,12 +83,13 @@ func (o *Options) statements() *statements {
 		update: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
 			" WHERE name = {name} AND {now} <= $2"),
 
-		// They lock rows because a waiter may keep its place meanwhile, see store.keep.
+		// They lock rows because a waiter may keep its place meanwhile, see
+		// store.keepPlace.
 		first: sql("SELECT id, waiter FROM {waiters} WHERE name = {name} ORDER BY since, id LIMIT $2 FOR UPDATE"),
 		own:   sql("SELECT id, waiter FROM {waiters} WHERE name = {name} AND token = $2 FOR UPDATE"),
 		ahead: sql("SELECT (SELECT count(*) FROM {waiters} WHERE name = {name} AND since < $2)" +
 			" + (SELECT count(*) FROM {waiters} WHERE name = {name} AND since = $2 AND id < $3)"),
-		glance: sql("SELECT e.entry, {now}, w.waiter, (SELECT count(*) FROM {waiters} a WHERE a.name = w.name AND (a.since, a.id) < (w.since, w.id))" +
+		readWaiter: sql("SELECT e.entry, {now}, w.waiter, (SELECT count(*) FROM {waiters} a WHERE a.name = w.name AND (a.since, a.id) < (w.since, w.id))" +
 			" FROM {locks} e JOIN {waiters} w ON w.name = e.name AND w.token = $2 WHERE e.name = {name}"),
 		keepOnly: sql("UPDATE {waiters} SET expires = $3, waiter = $4 WHERE name = {name} AND token = $2 AND waiter = $5 AND expires > {now}" +
 			" AND {now} BETWEEN $6 AND $7" + soon),
@@ -111,8 +112,8 @@ func (o *Options) statements() *statements {
 	}
 }
 
-// text makes text of an argument that is sent as bytes of UTF-8. A string would be read
-// in the encoding of the session: in one of LATIN1 "größe" would be another name.
+// text turns an argument, sent as bytes of UTF-8, into text. The server would read a
+// string in the encoding of the session: with LATIN1, "größe" would be another name.
 // Statements are ASCII for the same reason.
 func text(mark string) string { return "pg_catalog.convert_from(" + mark + ", 'UTF8')" }
 
@@ -124,12 +125,24 @@ func mark(n int) string { return "$" + strconv.Itoa(n) }
 
 func (o *Options) table(name string) string { return identifier(o.Schema, o.Prefix+name) }
 
-// regclass is that name as an argument, see text.
+// tail names the tables in messages: the schema and the prefix unless they are the
+// defaults.
+func (o *Options) tail() (tail string) {
+	if o.Schema != "pawl" {
+		tail = " schema=" + o.Schema
+	}
+	if o.Prefix != "" {
+		tail += " prefix=" + o.Prefix
+	}
+	return tail
+}
+
+// regclass is the name of a table as an argument, see text.
 func (o *Options) regclass(name string) []byte {
 	return []byte(pgx.Identifier{o.Schema, o.Prefix + name}.Sanitize())
 }
 
-// identifier quotes a name, of several parts perhaps, in ASCII.
+// identifier quotes a name, which may have several parts, in ASCII.
 func identifier(parts ...string) string {
 	var b strings.Builder
 	for i, part := range parts {
@@ -156,24 +169,25 @@ func identifier(parts ...string) string {
 	return b.String()
 }
 
-// plain is what PostgreSQL takes for text: without NUL, and UTF-8.
+// plain removes what PostgreSQL does not take as text: NUL, and invalid UTF-8.
 func plain(s string) []byte {
 	return []byte(strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "?"))
 }
 
-// moment is an instant as the server has it, NULL for 0.
+// moment converts an instant to a timestamp of the server, NULL for 0.
 func moment(i locktable.Instant) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: i.Time(), Valid: i != 0}
 }
 
-// columnsOf are the columns that a step changes, from the version on, as arguments.
+// columnsOf returns the columns that a step changes, beginning with version, as
+// arguments.
 func columnsOf(version int64, stored []byte, e *locktable.Entry) []any {
 	c := engine.ColumnsOf(e)
 	return []any{version, stored, plain(c.Holders), int64(c.Fence), moment(c.Until)}
 }
 
-// notifications are the calls that send signals to the channels of their inboxes, as a
-// list of columns, and their arguments, the first of which has this number.
+// notifications returns the calls that send signals to the channels of their inboxes, as
+// a list of columns, and their arguments. The first argument has the given number.
 func notifications(all []locktable.Signal, number int) (calls string, args []any) {
 	for i, to := range all {
 		if i > 0 {
@@ -185,5 +199,5 @@ func notifications(all []locktable.Signal, number int) (calls string, args []any
 	return calls, args
 }
 
-// channel is where the signals of an inbox come in.
+// channel is the channel on which the client of an inbox listens.
 func channel(inbox string) string { return "pawl:" + inbox }

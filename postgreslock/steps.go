@@ -13,6 +13,6 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 
 // Release implements driver.Driver.
 func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
-	d.listener.ends()
+	d.listener.noteClaimEnd()
 	return d.inner.Release(ctx, l)
 }

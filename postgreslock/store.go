@@ -7,42 +7,46 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/engine"
-	"github.com/pawl-go/pawl/internal/pause"
 	"github.com/pawl-go/pawl/internal/turns"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// store keeps a row for each name, and takes most steps in the short way: one statement
-// by itself, which changes a row if it still has its version, while the server's clock is
-// within the window. No transaction is open while a client does anything else.
+// A store keeps a row for each name. Most steps are one statement by itself, which
+// changes a row if the row still has its version, and the server's clock is within the
+// window. No transaction stays open while a client does anything else.
 //
-// PostgreSQL looks at that before it waits for a row that another transaction has locked,
-// and not again if that one has not changed it. So the clock is looked at once more when
-// the row has changed: a statement that finds itself late then fails, and changes
-// nothing.
+// PostgreSQL checks that condition before it waits for a row that another transaction has
+// locked. It checks again only if that transaction has changed the row. So the statement
+// asks the clock once more when it has changed the row: if it is late, it fails, and
+// changes nothing.
 //
-// The long way is a transaction: see Transact.
+// The other steps take a transaction: see Transact.
 type store struct {
 	*server
-	clock    optimistic.Clock
-	hush     hush
-	sql      *statements
-	listener *listener
-	inbox    string              // of this client
-	deliver  func(driver.Signal) // takes the signals for it
+	clock       optimistic.Clock
+	notifyPause notifyPause
+	sql         *statements
+	listener    *listener
+	inbox       string              // of this client
+	deliver     func(driver.Signal) // takes the signals for this client
 
-	turns turns.Turns   // one transaction of this process at a name, so that the others need no connection
-	room  chan struct{} // has room for the transactions that wait for long: each keeps a connection
+	turns     turns.Turns   // one transaction of this process per name; the others take no connection yet
+	room      chan struct{} // bounds the transactions that wait long: each keeps a connection
+	unawaited chan struct{} // bounds the requests without a caller: so does each of them
 
-	tidying chan struct{} // holds one while a goroutine is at it
+	lastSlow atomic.Int64 // when a request last took long, in Unix nanoseconds
+
+	tidying chan struct{} // holds one while a goroutine tidies
 	closing context.Context
 	close   context.CancelFunc
 	running engine.Background
@@ -52,7 +56,7 @@ type store struct {
 func newStore(s *server, deliver func(driver.Signal)) *store {
 	t := &store{
 		server: s, sql: s.options.statements(), inbox: rand.Text()[:16],
-		room: make(chan struct{}, patient(s.most())), tidying: make(chan struct{}, 1),
+		room: make(chan struct{}, maxLongWaits(s.most())), unawaited: make(chan struct{}, s.most()*3/4), tidying: make(chan struct{}, 1),
 	}
 	t.deliver = func(signal driver.Signal) {
 		t.listener.claims.Heard(signal)
@@ -63,27 +67,27 @@ func newStore(s *server, deliver func(driver.Signal)) *store {
 	return t
 }
 
-// patient is how many connections of a pool may wait for rows that are locked for long.
-func patient(connections int) int { return max(1, connections/4) }
+// maxLongWaits is how many connections of a pool may wait long for locked rows.
+func maxLongWaits(connections int) int { return max(1, connections/4) }
 
-// inVain reports whether a swap that failed so has changed nothing, and Transact shall
-// take the step.
-func inVain(err error) bool { return passing(err) || isLocked(err) || sqlState(err) == tooLate }
+// changedNothing reports whether a failed swap has changed nothing, so that Transact
+// takes the step.
+func changedNothing(err error) bool { return passing(err) || isLocked(err) || sqlState(err) == tooLate }
 
 // Load implements optimistic.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
 	all := make([]optimistic.Stored, len(names))
-	err := s.do(ctx, func(c *pgx.Conn) error {
+	err := s.do(ctx, func(r *request) error {
 		sent := time.Now()
 		var i, now int64
 		var version sql.NullInt64
 		var value []byte
-		rows, _ := c.Query(ctx, s.sql.load, bytesOf(names)) // ForEachRow has its error
+		rows, _ := r.conn.Query(r.ctx, s.sql.load, bytesOf(names)) // ForEachRow has its error
 		_, err := pgx.ForEachRow(rows, []any{&i, &version, &value, &now}, func() error {
 			if version.Valid {
 				all[i-1] = optimistic.Stored{Value: value, Version: uint64(version.Int64)}
 				if len(value) == 0 {
-					all[i-1].Value = []byte{0} // somebody edited it: no entry, and not a free name either
+					all[i-1].Value = []byte{0} // an operator edited it: neither an entry nor a free name
 				}
 			}
 			s.clock.Learn(locktable.Instant(now), sent, time.Now())
@@ -91,10 +95,13 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 		})
 		return err
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
-// bytesOf are names as arguments, see text.
+// bytesOf returns names as arguments, see text.
 func bytesOf(names []string) [][]byte {
 	all := make([][]byte, len(names))
 	for i, name := range names {
@@ -106,7 +113,7 @@ func bytesOf(names []string) [][]byte {
 // Time implements optimistic.Store.
 func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 	return s.clock.Ask(ctx, func(ctx context.Context) error {
-		return s.do(ctx, func(c *pgx.Conn) error { _, err := s.ask(ctx, c); return err })
+		return s.do(ctx, func(r *request) error { _, err := s.ask(r.ctx, r.conn); return err })
 	})
 }
 
@@ -127,11 +134,27 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 		return s.swapTogether(ctx, swaps)
 	}
 	done := make([]optimistic.Swapped, 1)
-	err := s.do(ctx, func(c *pgx.Conn) (err error) {
-		done[0], err = s.swap(ctx, c, swaps[0])
+	err := s.do(ctx, func(r *request) error {
+		one, err := s.swap(r.ctx, r.conn, swaps[0])
+		if r.whileAwaited(func() { done[0] = one }) != nil && one.Done {
+			s.deliverOwn(swaps[0].Entry.Signals)
+		}
 		return err
 	})
-	return done, err
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// deliverOwn delivers those signals of a step that are for this client. It is for a step
+// whose caller, which would deliver them, has gone.
+func (s *store) deliverOwn(signals []locktable.Signal) {
+	for _, to := range signals {
+		if to.Inbox == s.inbox {
+			s.deliver(to.Signal)
+		}
+	}
 }
 
 func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done optimistic.Swapped, err error) {
@@ -145,7 +168,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 	version := newVersion()
 	args := append([]any{[]byte(w.Name), int64(w.Version)}, columnsOf(version, w.Value, w.Entry)...)
 	args = append(args, moment(w.Window.From), moment(w.Window.To))
-	if len(w.Signals) > 0 && !s.hush.kept() {
+	if len(w.Signals) > 0 && !s.notifyPause.isActive() {
 		calls, more := notifications(w.Signals, len(args)+1)
 		text = "WITH done (now) AS (" + text + ") SELECT now, " + calls + " FROM done"
 		args = append(args, more...)
@@ -156,9 +179,9 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 	}
 	rows, err := c.Query(ctx, text, args...)
 	switch {
-	case s.hush.begins(err):
+	case s.notifyPause.beginIfRefused(err):
 		return s.swap(ctx, c, w)
-	case inVain(err):
+	case changedNothing(err):
 		return done, nil
 	case err != nil:
 		return done, err
@@ -177,9 +200,9 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 	}
 	rows.Close()
 	switch err := rows.Err(); {
-	case s.hush.begins(err):
+	case s.notifyPause.beginIfRefused(err):
 		return s.swap(ctx, c, w)
-	case inVain(err):
+	case changedNothing(err):
 		return optimistic.Swapped{}, nil
 	case err != nil || done.Done:
 		return done, err
@@ -188,16 +211,16 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 	return done, nil
 }
 
-// frees reports whether a swap only gives a name back. The disk is not waited for then:
-// if the server crashes before it has written that, the lease that was given back runs
-// out, as if its holder had died. The next grant is waited for, and what was before it
-// with it.
+// frees reports whether a swap only gives a name back. Such a swap does not wait for the
+// disk: if the server crashes before it has written the release, the lease runs out, as
+// if its holder had died. The next grant waits for the disk, and so for all that came
+// before.
 func frees(e *locktable.Entry) bool {
 	return len(e.Holders) == 0 && len(e.Queue) == 0 && e.Closed == 0 && len(e.Broken) == 0 && len(e.Value.Bytes) == 0
 }
 
-// past reports whether the server's clock has left a window by now. Then the next one is
-// wider.
+// past reports whether the server's clock has left a window by now. If so, it makes the
+// next window wider.
 func (s *store) past(w optimistic.Window, now time.Time) bool {
 	is, ok := s.clock.Window(now)
 	if ok && is.From <= w.To {
@@ -207,8 +230,8 @@ func (s *store) past(w optimistic.Window, now time.Time) bool {
 	return true
 }
 
-// swapTogether makes many swaps, and those whose rows are locked again after a moment: a
-// row is locked for the length of a step, too, which is no reason to fail.
+// swapTogether makes many swaps. If rows are locked, it repeats their swaps after a
+// moment, because another step may have locked a row only briefly.
 func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	done, err := s.swapAtOnce(ctx, swaps)
 	for _, wait := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond} {
@@ -219,7 +242,7 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 				which, again = append(which, i), append(again, swaps[i])
 			}
 		}
-		if err != nil || len(which) == 0 || pause.For(ctx, wait) != nil {
+		if err != nil || len(which) == 0 || backoff.Wait(ctx, wait) != nil {
 			break
 		}
 		var now []optimistic.Swapped
@@ -233,8 +256,7 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 	return done, err
 }
 
-// swapAtOnce makes many swaps in one statement. None of them has signals: they are
-// renewals.
+// swapAtOnce makes many swaps in one statement. They are renewals: none has signals.
 func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	n := len(swaps)
 	names, was, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
@@ -247,16 +269,16 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]opti
 		names[i], was[i], versions[i] = []byte(w.Name), int64(w.Version), newVersion()
 		entries[i], holders[i], fences[i], ends[i] = w.Value, plain(c.Holders), int64(c.Fence), moment(c.Until)
 		if w.Version == 0 || len(w.Signals) > 0 {
-			names[i] = []byte{} // which no row has: its turn comes by itself
+			names[i] = []byte{} // matches no row: Transact takes it
 		}
 		index[w.Name], from, to = i, max(from, w.Window.From), min(to, w.Window.To)
 	}
 	done := make([]optimistic.Swapped, n)
-	err := s.do(ctx, func(c *pgx.Conn) error {
+	err := s.do(ctx, func(r *request) error {
 		sent := time.Now()
 		var name []byte
 		var now int64
-		rows, _ := c.Query(ctx, s.sql.swapMany, names, was, versions, entries, holders, fences, ends, moment(from), moment(to))
+		rows, _ := r.conn.Query(r.ctx, s.sql.swapMany, names, was, versions, entries, holders, fences, ends, moment(from), moment(to))
 		_, err := pgx.ForEachRow(rows, []any{&name, &now}, func() error {
 			i := index[string(name)]
 			done[i] = optimistic.Swapped{Done: true, Version: uint64(versions[i])}
@@ -265,23 +287,28 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]opti
 		})
 		return err
 	})
-	if inVain(err) {
+	switch {
+	case changedNothing(err):
 		return make([]optimistic.Swapped, n), nil
+	case err != nil:
+		return nil, err
 	}
-	// What all windows have in common is narrow where computing the swaps took long.
+	// The windows have little in common if computing the swaps took long.
 	window := optimistic.Window{From: swaps[0].Window.From, To: to}
-	if i := slices.IndexFunc(done, func(d optimistic.Swapped) bool { return !d.Done }); err == nil && i >= 0 && s.past(window, time.Now()) {
+	switch all := !slices.ContainsFunc(done, func(d optimistic.Swapped) bool { return !d.Done }); {
+	case all:
+	case s.past(window, time.Now()):
 		for i := range done {
 			done[i].Late = !done[i].Done
 		}
-	} else if err == nil && i >= 0 {
+	default:
 		err = s.explain(ctx, swaps, done)
 	}
 	return done, err
 }
 
-// explain says of swaps that were in vain what is there now. What is there as it was is
-// locked by somebody's transaction.
+// explain loads the stored values for the swaps that changed nothing. If a row has not
+// changed, another transaction has locked it.
 func (s *store) explain(ctx context.Context, swaps []optimistic.Swap, done []optimistic.Swapped) error {
 	var names []string
 	var which []int
@@ -305,24 +332,20 @@ func (s *store) explain(ctx context.Context, swaps []optimistic.Swap, done []opt
 	return nil
 }
 
-// skippedError is what the server would say of a row that it left out.
+// skippedError is the server's error for a locked row, which SKIP LOCKED leaves out.
 type skippedError struct{}
 
-func (skippedError) Error() string    { return "somebody has locked its row" }
+func (skippedError) Error() string    { return "another session has locked its row" }
 func (skippedError) SQLState() string { return "55P03" }
 
-// do runs f with a connection, and types what fails.
-func (s *store) do(ctx context.Context, f func(c *pgx.Conn) error) error {
-	c, free, err := s.connect(ctx)
-	if err == nil {
-		err = f(c)
-		s.ended(ctx, c, err)
-		free()
-	}
-	return s.failure(ctx, err)
+// do runs f with a connection, and turns a failure into an error of this driver, see
+// request and failure.
+func (s *store) do(ctx context.Context, f func(r *request) error) error {
+	return s.failure(ctx, s.request(ctx, f))
 }
 
-// failure types a failure. The end of the caller's ctx, and damage, pass as they are.
+// failure turns a failure of the server into a [*driver.Error]. It returns the end of the
+// caller's ctx, and damage to an entry, as they are.
 func (s *store) failure(ctx context.Context, err error) error {
 	_, corrupt := errors.AsType[*locktable.CorruptError](err)
 	switch {
@@ -352,7 +375,8 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// Close implements optimistic.Store. What is under way ends by its ctx.
+// Close implements optimistic.Store. Requests under way end by their ctx. Those that have
+// ended no longer wait for their answers.
 func (s *store) Close() error {
 	s.close()
 	s.running.Close()

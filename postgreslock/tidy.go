@@ -9,19 +9,19 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Clients forget the names that nobody has used for the retention time: about one step in
-// tidyEvery is followed by a transaction that looks at tidyRows names. The database
-// remembers where it stands, so that processes which lock twice in their life get through
-// it together. After the last name it rests.
+// Clients forget names that were unused for the retention time: about one step in
+// tidyEvery is followed by a transaction that checks tidyRows names. The database keeps
+// the position, so that many short processes together reach all names. After the last
+// name, tidying pauses.
 //
-// When a name was last granted stands in its fence, so there is no index to keep for it.
+// The fence of a name has the time of its last grant in it, so no index is needed.
 const (
 	tidyEvery = 64
 	tidyRows  = 64
 )
 
-// tidyNowAndThen does so in the background. What fails here is done next time, or by
-// other clients.
+// tidyNowAndThen tidies some names in the background. If that fails, a later step or
+// another client repeats it.
 func (s *store) tidyNowAndThen() {
 	if rand.N(tidyEvery) != 0 || s.closing.Err() != nil {
 		return
@@ -33,7 +33,7 @@ func (s *store) tidyNowAndThen() {
 	}
 	s.running.Go(func() {
 		defer func() { <-s.tidying }()
-		ctx, cancel := context.WithTimeout(s.closing, patience)
+		ctx, cancel := context.WithTimeout(s.closing, retryTimeout)
 		defer cancel()
 		_ = s.tidy(ctx)
 	})
@@ -41,7 +41,7 @@ func (s *store) tidyNowAndThen() {
 
 func (s *store) tidy(ctx context.Context) error {
 	lapsed, err := s.forget(ctx)
-	for _, name := range lapsed { // its waiters may have died, and no client has come since to find out
+	for _, name := range lapsed { // their waiters may have died, and no client has asked since
 		if err == nil {
 			err = s.Transact(ctx, []locktable.Step{{Name: name}}, func(int, *locktable.Entry, locktable.Instant) bool { return true })
 		}
@@ -49,20 +49,27 @@ func (s *store) tidy(ctx context.Context) error {
 	return err
 }
 
-// forget looks at some names, and forgets the old ones. It returns the names whose
-// waiters have lapsed.
-func (s *store) forget(ctx context.Context) (lapsed []string, err error) {
-	tx, err := s.begin(ctx, shortWait)
+// forget checks some names, and forgets the old ones. It returns the names with waiters
+// whose place has lapsed.
+func (s *store) forget(ctx context.Context) ([]string, error) {
+	var lapsed []string
+	err := s.request(ctx, func(r *request) (err error) {
+		lapsed, err = s.forgetSome(&tx{r: r, wait: shortWait})
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer tx.end()
+	return lapsed, nil
+}
+
+func (s *store) forgetSome(tx *tx) (lapsed []string, err error) {
 	var from []byte
 	var rest, is int64
 	err = tx.query([]any{&from, &rest, &is}, nothing, s.sql.selectTidying)
 	now, pause := locktable.Instant(is), s.options.Retention/24
 	if err != nil || is < rest && locktable.Instant(rest) <= now.Add(pause) {
-		return nil, err // a longer rest is from before the clock was set back
+		return nil, err // a longer pause is from before the clock was set back
 	}
 	var last pgx.Batch
 	var name, stored []byte
@@ -72,7 +79,7 @@ func (s *store) forget(ctx context.Context) (lapsed []string, err error) {
 		n++
 		e, damage := locktable.Decode(stored)
 		if damage != nil {
-			return nil //nolint:nilerr // who asks for the name is told
+			return nil //nolint:nilerr // a step on the name reports it
 		}
 		switch {
 		case e.Rest.Len > 0 && e.Rest.Lapses <= now:

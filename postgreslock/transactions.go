@@ -31,10 +31,10 @@ func (s *store) Transact(ctx context.Context, steps []locktable.Step, f func(i i
 	for i, step := range steps {
 		names[i] = step.Name
 	}
-	if len(steps) == 1 && steps[0].Place && s.keep(ctx, steps[0], f) {
+	if len(steps) == 1 && steps[0].Place && s.keepPlace(ctx, steps[0], f) {
 		return nil
 	}
-	slices.Sort(names) // two transactions that want the same names do not wait for each other
+	slices.Sort(names) // in order, so that two transactions do not deadlock
 	names = slices.Compact(names)
 	for _, name := range names {
 		if err := s.turns.Enter(ctx, name); err != nil {
@@ -49,24 +49,24 @@ func (s *store) Transact(ctx context.Context, steps []locktable.Step, f func(i i
 	return nil
 }
 
-// patience bounds the repeating when the caller's ctx has no deadline.
-const patience = 10 * time.Second
+// retryTimeout bounds the retries of a step whose ctx has no deadline.
+const retryTimeout = 10 * time.Second
 
-// How long a transaction waits for a row. Other clients that take a step on it are done
-// within shortWait, mostly. What takes longer is a transaction that checked a lease, or a
-// crowd of them. Few transactions at a time wait for the end of that, in the order of
-// their coming. A transaction of several names never waits for long: it would keep the
-// rows that it has from everybody else.
+// These constants bound how long a transaction waits for a row. The steps of other
+// clients mostly end within shortWait. A transaction that checked a lease, or a crowd of
+// such transactions, takes longer. Only a few transactions at a time wait for longWait,
+// first come, first served. A transaction of several names never waits for longWait: it
+// would keep the rows that it has locked from all other clients.
 const (
 	shortWait = 50 * time.Millisecond
-	longWait  = patience
+	longWait  = retryTimeout
 )
 
-// untilDone repeats the transaction while others are in its way.
+// untilDone repeats the transaction while other transactions are in its way.
 func (s *store) untilDone(ctx context.Context, steps []locktable.Step, names []string, f function) error {
 	began := time.Now()
 	for n := 0; ; n++ {
-		signals, err := s.transact(ctx, steps, names, f, shortWait)
+		signals, err := s.transact(ctx, steps, names, f, shortWait, s.request)
 		locked := isLocked(err)
 		if locked && len(names) == 1 {
 			if signals, err = s.waits(ctx, steps, names, f, err); isLocked(err) {
@@ -80,7 +80,7 @@ func (s *store) untilDone(ctx context.Context, steps []locktable.Step, names []s
 			}
 			return nil
 		}
-		if !locked && !passing(err) && !s.hush.begins(err) || time.Since(began) > patience {
+		if !locked && !passing(err) && !s.notifyPause.beginIfRefused(err) || time.Since(began) > retryTimeout {
 			return err
 		}
 		pause := time.NewTimer(backoff.Around(backoff.Doubled(time.Millisecond, n, 64*time.Millisecond)))
@@ -97,7 +97,7 @@ func (s *store) untilDone(ctx context.Context, steps []locktable.Step, names []s
 }
 
 // waits takes steps of one name once more, and waits in line for its row. A renewal does
-// so only if there is room: the client sends it again, and others are due.
+// not wait for room: the client repeats it, and has other renewals to send.
 func (s *store) waits(ctx context.Context, steps []locktable.Step, names []string, f function, why error) ([]driver.Signal, error) {
 	if ctx.Value(renewing{}) != nil {
 		select {
@@ -114,49 +114,71 @@ func (s *store) waits(ctx context.Context, steps []locktable.Step, names []strin
 			return nil, why
 		}
 	}
-	defer func() { <-s.room }()
 	wait := longWait
-	if end, ok := ctx.Deadline(); ok { // it shall say what it waited for, before the ctx ends
+	if end, ok := ctx.Deadline(); ok { // to name the locked row before ctx ends
 		wait = max(shortWait, min(wait, time.Until(end)*3/4))
 	}
-	return s.transact(ctx, steps, names, f, wait)
+	return s.transact(ctx, steps, names, f, wait, func(ctx context.Context, body func(r *request) error) error {
+		// The caller may go before the row is free. The connection is in use until then.
+		return s.aside(ctx, wait+answerTimeout, func() { <-s.room }, body)
+	})
 }
 
-// renewing is the key of a ctx, with any value, under which leases are renewed.
+// renewing is the key that marks the ctx of a renewal.
 type renewing struct{}
 
-// transact takes some steps in one transaction, which f may end early. It returns the
-// signals for this client.
-func (s *store) transact(ctx context.Context, steps []locktable.Step, names []string, f function, wait time.Duration) ([]driver.Signal, error) {
-	tx, err := s.begin(ctx, wait)
+// transact takes some steps in one transaction, with a connection that ask gives; f may
+// end it early. It returns the signals for this client.
+func (s *store) transact(
+	ctx context.Context, steps []locktable.Step, names []string, f function, wait time.Duration,
+	ask func(ctx context.Context, body func(r *request) error) error,
+) ([]driver.Signal, error) {
+	var own []driver.Signal
+	err := ask(ctx, func(r *request) error {
+		w := &work{tx: &tx{r: r, wait: wait}, store: s, rows: make(map[string]*row, len(names))}
+		err := w.take(ctx, steps, names, f)
+		if r.whileAwaited(func() { own = w.own }) != nil && err == nil {
+			for _, signal := range w.own {
+				s.deliver(signal)
+			}
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer tx.end() // also if f panics
-	w := &work{tx: tx, rows: make(map[string]*row, len(names))}
+	return own, nil
+}
+
+// take takes the steps: it locks, asks the time, calls f, and commits.
+func (w *work) take(ctx context.Context, steps []locktable.Step, names []string, f function) error {
 	if err := w.lock(names); err != nil {
-		return nil, err
+		return err
 	}
 	end, err := latest(ctx, w.now, steps)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i, step := range steps {
 		goesOn := true
-		if err := w.run(step, func(e *locktable.Entry) { goesOn = f(i, e, w.now) }); err != nil {
-			return nil, err
+		err := w.run(step, func(e *locktable.Entry) error {
+			return w.r.whileAwaited(func() { goesOn = f(i, e, w.now) })
+		})
+		if err != nil {
+			return err
 		}
 		if !goesOn {
 			break
 		}
 	}
-	return w.own, w.finish(end)
+	return w.finish(end)
 }
 
 // work is one transaction under way. It implements locktable.Rows.
 type work struct {
 	*tx
-	now   locktable.Instant // the server's time; all rows were locked by then
+	store *store
+	now   locktable.Instant // the server's time, after it locked all rows
 	rows  map[string]*row
 	moved bool // waiters were changed
 
@@ -168,7 +190,7 @@ type work struct {
 type row struct {
 	stored   []byte
 	inserted bool             // by this transaction
-	changed  *locktable.Entry // nil if it was not
+	changed  *locktable.Entry // nil if unchanged
 }
 
 // lock reads the rows of all names, and locks them.
@@ -201,7 +223,7 @@ func (w *work) lock(names []string) error {
 func (w *work) lockThose(names []string, inserted map[string]bool) error {
 	n := 1
 	for n < len(names) {
-		n *= 4 // few statements, whatever the number of names
+		n *= 4 // so that few different statements serve any number of names
 	}
 	args := make([]any, n)
 	for i := range args {
@@ -213,26 +235,27 @@ func (w *work) lockThose(names []string, inserted map[string]bool) error {
 	err := w.query([]any{&name, &stored, &now}, func() error {
 		r := &row{stored: stored, inserted: inserted[string(name)]}
 		if len(r.stored) == 0 && !r.inserted {
-			r.stored = []byte{0} // somebody edited it: no entry, and not a free name either
+			r.stored = []byte{0} // an operator edited it: neither an entry nor a free name
 		}
 		w.rows[string(name)], w.now = r, max(w.now, locktable.Instant(now))
 		return nil
 	}, w.store.sql.lock(n), args...)
-	// A long wait for a row says nothing of how long an answer takes.
+	// A long wait for a row says nothing about how long an answer takes.
 	if received := time.Now(); err == nil && w.now != 0 && received.Sub(asked) < 100*time.Millisecond {
 		w.store.clock.Learn(w.now, asked, received)
 	}
 	return err
 }
 
-// newVersion draws the version of a value. It is drawn and not counted, so that no two
-// values of a name ever have the same: even if the name was forgotten and came again, or
-// the server has an older state back, from a backup or by a fail-over.
+// newVersion draws the version of a value at random instead of counting. So no two values
+// of a name ever have the same version, even if the name was forgotten in between, or the
+// server got an older state back, from a backup or by a failover.
 func newVersion() int64 { return 1 + rand.Int64N(1<<62) }
 
-// latest is when the steps end, on the server's clock (it is at is), or a little before,
-// see driver.End; the end of all time if they have no end. The rows are locked by now: a
-// transaction that asks for them later comes after this one.
+// latest is when the steps end, or a little before (see driver.End), on the server's
+// clock. That clock now reads is. If the steps have no end, latest returns the largest
+// instant. The rows are locked by now: a transaction that asks for them later comes after
+// this one.
 func latest(ctx context.Context, is locktable.Instant, steps []locktable.Step) (locktable.Instant, error) {
 	if !slices.ContainsFunc(steps, func(s locktable.Step) bool { return s.OnTime }) {
 		return math.MaxInt64, nil
@@ -247,7 +270,7 @@ func latest(ctx context.Context, is locktable.Instant, steps []locktable.Step) (
 	return engine.ServerTime{At: now, Is: is}.By(end), nil
 }
 
-func (w *work) run(s locktable.Step, f func(e *locktable.Entry)) error {
+func (w *work) run(s locktable.Step, f func(e *locktable.Entry) error) error {
 	r := w.rows[s.Name]
 	e, _, err := locktable.Apart(w, s, r.stored, w.now, f)
 	if err != nil {
@@ -272,10 +295,10 @@ func (w *work) run(s locktable.Step, f func(e *locktable.Entry)) error {
 	return nil
 }
 
-// finish stores what has changed, sends the signals, and commits, unless the server's
-// clock is past the end of the steps. The COMMIT is sent with the rest if they have no
-// end. Otherwise the client sends it after the server has said that it was in time: no
-// transaction can have the rows in between, so the next one finds them changed.
+// finish stores the changes, sends the signals, and commits, unless the server's clock is
+// past the end of the steps. If the steps have no end, it sends the COMMIT with the rest.
+// Otherwise it sends the COMMIT once the server has answered that the changes were in
+// time. No transaction can lock the rows in between, so the next one sees the changes.
 func (w *work) finish(end locktable.Instant) error {
 	var updates, last pgx.Batch
 	for name, r := range w.rows {
@@ -288,7 +311,7 @@ func (w *work) finish(end locktable.Instant) error {
 	}
 	switch {
 	case updates.Len() == 0 && !w.moved:
-		return nil // all is undone
+		return nil // end rolls back
 	case end == math.MaxInt64:
 		last.QueuedQueries = append(last.QueuedQueries, updates.QueuedQueries...)
 	default:
@@ -303,44 +326,34 @@ func (w *work) finish(end locktable.Instant) error {
 			return context.DeadlineExceeded
 		}
 	}
-	if len(w.others) > 0 && !w.store.hush.kept() {
+	if len(w.others) > 0 && !w.store.notifyPause.isActive() {
 		calls, args := notifications(w.others, 1)
 		last.Queue("SELECT "+calls, args...)
 	}
 	return w.commit(&last)
 }
 
-// The two statements that begin a transaction as a step needs it, whatever the defaults
-// of the database are. Nobody waits for long for a client that hangs in the middle.
+// These statements begin a transaction with the settings that a step needs, whatever the
+// defaults of the database. If a client hangs in the middle, the server ends its
+// transaction after 5 s.
 const (
 	begin  = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 	bounds = "SELECT pg_catalog.set_config('lock_timeout', $1, true), pg_catalog.set_config('idle_in_transaction_session_timeout', '5s', true)"
 )
 
-// tx is a transaction of mostly two round trips: what begins it is sent with its first
-// query, and what commits it with its last change.
+// A tx is a transaction of mostly two round trips: BEGIN goes with its first query, and
+// COMMIT with its last change.
 type tx struct {
-	store *store
-	ctx   context.Context
-	conn  *pgx.Conn
-	free  func()        // nil once the connection was given back
+	r     *request
 	wait  time.Duration // for a row
 	began bool
 }
 
-func (s *store) begin(ctx context.Context, wait time.Duration) (*tx, error) {
-	c, free, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &tx{store: s, ctx: ctx, conn: c, free: free, wait: wait}, nil
-}
-
-// query runs a query, scans each row of its answer, and calls row then. The first query
-// of a transaction begins it.
+// query runs a query, scans each row of its answer, and calls row after each. The first
+// query of a transaction also begins it.
 func (t *tx) query(into []any, row func() error, sql string, args ...any) error {
 	if t.began {
-		rows, _ := t.conn.Query(t.ctx, sql, args...) // ForEachRow has its error
+		rows, _ := t.r.conn.Query(t.r.ctx, sql, args...) // ForEachRow has its error
 		_, err := pgx.ForEachRow(rows, into, row)
 		return err
 	}
@@ -357,37 +370,15 @@ func (t *tx) query(into []any, row func() error, sql string, args ...any) error 
 
 // exec runs a statement, and returns how many rows it has changed.
 func (t *tx) exec(sql string, args ...any) (int, error) {
-	tag, err := t.conn.Exec(t.ctx, sql, args...)
-	t.store.ended(t.ctx, t.conn, err)
+	tag, err := t.r.conn.Exec(t.r.ctx, sql, args...)
 	return int(tag.RowsAffected()), err
 }
 
 // send runs several statements in one round trip.
-func (t *tx) send(all *pgx.Batch) error {
-	err := t.conn.SendBatch(t.ctx, all).Close()
-	t.store.ended(t.ctx, t.conn, err)
-	return err
-}
+func (t *tx) send(all *pgx.Batch) error { return t.r.conn.SendBatch(t.r.ctx, all).Close() }
 
 // commit runs some last statements, and commits.
 func (t *tx) commit(last *pgx.Batch) error {
 	last.Queue("COMMIT")
-	if err := t.send(last); err != nil {
-		return err
-	}
-	t.free()
-	t.free = nil
-	return nil
-}
-
-// end undoes the transaction, unless it was committed. The caller waits for it only once
-// Close has begun.
-func (t *tx) end() {
-	if t.free == nil {
-		return
-	}
-	t.store.running.Go(func() {
-		undo(t.conn)
-		t.free()
-	})
+	return t.send(last)
 }

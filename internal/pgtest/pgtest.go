@@ -1,8 +1,8 @@
-// Package pgtest starts real PostgreSQL servers, and PgBouncers before them, for tests,
-// on free ports and in temporary folders, and stops them when the test ends. Where they
-// are missing the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
+// Package pgtest starts real PostgreSQL servers for tests, and PgBouncers before them, on
+// free ports and in temporary folders, and stops them when the test ends. If the programs
+// are missing, the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
 //
-// It asks the server through the driver "pgx" of database/sql, which the test has to
+// It queries the server through the driver "pgx" of database/sql, which the test has to
 // import: this package is in the root's module, which requires no client.
 package pgtest
 
@@ -23,21 +23,21 @@ import (
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
-// TB is what is needed of a *testing.T.
+// TB is the part of *testing.T that this package needs.
 type TB = redistest.TB
 
-// A Server is one PostgreSQL, with trust for everybody who connects from this machine,
-// but for the user "secured", whose password is "s3cr3t%/".
+// A Server is one PostgreSQL that trusts all connections from this machine, except those
+// of the user "secured", whose password is "s3cr3t%/".
 type Server struct {
 	Addr, Port, Dir string
 
 	tb   TB
 	args []string
-	env  []string // besides that of the test
+	env  []string // added to the test's environment
 	run  *process
 }
 
-// Start makes a database cluster, and starts a server with these settings more, as in
+// Start makes a database cluster, and starts a server with additional settings, such as
 // "fsync=on".
 func Start(tb TB, settings ...string) *Server {
 	tb.Helper()
@@ -69,7 +69,15 @@ func Start(tb TB, settings ...string) *Server {
 	return s
 }
 
-// URL is that of a database, of user postgres.
+// The servers have no TLS. A client that first asks for it connects twice, and on a slow
+// machine the process that the server starts for each connection is what takes longest.
+func init() {
+	if err := os.Setenv("PGSSLMODE", "disable"); err != nil {
+		panic(err)
+	}
+}
+
+// URL is the URL of a database, for the user postgres.
 func (s *Server) URL(database string) string {
 	return "postgres://postgres@" + s.Addr + "/" + database
 }
@@ -110,14 +118,14 @@ func (s *Server) Run() {
 	s.run.await(s.tb, func(ctx context.Context) error { return s.exec(ctx, "postgres", "SELECT") })
 }
 
-// Kill kills the server at once, as a crash of it does.
+// Kill kills the server at once, like a crash.
 func (s *Server) Kill() { s.stop(syscall.SIGQUIT) }
 
-// Stop ends the server as an administrator does who does not wait for clients.
+// Stop ends the server without waiting for its clients.
 func (s *Server) Stop() { s.stop(syscall.SIGINT) }
 
-// stop ends the server; one that does not end so, for it is in a recovery say, is ended
-// harder.
+// stop ends the server. If the server does not end, for example during a recovery, stop
+// uses stronger signals.
 func (s *Server) stop(how syscall.Signal) {
 	if s.run == nil {
 		return
@@ -134,7 +142,7 @@ func (s *Server) stop(how syscall.Signal) {
 	s.tb.Fatalf("the server does not end\n%s", s.run.said())
 }
 
-// Standby starts the server again as a standby of nobody: it stays in recovery.
+// Standby starts the server again as a standby without a primary: it stays in recovery.
 func (s *Server) Standby() {
 	s.tb.Helper()
 	s.Stop()
@@ -146,13 +154,13 @@ func (s *Server) Standby() {
 	s.Run()
 }
 
-// program finds one of the server's: Debian keeps those out of the PATH.
+// program finds a program of the server, which Debian keeps out of the PATH.
 func program(tb TB, name string) string {
 	tb.Helper()
 	return testservers.Command(tb, name, "PostgreSQL and PgBouncer", "/usr/lib/postgresql/*/bin/"+name, "/usr/sbin/"+name)
 }
 
-// folder is a temporary one that the server's user can reach.
+// folder is a temporary folder that the server's user can reach.
 func folder(tb TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "pawl-pg-")
@@ -164,13 +172,13 @@ func folder(tb TB) string {
 	return dir
 }
 
-// A process is one of the server's or the pooler's.
+// A process is a server or a pooler.
 type process struct {
 	*exec.Cmd
 
-	log   string        // the file that it writes
-	ended chan struct{} // closed when it has
-	err   error         // why it ended, then
+	log   string        // the path of its log
+	ended chan struct{} // closed when it has ended
+	err   error         // why it ended; set before ended
 }
 
 // launch starts a process that writes its log in a folder.
@@ -194,7 +202,7 @@ func launch(tb TB, dir, path string, args ...string) *process {
 	return p
 }
 
-// said is the end of what the process wrote in its log.
+// said is the end of the process's log.
 func (p *process) said() []byte {
 	said, _ := os.ReadFile(p.log)
 	return said[max(0, len(said)-2000):]
@@ -223,8 +231,8 @@ func (p *process) await(tb TB, ask func(ctx context.Context) error) {
 // file writes the lines of a file of settings.
 func file(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
 
-// StartPooler starts a PgBouncer before a server, in this mode: "transaction". It knows
-// each database under its own name, and user postgres.
+// StartPooler starts a PgBouncer before a server, in a mode such as "transaction". It
+// passes on each database under its own name, for the user postgres.
 func StartPooler(tb TB, to *Server, mode string) *Pooler {
 	tb.Helper()
 	p := &Pooler{tb: tb, Dir: folder(tb), Port: redistest.FreePort(tb)}
@@ -255,7 +263,7 @@ type Pooler struct {
 	run *process
 }
 
-// URL is that of a database behind it.
+// URL is the URL of a database behind the pooler.
 func (p *Pooler) URL(database string) string {
 	return fmt.Sprintf("postgres://postgres@%s/%s", p.Addr, database)
 }

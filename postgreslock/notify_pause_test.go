@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A hint that cannot be sent keeps nobody from passing a name on, whether the step takes
-// one statement or a transaction.
+// A notification that cannot be sent does not keep a holder from passing a name on,
+// whether the step takes one statement or a transaction.
 func TestWhoMayNotNotifyStillPassesNamesOn(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
@@ -19,7 +19,7 @@ func TestWhoMayNotNotifyStillPassesNamesOn(t *testing.T) {
 		"GRANT ALL ON DATABASE \""+name+"\" TO mute; REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC")
 	url = strings.Replace(url, "postgres@", "mute@", 1)
 	for _, waiters := range []int{1, 12} {
-		one, other := start(t, url), start(t, url) // of which nobody has been refused yet
+		one, other := start(t, url), start(t, url) // neither has been refused yet
 		job := fmt.Sprint("job", waiters)
 		c := mutex(job)
 		gets(t, one, c)

@@ -1,0 +1,33 @@
+package postgreslock
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// A notifyPause is a pause in sending notifications. It begins when the server refuses
+// one: its queue of notifications is full, because a listener in some database hangs, or
+// the user lacks the right. A signal is only a hint, so no grant and no release fails for
+// lack of it: for a while this client sends none, and waiters poll the table.
+type notifyPause struct {
+	until atomic.Int64 // since 1970, in microseconds
+}
+
+// notifyPauseTime is how long this client sends the server no notifications.
+const notifyPauseTime = 5 * time.Second
+
+func (h *notifyPause) isActive() bool { return time.Now().UnixMicro() < h.until.Load() }
+
+// beginIfRefused reports whether a step failed only because of its notifications, and
+// begins the pause if so. The step changed nothing, and the caller repeats it.
+func (h *notifyPause) beginIfRefused(err error) bool {
+	state := sqlState(err)
+	full := state == "54000" && strings.Contains(err.Error(), "NOTIFY")
+	forbidden := state == "42501" && strings.Contains(err.Error(), "pg_notify")
+	if !full && !forbidden || h.isActive() {
+		return false
+	}
+	h.until.Store(time.Now().Add(notifyPauseTime).UnixMicro())
+	return true
+}

@@ -1,0 +1,218 @@
+package postgreslock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A request is one use of a connection. If the caller's ctx ends before the answer comes,
+// pgx closes the connection, and the next request needs a new one. On a slow server that
+// costs more than the request, and makes the server slower still. So a request to a
+// server that was slow a moment ago runs in a goroutine: its caller goes when ctx ends,
+// and the goroutine waits a little longer. So does a request that waits long for a row
+// that another transaction has locked, on any server. A quick server is asked without a
+// goroutine: to pass an answer from one to the other takes 0.1 ms where processors are
+// few.
+type request struct {
+	ctx context.Context // does not end if there is a goroutine
+
+	mu    sync.Mutex // protects what follows
+	conn  *pgx.Conn  // nil until there is one
+	left  bool       // the caller has gone
+	cut   bool       // the connection is closed, and pgx may not know
+	ended bool       // the connection is given back
+}
+
+const (
+	slow          = 100 * time.Millisecond // a request that takes longer shows that the server is slow
+	slowFor       = time.Minute            // how long that counts
+	answerTimeout = 2 * time.Second        // how long a request without a caller waits for its answer
+)
+
+// request runs f with a connection. f may still run after request has returned the end of
+// ctx: f uses what is the caller's only in whileAwaited.
+func (s *store) request(ctx context.Context, f func(r *request) error) error {
+	began := time.Now()
+	if began.UnixNano()-s.lastSlow.Load() > int64(slowFor) {
+		defer s.noteTime(began)
+		return s.run(ctx, &request{ctx: ctx}, f)
+	}
+	return s.aside(ctx, answerTimeout, func() { s.noteTime(began) }, f)
+}
+
+// aside is request with a goroutine, on any server. wait is how long a request without a
+// caller waits for its answer. over is called when the request has ended.
+func (s *store) aside(ctx context.Context, wait time.Duration, over func(), f func(r *request) error) error {
+	r := &request{ctx: context.WithoutCancel(ctx)}
+	connecting, stop := context.WithCancel(r.ctx)
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer stop()
+		defer over()
+		err = s.run(connecting, r, f)
+	}()
+	select {
+	case <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case <-done: // both at once
+		return err
+	default:
+	}
+	connected := r.leave()
+	if !connected {
+		wait = answerTimeout // it has no row to wait for yet
+	}
+	if others := s.goOn(r, wait, stop, done); !connected && others == 0 && s.exhausted() {
+		return exhaustedError{ctx.Err()}
+	}
+	return ctx.Err()
+}
+
+// goOn lets a request without a caller wait for its answer, and returns how many others
+// do. If too many do, it does not wait: the pool has to serve callers, too. Requests that
+// wait for a locked row are bounded by room.
+func (s *store) goOn(r *request, wait time.Duration, stop func(), done <-chan struct{}) (others int) {
+	others = len(s.unawaited)
+	end := func() {}
+	if wait == answerTimeout {
+		select {
+		case s.unawaited <- struct{}{}:
+			end = func() { <-s.unawaited }
+		default:
+			wait = 0
+		}
+	}
+	s.running.Go(func() {
+		defer end()
+		r.await(s.closing, wait, stop, done)
+	})
+	return others
+}
+
+// noteTime notes whether a request that has ended shows that the server is slow.
+func (s *store) noteTime(began time.Time) {
+	if now := time.Now(); now.Sub(began) > slow {
+		s.lastSlow.Store(now.UnixNano())
+	}
+}
+
+func (s *store) run(connecting context.Context, r *request, f func(r *request) error) error {
+	c, free, err := s.connect(connecting)
+	if err != nil {
+		if connecting.Err() != nil && s.exhausted() {
+			err = exhaustedError{err}
+		}
+		return err
+	}
+	if !r.begin(c) {
+		free()
+		return nil
+	}
+	defer s.giveBack(r, free) // even if f panics
+	err = f(r)
+	s.ended(r.ctx, c, err)
+	if c.IsClosed() {
+		s.cutSoon(c)
+	}
+	return err
+}
+
+// cutSoon cuts a connection that pgx has closed because its ctx ended. pgx waits up to
+// 15 s for the server to close it, too, and the pool has no other in its place meanwhile.
+func (s *store) cutSoon(c *pgx.Conn) {
+	s.running.Go(func() {
+		late := time.NewTimer(answerTimeout)
+		defer late.Stop()
+		select {
+		case <-c.PgConn().CleanupDone():
+		case <-late.C:
+		case <-s.closing.Done():
+		}
+		_ = c.PgConn().Conn().Close()
+	})
+}
+
+// giveBack gives the connection back before the caller has its answer, so that the
+// caller's next request finds it. Only a rollback happens in the background.
+func (s *store) giveBack(r *request, free func()) {
+	if r.conn.IsClosed() || r.conn.PgConn().TxStatus() == 'I' {
+		r.end(free)
+		return
+	}
+	s.running.Go(func() {
+		undo(r.conn)
+		r.end(free)
+	})
+}
+
+// begin notes the connection, and reports whether the caller is still there.
+func (r *request) begin(c *pgx.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conn = c
+	r.ended = r.left
+	return !r.left
+}
+
+// errUnawaited means that no caller waits for the answer to a request any more.
+var errUnawaited = errors.New("the caller has gone")
+
+// whileAwaited runs f if the caller is still there, and keeps it there meanwhile.
+func (r *request) whileAwaited(f func()) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left {
+		return errUnawaited
+	}
+	f()
+	return nil
+}
+
+// leave notes that the caller goes, and reports whether there is a connection.
+func (r *request) leave() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left = true
+	return r.conn != nil
+}
+
+// await waits for the answer to a request without a caller. If that takes too long, it
+// stops the wait for a connection, or closes the connection.
+func (r *request) await(closing context.Context, wait time.Duration, stop func(), done <-chan struct{}) {
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	select {
+	case <-done:
+		return
+	case <-late.C:
+	case <-closing.Done():
+	}
+	r.mu.Lock()
+	if r.cut = r.conn != nil && !r.ended; r.cut {
+		_ = r.conn.PgConn().Conn().Close()
+	}
+	r.mu.Unlock()
+	stop()
+	<-done
+}
+
+// end gives the connection back.
+func (r *request) end(free func()) {
+	r.mu.Lock()
+	r.ended = true
+	cut := r.cut
+	r.mu.Unlock()
+	if cut {
+		_ = r.conn.Close(r.ctx) // otherwise the next request would get it
+	}
+	free()
+}
