@@ -44,8 +44,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// sessions open drivers over pools whose sessions differ from others in all that decides
-// how a statement is read, how values compare, and what time it is.
+// sessions open drivers over pools whose sessions have unusual settings for how the
+// server reads a statement, compares values, and tells the time.
 func sessions(s *mysqltest.Server, database string) (all []func(testing.TB) driver.Driver) {
 	for _, variables := range []string{
 		"charset=latin1&time_zone='%2B12:45'&sql_mode='ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH,NO_BACKSLASH_ESCAPES,HIGH_NOT_PRECEDENCE'&tx_isolation='SERIALIZABLE'",
@@ -57,8 +57,8 @@ func sessions(s *mysqltest.Server, database string) (all []func(testing.TB) driv
 	return append(all, func(t testing.TB) driver.Driver { return start(t, "mysql:"+s.DSN(database)) })
 }
 
-// openWith opens a pool of go-sql-driver with these parameters, of which those that it
-// does not know set variables of each session.
+// openWith opens a pool of go-sql-driver with these parameters. Unknown parameters set
+// variables of each session.
 func openWith(t testing.TB, s *mysqltest.Server, database, parameters string) *sql.DB {
 	t.Helper()
 	db, err := mysqltest.OpenDSN(s.DSN(database) + "?" + strings.ReplaceAll(parameters, "'", "%27"))
@@ -67,4 +67,10 @@ func openWith(t testing.TB, s *mysqltest.Server, database, parameters string) *s
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
+	s := mysqltest.Shared(t)
+	url := "mysql:" + s.DSN(s.NewDatabase(t))
+	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)
 }

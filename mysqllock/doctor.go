@@ -39,20 +39,23 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	found = append(found, s.repeats(ctx)...)
 	found = append(found, v.session()...)
 	found = append(found, s.clocks(ctx)...)
-	return append(found, s.connections()...), ctx.Err()
+	found = append(found, s.connections()...)
+	found = append(found, engine.Version(v.product(), v["version"])...)
+	engine.SortFindings(found)
+	return found, ctx.Err()
 }
 
-// dropped is about a table that was made anew beside the other one.
+// dropped reports a table that was made again although the other one was there.
 func (s *store) dropped() []driver.Finding {
 	const advice = "find out who drops it; a backup that is restored has to have both tables"
 	switch gone := s.remade.Load(); gone {
 	case nil:
 		return nil
 	case &s.names:
-		return engine.Found(driver.SeverityError, "tables", s.names+" was gone, and has just been made anew: whatever was held is forgotten, and granted again with greater fences",
+		return engine.Found(driver.SeverityError, "tables", s.names+" was gone, and Pawl has made it again: held locks are forgotten, and can be granted again, with greater fences",
 			advice)
 	}
-	return engine.Found(driver.SeverityWarning, "tables", s.lost+" was gone, and has just been made anew: who lost a lease meanwhile hears of it by the next renewal",
+	return engine.Found(driver.SeverityWarning, "tables", s.lost+" was gone, and Pawl has made it again: a holder that lost its lease meanwhile learns it at its next renewal",
 		advice)
 }
 
@@ -81,7 +84,7 @@ func (s *store) rights(ctx context.Context) (found []driver.Finding) {
 	return found
 }
 
-// unfit is what keeps the driver from opening the tables.
+// unfit reports what keeps the driver from using the tables.
 func (s *store) unfit(ctx context.Context) (found []driver.Finding) {
 	unfit, _ := s.tables(ctx)
 	for _, e := range unfit {
@@ -120,8 +123,8 @@ func (v variables) replication() (found []driver.Finding) {
 	return found
 }
 
-// churn is how many idle connections may have been ended before it is worth a word.
-const churn = 1000
+// manyClosedConns is how many closed idle connections are worth a finding.
+const manyClosedConns = 1000
 
 func (v variables) session() (found []driver.Finding) {
 	if at := v.isolation(); at == "SERIALIZABLE" {
@@ -131,7 +134,7 @@ func (v variables) session() (found []driver.Finding) {
 	return found
 }
 
-// clocks compares the server's with ours, which decides nothing, but is mostly right.
+// clocks compares the server's clock with the client's, which decides nothing.
 func (s *store) clocks(ctx context.Context) []driver.Finding {
 	var now locktable.Instant
 	sent := time.Now()
@@ -147,10 +150,10 @@ func (s *store) clocks(ctx context.Context) []driver.Finding {
 	return nil
 }
 
-// connections looks at what waits for the pool, and at how long its connections last.
+// connections checks how long calls wait for the pool, and how long its connections last.
 func (s *store) connections() []driver.Finding {
 	stats := s.db.Stats()
-	if stats.MaxIdleClosed > churn {
+	if stats.MaxIdleClosed > manyClosedConns {
 		return engine.Found(driver.SeverityInfo, "pool", fmt.Sprintf("%d connections were ended because too many were idle, and others made for the next statements", stats.MaxIdleClosed),
 			"SetMaxIdleConns as high as SetMaxOpenConns: database/sql keeps two by default")
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The numbers of the servers' errors that mean something here.
+// The error numbers of the servers that the driver knows.
 const (
-	hasChanged  = 1020 // in a transaction with innodb_snapshot_isolation, since it first read
+	hasChanged  = 1020 // innodb_snapshot_isolation: the row has changed since the first read
 	noSuchTable = 1146
 	lockTimeout = 1205
 	deadlock    = 1213
@@ -35,16 +35,16 @@ func number(err error) uint16 {
 
 func isOverflow(err error) bool { return number(err) == overflow }
 
-// isDeadlock reports whether the server gave a statement up in favour of another one.
+// isDeadlock reports whether the server aborted a statement in favour of another one.
 func isDeadlock(err error) bool { return number(err) == deadlock || number(err) == hasChanged }
 
 func isLocked(err error) bool { return number(err) == lockTimeout }
 
-// passing reports whether a statement changed nothing because others stood in its way.
+// passing reports whether a statement changed nothing because others were in its way.
 func passing(err error) bool { return isDeadlock(err) || isLocked(err) }
 
-// unprepared reports whether a statement was not run because it could not be prepared, or
-// is prepared no more: the server has too many of them, or a proxy has lost it.
+// unprepared reports whether a statement did not run because it could not be prepared, or
+// is no longer prepared: the server has too many of them, or a proxy has lost it.
 func unprepared(err error) bool {
 	switch number(err) {
 	case 1243, 1461, 1615:
@@ -53,8 +53,9 @@ func unprepared(err error) bool {
 	return false
 }
 
-// answered reports whether an error came from a server that is there, and not from the
-// way to it. Who gave up knows nothing of it.
+// answered reports whether an error came from a server that is there, not from the
+// network. It also returns true if the caller gave up, which says nothing about the
+// server.
 func answered(ctx context.Context, err error) bool {
 	if isOver(ctx, err) {
 		return true
@@ -66,7 +67,7 @@ func answered(ctx context.Context, err error) bool {
 	return !readOnly(err)
 }
 
-// readOnly reports whether a server takes no writes: it was demoted, mostly.
+// readOnly reports whether a server takes no writes, mostly because it was demoted.
 func readOnly(err error) bool {
 	switch number(err) {
 	case 1290, 1792, 1836:
@@ -75,15 +76,15 @@ func readOnly(err error) bool {
 	return false
 }
 
-// isOver reports whether an error is the end of the caller's own ctx. Those of others, of
-// a dial that took too long, too, match context.DeadlineExceeded.
+// isOver reports whether an error is the end of the caller's own ctx. Other timeouts,
+// such as a slow dial, also match context.DeadlineExceeded.
 func isOver(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// failed makes a driver.Error of what went wrong with the server, with advice. What is
-// typed already passes as it is; so does the end of the caller's ctx, unless it is known
-// what took so long: what stood in the way before, or a pool that is used up.
+// failed makes a driver.Error, with advice, of an error. Typed errors pass unchanged. So
+// does the end of the caller's ctx, unless failed knows what took so long: an exhausted
+// pool, or before, the last error for which the driver repeated the statement.
 func (s *server) failed(ctx context.Context, err, before error) error {
 	var typed *driver.Error
 	if err == nil || errors.Is(err, driver.ErrClosed) || errors.As(err, &typed) {
@@ -110,7 +111,7 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 		return unfit.hint, !unfit.passing
 	}
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt {
-		return "nobody is granted this name until its row in " + s.names + " is repaired, or deleted while nobody holds it", true
+		return "this name cannot be locked until its row in " + s.names + " is repaired, or deleted while no client holds it", true
 	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return s.adviceFor(e.Number)
@@ -128,8 +129,7 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 	return "", false
 }
 
-// untrusted reports whether a server's certificate is not one for its host, or not one
-// that is trusted.
+// untrusted reports whether a server's certificate is for another host, or not trusted.
 func untrusted(err error) bool {
 	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	return ok
@@ -157,7 +157,7 @@ func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
 	case 1040, 1203, 1226:
 		return "the server has no connection left for this user: look at max_connections, and at who holds them", false
 	case lockTimeout:
-		return "somebody keeps the row locked: a transaction that called CheckLease and does not end, an open client, or a commit that hangs (a backup, a full disk, a replica)?", false
+		return "another session keeps the row locked: a transaction that called CheckLease and does not end, an open client, or a commit that hangs (a backup, a full disk, a replica)?", false
 	case 1153:
 		return tooBigHint, true
 	case 1969, 3024:

@@ -30,10 +30,12 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer db.Close()
 	d, err := mysqllock.New(db, &mysqllock.Options{Prefix: "billing_"})
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer d.Close()
 	fmt.Println(d.Properties().Where)
 	// Output: mysql of the caller prefix=billing_
 }
@@ -41,7 +43,7 @@ func ExampleNew() {
 // Money moves only while the lease holds the name, whatever was paused or late.
 func ExampleCheckLease() {
 	pay := func(ctx context.Context, db *sql.DB, l *pawl.Lease) error {
-		tx, err := db.BeginTx(ctx, nil)
+		tx, err := db.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
 		if err != nil {
 			return err
 		}
@@ -50,7 +52,7 @@ func ExampleCheckLease() {
 			return err
 		}
 		if err := mysqllock.CheckLease(ctx, tx, l); err != nil {
-			return err // errors.Is(err, pawl.ErrStale): another one is at it
+			return err // errors.Is(err, pawl.ErrStale): another holder may be at work
 		}
 		return tx.Commit()
 	}

@@ -16,14 +16,15 @@ import (
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
-// client opens a client that is closed when the test ends.
+// client opens a client that is closed when the test ends. On a slow machine a server
+// takes longer to restart than a lease lasts, and than a request is repeated, by default.
 func client(t *testing.T, url string) *pawl.Client {
 	t.Helper()
 	d, err := mysqllock.Open(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := pawl.New(d, nil)
+	c, err := pawl.New(d, &pawl.Options{TTL: 2 * time.Minute, RetryFor: 2 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func client(t *testing.T, url string) *pawl.Client {
 	return c
 }
 
-// locks locks a name in the background, and says with which fence.
+// locks locks a name in the background, and sends the lease.
 func locks(t *testing.T, c *pawl.Client, name string) <-chan *pawl.Lease {
 	got := make(chan *pawl.Lease, 1)
 	go func() {
@@ -52,7 +53,7 @@ func arrives(t *testing.T, got <-chan *pawl.Lease) *pawl.Lease {
 			t.Fatal("it was not granted")
 		}
 		return l
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("it was not granted in time")
 		return nil
 	}
@@ -90,7 +91,8 @@ func TestConnectionsThatAreKilled(t *testing.T) {
 	for range 4 {
 		clients = append(clients, client(t, url))
 	}
-	ended, end := context.WithTimeout(ctx, 3*time.Second)
+	began := time.Now()
+	ended, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -101,12 +103,13 @@ func TestConnectionsThatAreKilled(t *testing.T) {
 	})
 	var mu sync.Mutex
 	turns, inside, last := 0, 0, uint64(0)
+	const enough = 10
 	for _, c := range clients {
 		all.Go(func() {
 			for ended.Err() == nil {
 				l, err := c.Mutex("job").Lock(ended)
 				if err != nil {
-					if !errors.Is(err, context.DeadlineExceeded) {
+					if ended.Err() == nil {
 						t.Errorf("Lock: %v", err)
 					}
 					continue
@@ -116,7 +119,9 @@ func TestConnectionsThatAreKilled(t *testing.T) {
 					t.Errorf("%d hold it, with the fence %d after %d", inside, l.Fence(), last)
 				}
 				last = l.Fence()
-				turns++
+				if turns++; turns >= enough && time.Since(began) > 3*time.Second {
+					end()
+				}
 				mu.Unlock()
 				time.Sleep(2 * time.Millisecond)
 				mu.Lock()
@@ -127,17 +132,17 @@ func TestConnectionsThatAreKilled(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if turns < 10 {
-		t.Errorf("only %d turns", turns)
+	if turns < enough {
+		t.Errorf("only %d turns in a minute", turns)
 	}
 }
 
-// A reply that is lost leaves the same grant for whoever asks again.
+// If a reply is lost, the repeated call gets the same grant.
 func TestAReplyThatIsLost(t *testing.T) {
 	s, db, _ := fresh(t)
 	road := redistest.StartProxy(t, &redistest.Server{Addr: s.Addr})
 	d := start(t, "mysql:"+mysqltest.DSN(road.Addr, name(t, db)))
-	for _, statement := range []string{"INSERT INTO `pawl_names`", "job"} { // what is prepared is sent without its text
+	for _, statement := range []string{"INSERT INTO `pawl_names`", "job"} { // prepared: sent without its text
 		c := mutex("job")
 		happened := road.LoseReply(statement)
 		if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrUnavailable) {
@@ -155,7 +160,7 @@ func TestAReplyThatIsLost(t *testing.T) {
 	}
 }
 
-// A pool that the caller has used up keeps calls for as long as their ctx, and no longer.
+// If the caller has used up the pool, calls wait as long as their ctx, and no longer.
 func TestAPoolThatIsUsedUp(t *testing.T) {
 	_, db, d := fresh(t)
 	c := mutex("job")
@@ -177,8 +182,8 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 	releases(t, d, c)
 }
 
-// A server that stands still keeps nobody longer than its ctx, and grants nothing to
-// those who have gone.
+// When the server hangs, no call takes longer than its ctx, and the server grants nothing
+// to claims that have ended.
 func TestAServerThatStandsStill(t *testing.T) {
 	s := mysqltest.Start(t)
 	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
@@ -186,7 +191,7 @@ func TestAServerThatStandsStill(t *testing.T) {
 	gets(t, d, first)
 	releases(t, d, first)
 	s.Pause()
-	time.Sleep(100 * time.Millisecond) // until all its threads stand still
+	time.Sleep(100 * time.Millisecond) // until all its threads have stopped
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
@@ -208,8 +213,8 @@ func TestAServerThatStandsStill(t *testing.T) {
 	gets(t, d, mutex("job"))
 }
 
-// Four reads a second are what a process costs that waits for long, however many of its
-// claims wait for however many names.
+// A process that waits long costs four reads a second, however many of its claims wait
+// for however many names.
 func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 	s := mysqltest.Start(t)
 	d, waiting := start(t, "mysql:"+s.DSN(mysqltest.Database)), start(t, "mysql:"+s.DSN(mysqltest.Database))
@@ -235,8 +240,8 @@ func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 	}
 }
 
-// Of a name that many wait for a process is sent the entry when that says something new,
-// and not whenever one of the others keeps its place.
+// In a crowd, the server sends the entry only when that shows something new for the
+// process, not whenever another waiter keeps its place.
 func TestInACrowdTheEntryIsSentWhenSomethingHappens(t *testing.T) {
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
@@ -260,8 +265,8 @@ func TestInACrowdTheEntryIsSentWhenSomethingHappens(t *testing.T) {
 	granted := make(chan driver.Signal, 100)
 	defer waiting.Listen(func(s driver.Signal) { granted <- s })()
 	waits(waiting, own)
-	_ = d.Close()           // its watch is not what is measured
-	time.Sleep(time.Second) // the other one has looked, and found nothing new
+	_ = d.Close()           // its watch is not measured
+	time.Sleep(time.Second) // the other one has polled, and found nothing new
 	root := s.Root(t)
 	count := func(variable string) (n int) {
 		var name string

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
-// givesUp makes a claim that something in the server holds up for longer than its ctx.
+// givesUp makes a claim that the server delays longer than its ctx.
 func givesUp(t *testing.T, s *mysqltest.Server, d *mysqllock.Driver, c driver.Claim) {
 	t.Helper()
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
@@ -53,9 +53,9 @@ func nobodyHolds(t *testing.T, d *mysqllock.Driver, name string) {
 	}
 }
 
-// In REPEATABLE READ, the servers' default, a transaction that asks for a name that is
-// not there keeps others from making a row anywhere near it. A claim that waits for that
-// must look at the clock when it may go on.
+// In REPEATABLE READ, the servers' default, a transaction that reads a missing name keeps
+// others from inserting a row near it. A claim that waits for that must check the clock
+// when it goes on.
 func TestAClaimForANewNameThatWaitedIsNotGrantedAfterItsEnd(t *testing.T) {
 	s := mysqltest.Start(t)
 	d, db := start(t, "mysql:"+s.DSN(mysqltest.Database)), s.Open(t, mysqltest.Database)
@@ -72,9 +72,9 @@ func TestAClaimForANewNameThatWaitedIsNotGrantedAfterItsEnd(t *testing.T) {
 	nobodyHolds(t, d, "other")
 }
 
-// A commit may hang after the clock was looked at: for a backup, a disk, a replica. Until
-// it is through, who reads sees nothing of it. The release of a claim that was given up
-// meanwhile must not say that there is nothing to release.
+// A commit may hang after the clock was checked, for a backup, a disk or a replica. Until
+// it ends, readers do not see it. The release of a claim that was given up meanwhile must
+// not report that there is nothing to release.
 func TestAClaimWhoseCommitHangsIsStillReleased(t *testing.T) {
 	s := mysqltest.Start(t)
 	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
@@ -107,5 +107,8 @@ func TestAClaimWhoseCommitHangsIsStillReleased(t *testing.T) {
 			t.Errorf("%s: Release: %v", name, err)
 		}
 		nobodyHolds(t, d, name)
+		if err := backup.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

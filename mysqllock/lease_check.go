@@ -7,83 +7,118 @@ import (
 	"fmt"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// CheckLease makes a transaction depend on a lease: it returns an error that matches
-// [driver.ErrStale] unless the lease holds its name at this moment, by the clock of this
-// database. Otherwise no other claim can be granted the name until the transaction ends,
-// even if the lease runs out before. So what the transaction writes is written while its
-// lease holds the name, whatever was paused or late: no fence has to be kept beside the
-// data.
+// CheckLease makes a transaction depend on leases. It returns an error that matches
+// [driver.ErrStale], and names the lease, unless each lease holds its name at this
+// moment, by the clock of this database. If it returns nil, no other claim can be granted
+// one of these names until the transaction ends, even if a lease runs out before. So the
+// transaction writes only while its leases hold their names, whatever was paused or late:
+// the data needs no fence beside it.
 //
-//	tx, err := db.BeginTx(ctx, nil)
-//	...                                                     // the work
-//	if err := mysqllock.CheckLease(ctx, tx, lease); err != nil {
-//		return errors.Join(err, tx.Rollback())
+//	err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
+//		lease, _ := pawl.LeaseOf(ctx, "account:7")
+//		tx, err := db.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
+//		if err != nil {
+//			return err
+//		}
+//		defer tx.Rollback()
+//		... // the work
+//		if err := mysqllock.CheckLease(ctx, tx, lease); err != nil { // last, right before Commit
+//			return err
+//		}
+//		return tx.Commit()
+//	})
+//	var lost *pawl.LostError
+//	if errors.As(err, &lost) && lost.Finished {
+//		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
-//	return tx.Commit()
 //
-// lease is a *pawl.Lease.
+// A lease is a *pawl.Lease: what Lock returned, or pawl.LeaseOf(ctx, name) with the ctx
+// of Do. Inside the Do of pawl.All, LeaseOf returns the lease of each name: give them to
+// one call, in any order. Two calls in one transaction can deadlock with another
+// transaction or a renewal (error 1213). A nil lease, no lease at all, and a lease of
+// another backend or prefix match [driver.ErrInvalid]. For a lease of another database
+// the check finds no row, and returns ErrStale.
 //
-// Call it last, right before Commit. It is one statement, which locks the row of the
-// name, shared with other checks: until the transaction ends the name can neither be
-// renewed nor released nor waited for, and a transaction that lasts loses its own lease.
-// A Release of the same lease waits for it. End the transaction at once after ErrStale,
-// too: where the name has no row, one in REPEATABLE READ keeps others from making rows
-// near it.
+// # Which ctx, and which errors?
 //
-// A transaction that checks several leases does so in the order of their names, as the
-// driver renews them. In another order the two can wait for each other: the server then
-// ends one of them with error 1213, and the transaction has to be repeated. So it does,
-// with 1020, in REPEATABLE READ under innodb_snapshot_isolation, MariaDB's default from
-// 11.6.2 on, if the lease was renewed since the transaction first read. READ COMMITTED
-// knows no such error.
+// Use the ctx of Do for the statements: it ends when the lease is lost. A statement that
+// was under way then fails, and Do returns an error that matches pawl.ErrLost. So branch
+// on ErrStale or ErrLost: another holder may be at work.
 //
-// The transaction has to be one in the database that the driver works on, with tables of
-// the default prefix; for another prefix there is [Driver.CheckLease]. The user needs
-// SELECT on the table, no more; before MySQL 8.0.22, by its manual, UPDATE as well. A
-// lease that passes from goroutine to goroutine of one client is one lease for the
-// server: which of them has it only the client knows.
-func CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
-	return checkLease(ctx, tx, "`"+defaultPrefix+"names`", lease)
+// Do not use it for BeginTx, because database/sql rolls back, and cuts a Commit off, when
+// that ctx ends. A Commit that was cut off may have committed, and Do returns an error
+// that matches pawl.ErrLost and is not Finished. After CheckLease has returned nil, the
+// commit is safe however long it takes.
+//
+// A commit that succeeded counts, even if Do returns a *pawl.LostError after it: the
+// lease ended between the check and the release, and no other holder could enter before
+// the commit. Its Finished is true if the function returned nil.
+//
+// Release the lease after Commit, as Do does. While the transaction is open, Release
+// waits for it, and fails with ErrUnavailable if that takes long; the client repeats it.
+//
+// # What does it lock?
+//
+// Call it last, right before Commit. It is one statement for each name, in the order of
+// the names. It locks the row of the name, shared with other checks. Until the
+// transaction ends, no client can renew, release or wait for the name, and a transaction
+// that takes long loses its own lease. End the transaction at once after ErrStale, too:
+// if the name has no row, a transaction in REPEATABLE READ keeps other clients from
+// making rows near it.
+//
+// In REPEATABLE READ or SERIALIZABLE, under innodb_snapshot_isolation (MariaDB's default
+// from 11.6.2 on), the check fails with error 1020 if the lease was renewed since the
+// transaction first read: repeat the transaction. READ COMMITTED has no such error.
+//
+// The transaction must be in the database of the locks, with tables of the default
+// prefix; for another prefix there is [Driver.CheckLease]. The user needs only SELECT on
+// the table; before MySQL 8.0.22, by its manual, also UPDATE.
+//
+// Goroutines of one client hand a name to each other without asking the server, which
+// sees one lease for all of them. So the check also asks the *pawl.Lease, and refuses one
+// that was released or lost. You only have to release after Commit.
+//
+// Test it on a real server: the check refuses a lease of pawltest, which is in memory.
+func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
+	return checkLeases(ctx, tx, &Options{Prefix: defaultPrefix}, leases)
 }
 
 // CheckLease is the function [CheckLease] for the tables of this driver, in the database
 // that tx is in.
-func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
-	return checkLease(ctx, tx, d.store.names, lease)
+func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
+	return checkLeases(ctx, tx, &d.store.Options, leases)
 }
 
-func checkLease(ctx context.Context, tx *sql.Tx, table string, lease driver.Lease) error {
-	name, fence := lease.StoredName(), lease.Fence()
-	if err := errors.Join(driver.ValidateName(name), driver.ValidateFence(fence)); err != nil {
+func checkLeases(ctx context.Context, tx *sql.Tx, o *Options, given []driver.Lease) error {
+	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("mysql", o.tail(), " prefix="))
+	if err != nil {
 		return err
 	}
-	// SYSDATE is looked at with the row locked, see serverTime. LOCK IN SHARE MODE is
-	// what both servers understand.
-	statement := "SELECT entry, " + serverTime + " FROM " + table + " WHERE name = " + blob(name) + " LOCK IN SHARE MODE"
-	var stored []byte
-	var now locktable.Instant
-	err := tx.QueryRowContext(ctx, statement).Scan(&stored, &now)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return stale(name, fence)
-	case isDeadlock(err):
-		return fmt.Errorf("pawl: check the lease of %q: %w (repeat the transaction: another one was in its way, or has renewed the lease since it began)", name, err)
-	case err != nil:
-		return fmt.Errorf("pawl: check the lease of %q: %w", name, err)
+	table := "`" + o.Prefix + "names`"
+	rows := engine.LockedRows{}
+	for _, name := range leases.Names() {
+		// One statement for several names could read all of a small table, and lock all
+		// of its rows. SYSDATE is evaluated when the row is locked, see serverTime. Both
+		// servers understand LOCK IN SHARE MODE.
+		statement := "SELECT entry, " + serverTime + " FROM " + table + " WHERE name = " + blob(name) + " LOCK IN SHARE MODE"
+		var stored []byte
+		var now locktable.Instant
+		err := tx.QueryRowContext(ctx, statement).Scan(&stored, &now)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			continue
+		case isDeadlock(err):
+			return leases.Failed(ctx, fmt.Errorf("%w (repeat the transaction: another one was in its way, or a lease was renewed since it began)", err))
+		case err == nil:
+			err = rows.Add(name, stored, now)
+		}
+		if err != nil {
+			return leases.Failed(ctx, err)
+		}
 	}
-	e, err := locktable.Decode(stored)
-	if err != nil {
-		return fmt.Errorf("pawl: check the lease of %q: %w", name, err)
-	}
-	if !e.Holds(now, fence) {
-		return stale(name, fence)
-	}
-	return nil
-}
-
-func stale(name string, fence uint64) error {
-	return fmt.Errorf("%w (%q, fence %d)", driver.ErrStale, name, fence)
+	return leases.Stale(rows, table)
 }

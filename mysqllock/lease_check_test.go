@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/mysqllock"
@@ -25,9 +26,72 @@ func begin(t *testing.T, db *sql.DB) *sql.Tx {
 
 func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
 	_, db, d := fresh(t)
-	fencetest.ChecksTheHolder(t, d, func(l driver.Lease) error {
-		return mysqllock.CheckLease(ctx, begin(t, db), l)
+	fencetest.ChecksTheHolder(t, d, func(leases ...driver.Lease) error {
+		return mysqllock.CheckLease(ctx, begin(t, db), leases...)
 	}, time.Sleep)
+}
+
+// committed checks leases in a transaction that commits.
+func committed(t *testing.T, db *sql.DB) func(ctx context.Context, leases ...driver.Lease) error {
+	return func(ctx context.Context, leases ...driver.Lease) error {
+		tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
+		if err != nil {
+			t.Error(err)
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		if err := mysqllock.CheckLease(ctx, tx, leases...); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+}
+
+func TestCheckLeaseOfSeveral(t *testing.T) {
+	_, db, d := fresh(t)
+	check := committed(t, db)
+	fencetest.ChecksSeveral(t, d, func(leases ...driver.Lease) error { return check(ctx, leases...) })
+}
+
+func TestCheckLeaseInAnyOrder(t *testing.T) {
+	_, db, d := fresh(t)
+	check := committed(t, db)
+	fencetest.ChecksInAnyOrder(t, d, func(leases ...driver.Lease) error { return check(ctx, leases...) })
+}
+
+func TestCheckLeaseAsksTheClient(t *testing.T) {
+	_, db, d := fresh(t)
+	fencetest.AsksTheClient(t, d, committed(t, db))
+}
+
+// The lease names its tables, so a check in other tables is refused, and no lease looks
+// lost.
+func TestCheckLeaseOfOtherTables(t *testing.T) {
+	_, db, d := fresh(t)
+	other := over(t, db, &mysqllock.Options{Prefix: "billing_"})
+	locks := make([]*pawl.Lease, 2)
+	for i, d := range []*mysqllock.Driver{d, other} {
+		client, err := pawl.New(d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close() })
+		if locks[i], err = client.Mutex("job").Lock(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{
+		mysqllock.CheckLease(ctx, begin(t, db), locks[1]),
+		d.CheckLease(ctx, begin(t, db), locks[1]),
+		other.CheckLease(ctx, begin(t, db), locks[0]),
+	} {
+		if !errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), "other tables") {
+			t.Errorf("%v; want it refused", err)
+		}
+	}
+	if err := errors.Join(d.CheckLease(ctx, begin(t, db), locks[0]), other.CheckLease(ctx, begin(t, db), locks[1])); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
@@ -92,7 +156,7 @@ func exec(t testing.TB, db interface {
 	}
 }
 
-// In another database the lease is not known, whatever it holds in its own.
+// In another database the lease is unknown, whatever it holds in its own.
 func TestCheckLeaseInAnotherDatabase(t *testing.T) {
 	s, _, d := fresh(t)
 	g := gets(t, d, mutex("job"))
@@ -107,8 +171,8 @@ func TestCheckLeaseInAnotherDatabase(t *testing.T) {
 	}
 }
 
-// MariaDB can refuse to lock a row that was changed since the transaction first read,
-// which a renewal does: the error says that the transaction is to be repeated.
+// MariaDB can refuse to lock a row that has changed since the transaction first read, and
+// a renewal changes it: the error says to repeat the transaction.
 func TestCheckLeaseInASnapshotSaysWhatToDo(t *testing.T) {
 	s, db, d := fresh(t)
 	c := mutex("job")

@@ -9,14 +9,13 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Statements have their values in them, as numbers and in hexadecimal, but for the one
-// that is sent most. So each is one round trip, whatever pool it is given: arguments
-// would take three, or a prepared statement for each connection, unless the caller has
-// set interpolateParams; and nothing is left that a character set or an sql_mode could
-// change.
+// Statements have their values in them, as numbers and in hexadecimal, except the one
+// that the driver sends most. So each is one round trip on any pool: arguments would take
+// three, or a prepared statement on each connection, unless the caller has set
+// interpolateParams. And no character set or sql_mode can change the values.
 
-// literally writes arguments into a statement, in the place of its question marks: bytes,
-// a string of characters, a number, or nil.
+// literally replaces the question marks of a statement by its arguments: bytes, a string
+// of characters, a number, or nil.
 func literally(statement string, args []any) string {
 	var b strings.Builder
 	for i, arg := range args {
@@ -37,10 +36,11 @@ func literally(statement string, args []any) string {
 	return b.String() + statement
 }
 
-// blob is a string of bytes. A name is one, for it is compared byte for byte.
+// blob is a literal of bytes. Names are bytes, so that the server compares them byte by
+// byte.
 func blob[T string | []byte](b T) string { return "x'" + hex.EncodeToString([]byte(b)) + "'" }
 
-// blobs are several, for IN.
+// blobs is a list of literals, for IN.
 func blobs(all []string) string {
 	each := make([]string, len(all))
 	for i, s := range all {
@@ -49,8 +49,8 @@ func blobs(all []string) string {
 	return strings.Join(each, ", ")
 }
 
-// columns are what people can read of an entry, as arguments. They are as true as its
-// stored form when they are written; nobody writes when a lease runs out.
+// columns are what people can read of an entry, as arguments. They are true when they are
+// written; no client updates them when a lease runs out.
 type columns struct {
 	fence   uint64
 	holders string
@@ -60,9 +60,9 @@ type columns struct {
 func columnsOf(e *locktable.Entry) columns {
 	c := engine.ColumnsOf(e)
 	out := columns{fence: c.Fence, holders: strings.ToValidUTF8(c.Holders, "?")}
-	if len(out.holders) > mostHolders {
-		if who := []rune(out.holders); len(who) > mostHolders {
-			out.holders = string(who[:mostHolders]) + "..."
+	if len(out.holders) > maxHolderChars {
+		if who := []rune(out.holders); len(who) > maxHolderChars {
+			out.holders = string(who[:maxHolderChars]) + "..."
 		}
 	}
 	if c.Until > 0 {
@@ -71,5 +71,5 @@ func columnsOf(e *locktable.Entry) columns {
 	return out
 }
 
-// mostHolders is how many characters say who holds a name.
-const mostHolders = 250
+// maxHolderChars is how many characters of the holders a row shows.
+const maxHolderChars = 250

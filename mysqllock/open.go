@@ -21,15 +21,15 @@ import (
 func init() { engine.Register(openURL, "mysql", "mariadb") }
 
 // Driver is a client of a database. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
+// driver.AllAcquirer and driver.Diagnoser.
 type Driver struct {
 	inner engine.Noted
 	store *store
 }
 
 // New makes a driver over a pool of connections, which stays open when the driver is
-// closed. The server is looked at by the first call. Its error is a
-// [*driver.InvalidError].
+// closed. The first call checks the server. The error is a [*driver.InvalidError].
 func New(db *sql.DB, o *Options) (*Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *sql.DB of go-sql-driver/mysql"}
@@ -37,10 +37,10 @@ func New(db *sql.DB, o *Options) (*Driver, error) {
 	return build(db, o, 0)
 }
 
-// Open opens the database that a URL names, or a DSN as go-sql-driver has it; the package
-// comment has the forms. It makes the tables if they are missing. Closing the driver
-// closes what was opened. The error is a [*driver.InvalidError] or a [*driver.Error],
-// without the password; ctx bounds only the opening.
+// Open opens the database of a URL, or of a DSN of go-sql-driver; the package comment has
+// the forms. It makes the tables if they are missing. Closing the driver closes its pool.
+// The error is a [*driver.InvalidError] or a [*driver.Error], without the password; ctx
+// bounds only the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
 	p, err := parse(rawURL)
 	if err != nil {
@@ -57,15 +57,13 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	return p.open(ctx)
 }
 
-// build makes the driver. pool is the size of a pool that was opened for it, else 0.
+// build makes the driver. pool is the size of a pool that Open made for it, otherwise 0.
 func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	if options.Where = "mysql " + options.Where; options.Prefix != defaultPrefix {
-		options.Where += " prefix=" + options.Prefix
-	}
+	options.Where = "mysql " + options.Where + options.tail()
 	s := &store{
 		server: &server{
 			db: db, pool: pool, Options: options, checking: make(chan struct{}, 1),
@@ -117,8 +115,8 @@ func (p *parsed) open(ctx context.Context) (*Driver, error) {
 	return nil, err
 }
 
-// connector gives each connection what a step relies on. A caller's own pool may have it
-// otherwise, as far as the server is found fit for that.
+// connector gives each connection the settings that a step relies on. A caller's own pool
+// may have other settings, if the driver finds them fit.
 type connector struct{ sqldriver.Connector }
 
 func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
@@ -128,8 +126,9 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	}
 	if x, ok := conn.(sqldriver.ExecerContext); ok {
 		for _, statement := range []string{
-			// The server stores what is sent as it is, and changes and returns all rows
-			// that it is told to, whatever init_connect or its own variables say.
+			// With these, whatever init_connect or the server's variables say, the server
+			// stores bytes unchanged, and limits neither the rows that a statement
+			// changes nor those that it returns.
 			"SET autocommit = 1, innodb_lock_wait_timeout = 1, character_set_client = binary, character_set_connection = binary, " +
 				"sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', sql_safe_updates = 0, sql_select_limit = " + noLimit,
 			"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",

@@ -10,23 +10,22 @@ import (
 
 // Options for a driver. The zero value, and nil, are fine.
 type Options struct {
-	// Prefix begins the names of the tables. Clients that shall exclude each other have
-	// the same one. Default: "pawl_"; up to 32 letters, digits and underscores.
+	// Prefix begins the names of the tables. Clients that exclude each other need the
+	// same prefix. Default: "pawl_"; up to 32 letters, digits and underscores.
 	Prefix string
 
-	// Retention is how long the last fence of a name is remembered after its last grant,
-	// at the least. When it is forgotten, the next fence is greater all the same, unless
-	// the server's clock was set back past that grant. Default: 24 hours; at least a
-	// minute.
+	// Retention is how long, at least, the backend remembers the last fence of a name
+	// after its last grant. After that, the next fence is still greater, unless the
+	// server's clock was set back past that grant. Default: 24 hours; at least a minute.
 	Retention time.Duration
 
-	// MustExist refuses to make the tables: for a user without the right to, and for a
-	// program that must not take tables made in a wrong database for locks that nobody
-	// holds.
+	// MustExist keeps the driver from making the tables: for a user without the right to
+	// make them, and for a program that only reads: in a wrong database it would make
+	// new, empty tables, and report all locks as free.
 	MustExist bool
 
-	// Where is how errors name the server. Default: its address and database, for what
-	// was opened by [Open]; "of the caller" for a pool that was handed over.
+	// Where names the server in errors. Default: its address and database, for a driver
+	// made by [Open]; "of the caller" for a pool given to [New].
 	Where string
 }
 
@@ -42,6 +41,14 @@ func (o *Options) withDefaults() (Options, error) {
 		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
 	}
 	return out, nil
+}
+
+// tail names the tables in messages: the prefix unless it is the default.
+func (o *Options) tail() string {
+	if o.Prefix == defaultPrefix {
+		return ""
+	}
+	return " prefix=" + o.Prefix
 }
 
 const defaultPrefix = "pawl_"

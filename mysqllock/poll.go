@@ -12,31 +12,31 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// newPoller makes signals where the server has none: it reads the entries of the names
-// that claims of this client wait for, and what the client has lost. One statement does
-// that for all of them, which locks nothing and writes nothing.
+// newPoller finds signals, since the server sends none. It reads the entries of the names
+// for which claims of this client wait, and the rows of lost leases, all in one
+// statement, which locks nothing and writes nothing.
 //
-// A grant stands in the entry, so a client that passes a name on writes nothing more than
-// that, and what is told of it is never sooner than its commit. It may be late, also by
-// far where reads are answered by a replica; a client knows what to make of that.
+// A grant is in the entry, so a client that passes a name on writes nothing more, and a
+// waiter never sees the grant before its commit. It may see the grant late, even much
+// later if a replica answers the reads; a client can handle that.
 func newPoller(s *store) *engine.Poller {
 	return &engine.Poller{
 		Claims: s.claims, Look: s.lookAtClaims, Losses: 500 * time.Millisecond,
-		Pace: engine.Growing(5*time.Millisecond, 250*time.Millisecond, 8), // no more than four a second
+		Pace: engine.Growing(5*time.Millisecond, 250*time.Millisecond, 8), // the head looks four times a second at most
 	}
 }
 
 const (
-	mostNames   = 512 // are looked at in one statement
-	crowd       = 8   // waiters are not many
-	mostCrowded = 64  // names are looked at in one statement without their entries
+	maxNamesPerPoll   = 512 // names that one statement reads
+	crowdSize         = 8   // waiters; a longer queue is a crowd, see unchanged
+	maxCrowdedPerPoll = 64  // names for which one statement has the condition of unchanged
 )
 
-// lookAtClaims looks once, and delivers what there is to tell.
-func (s *store) lookAtClaims(ctx context.Context, waiting []engine.Claim) error {
-	names, byName := engine.ByName(waiting)
+// lookAtClaims polls once, and delivers the signals that it finds.
+func (s *store) lookAtClaims(ctx context.Context) error {
+	names, byName := engine.ByName(s.claims.Waiting(time.Now()))
 	for {
-		some := names[:min(len(names), mostNames)] // without any, what was lost is read all the same
+		some := names[:min(len(names), maxNamesPerPoll)] // without names, it reads the lost leases
 		if err := s.lookAtNames(ctx, some, byName); err != nil {
 			return err
 		}
@@ -48,13 +48,13 @@ func (s *store) lookAtClaims(ctx context.Context, waiting []engine.Claim) error 
 
 func (s *store) lookAtNames(ctx context.Context, names []string, byName map[string][]engine.Claim) error {
 	asked := time.Now()
-	seen := map[string]*locktable.Entry{} // nil for a name to which nothing has happened
+	seen := map[string]*locktable.Entry{} // nil if the server found the name unchanged
 	var signals []driver.Signal
 	var read []string
 	err := s.do(ctx, func(ctx context.Context) error {
 		signals, read = nil, nil
 		for _, name := range names {
-			seen[name] = &locktable.Entry{} // if it is not there, or damaged, which their next call says
+			seen[name] = &locktable.Entry{} // if missing or damaged: the next call of its claims reports that
 		}
 		return s.query(ctx, s.lookStatement(names, byName), func(rows *sql.Rows) error {
 			var kind int
@@ -94,14 +94,14 @@ func (s *store) lookAtNames(ctx context.Context, names []string, byName map[stri
 	return nil
 }
 
-// lookStatement asks for what was lost, and for the entries of some names.
+// lookStatement reads the rows of lost leases, and the entries of some names.
 func (s *store) lookStatement(names []string, byName map[string][]engine.Claim) string {
 	text := "SELECT 1, CAST(id AS CHAR), token FROM " + s.lost + " WHERE inbox = " + blob(s.inbox)
 	var whole []string
 	crowded := 0
 	for _, name := range names {
 		same := unchanged(byName[name])
-		if same == "" || crowded == mostCrowded {
+		if same == "" || crowded == maxCrowdedPerPoll {
 			whole = append(whole, name)
 			continue
 		}
@@ -114,17 +114,18 @@ func (s *store) lookStatement(names []string, byName map[string][]engine.Claim) 
 	return text
 }
 
-// unchanged is the condition that nothing has happened to a name that concerns those who
-// wait for it: no more was granted, it does not open by itself, and they are still there.
-// Then the server keeps the entry to itself, which hundreds of others who keep their
-// places change all the time. It is empty where the queue is short.
+// unchanged is the condition that a name has no news for these waiters: no lease was
+// granted since, it has holders, none of them has released it (the name would then open
+// by time alone), and the waiters are still in the queue. Then the server does not send
+// the entry, which hundreds of others change all the time to keep their places. The
+// condition is empty if the queue is short.
 func unchanged(waiting []engine.Claim) string {
 	fence, longest, there := uint64(0), 0, ""
 	for _, c := range waiting {
 		fence, longest = max(fence, c.Fence), max(longest, c.Queue)
 		there += " AND LOCATE(" + blob(c.Token[:]) + ", entry)"
 	}
-	if longest <= crowd || len(waiting) > crowd {
+	if longest <= crowdSize || len(waiting) > crowdSize {
 		return ""
 	}
 	return fmt.Sprintf("fence = %d AND holders <> '' AND LOCATE('(released)', holders) = 0", fence) + there

@@ -11,46 +11,45 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
-	"github.com/pawl-go/pawl/internal/pause"
 )
 
-// server is a database, and what is known of it.
+// server is a database, and what the driver knows about it.
 type server struct {
 	db          *sql.DB
-	pool        int    // how many connections it has if it was opened by us; 0 if it is the caller's
+	pool        int    // size of a pool that the driver opened; 0 for the caller's pool
 	names, lost string // the tables
-	Options            // as they are after withDefaults; Where has the backend in it
+	Options            // with their defaults; Where begins with the backend
 
-	prepared atomic.Pointer[sql.Stmt] // store.update, on connections of our own
+	prepared atomic.Pointer[sql.Stmt] // store.update, on the driver's own connections
 
-	remade   atomic.Pointer[string] // the table that was gone, and was made anew
-	maria    atomic.Bool            // and not MySQL
-	packet   atomic.Int64           // how large a statement may be, in bytes
+	remade   atomic.Pointer[string] // the table that was gone and was made again
+	maria    atomic.Bool            // the server is MariaDB, not MySQL
+	packet   atomic.Int64           // the largest statement, in bytes
 	ready    atomic.Bool            // it was found fit
-	checking chan struct{}          // has room for the one who finds that out; no mutex, for that may last
+	checking chan struct{}          // holds one while a goroutine checks the server, which may take long
 	closed   atomic.Bool
 }
 
-// do runs f, which sends a statement that commits by itself. It looks at the server
-// first, if nobody has yet. It runs f again when others stood in the way.
+// do runs f, which sends a statement that commits by itself. Before the first statement
+// it checks the server. It repeats f while others are in its way.
 func (s *server) do(ctx context.Context, f func(ctx context.Context) error) error {
-	return s.until(ctx, passing, f)
+	return s.repeatWhile(ctx, passing, f)
 }
 
-// until is do that tries again as it is told.
-func (s *server) until(ctx context.Context, passing func(error) bool, f func(ctx context.Context) error) error {
+// repeatWhile is do, with a condition for repeating f.
+func (s *server) repeatWhile(ctx context.Context, passing func(error) bool, f func(ctx context.Context) error) error {
 	if s.closed.Load() {
 		return driver.ErrClosed
 	}
-	var before error // the last one of others that stood in the way
-	err := s.look(ctx)
+	var before error // the last error for which the loop repeated f
+	err := s.checkServer(ctx)
 	for again := 0; err == nil; again++ {
-		if err = f(ctx); err == nil || again >= tries {
+		if err = f(ctx); err == nil || again >= maxRepeats {
 			break
 		}
-		if number(err) == noSuchTable && !s.MustExist { // somebody dropped it
+		if number(err) == noSuchTable && !s.MustExist { // an operator dropped it
 			s.ready.Store(false)
-			if err = s.look(ctx); err != nil {
+			if err = s.checkServer(ctx); err != nil {
 				break
 			}
 			continue
@@ -59,24 +58,24 @@ func (s *server) until(ctx context.Context, passing func(error) bool, f func(ctx
 			break
 		}
 		before = err
-		err = pause.For(ctx, backoff.Around(backoff.Doubled(2*time.Millisecond, again, 100*time.Millisecond)))
+		err = backoff.Wait(ctx, backoff.Around(backoff.Doubled(2*time.Millisecond, again, 100*time.Millisecond)))
 	}
 	if err != nil && !answered(ctx, err) {
-		s.ready.Store(false) // who answers next may be another server
+		s.ready.Store(false) // the next connection may reach another server
 		if s.pool > 0 && readOnly(err) {
-			s.db.SetMaxIdleConns(0) // the address may lead elsewhere by now
+			s.db.SetMaxIdleConns(0) // the address may lead to another server by now
 			s.db.SetMaxIdleConns(s.pool)
 		}
 	}
 	return s.failed(ctx, err, before)
 }
 
-// tries is how often a statement is sent again that lost against others.
-const tries = 8
+// maxRepeats is how often the driver repeats a statement that lost against others.
+const maxRepeats = 8
 
-// look finds out, once, whether the server will do, and makes the tables if they are
-// missing.
-func (s *server) look(ctx context.Context) error {
+// checkServer finds out, once, whether the server can be used, and makes the tables if
+// they are missing.
+func (s *server) checkServer(ctx context.Context) error {
 	if s.ready.Load() {
 		return nil
 	}
@@ -104,7 +103,7 @@ func (s *server) look(ctx context.Context) error {
 		if number(err) != noSuchTable || s.MustExist {
 			break
 		}
-		gone := s.gone(ctx)
+		gone := s.droppedTable(ctx)
 		if err = s.create(ctx); err != nil {
 			break
 		}
@@ -125,9 +124,10 @@ func (s *server) look(ctx context.Context) error {
 	return nil
 }
 
-// prepare prepares the statement that is sent most, if the pool is ours: a caller's may
-// lead through a proxy that then gives each of us a connection of our own, or have
-// connections that last for one statement. The pool prepares it again on each connection.
+// prepare prepares the statement that the driver sends most, if it opened the pool. A
+// caller's pool may lead through a proxy that then needs a connection for each client, or
+// have connections that last for one statement. The pool prepares it again on each
+// connection.
 func (s *server) prepare(ctx context.Context) {
 	if s.pool == 0 || s.prepared.Load() != nil {
 		return
@@ -137,10 +137,11 @@ func (s *server) prepare(ctx context.Context) {
 	}
 }
 
-// gone is the table that somebody has dropped, nil if there is none: the other one is
-// there. That of names is made before the other one, which is needed when a name is
-// locked.
-func (s *server) gone(ctx context.Context) *string {
+// droppedTable returns the table that an operator has dropped while the other one
+// remains, or nil. The table of names is made first. So if only the other table is
+// missing, it was dropped only if there are names, because locking a name needs both
+// tables.
+func (s *server) droppedTable(ctx context.Context) *string {
 	used := false
 	_, noNames := s.exec(ctx, "SELECT 1 FROM "+s.names+" LIMIT 0")
 	_, noLost := s.exec(ctx, "SELECT 1 FROM "+s.lost+" LIMIT 0")
@@ -156,8 +157,8 @@ func (s *server) gone(ctx context.Context) *string {
 	return nil
 }
 
-// create makes the tables. Any number of clients may do so at once: the server lets one
-// after the other, and those that come later find them there.
+// create makes the tables. Any number of clients may do so at once: the server takes one
+// after the other, and the later ones find the tables there.
 func (s *server) create(ctx context.Context) error {
 	for statement := range strings.SplitSeq(strings.ReplaceAll(schema, "{prefix}", s.Prefix), ";\n") {
 		if statement = strings.TrimSpace(statement); statement == "" {
@@ -170,7 +171,7 @@ func (s *server) create(ctx context.Context) error {
 	return nil
 }
 
-// variables are those of the server and of the session that matter here.
+// variables are the variables of the server and the session that the driver checks.
 type variables map[string]string
 
 func (s *server) variables(ctx context.Context) (variables, error) {
@@ -186,14 +187,14 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Where SYSDATE stands still, too, nobody could say when a statement that waited took
-	// effect. And NOW is what the session's variable timestamp says, if that is set.
+	// If SYSDATE stands still, too, the driver cannot know when a statement that waited
+	// took effect. And NOW follows the session's variable timestamp, if that is set.
 	var still, set bool
 	err = s.query(ctx, "SELECT SLEEP(0.001) + (SYSDATE(6) = NOW(6)), ABS(TIMESTAMPDIFF(SECOND, NOW(), SYSDATE())) > 600, @@sql_select_limit",
 		func(rows *sql.Rows) error {
 			var limit string
 			err := rows.Scan(&still, &set, &limit)
-			v["sql_select_limit"] = limit // it counts for SHOW, too
+			v["sql_select_limit"] = limit // the limit also applies to SHOW
 			return err
 		})
 	if still {
@@ -205,7 +206,7 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 	return v, err
 }
 
-// noLimit is the sql_select_limit of a session that has none.
+// noLimit is the sql_select_limit of a session without a limit.
 const noLimit = "18446744073709551615"
 
 func (v variables) isolation() string {
@@ -214,8 +215,7 @@ func (v variables) isolation() string {
 
 func (v variables) on(name string) bool { return v[name] == "ON" || v[name] == "1" }
 
-// unfitError says that a server, or the way in which it was connected to, is not for
-// locks.
+// unfitError means that a server, or the connection to it, cannot be used for locks.
 type unfitError struct {
 	problem, hint string
 	passing       bool // it may change by itself
@@ -223,7 +223,7 @@ type unfitError struct {
 
 func (e *unfitError) Error() string { return e.problem }
 
-// fit refuses what no lock can stand on.
+// fit refuses settings under which locks are not safe.
 func (v variables) fit() error {
 	major, minor, maria := v.version()
 	switch {
@@ -236,7 +236,7 @@ func (v variables) fit() error {
 	case v.on("read_only") || v.on("innodb_read_only"):
 		return &unfitError{problem: "the server is read-only", hint: "it is a replica, or was set so: give the address of the primary", passing: true}
 	case !v.on("autocommit"):
-		return &unfitError{problem: "autocommit is off", hint: "each step has to be stored when it is answered: leave autocommit=0 out of the DSN, or init_connect"}
+		return &unfitError{problem: "autocommit is off", hint: "the server must store each step before it answers: leave autocommit=0 out of the DSN, or init_connect"}
 	case strings.Contains(v.isolation(), "READ-UNCOMMITTED"):
 		return &unfitError{problem: "the isolation level is READ UNCOMMITTED", hint: "a grant could be seen that is then undone: READ COMMITTED is best"}
 	case v.on("sql_safe_updates"):
@@ -244,13 +244,13 @@ func (v variables) fit() error {
 	case v.on("timestamp"):
 		return &unfitError{problem: "the session's clock is set", hint: "a client with a time of its own ends the leases of others: leave timestamp out of the DSN, or init_connect"}
 	case v.on("sysdate_is_now"):
-		return &unfitError{problem: "the server runs with sysdate-is-now", hint: "nobody can say then when a statement that waited took effect: start it without"}
+		return &unfitError{problem: "the server runs with sysdate-is-now", hint: "with it Pawl cannot tell when a statement that waited took effect: start the server without it"}
 	}
 	return nil
 }
 
-// packet is how large a statement may be: for the server, and for the client, which has
-// this limit unless its DSN says otherwise.
+// packet is the size of the largest statement, in bytes, that both the server and the
+// client allow. ofClient is the client's limit unless its DSN sets another one.
 func (v variables) packet() int64 {
 	const ofClient = 64 << 20
 	if n, err := strconv.ParseInt(v["max_allowed_packet"], 10, 64); err == nil {
@@ -262,6 +262,13 @@ func (v variables) packet() int64 {
 func (v variables) version() (major, minor int, maria bool) {
 	_, _ = fmt.Sscanf(v["version"], "%d.%d", &major, &minor)
 	return major, minor, strings.Contains(strings.ToLower(v["version"]), "mariadb")
+}
+
+func (v variables) product() string {
+	if _, _, maria := v.version(); maria {
+		return "MariaDB"
+	}
+	return "MySQL"
 }
 
 func (s *server) query(ctx context.Context, statement string, each func(*sql.Rows) error) error {
@@ -278,7 +285,7 @@ func (s *server) query(ctx context.Context, statement string, each func(*sql.Row
 	return rows.Err()
 }
 
-// An execution sends a statement, and returns how many rows it changed.
+// An execution sends a statement, and returns the number of changed rows.
 type execution func(ctx context.Context) (rows int64, err error)
 
 // sent is the execution of a statement that has all its values in it.
@@ -297,9 +304,10 @@ func changed(r sql.Result, err error) (rows int64, _ error) {
 	return r.RowsAffected()
 }
 
-// hasty makes a statement wait for locks for a second at the most. Connections of our own
-// never wait longer. On those of a caller MySQL has nothing for a single statement.
-func (s *server) hasty(statement string) string {
+// withShortLockWait bounds the wait of a statement for locks to a second. The driver's
+// own connections never wait longer. On a caller's pool MySQL has no such setting for a
+// single statement.
+func (s *server) withShortLockWait(statement string) string {
 	if s.maria.Load() && s.pool == 0 {
 		return "SET STATEMENT innodb_lock_wait_timeout = 1 FOR " + statement
 	}

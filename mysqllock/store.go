@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// store is the optimistic.Store over two tables: a row for each name, and a row for each
-// lease that was taken from its holder, for its inbox.
+// store is the optimistic.Store over two tables. One has a row for each name, the other a
+// row for each lease that was taken from its holder, for its inbox.
 type store struct {
 	*server
 	inbox string
@@ -30,7 +30,7 @@ type store struct {
 	running sync.WaitGroup
 }
 
-// Close closes the table.
+// Close implements optimistic.Store.
 func (s *store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -43,17 +43,17 @@ func (s *store) Close() error {
 	return nil
 }
 
-// Lingers implements optimistic.Lingerer. The clock is looked at with the row locked, but
-// what comes then, the commit, may hang for as long as it likes: for a backup, a disk, a
-// replica. Until it is through, those who only read see nothing of it.
+// Lingers implements optimistic.Lingerer. The statement checks the clock when the row is
+// locked, but the commit after that may hang, for a backup, a disk or a replica. Until it
+// ends, readers do not see the change.
 func (s *store) Lingers() {}
 
-// serverTime is where the server's clock stands when this is evaluated, in microseconds
-// since 1970. UTC_TIMESTAMP stands still for as long as a statement lasts, which may have
-// waited for the lock of a row. SYSDATE does not, but it is in the zone of the session,
-// whose hours may be put back: so only what has passed since the beginning is taken from
-// it. Where hours are put forward or back within a statement this is off by an hour, and
-// no window contains it.
+// serverTime is the server's time when this is evaluated, in microseconds since 1970.
+// UTC_TIMESTAMP stands still during a statement, which may have waited for the lock of a
+// row. SYSDATE does not, but it is a time in the session's zone, where daylight saving
+// moves the clock by an hour. So serverTime takes only the time since the beginning of
+// the statement from SYSDATE. If that happens within a statement, serverTime is off by an
+// hour, and no window contains it.
 const serverTime = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)))"
 
 // Load implements optimistic.Store.
@@ -91,8 +91,8 @@ func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 	}
 }
 
-// ask asks the server for its time. The time in which a connection is made, or waited
-// for, is not the answer's.
+// ask asks the server for its time. It takes a connection first, because connecting or
+// waiting for the pool is not part of the round trip.
 func (s *store) ask(ctx context.Context) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *store) ask(ctx context.Context) error {
 	return nil
 }
 
-// there gives an entry that somebody emptied a value that cannot be read: it is no free
-// name.
+// there replaces an emptied entry by an invalid one, so that it does not count as a free
+// name. Only an operator empties an entry.
 func there(r optimistic.Stored) optimistic.Stored {
 	if len(r.Value) == 0 {
 		r.Value = []byte{0}
@@ -117,9 +117,9 @@ func there(r optimistic.Stored) optimistic.Stored {
 	return r
 }
 
-// after tells other clients that a swap took leases from them. That is only a hint: a
-// client that does not get it hears by its next renewal. Grants are not told, for those
-// who wait look at the entry, see newPoller.
+// after notifies other clients of the leases that a swap took from them. That is only a
+// hint: a client that misses it finds out at its next renewal. Grants need no
+// notification, because waiters read the entry, see newPoller.
 func (s *store) after(ctx context.Context, w optimistic.Swap, r optimistic.Swapped) {
 	if !r.Done {
 		return
@@ -133,11 +133,11 @@ func (s *store) after(ctx context.Context, w optimistic.Swap, r optimistic.Swapp
 	if len(rows) > 0 {
 		_, _ = s.exec(ctx, "INSERT INTO "+s.lost+" (inbox, token, at) VALUES "+strings.Join(rows, ", "))
 	}
-	s.tidying.note()
+	s.tidying.noteSwap()
 }
 
-// Scan implements optimistic.Store. It reads a page at a time, so that a caller who takes
-// its time keeps no connection.
+// Scan implements optimistic.Store. It reads a page at a time, so that a slow caller
+// keeps no connection.
 func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
 	return func(yield func(optimistic.Named, error) bool) {
 		for after := prefix; ; {
@@ -157,14 +157,14 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			if len(page) < scanPage {
 				return
 			}
-			after = page[len(page)-1].Name + "\x00" // nothing is between a name and this
+			after = page[len(page)-1].Name + "\x00" // no name is between these two
 		}
 	}
 }
 
 const scanPage = 256
 
-// page reads up to n entries, from a name on.
+// page reads up to n entries, beginning with a name.
 func (s *store) page(ctx context.Context, from string, n int) (page []optimistic.Named, err error) {
 	err = s.do(ctx, func(ctx context.Context) error {
 		page = page[:0]
@@ -188,9 +188,9 @@ func (s *store) Properties() driver.Properties {
 		Clock:         driver.ClockServer,
 		FenceSurvives: "restarts, fail-overs and loss of the tables, as long as the server's clock is not set back past the last grant",
 		MinTTL:        minTTL,
-		Push:          true, // by looking, see newPoller
+		Push:          true, // by polling, see newPoller
 	}
 }
 
-// minTTL is a few times what one commit may take.
+// minTTL is a few times the duration of a commit.
 const minTTL = 50 * time.Millisecond

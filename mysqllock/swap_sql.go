@@ -24,7 +24,7 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	for i := range order {
 		order[i] = i
 	}
-	// In the order of the names, as all clients do, so that no two wait for each other.
+	// In the order of the names, like all clients, so that no two deadlock.
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(swaps[i].Name, swaps[j].Name) })
 	out := make([]optimistic.Swapped, len(swaps))
 	for len(order) > 0 {
@@ -47,15 +47,15 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return out, nil
 }
 
-// batch is how many rows one statement changes: enough to share its cost, few enough that
-// others do not wait for long.
+// batch is how many rows one statement changes: enough to share its cost, and few enough
+// that others do not wait long.
 const batch = 256
 
-// bytesOf is how many bytes of a statement are about a row, if its value may be larger by
-// spare: in the text each byte is two, and there are a name and the columns for people.
+// bytesOf is how many bytes of a statement a row takes, if its value may grow by spare:
+// two characters for each byte, plus a name and the columns for people.
 func bytesOf(w *optimistic.Swap, spare int) int64 { return 2*int64(len(w.Value)+spare) + 4<<10 }
 
-// fit is how many of some swaps go into one statement: one at the least.
+// fit is how many of the swaps go into one statement: at least one.
 func (s *store) fit(swaps []optimistic.Swap, order []int) int {
 	bytes := int64(0)
 	for n, i := range order[:min(len(order), batch)] {
@@ -66,7 +66,7 @@ func (s *store) fit(swaps []optimistic.Swap, order []int) int {
 	return min(len(order), batch)
 }
 
-// full returns an error for a claim that joins an entry which is too large for one more.
+// full returns an error for a claim whose entry is too large for one more claim.
 func (s *store) full(ctx context.Context, w *optimistic.Swap) error {
 	most := s.packet.Load()
 	if w.Spare == 0 || bytesOf(w, w.Spare) <= most {
@@ -78,11 +78,11 @@ func (s *store) full(ctx context.Context, w *optimistic.Swap) error {
 	}, nil)
 }
 
-// swapSome makes some swaps, those of names that are there in one statement.
+// swapSome makes some swaps, with one statement for all existing rows.
 //
-// A version is drawn, and not counted, so that no two values of a name ever have the
-// same, whatever is deleted meanwhile; and so that a swap whose answer was lost knows its
-// own value again.
+// It draws versions at random instead of counting. So no two values of a name ever have
+// the same version, whatever is deleted meanwhile, and a swap whose answer was lost can
+// recognize its own value.
 func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	out := make([]optimistic.Swapped, len(swaps))
 	var there, doubtful []int
@@ -92,7 +92,7 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 		}
 		if out[i].Version = rand.Uint64()>>1 | 1; swaps[i].Version != 0 {
 			there = append(there, i)
-		} else if done, err := s.changes(ctx, inserted, passing, s.sent(s.insert(swaps[i], out[i].Version))); err != nil {
+		} else if done, err := s.changes(ctx, insertRowCount, passing, s.sent(s.insert(swaps[i], out[i].Version))); err != nil {
 			return nil, err
 		} else if out[i].Done = done; !done {
 			doubtful = append(doubtful, i)
@@ -100,7 +100,7 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 	}
 	if len(there) > 0 {
 		update, again := s.update(swaps[there[0]], out[there[0]].Version), passing
-		if len(there) > 1 { // whoever keeps one of them locked must not hold up the others for long
+		if len(there) > 1 { // a locked row must not hold up the others for long
 			update, again = s.sent(s.updateAll(swaps, out, there)), isDeadlock
 		}
 		done, err := s.changes(ctx, len(there), again, update)
@@ -120,12 +120,12 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 	return out, s.findOut(ctx, swaps, out, doubtful)
 }
 
-// changes runs a statement, and reports whether it changed so many rows.
+// changes runs a statement, and reports whether it changed the given number of rows.
 func (s *store) changes(ctx context.Context, rows int, again func(error) bool, statement execution) (all bool, err error) {
-	err = s.until(ctx, again, func(ctx context.Context) error {
+	err = s.repeatWhile(ctx, again, func(ctx context.Context) error {
 		n, err := statement(ctx)
 		if isOverflow(err) {
-			err = nil // an insert that was late
+			err = nil // an insert that was too late, see insert
 		}
 		all = n == int64(rows)
 		return err
@@ -133,11 +133,11 @@ func (s *store) changes(ctx context.Context, rows int, again func(error) bool, s
 	return all, err
 }
 
-// insert makes the row of a name that has none. Its values may have to wait, for others
-// who make the same one, or for a transaction that keeps the gap locked in which it would
-// stand; so the clock is to be looked at after that. The second row of the statement does
-// it: its name is there by then, and where that is ours the version overflows if it is
-// too late, an error that undoes all. Other rows stay as they are.
+// insert makes the row of a name that has none. It inserts the name twice. The first row
+// may have to wait for other clients that insert the same name, or for a transaction that
+// keeps the gap locked. The second row finds that the name exists, and checks the clock
+// then. If the row is this client's and too late, the version overflows, and that error
+// undoes the statement. It leaves a row of another client as it is.
 func (s *store) insert(w optimistic.Swap, version uint64) string {
 	c := columnsOf(w.Entry)
 	return literally("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, x'', 0, x'', NULL) "+
@@ -148,12 +148,13 @@ func (s *store) insert(w optimistic.Swap, version uint64) string {
 		})
 }
 
-// inserted is how many rows the server counts for an insert: one that is new, and two for
-// its change.
-const inserted = 3
+// insertRowCount is how many rows the server counts for an insert: one for the new row,
+// and two for its change.
+const insertRowCount = 3
 
-// update is made of a prepared statement on connections of our own: to parse it is a
-// third of what it costs the server, and to write it out a quarter of what it costs us.
+// update uses a prepared statement on the driver's own connections: parsing is a third of
+// its cost for the server, and writing out the values a quarter of its cost for the
+// client.
 func (s *store) update(w optimistic.Swap, version uint64) execution {
 	c := columnsOf(w.Entry)
 	args := []any{version, w.Value, c.fence, c.holders, c.until, []byte(w.Name), w.Version, int64(w.Window.From), int64(w.Window.To)}
@@ -168,16 +169,16 @@ func (s *store) update(w optimistic.Swap, version uint64) execution {
 	}
 }
 
-// updateText is update with a ? for each argument.
+// updateText is the statement of update, with a ? for each argument.
 func (s *server) updateText() string {
 	return "UPDATE " + s.names + " SET version = ?, entry = ?, fence = ?, holders = ?, until = ?" +
 		" WHERE name = ? AND version = ? AND " + serverTime + " BETWEEN ? AND ?"
 }
 
-// updateAll is update for several. The table of what is new is read first, so that no
-// other rows are looked at, and each row is locked before the clock is looked at for it.
-// In a UNION, MariaDB cuts a literal of 65536 bytes or more to its length modulo 65536,
-// unless it is cast.
+// updateAll updates several rows. It reads the table of new values first, so that it
+// reads no other rows, and locks each row before it checks the clock for it. In a UNION,
+// MariaDB cuts a literal of 65536 bytes or more to its length modulo 65536, unless it is
+// cast.
 func (s *store) updateAll(swaps []optimistic.Swap, out []optimistic.Swapped, which []int) string {
 	var b strings.Builder
 	b.WriteString("UPDATE (")
@@ -192,11 +193,10 @@ func (s *store) updateAll(swaps []optimistic.Swap, out []optimistic.Swapped, whi
 	fmt.Fprintf(&b, ") AS new STRAIGHT_JOIN %s AS o ON o.name = new.name AND o.version = new.old "+
 		"SET o.version = new.version, o.entry = new.entry, o.fence = new.fence, o.holders = new.holders, o.until = new.until "+
 		"WHERE %s BETWEEN new.since AND new.till", s.names, serverTime)
-	return s.hasty(b.String())
+	return s.withShortLockWait(b.String())
 }
 
-// findOut looks at what is there, after a statement that did not change all that it might
-// have.
+// findOut loads the rows after a statement that may not have changed all of them.
 func (s *store) findOut(ctx context.Context, swaps []optimistic.Swap, out []optimistic.Swapped, which []int) error {
 	names := make([]string, len(which))
 	for k, i := range which {

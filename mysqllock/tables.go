@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// ours are the names of the tables, for IN.
+// ours lists the names of the tables, for IN.
 func (s *server) ours() string { return blob(s.Prefix+"names") + ", " + blob(s.Prefix+"lost") }
 
-// tables says what makes the tables unfit for locks: whoever made or altered them may not
-// have followed the schema.
+// tables reports what makes the tables unfit for locks: an operator may have made or
+// altered them without following the schema.
 func (s *server) tables(ctx context.Context) (unfit []*unfitError, err error) {
 	err = s.query(ctx, "SELECT t.table_name, COALESCE(t.engine, 'VIEW'), c.data_type FROM information_schema.tables AS t "+
 		"JOIN information_schema.columns AS c ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name IN ('name', 'inbox') "+
@@ -26,7 +26,7 @@ func (s *server) tables(ctx context.Context) (unfit []*unfitError, err error) {
 		if engine != "InnoDB" {
 			unfit = append(unfit, &unfitError{
 				problem: table + " is in the engine " + engine + ", not InnoDB",
-				hint:    "others neither lock a row nor survive a crash: ALTER TABLE " + table + " ENGINE=InnoDB",
+				hint:    "tables of other engines neither lock rows nor survive a crash: ALTER TABLE " + table + " ENGINE=InnoDB",
 			})
 		}
 		if !strings.EqualFold(column, "varbinary") {
@@ -47,7 +47,7 @@ func (s *server) altered(ctx context.Context) (found []driver.Finding) {
 		{"event", fmt.Sprintf("SELECT event_name FROM information_schema.events WHERE LOCATE(%s, event_definition) + LOCATE(%s, event_definition) > 0",
 			blob(s.Prefix+"names"), blob(s.Prefix+"lost"))},
 	} {
-		_ = s.query(ctx, x.statement, func(rows *sql.Rows) error { // not everybody may ask
+		_ = s.query(ctx, x.statement, func(rows *sql.Rows) error { // some users may not
 			var name string
 			err := rows.Scan(&name)
 			found = append(found, engine.Found(driver.SeverityError, x.kind, fmt.Sprintf("the %s %q works on the tables: if it deletes or changes a row, what is held is granted again", x.kind, name),
@@ -58,8 +58,8 @@ func (s *server) altered(ctx context.Context) (found []driver.Finding) {
 	return found
 }
 
-// repeats finds a server that takes writes, and repeats those of another one: MariaDB,
-// and MySQL, if the user may ask.
+// repeats finds a server that takes writes, and also replicates another server: on
+// MariaDB, and on MySQL if the user may ask.
 func (s *server) repeats(ctx context.Context) (found []driver.Finding) {
 	for _, statement := range []string{
 		"SELECT variable_value > 0 FROM information_schema.global_status WHERE variable_name = 'SLAVES_RUNNING'",

@@ -14,24 +14,24 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// Names that nobody has used for the retention time are forgotten: after its first swap,
-// and about one in tidyEvery from then on, a driver looks at tidyRows names. It begins
-// anywhere, so that processes that live for one step look at all names together; one that
-// lives on goes on where it was, and begins again with the first after the last. When a
-// name was last granted stands in its fence.
+// The driver forgets names that were unused for the retention time. After its first swap,
+// and after about one in tidyEvery from then on, it checks tidyRows names. It begins at a
+// random name, so that many short processes together check all names. A process that
+// lives on continues where it was, and begins again after the last name. The fence of a
+// name has the time of its last grant in it.
 type tidying struct {
 	swaps  atomic.Uint64
-	wanted chan struct{} // has room for one
-	cursor string        // of the goroutine's own; empty: anywhere
+	wanted chan struct{} // holds one while tidying is due
+	cursor string        // of the goroutine; empty: begin at a random name
 }
 
 const (
 	tidyEvery = 64
 	tidyRows  = 64
-	lostLife  = time.Minute // whoever has not read it by then has renewed
+	lostLife  = time.Minute // a client that has not read it by then has renewed
 )
 
-func (t *tidying) note() {
+func (t *tidying) noteSwap() {
 	if t.swaps.Add(1)%tidyEvery == 1 {
 		select {
 		case t.wanted <- struct{}{}:
@@ -40,20 +40,21 @@ func (t *tidying) note() {
 	}
 }
 
-// run tidies when it is time for that, beside the watch, which is in a hurry.
+// run tidies when it is due, in a goroutine of its own, so as not to delay the poller.
 func (t *tidying) run(ctx context.Context, s *store) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.wanted:
-			t.once(ctx, s)
+			t.tidySome(ctx, s)
 		}
 	}
 }
 
-// once looks at some names. What fails is done next time, or by others.
-func (t *tidying) once(ctx context.Context, s *store) {
+// tidySome checks some names. If a statement fails, a later call or another client
+// repeats it.
+func (t *tidying) tidySome(ctx context.Context, s *store) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	page, err := t.page(ctx, s)
@@ -68,13 +69,14 @@ func (t *tidying) once(ctx context.Context, s *store) {
 		}
 	}
 	if len(names) > 0 {
-		// Versions are no other name's. They say that nobody has used it since.
-		_, _ = s.exec(ctx, s.hasty(fmt.Sprintf("DELETE FROM %s WHERE name IN (%s) AND version IN (%s)", s.names, blobs(names), strings.Join(versions, ", "))))
+		// A version is unique to a name, and shows that no client has used the name
+		// since.
+		_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE name IN (%s) AND version IN (%s)", s.names, blobs(names), strings.Join(versions, ", "))))
 	}
-	_, _ = s.exec(ctx, s.hasty(fmt.Sprintf("DELETE FROM %s WHERE at < %d", s.lost, page[0].Now.Add(-lostLife))))
+	_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE at < %d", s.lost, page[0].Now.Add(-lostLife))))
 }
 
-// page reads the names that are next.
+// page reads the next names.
 func (t *tidying) page(ctx context.Context, s *store) (page []optimistic.Named, err error) {
 	if t.cursor == "" {
 		if t.cursor, err = s.anywhere(ctx); err != nil {
@@ -92,14 +94,14 @@ func (t *tidying) page(ctx context.Context, s *store) (page []optimistic.Named, 
 		page = append(page, first...)
 	}
 	if len(page) > 0 {
-		t.cursor = page[len(page)-1].Name + "\x00" // nothing is between a name and this
+		t.cursor = page[len(page)-1].Name + "\x00" // no name is between these two
 	}
 	return page, nil
 }
 
-// anywhere draws a name, or what some begin with. Where names fork, each byte that they
-// could go on with is as likely as any other, or else the next one that some do go on
-// with.
+// anywhere draws a name, or a prefix of some names. Names fork where their common prefix
+// ends. There it draws a byte between the lowest and the highest next byte, and takes
+// that or the next byte that a name has.
 func (s *store) anywhere(ctx context.Context) (string, error) {
 	begin := ""
 	for range forks {
@@ -111,7 +113,7 @@ func (s *store) anywhere(ctx context.Context) (string, error) {
 		for fork < len(first) && first[fork] == last[fork] {
 			fork++
 		}
-		low, high := (first + "\x00")[fork], last[fork] // 0 where the first one ends
+		low, high := (first + "\x00")[fork], last[fork] // 0 if the first name ends here
 		drawn := low + byte(rand.IntN(int(high-low)+1))
 		next, _, err := s.between(ctx, strings.TrimSuffix(last[:fork]+string([]byte{drawn}), "\x00"), begin)
 		if err != nil || len(next) <= fork {
@@ -122,11 +124,12 @@ func (s *store) anywhere(ctx context.Context) (string, error) {
 	return begin, nil
 }
 
-// forks is how many of them are drawn at. After that a page is small enough to be any.
+// forks is the number of forks at which anywhere draws a byte. After those, few enough
+// names have the prefix.
 const forks = 6
 
-// between is the first and the last name from one on that begin with something; empty if
-// there is none.
+// between returns the first and the last name that begin with begin and are not before
+// from. They are empty if there is no such name.
 func (s *store) between(ctx context.Context, from, begin string) (first, last string, err error) {
 	err = s.query(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.names, blob(from), blob(begin+"\xff")),
 		func(rows *sql.Rows) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// tidies is a store for tests to tidy with, which does so by itself for nobody.
+// tidies is a store for tests of tidying, which does not tidy by itself.
 func tidies(t *testing.T, db *sql.DB) *store {
 	t.Helper()
 	d, err := New(db, nil)
@@ -24,8 +24,8 @@ func tidies(t *testing.T, db *sql.DB) *store {
 	return d.store
 }
 
-// Names are forgotten when nobody has used them for the retention time, and not while
-// they are held; what was lost and nobody has read is, too.
+// Names that were unused for the retention time are forgotten, but not while they are
+// held; so are unread rows of lost leases.
 func TestOldNamesAreForgotten(t *testing.T) {
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
@@ -65,7 +65,7 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	}{{time.Hour, 300}, {time.Microsecond, 30}} {
 		other.Retention = c.retention
 		for range 12 {
-			own.once(ctx, other)
+			own.tidySome(ctx, other)
 		}
 		if n := count("pawl_names"); n != c.left {
 			t.Errorf("with a retention of %v %d names are left, want %d", c.retention, n, c.left)
@@ -76,8 +76,8 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	}
 }
 
-// Processes that live for one step each look at a few names only. Together they look at
-// all, also if names have a long beginning in common, and others are in use before them.
+// Each of many processes that live for one step checks only a few names. Together they
+// check all, even if the names begin alike, and names before them are in use.
 func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
@@ -110,7 +110,7 @@ func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 	}
 	other := tidies(t, db)
 	for i := range 1000 {
-		(&tidying{}).once(ctx, other) // another process
+		(&tidying{}).tidySome(ctx, other) // another process
 		var left int
 		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pawl_names").Scan(&left); err != nil {
 			t.Fatal(err)
@@ -123,8 +123,7 @@ func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 	t.Error("after 1000 processes some old names are still there")
 }
 
-// Who tidies may have to wait for a row that somebody keeps locked. A name is handed over
-// all the same.
+// Tidying may have to wait for a locked row. A hand-over does not wait for it.
 func TestTidyingHoldsUpNoHandOver(t *testing.T) {
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
@@ -172,7 +171,7 @@ func TestTidyingHoldsUpNoHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.store.tidying.swaps.Store(0)
-	d.store.tidying.note()
+	d.store.tidying.noteSwap()
 	if err := holder.Release(ctx, driver.LeaseRef{Name: held.Name, Token: held.Token}); err != nil {
 		t.Fatal(err)
 	}
