@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) {
 	conforms(t, etcdtest.Start(t, 1), 2*time.Second)
 }
 
-// With three members each client is bound to any of them, and most are not to the leader.
+// With three members each client is connected to any of them, and most not to the leader.
 func TestConformanceOnThreeMembers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -23,8 +23,8 @@ func TestConformanceOnThreeMembers(t *testing.T) {
 	conforms(t, etcdtest.Start(t, 3), 3*time.Second)
 }
 
-// conforms runs the suite. The clock loses a moment whenever another client goes on with
-// it, and here a hundred of them come and go.
+// conforms runs the suite. The clock loses a moment whenever another client takes over,
+// and here a hundred of them come and go.
 func conforms(t *testing.T, c *etcdtest.Cluster, blur time.Duration) {
 	uses(t, c.URL())
 	drivertest.Run(t, drivertest.Harness{
@@ -38,4 +38,10 @@ func conforms(t *testing.T, c *etcdtest.Cluster, blur time.Duration) {
 		Unit: 4 * time.Second,
 		Blur: blur,
 	})
+}
+
+func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
+	t.Parallel()
+	url := etcdtest.Start(t, 1).URL()
+	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)
 }

@@ -13,14 +13,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/engine"
-	"github.com/pawl-go/pawl/internal/pause"
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Diagnose implements driver.Diagnoser: the members, their number, versions and alarms,
-// how full their databases are, whether anybody compacts them, the user and its rights,
-// each entry, and the clock that the clients keep.
+// Diagnose implements driver.Diagnoser. It examines the members, their number, versions
+// and alarms, how full their databases are, whether old revisions are compacted, the user
+// and its rights, each entry, and the clock that the clients keep.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
 	if s.life.Err() != nil {
@@ -50,7 +50,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 // readClockInTime reads the clock, and asks again while there may be an election.
 func (s *store) readClockInTime(ctx context.Context) (err error) {
 	for began := time.Now(); ; {
-		brief, cancel := context.WithTimeout(ctx, goodbye/2) // for one may be asked that is gone
+		brief, cancel := context.WithTimeout(ctx, goodbye/2) // the client may ask a member that is gone
 		err = s.readClock(brief)
 		cancel()
 		if err == nil || time.Since(began) > askTimeout {
@@ -62,18 +62,19 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
 			return err
 		}
-		if pause.For(ctx, watchPause) != nil {
+		if backoff.Wait(ctx, watchPause) != nil {
 			return err
 		}
 	}
 }
 
-// diagnoseClock: the clock begins with the time of day, and is behind it by as long as no
-// client was open since. An hour ahead, fences are.
+// diagnoseClock compares the clock that the clients keep with this machine's. The
+// clients' clock begins with the time of day, and falls behind while no client is open.
+// If it is an hour ahead, so are the fences.
 func (s *store) diagnoseClock() []driver.Finding {
 	w, ok := s.clock.window(time.Now())
 	if ahead := locktable.At(time.Now()).Until(w.From); ok && ahead > time.Hour {
-		return engine.Found(driver.SeverityInfo, "clock", fmt.Sprintf("it is %v ahead of this machine's: whoever made it had another time of day", ahead.Round(time.Second)),
+		return engine.Found(driver.SeverityInfo, "clock", fmt.Sprintf("it is %v ahead of this machine's: the client that made it had another time of day", ahead.Round(time.Second)),
 			"nothing: leases are not longer or shorter for it, only the times that are shown are wrong")
 	}
 	return nil
@@ -92,17 +93,17 @@ func (s *store) diagnoseRights(ctx context.Context) []driver.Finding {
 		hint)
 }
 
-// diagnoseUsers looks at whether the password of the URL keeps anybody out: the client of
-// etcd goes on without it where the cluster has no users.
+// diagnoseUsers examines whether the password of the URL protects anything: the client of
+// etcd goes on without it if the cluster has no users.
 func (s *store) diagnoseUsers(ctx context.Context) []driver.Finding {
 	if s.client.Username == "" {
 		return nil
 	}
 	status, err := s.client.AuthStatus(ctx)
 	if err != nil || (*pb.AuthStatusResponse)(status).GetEnabled() {
-		return nil // who may not ask is asked for a password
+		return nil // a cluster that refuses this request does require passwords
 	}
-	return engine.Found(driver.SeverityWarning, "authentication", "a user and a password are given, and the cluster asks nobody for them: whoever reaches it can take and release any lock",
+	return engine.Found(driver.SeverityWarning, "authentication", "a user and a password are given, and the cluster does not ask for them: every client that reaches it can take and release any lock",
 		"etcdctl auth enable, or leave them out of the URL")
 }
 
@@ -129,11 +130,14 @@ func (s *store) diagnoseMembers(ctx context.Context) (found []driver.Finding) {
 		found = append(found, engine.Found(driver.SeverityInfo, "versions", "the members run "+strings.Join(versions, " and "),
 			"end the upgrade that seems to be under way")...)
 	}
+	if len(versions) > 0 {
+		found = append(found, engine.Version("etcd", strings.Join(versions, " and "))...)
+	}
 	found = append(found, s.diagnoseAlarms(ctx)...)
 	return append(found, s.diagnoseCluster(ctx, len(endpoints))...)
 }
 
-// diagnoseMember is what one member says of itself.
+// diagnoseMember examines what one member says of itself.
 func diagnoseMember(where string, status *clientv3.StatusResponse) (found []driver.Finding) {
 	m := (*pb.StatusResponse)(status)
 	if m.GetIsLearner() {
@@ -159,8 +163,8 @@ func (s *store) diagnoseAlarms(ctx context.Context) (found []driver.Finding) {
 	return found
 }
 
-// diagnoseCluster looks at the number of members, and whether old revisions are there
-// still that somebody should have compacted.
+// diagnoseCluster examines the number of members, and whether there are old revisions
+// that should have been compacted.
 func (s *store) diagnoseCluster(ctx context.Context, named int) (found []driver.Finding) {
 	members, err := s.client.MemberList(ctx)
 	if err == nil && len(members.Members) == 1 {

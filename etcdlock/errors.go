@@ -15,12 +15,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// permanent is an error that asking again does not help.
+// permanent makes an error that a retry does not help.
 func permanent(err error, hint string) error {
 	return &driver.Error{Err: err, Hint: hint, Permanent: true}
 }
 
-// failed makes an error of the client one of the driver.
+// failed turns an error of etcd's client into one of this driver.
 func (s *store) failed(ctx context.Context, err error) error {
 	ended := ctx.Err()
 	switch {
@@ -41,8 +41,8 @@ func (s *store) failed(ctx context.Context, err error) error {
 	return &said
 }
 
-// unanswered is the end of a caller's time, with who did not answer, or what was said
-// last.
+// unanswered is an error for the end of a caller's ctx, with the servers that did not
+// answer, or the last error.
 func (s *store) unanswered(ended, err error) error {
 	said := &driver.Error{Backend: s.place(), Hint: "check the servers and the network"}
 	switch last := status.Convert(err); {
@@ -50,7 +50,7 @@ func (s *store) unanswered(ended, err error) error {
 		said.Err = fmt.Errorf("%w (%w)", ended, err)
 		said.Hint, _ = advice(err)
 	case s.client == nil, s.client.ActiveConnection().GetState() != connectivity.Ready:
-		said.Err = fmt.Errorf("%w: nobody can be reached at %s", ended, s.endpoints())
+		said.Err = fmt.Errorf("%w: no server can be reached at %s", ended, s.endpoints())
 	default:
 		said.Err = fmt.Errorf("%w: no answer from %s", ended, s.endpoints())
 		said.Hint = "a majority of the members has to be up and to reach each other: etcdctl endpoint status"
@@ -58,7 +58,7 @@ func (s *store) unanswered(ended, err error) error {
 	return said
 }
 
-// place is how errors name the keys: the endpoints, and the prefix as a URL has it.
+// place names the keys in errors: the endpoints, and the prefix as a URL has it.
 func (s *store) place() string {
 	if s.prefix == "" || s.prefix == defaultPrefix {
 		return "etcd " + s.where
@@ -66,15 +66,15 @@ func (s *store) place() string {
 	return "etcd " + s.where + "/" + s.prefix
 }
 
-// endpoints are those that are asked, one after the other.
+// endpoints lists the endpoints that the client asks, one after the other.
 func (s *store) endpoints() string {
 	if s.client == nil {
-		return strings.ReplaceAll(s.where, ",", ", ") // it is made of them, see opening
+		return strings.ReplaceAll(s.where, ",", ", ") // these are the endpoints, see openError
 	}
 	return strings.ReplaceAll(hosts(s.client.Endpoints()), ",", ", ")
 }
 
-// advice says what a person can do about an error, and whether asking again is of no use.
+// advice says what the operator can do about an error, and whether a retry is useless.
 func advice(err error) (hint string, permanent bool) {
 	switch {
 	case isAny(err, rpctypes.ErrAuthFailed):
@@ -114,8 +114,8 @@ func advice(err error) (hint string, permanent bool) {
 	}
 }
 
-// isTooLarge reports whether a request was larger than the server takes, or the client
-// sends.
+// isTooLarge reports whether a request was larger than the server accepts, or than the
+// client sends.
 func isTooLarge(err error) bool {
 	return isAny(err, rpctypes.ErrRequestTooLarge) ||
 		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "message larger than max")

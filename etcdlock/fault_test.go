@@ -12,10 +12,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/internal/etcdtest"
+	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// A server that is killed and started again has lost nothing: neither who holds nor who
-// waits notices more than that requests fail meanwhile.
+// A server that is killed and started again has lost nothing: holders and waiters notice
+// only that requests fail meanwhile.
 func TestTheServerRestartedWhileHeldAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -41,7 +42,7 @@ func TestTheServerRestartedWhileHeldAndWaitedFor(t *testing.T) {
 	}
 }
 
-// Of three members one may be killed, stand still, or lead no more.
+// One of three members may be killed, stand still, or lose the lead.
 func TestOneOfThreeMembersIsLost(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
@@ -66,7 +67,7 @@ func TestOneOfThreeMembersIsLost(t *testing.T) {
 	}
 }
 
-// leader is the member that leads.
+// leader returns the member that leads.
 func leader(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) *etcdtest.Member {
 	t.Helper()
 	for range 50 {
@@ -103,7 +104,7 @@ func TestAMemberWithoutAMajority(t *testing.T) {
 	gets(t, d, mutex("job"))
 }
 
-// Compaction and defragmentation are housekeeping that nobody notices.
+// No client notices compaction and defragmentation.
 func TestCompactedAndDefragmentedWhileHeldAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -119,7 +120,7 @@ func TestCompactedAndDefragmentedWhileHeldAndWaitedFor(t *testing.T) {
 	hearsOfGrant(t, heard)
 }
 
-// A watch whose revisions were compacted while its connection was gone begins anew.
+// A watch whose revisions were compacted while its connection was gone begins again.
 func TestCompactedWhileDisconnected(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -142,7 +143,7 @@ func TestCompactedWhileDisconnected(t *testing.T) {
 	hearsOfGrant(t, heard)
 }
 
-// A learner answers no requests of ours. Beside members that vote it is passed over;
+// A learner answers no requests of ours. Beside voting members the client passes it over;
 // alone it is an error that says so.
 func TestALearnerAmongTheEndpoints(t *testing.T) {
 	t.Parallel()
@@ -153,7 +154,7 @@ func TestALearnerAmongTheEndpoints(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	for range 4 { // which of them a client asks first is chance
+	for range 4 { // which of them a client asks first is random
 		d := start(t, "etcd://"+learner.Addr+","+c.Members[0].Addr)
 		one := mutex("job")
 		gets(t, d, one)
@@ -165,8 +166,8 @@ func TestALearnerAmongTheEndpoints(t *testing.T) {
 	}
 }
 
-// A quota that is used up is a full disk: nothing is granted or renewed, with an error
-// that says what to do, and all goes on when that was done.
+// A quota that is used up is a full disk: no client can lock or renew, the error says
+// what to do, and all goes on when the operator has done it.
 func TestTheQuotaIsUsedUp(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1, "--quota-backend-bytes", "200000")
@@ -175,7 +176,7 @@ func TestTheQuotaIsUsedUp(t *testing.T) {
 	first := gets(t, d, holder)
 	admin := client(t, c.Addrs()...)
 	fill(t, admin)
-	longer := lease(holder) // else it may last as long as it does already, and nothing is written
+	longer := lease(holder) // otherwise it may last no longer than it does already, and nothing is written
 	longer.TTL *= 2
 	for what, do := range map[string]func() error{
 		"Acquire": func() error { _, err := d.Acquire(brief(t), mutex("other")); return err },
@@ -212,7 +213,7 @@ func fill(t *testing.T, admin *clientv3.Client) {
 	t.Fatal("the quota is not used up")
 }
 
-// Two prefixes do not meet, whatever they are.
+// Names with different prefixes never share a key, whatever the prefixes are.
 func TestPrefixesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -243,7 +244,7 @@ func TestPrefixesDoNotMeet(t *testing.T) {
 	}
 }
 
-// A clock that somebody deleted is not made anew while there are locks.
+// A clock that was deleted is not made again while there are locks.
 func TestTheClockIsDeleted(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -269,4 +270,11 @@ func TestTheClockIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	gets(t, start(t, c.URL()), mutex("job"))
+}
+
+func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	p := proxy(t, c)
+	redistest.CheckSilentConnections(t, p, start(t, "etcd://"+p.Addr), start(t, c.URL()))
 }

@@ -37,7 +37,7 @@ func open(t testing.TB, url string) *etcdlock.Driver {
 	return d
 }
 
-// start is open, and closes the driver with the test.
+// start opens a driver that is closed with the test.
 func start(t testing.TB, url string) *etcdlock.Driver {
 	t.Helper()
 	d := open(t, url)
@@ -45,8 +45,8 @@ func start(t testing.TB, url string) *etcdlock.Driver {
 	return d
 }
 
-// uses uses the clock all the time, as a busy process does. Beside a hundred clients that
-// come and go, each of them the clock's keeper for a moment, it would lose a tenth.
+// uses uses the clock all the time, as a busy process does. Otherwise a hundred clients
+// that come and go would each keep the clock for a moment, and it would lose a tenth.
 func uses(t testing.TB, url string) {
 	t.Helper()
 	d := start(t, url)
@@ -83,7 +83,7 @@ func lease(c driver.Claim) driver.LeaseRef {
 // brief bounds one call.
 func brief(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -106,7 +106,7 @@ func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
 	return driver.Grant{}
 }
 
-// refused wants the claim not to be granted, for others hold the name.
+// refused wants the claim to be refused, because other clients hold the name.
 func refused(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	var err error
@@ -174,13 +174,13 @@ func hearsOfGrant(t testing.TB, heard <-chan driver.Signal) {
 			if s.Kind == driver.SignalGranted {
 				return
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatal("no signal of the grant")
 		}
 	}
 }
 
-// proxy stands before the first member.
+// proxy starts a proxy before the first member.
 func proxy(t testing.TB, c *etcdtest.Cluster) *redistest.Proxy {
 	t.Helper()
 	return redistest.StartProxy(t, &redistest.Server{Addr: c.Members[0].Addr})

@@ -33,8 +33,8 @@ type Driver struct {
 	store *store
 }
 
-// New makes a driver over a client that is open, and stays so when the driver is closed.
-// Its error is a [*driver.InvalidError].
+// New makes a driver over an open client, which stays open when the driver is closed. Its
+// error is a [*driver.InvalidError].
 func New(client *clientv3.Client, o *Options) (*Driver, error) {
 	if client == nil {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open clientv3.Client"}
@@ -54,11 +54,11 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeout(ctx, patient(ctx, config))
+	within, cancel := context.WithTimeout(ctx, openTimeout(ctx, config))
 	defer cancel()
 	client, err := dial(within, config)
 	if err != nil {
-		return nil, opening(ctx, config, err)
+		return nil, openError(ctx, config, err)
 	}
 	d, err := build(client, own, true)
 	if err != nil {
@@ -67,7 +67,7 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	}
 	if err := d.store.readClock(within); err != nil {
 		_ = d.Close()
-		return nil, opening(ctx, config, err)
+		return nil, openError(ctx, config, err)
 	}
 	return d, nil
 }
@@ -85,12 +85,12 @@ func build(client *clientv3.Client, o *Options, own bool) (*Driver, error) {
 	d := &Driver{store: s}
 	deliver := func(signal driver.Signal) { d.inner.Deliver(signal) }
 	d.inner = locktable.New(optimistic.New(s, id, deliver), id)
-	s.mail = &mail{store: s, id: id, deliver: deliver, first: make(chan struct{})}
-	s.mail.run()
+	s.inbox = &inbox{store: s, id: id, deliver: deliver, first: make(chan struct{})}
+	s.inbox.run()
 	return d, nil
 }
 
-// hosts are endpoints as errors name them.
+// hosts lists endpoints as errors name them.
 func hosts(endpoints []string) string {
 	short := make([]string, len(endpoints))
 	for i, e := range endpoints {
@@ -102,18 +102,18 @@ func hosts(endpoints []string) string {
 	return strings.Join(short, ",")
 }
 
-// patient is how long the cluster may take to answer: there has to be time left to find
-// out why it does not.
-func patient(ctx context.Context, config *clientv3.Config) time.Duration {
+// openTimeout is how long the cluster may take to answer. It leaves time to find out why
+// it does not.
+func openTimeout(ctx context.Context, config *clientv3.Config) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return min(config.DialTimeout, time.Until(end)/4*3)
 	}
 	return config.DialTimeout
 }
 
-// opening is the error of an opening that failed. The client of etcd waits for servers
-// that it cannot connect to, and does not say why it cannot, so that is asked for here.
-func opening(ctx context.Context, config *clientv3.Config, err error) error {
+// openError is the error of an opening that failed. The client of etcd waits for servers
+// that it cannot connect to, and does not say why it cannot. So openError finds that out.
+func openError(ctx context.Context, config *clientv3.Config, err error) error {
 	s := &store{where: hosts(config.Endpoints), life: context.Background()}
 	if late := errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded; late && ctx.Err() == nil {
 		err = whyNot(ctx, config)
@@ -137,24 +137,24 @@ func whyNot(ctx context.Context, config *clientv3.Config) error {
 		}
 	}
 	anybody := *config
-	anybody.Username, anybody.Password = "", "" // or making the client would wait
+	anybody.Username, anybody.Password = "", "" // with these, clientv3.New would wait for a server
 	client, err := clientv3.New(anybody)
 	if err != nil {
 		return err
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	_, err = pb.NewKVClient(client.ActiveConnection()).Range(ctx, &pb.RangeRequest{Key: []byte("pawl")}, grpc.WaitForReady(false))
 	switch status.Code(err) {
 	case codes.Unavailable:
 		return err
-	default: // it is connected by now, or hears nothing
+	default: // it is connected by now, or the server does not answer
 		return status.Error(codes.Unavailable, "no answer")
 	}
 }
 
-// shakeHands is what is wrong with TLS between a server and us. That a server wants
-// another certificate it says after the handshake, and who talks to it then may not hear
-// it. So this only listens.
+// shakeHands returns what is wrong with TLS between a server and us. A server that
+// requires another certificate says so after the handshake, and a client that writes then
+// may not read it. So this only reads.
 func shakeHands(ctx context.Context, config *tls.Config, endpoint string) error {
 	config = config.Clone()
 	config.NextProtos = []string{"h2"}
@@ -173,7 +173,8 @@ func shakeHands(ctx context.Context, config *tls.Config, endpoint string) error 
 	return err
 }
 
-// dial makes the client. With a password clientv3 asks the server, and takes no ctx.
+// dial makes the client, and ends with ctx: with a password clientv3 asks the server, and
+// takes no ctx.
 func dial(ctx context.Context, config *clientv3.Config) (*clientv3.Client, error) {
 	return engine.Dial(ctx, func() (*clientv3.Client, error) { return clientv3.New(*config) },
 		func(c *clientv3.Client) { _ = c.Close() })

@@ -10,23 +10,24 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// world is a server with a clock's key and one entry, and clients that read that clock.
-// All is in virtual time.
+// world is a server with a clock's key and one entry, and clients that read that clock,
+// in virtual time.
 type world struct {
 	t *testing.T
 
-	mu      sync.Mutex // protects all below; held, but for pauses
+	mu      sync.Mutex // protects all below; held except in pauses
 	dice    *rand.Rand
 	clients []*clock
 	last    tick
-	granted time.Time         // the entry, really
+	granted time.Time         // the entry, in real time
 	ends    locktable.Instant // as it is stored
 	grants  int
 }
 
 const leaseFor = 400 * time.Millisecond
 
-// pause is for what a message or a goroutine takes: mostly little, sometimes very long.
+// pause is the time that a message or a goroutine takes: mostly little, sometimes very
+// much.
 func (w *world) pause() {
 	most := 2 * time.Millisecond
 	switch n := w.dice.IntN(100); {
@@ -49,8 +50,7 @@ func (w *world) goes(f func()) {
 	}()
 }
 
-// write is what the server does with a tick: it is put, and the clients hear of it, each
-// when it does.
+// write puts a tick, as the server does, and the clients receive it, each in its time.
 func (w *world) write(t tick) tick {
 	t.rev = w.last.rev + 1
 	w.last = t
@@ -60,20 +60,20 @@ func (w *world) write(t tick) tick {
 	return t
 }
 
-// step takes the entry if it is over.
+// step takes the entry if its lease is over.
 func (w *world) step(c *clock) {
 	window, _ := c.window(time.Now())
 	seen, ends := w.granted, w.ends
 	w.pause() // until it is sent
-	t, ticks, ok := c.under(window.From, window.From, time.Now())
+	t, ticks, ok := c.tickForSteps(window.From, window.From, time.Now())
 	if !ok {
 		return
 	}
-	next := c.next(t, window.From, span)
+	next := c.next(t, window.From, maxTickStep)
 	w.pause() // until it is there
 	stands := w.last.value == t.value
 	if until := latest(window); !ticks && until > window.From {
-		stands = w.last.value > tickPrefix(t.is, t.room) && w.last.value < tickPrefix(until+1, span)
+		stands = w.last.value > tickPrefix(t.is, t.room) && w.last.value < tickPrefix(until+1, maxTickStep)
 	}
 	if !stands || !w.granted.Equal(seen) {
 		return
@@ -93,12 +93,12 @@ func (w *world) step(c *clock) {
 	}
 }
 
-// beats is a tick by a client's loop.
+// beats writes a tick, as a client's loop does.
 func (w *world) beats(c *clock) {
 	t, _ := c.current()
-	room := span
+	room := maxTickStep
 	if w.dice.IntN(3) == 0 {
-		room = rest
+		room = maxRestStep
 	}
 	next := c.next(t, t.after(time.Now()), room)
 	w.pause()
@@ -107,22 +107,22 @@ func (w *world) beats(c *clock) {
 	}
 }
 
-// A clock that has gone on while no tick came is slip ahead of the next one at most, and
-// not ahead at all of one that follows a tick which it has not heard of.
+// A clock that has gone on while no tick came is maxReadingLead ahead of the next tick at
+// most, and not ahead at all of a tick that follows one which it has not received.
 func TestAClockIsAheadOnlyOfTheTickThatFollows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		first := tick{is: 1_000_000, room: span, value: "first", id: "first", rev: 1}
+		first := tick{is: 1_000_000, room: maxTickStep, value: "first", id: "first", rev: 1}
 		heard, missed := newClock(), newClock()
 		heard.learn(first)
 		missed.learn(first)
 		time.Sleep(time.Second)
-		second := newTick(first, first.is.Add(span), span)
+		second := newTick(first, first.is.Add(maxTickStep), maxTickStep)
 		second.rev = 2
-		third := newTick(second, second.is.Add(slip), span)
+		third := newTick(second, second.is.Add(maxReadingLead), maxTickStep)
 		third.rev = 3
 		heard.learn(second)
-		if w, _ := heard.window(time.Now()); w.From != second.is.Add(slip) {
+		if w, _ := heard.window(time.Now()); w.From != second.is.Add(maxReadingLead) {
 			t.Errorf("%v ahead of the tick that follows; want slip", second.is.Until(w.From))
 		}
 		missed.learn(third)
@@ -132,26 +132,26 @@ func TestAClockIsAheadOnlyOfTheTickThatFollows(t *testing.T) {
 	})
 }
 
-// Whatever clients do, and however long each message takes, nobody enters before the
-// lease of the one before has lasted as long as was asked for; and somebody enters.
+// No client enters before the last lease has lasted as long as was asked for, whatever
+// clients do and however long each message takes; and some client enters.
 func TestNobodyEntersEarly(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{t: t, dice: rand.New(rand.NewPCG(seed, 1))}
-			w.last = tick{is: 1_000_000, room: span, value: "first", id: "first", rev: 1}
+			w.last = tick{is: 1_000_000, room: maxTickStep, value: "first", id: "first", rev: 1}
 			for i := range 4 {
 				c := newClock()
 				c.learn(w.last)
 				if i == 3 { // it is far away
-					c.took(400 * time.Millisecond)
+					c.noteTrip(400 * time.Millisecond)
 				}
 				w.clients = append(w.clients, c)
 			}
 			for i, c := range w.clients {
 				w.goes(func() {
 					for began := time.Now(); time.Since(began) < time.Minute; {
-						if w.dice.IntN(20) == 0 { // another client comes, and reads the clock
+						if w.dice.IntN(20) == 0 { // another client opens, and reads the clock
 							c.forget()
 							c.learn(w.last)
 						}

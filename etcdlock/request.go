@@ -11,15 +11,15 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pawl-go/pawl/internal/pause"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// txn runs a transaction on a member that knows a leader. One that knows none, or is a
-// learner, has done nothing with it: then another one is asked.
+// txn runs a transaction on a member that knows a leader. A member that knows no leader,
+// or is a learner, has not run it; then txn asks another one.
 func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []clientv3.Op) (r *clientv3.TxnResponse, err error) {
 	for try := range 4 {
 		if try > 0 {
-			if ended := pause.For(ctx, 20*time.Millisecond<<try); ended != nil {
+			if ended := backoff.Wait(ctx, 20*time.Millisecond<<try); ended != nil {
 				return nil, fmt.Errorf("%w (%w)", ended, err)
 			}
 		}
@@ -27,7 +27,7 @@ func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []cl
 		r, err = s.client.Txn(clientv3.WithRequireLeader(ctx)).If(cs...).Then(then...).Else(otherwise...).Commit()
 		if !isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrGRPCNotSupportedForLearner) {
 			if err == nil {
-				s.clock.took(time.Since(sent))
+				s.clock.noteTrip(time.Since(sent))
 			}
 			break
 		}
@@ -35,9 +35,9 @@ func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []cl
 	return r, err
 }
 
-// check looks at the head of an answer to a request that was sent when the highest
-// revision was that. Where it is lower now, a snapshot was restored: revisions come
-// again, and what was known of before means nothing.
+// check examines the header of an answer. sent is the highest revision that was known
+// when its request was sent. If the revision is lower now, a snapshot was restored:
+// revisions repeat, so nothing that was known before counts any more.
 func (s *store) check(h *pb.ResponseHeader, sent int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

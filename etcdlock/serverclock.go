@@ -20,74 +20,79 @@ import (
 )
 
 const (
-	// span is how far the tick after one that steps are taken under may go, and slip is
-	// how far ahead of a tick a client may be that has just received it. What begins
-	// under a tick lasts so much longer as both together. With less of them time would be
-	// lost, wherever a tick takes longer than slip to come.
-	span = 250 * time.Millisecond
-	slip = 100 * time.Millisecond
+	// Steps take effect only under an active tick. maxTickStep is how much later the tick
+	// after an active one may be. maxReadingLead is how far a client's reading may be
+	// ahead of the tick that the client has just received. A lease lasts longer by the
+	// sum of both. If they were smaller, the clock would lose time whenever a tick takes
+	// longer than maxReadingLead to arrive.
+	maxTickStep    = 250 * time.Millisecond
+	maxReadingLead = 100 * time.Millisecond
 
-	// period is how often the clock ticks while it is in use: often enough that no time
-	// is lost where another client has to take over, see due.
-	period = 150 * time.Millisecond
+	// tickInterval is how often the clock ticks while it is in use: often enough that it
+	// loses no time when another client has to take over, see due.
+	tickInterval = 150 * time.Millisecond
 
-	// grace is how long the loop leaves a tick to a step that can write it on its way.
-	grace = 20 * time.Millisecond
+	// tickGrace is how long the loop leaves a tick to a step that can write it on its
+	// way.
+	tickGrace = 20 * time.Millisecond
 
-	// rest is how far the one after a tick may go under which no steps are taken.
-	rest = time.Hour
+	// maxRestStep is how much later the tick after an inactive one may be.
+	maxRestStep = time.Hour
 
-	// lull is how long nobody here has used the clock when it goes to rest.
-	lull = 500 * time.Millisecond
+	// A client that has computed no step for restAfter lets the clock rest.
+	restAfter = 500 * time.Millisecond
 
-	// answer is how long one that comes waits for a tick of somebody else.
-	answer = 150 * time.Millisecond
+	// tickReplyTimeout is how long a client that opens waits for a tick of another
+	// client.
+	tickReplyTimeout = 150 * time.Millisecond
 
-	// beat is how often the clock ticks while nobody needs it, and beatLater when nobody
-	// has for longer than a request can last.
-	beat      = time.Second
-	beatLater = 10 * time.Second
+	// idleTickInterval is how often the clock ticks while no client uses it.
+	// longIdleTickInterval is the same when the last use is longer ago than a request can
+	// last.
+	idleTickInterval     = time.Second
+	longIdleTickInterval = 10 * time.Second
 
-	// distant is how long an answer takes where most requests would find a tick that has
-	// come meanwhile; widest bounds how much later than its reading a step may be taken,
-	// see width.
-	distant = 50 * time.Millisecond
-	widest  = 2 * time.Second
+	// distantTrip is how long an answer takes for a client so far away that most of its
+	// requests find a later tick than the one it has received. maxWidth bounds how much
+	// later than the client's reading a step may take effect, see widthLocked.
+	distantTrip = 50 * time.Millisecond
+	maxWidth    = 2 * time.Second
 )
 
-// A tick is what the clock's key says: where the clock stands, and how far the next tick
-// may go.
+// A tick is the content of the clock's key: the time of the clock, and room, how much
+// later the next tick may be. A tick whose room is at most maxTickStep is active: steps
+// can take effect under it.
 type tick struct {
 	is    locktable.Instant
 	room  time.Duration
-	value string    // of the key; no two ticks have the same
-	id    string    // the part of it that is no other tick's
+	value string    // the text in the key, different for each tick
+	id    string    // the unique part of value
 	old   string    // the id of the tick that it follows
 	rev   int64     // the revision of the key
-	at    time.Time // what passes counts from here, see learn
-	own   bool      // it was written here
-	read  bool      // it was there already: how long ago it was written is not known
+	at    time.Time // when this client's clock showed the time is, see learn
+	own   bool      // this client has written it
+	read  bool      // this client has read it: how long ago it was written is not known
 }
 
-// newTick is one that is to be written after another one. It has an id that tells it from
-// all others: where a snapshot was restored, the same revision comes again, and maybe the
-// same time.
+// newTick makes a tick that is to be written after another one. Its id is unique, because
+// after an operator has restored a snapshot, the same revision, and perhaps the same
+// time, comes again.
 func newTick(old tick, is locktable.Instant, room time.Duration) tick {
 	t := tick{is: is, room: room, id: rand.Text()[:8], old: old.id}
 	t.value = fmt.Sprintf("%s %d %s %s", tickPrefix(is, room), room.Microseconds(), t.id, cmp.Or(t.old, "-"))
 	return t
 }
 
-// tickPrefix is what the key says first: ticks that steps are taken under are in the
-// order of their times, and before all others.
+// tickPrefix is the beginning of the key's value. It sorts active ticks by time, and
+// before all inactive ones.
 func tickPrefix(is locktable.Instant, room time.Duration) string {
-	if room <= span {
+	if room <= maxTickStep {
 		return fmt.Sprintf("a%020d", is)
 	}
 	return fmt.Sprintf("z%020d", is)
 }
 
-// parseTick reads one that was written.
+// parseTick reads a tick that was written.
 func parseTick(value string, rev int64) (tick, error) {
 	t := tick{value: value, rev: rev}
 	fields := strings.Fields(value)
@@ -97,47 +102,48 @@ func parseTick(value string, rev int64) (tick, error) {
 	is, err1 := strconv.ParseInt(fields[0][1:], 10, 64)
 	room, err2 := strconv.ParseInt(fields[1], 10, 64)
 	t.is, t.room, t.id, t.old = locktable.Instant(is), time.Duration(room)*time.Microsecond, fields[2], fields[3]
-	if err1 != nil || err2 != nil || is <= 0 || room <= 0 || t.room > rest || fields[0] != tickPrefix(t.is, t.room) {
+	if err1 != nil || err2 != nil || is <= 0 || room <= 0 || t.room > maxRestStep || fields[0] != tickPrefix(t.is, t.room) {
 		return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
 	}
 	return t, nil
 }
 
-// after is where the next tick may set the clock at most: our clock says how much has
-// passed since we had this one.
+// after returns this client's reading of the clock: the time of the tick, and what has
+// passed since the client received it, at most room.
 func (t tick) after(now time.Time) locktable.Instant {
 	passed := min(t.room, now.Sub(t.at))
 	return t.is + max(1, locktable.Instant(passed/time.Microsecond))
 }
 
-// lead is how far ahead of another tick the clock would be if there was none.
+// lead is how far the reading that follows from this tick is ahead of another tick.
 func (t tick) lead(of tick, now time.Time) time.Duration { return of.is.Until(t.is) + now.Sub(t.at) }
 
-// A clock is what a client knows of the clock that all clients of a prefix share, and its
-// part in keeping it going. The package comment says why it can be trusted.
+// A clock is what a client knows of the clock that all clients of a prefix share, and
+// what the client needs to keep that going. docs/internals/etcd-clock.md says why it can
+// be trusted.
 type clock struct {
-	changed chan struct{} // has one if the loop is to look again
+	changed chan struct{} // has one if the loop has to look again
 
 	mu     sync.Mutex // protects all below
 	cur    tick
 	known  bool
-	wrote  string        // the last tick that was to be written here
-	used   time.Time     // a step was computed
-	active time.Time     // a tick was seen that steps are taken under
-	called time.Time     // somebody asked for a tick, and none has come since
+	wrote  string        // the last tick that this client wanted to write
+	used   time.Time     // when a step was computed
+	active time.Time     // when this client last received an active tick
+	called time.Time     // when another client asked for a tick; zero after the next tick
 	heard  chan struct{} // closed at the next tick
-	slack  float64       // of this client, so that clients do not all tick at once
-	trip   time.Duration // of an answer, about
+	slack  float64       // 0 to 1, at random, so that clients do not all tick at once
+	trip   time.Duration // how long an answer takes, about
 }
 
 func newClock() *clock {
 	return &clock{changed: make(chan struct{}, 1), heard: make(chan struct{}), slack: mathrand.Float64()}
 }
 
-// window is where the clock stands for a step that is computed now: further than its last
-// tick by what has passed since. What begins with the step lasts until the window's end
-// and then its TTL. That is enough for every tick which the step may be taken under, see
-// latest: the next one goes no more than span further.
+// window is the time of the clock for a step that is computed now: the last tick, and
+// what has passed since. A lease that the step begins lasts until the window's end and
+// then its TTL. That is enough for every tick under which the step may take effect, see
+// latest: the next tick is no more than maxTickStep later.
 func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,56 +152,60 @@ func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	}
 	c.used = now
 	from := c.cur.after(now)
-	return optimistic.Window{From: from, To: from.Add(c.widthLocked() + span + slip), Day: locktable.At(now)}, true
+	return optimistic.Window{From: from, To: from.Add(c.widthLocked() + maxTickStep + maxReadingLead), Day: locktable.At(now)}, true
 }
 
-// latest is the latest tick that a step may be taken under.
-func latest(w optimistic.Window) locktable.Instant { return max(w.From, w.To.Add(-span-slip)) }
+// latest is the time of the latest tick under which a step may take effect.
+func latest(w optimistic.Window) locktable.Instant {
+	return max(w.From, w.To.Add(-maxTickStep-maxReadingLead))
+}
 
-// widthLocked is how much later than its reading a step may be taken: not at all, unless
-// this client is so far away that there is mostly a tick of which it has not heard.
+// widthLocked is how much later than this client's reading a step may take effect. It is
+// 0 unless the client is so far away that its requests mostly find a later tick than it
+// has received.
 func (c *clock) widthLocked() time.Duration {
-	if c.trip < distant {
+	if c.trip < distantTrip {
 		return 0
 	}
-	return min(2*c.trip, widest)
+	return min(2*c.trip, maxWidth)
 }
 
-// took notes how long an answer took.
-func (c *clock) took(trip time.Duration) {
+// noteTrip notes how long an answer took.
+func (c *clock) noteTrip(trip time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.trip = cmp.Or(c.trip, trip)
 	c.trip += (trip - c.trip) / 4
 }
 
-// under is the tick under which steps are taken that were computed between two times, and
-// whether they have to write one of their own, at the first. It is not ok if the clock
-// has gone further than that, or if it does not stand at the last any more: for a tick
-// has come since, by one who was behind, and what began under that was not to be over
-// yet.
+// tickForSteps returns the tick under which steps that were computed at first to last
+// take effect. ticks means that their request has to write a new tick first. ok is false
+// if the last tick is after first, or the reading is before last: a client that was
+// behind has then written a tick, under which a lease may last that the step found
+// expired.
 //
-// Whoever keeps the clock writes a tick that is due with a step, if there is one: that
-// saves a request.
-func (c *clock) under(first, last locktable.Instant, now time.Time) (t tick, ticks, ok bool) {
+// The client that keeps the clock writes a due tick together with a step, which saves a
+// request.
+func (c *clock) tickForSteps(first, last locktable.Instant, now time.Time) (t tick, ticks, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known || first < c.cur.is || last > c.cur.after(now) {
 		return t, false, false
 	}
-	fresh := first < c.cur.is.Add(c.cur.room)
+	fitsNextTick := first < c.cur.is.Add(c.cur.room)
 	if width := c.widthLocked(); width > 0 { // the next tick is on its way
-		fresh = fresh || now.Sub(c.cur.at) < span+width
+		fitsNextTick = fitsNextTick || now.Sub(c.cur.at) < maxTickStep+width
 	}
-	carries := c.cur.room <= span && fresh
-	due := c.cur.own && now.Sub(c.cur.at) >= period
+	carries := c.cur.room <= maxTickStep && fitsNextTick
+	due := c.cur.own && now.Sub(c.cur.at) >= tickInterval
 	return c.cur, !carries || due, true
 }
 
-// learn takes a tick that was received now. The clock goes on as before, but is put to no
-// less than what the tick says, and to no more than slip ahead of it. It is put to just
-// what the tick says if that does not follow the one that is known: it may be slip ahead
-// of one that was missed, and two slips ahead of that is too much.
+// learn takes a tick that this client has just received. The reading goes on as before,
+// but is set to no less than the tick, and to no more than maxReadingLead after it. If
+// this client has missed the tick before it, the reading is set to the tick itself: the
+// writer's reading may have been maxReadingLead ahead of the missed tick, and twice that
+// is too much.
 func (c *clock) learn(t tick) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,20 +214,20 @@ func (c *clock) learn(t tick) {
 	}
 	now := time.Now()
 	if t.at = now; c.known && t.old == c.cur.id {
-		t.at = now.Add(-min(slip, max(0, c.cur.lead(t, now))))
+		t.at = now.Add(-min(maxReadingLead, max(0, c.cur.lead(t, now))))
 	}
 	t.own = t.value == c.wrote
 	c.cur, c.known = t, true
-	if t.room <= span {
+	if t.room <= maxTickStep {
 		c.active = now
 	}
 	c.called = time.Time{}
 	close(c.heard)
 	c.heard = make(chan struct{})
-	c.look()
+	c.wakeLoop()
 }
 
-// next is a tick that is to be written here, after another one.
+// next makes a tick that this client is to write after another one.
 func (c *clock) next(old tick, is locktable.Instant, room time.Duration) tick {
 	t := newTick(old, is, room)
 	c.mu.Lock()
@@ -226,34 +236,35 @@ func (c *clock) next(old tick, is locktable.Instant, room time.Duration) tick {
 	return t
 }
 
-// look makes the loop look again.
-func (c *clock) look() {
+// wakeLoop makes the loop look again.
+func (c *clock) wakeLoop() {
 	select {
 	case c.changed <- struct{}{}:
 	default:
 	}
 }
 
-// call notes that somebody asks for a tick, if this client knows how much has passed
-// since the last one.
+// call notes that another client asks for a tick, if this client knows how much time has
+// passed since the last one.
 func (c *clock) call() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known && !c.cur.read {
 		c.called = time.Now()
-		c.look()
+		c.wakeLoop()
 	}
 }
 
-// resting returns what is closed at the next tick, if the clock is at rest.
+// resting returns a channel that is closed at the next tick, and whether the clock is at
+// rest.
 func (c *clock) resting() (next <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.heard, c.known && c.cur.room > span
+	return c.heard, c.known && c.cur.room > maxTickStep
 }
 
-// older notes that the tick with that revision was written at least so long ago. It may
-// be told so more than once, each time by another reading of the same glass.
+// older notes that the tick with the revision rev is at least as old as by. A second call
+// for the same timer does no harm.
 func (c *clock) older(rev int64, by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -262,7 +273,8 @@ func (c *clock) older(rev int64, by time.Duration) {
 	}
 }
 
-// forget is for when the clock has to be read again, or may be another one.
+// forget makes this client read the clock again, for example because it may be another
+// cluster's.
 func (c *clock) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,42 +287,43 @@ func (c *clock) current() (tick, bool) {
 	return c.cur, c.known
 }
 
-// due is when this client writes the next tick, if nobody else does, and what kind. The
-// one that wrote the last one goes on; the others come in if it does not.
+// due returns when this client writes the next tick if no other client does, and with
+// which room. The client that wrote the last tick goes on; the others take over if it
+// does not.
 func (c *clock) due() (at time.Time, room time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
 		return at, 0, false
 	}
-	after := period
-	if c.cur.room > span {
-		after = beat
+	after := tickInterval
+	if c.cur.room > maxTickStep {
+		after = idleTickInterval
 		if time.Since(c.active) > driver.MaxRequest {
-			after = beatLater
+			after = longIdleTickInterval
 		}
 	}
 	switch {
 	case !c.cur.own:
 		after += after/3 + time.Duration(c.slack*float64(after)*0.3)
-	case c.cur.room <= span:
-		after += grace
+	case c.cur.room <= maxTickStep:
+		after += tickGrace
 	}
-	at, room = c.cur.at.Add(after), rest
+	at, room = c.cur.at.Add(after), maxRestStep
 	if !c.called.IsZero() {
 		at = c.called
 		if !c.cur.own {
-			at = at.Add(answer/20 + time.Duration(c.slack*float64(answer/5)))
+			at = at.Add(tickReplyTimeout/20 + time.Duration(c.slack*float64(tickReplyTimeout/5)))
 		}
 	}
-	if time.Since(c.used) < lull {
-		room = span // it is in use
+	if time.Since(c.used) < restAfter {
+		room = maxTickStep // it is in use
 	}
 	return at, room, true
 }
 
-// keep keeps the clock going, while the client is open.
-func (s *store) keep() {
+// runClock keeps the clock going, while the client is open.
+func (s *store) runClock() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -323,7 +336,7 @@ func (s *store) keep() {
 		at, _, ok := s.clock.due()
 		if !ok {
 			if s.readClock(s.life) != nil {
-				timer.Reset(beat)
+				timer.Reset(idleTickInterval)
 			}
 			continue
 		}
@@ -331,14 +344,14 @@ func (s *store) keep() {
 			timer.Reset(wait)
 			continue
 		}
-		_, room, _ := s.clock.due() // it may be in use since
+		_, room, _ := s.clock.due() // it may be in use by now
 		if s.tick(s.life, room) != nil {
-			timer.Reset(beat)
+			timer.Reset(idleTickInterval)
 		}
 	}
 }
 
-// tick writes a tick, unless somebody else has.
+// tick writes a tick, unless another client has.
 func (s *store) tick(ctx context.Context, room time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -348,7 +361,7 @@ func (s *store) tick(ctx context.Context, room time.Duration) error {
 	}
 	sent := s.seen.Load()
 	next := s.clock.next(t, t.after(time.Now()), room)
-	r, err := s.txn(ctx, []clientv3.Cmp{s.stands(t)}, []clientv3.Op{s.put(next)}, []clientv3.Op{s.getClock()})
+	r, err := s.txn(ctx, []clientv3.Cmp{s.lastTickIs(t)}, []clientv3.Op{s.put(next)}, []clientv3.Op{s.getClock()})
 	switch {
 	case err != nil:
 		return err
@@ -367,17 +380,16 @@ func (s *store) learnWritten(r *clientv3.TxnResponse, t tick, sent int64) error 
 	return nil
 }
 
-func (s *store) stands(t tick) clientv3.Cmp {
+func (s *store) lastTickIs(t tick) clientv3.Cmp {
 	return clientv3.Compare(clientv3.Value(s.clockKey()), "=", t.value)
 }
 
-// standsUntil is the condition that the last tick is that one, or one after it that is no
-// later than a time, and that steps are taken under it. One that is earlier is of a
-// snapshot that was restored.
-func (s *store) standsUntil(t tick, last locktable.Instant) []clientv3.Cmp {
+// lastTickIsLaterUpTo is the condition that the last tick is t, or an active tick after
+// it and no later than last. A tick before t comes from a restored snapshot.
+func (s *store) lastTickIsLaterUpTo(t tick, last locktable.Instant) []clientv3.Cmp {
 	return []clientv3.Cmp{
 		clientv3.Compare(clientv3.Value(s.clockKey()), ">", tickPrefix(t.is, t.room)),
-		clientv3.Compare(clientv3.Value(s.clockKey()), "<", tickPrefix(last+1, span)),
+		clientv3.Compare(clientv3.Value(s.clockKey()), "<", tickPrefix(last+1, maxTickStep)),
 	}
 }
 
@@ -385,7 +397,7 @@ func (s *store) put(t tick) clientv3.Op { return clientv3.OpPut(s.clockKey(), t.
 
 func (s *store) getClock() clientv3.Op { return clientv3.OpGet(s.clockKey()) }
 
-// learnFrom learns where the clock stands from an answer whose last part is its key.
+// learnFrom learns the tick from an answer whose last part is the clock's key.
 func (s *store) learnFrom(r *clientv3.TxnResponse, sent int64) error {
 	if err := s.check(r.Header, sent); err != nil {
 		return err
@@ -405,11 +417,11 @@ func (s *store) learnFrom(r *clientv3.TxnResponse, sent int64) error {
 
 var errNoClock = errors.New("the clock's key is gone")
 
-// readClock asks where the clock stands. If there is none it begins, unless there are
-// entries: then somebody deleted it, and nobody knows when they end.
+// readClock reads the clock. If there is no clock, it begins one, unless there are
+// entries: then the key was deleted, and no client knows when the leases end.
 func (s *store) readClock(ctx context.Context) error {
 	sent := s.seen.Load()
-	r, err := s.txn(ctx, nil, append(s.glance(), s.getClock()), nil)
+	r, err := s.txn(ctx, nil, append(s.getTimer(), s.getClock()), nil)
 	if err != nil {
 		return err
 	}
@@ -418,21 +430,21 @@ func (s *store) readClock(ctx context.Context) error {
 	if errors.Is(err, errNoClock) {
 		return s.beginClock(ctx)
 	}
-	if rev, lasts, runs := glassIn(r); err == nil && !runs {
+	if rev, lasts, runs := parseTimer(r); err == nil && !runs {
 		s.clock.older(rev, lasts)
 	}
 	return err
 }
 
-// askClock asks those that have been there for a while to tick, if the clock is at rest:
-// one that has just come does not know how much has passed since the last tick, and with
-// one of its own that would be lost.
+// askClock asks the clients that were open before to tick, if the clock is at rest. A
+// client that has just opened does not know how much has passed since the last tick, and
+// a tick of its own would lose that time.
 func (s *store) askClock(ctx context.Context) {
 	next, resting := s.clock.resting()
 	if !resting || !s.others.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, answer)
+	ctx, cancel := context.WithTimeout(ctx, tickReplyTimeout)
 	defer cancel()
 	if _, err := s.client.Put(clientv3.WithRequireLeader(ctx), s.callKey(), ""); err != nil {
 		return
@@ -449,7 +461,7 @@ func (s *store) beginClock(ctx context.Context) error {
 		clientv3.Compare(clientv3.CreateRevision(s.clockKey()), "=", 0),
 		clientv3.Compare(clientv3.CreateRevision(s.entryKey("")), "=", 0).WithPrefix(),
 	}
-	first := s.clock.next(tick{}, locktable.At(time.Now()), span)
+	first := s.clock.next(tick{}, locktable.At(time.Now()), maxTickStep)
 	r, err := s.txn(ctx, none, []clientv3.Op{s.put(first)}, []clientv3.Op{s.getClock()})
 	switch {
 	case err != nil:
@@ -459,7 +471,7 @@ func (s *store) beginClock(ctx context.Context) error {
 	}
 	if err = s.learnFrom(r, sent); errors.Is(err, errNoClock) {
 		return permanent(
-			fmt.Errorf("the key %q is missing, and there are locks: somebody deleted it", s.clockKey()),
+			fmt.Errorf("the key %q is missing, and there are locks: it was deleted", s.clockKey()),
 			fmt.Sprintf("stop all that use these locks, then delete all keys that begin with %q", s.prefix+"//"))
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// dies opens a client that ends without a word, as a process that is killed.
+// dies opens a client that ends without Close, as a killed process does.
 func dies(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
@@ -28,7 +28,7 @@ func dies(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 	t.Cleanup(func() { _ = d.Close() })
 }
 
-// A job that tries, fails and ends, again and again, sees a dead holder end, though no
+// A job that tries, fails and ends, again and again, sees a dead holder expire, though no
 // client is open in between: whether it closes its client or just exits.
 func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
 			dies(t, c, holder)
 			began := time.Now()
 			for !tries(t, c, mutex("job"), exits) {
-				if time.Since(began) > 20*time.Second {
+				if time.Since(began) > time.Minute {
 					t.Fatal("not granted yet")
 				}
 				time.Sleep(2 * time.Second)
@@ -53,7 +53,7 @@ func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
 	}
 }
 
-// tries is a process that tries once, and ends without a word if it exits.
+// tries is a process that tries once, and ends without Close if it exits.
 func tries(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bool {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
@@ -66,7 +66,7 @@ func tries(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bo
 		t.Fatal(err)
 	}
 	if exits {
-		_ = connection.Close() // so that closing the driver writes nothing, and takes its time
+		_ = connection.Close() // so that closing the driver writes nothing, slowly
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = d.Close() }()
@@ -76,11 +76,11 @@ func tries(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bo
 	return err == nil
 }
 
-// Where a client is open, a dead holder ends in time, whoever asks.
+// While a client is open, a dead holder expires in time, for every claimant.
 func TestADeadHolderEndsInTime(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	start(t, c.URL()) // and does nothing
+	start(t, c.URL()) // it does nothing
 	holder := mutex("job")
 	holder.TTL = 4 * time.Second
 	began := time.Now()
@@ -92,12 +92,12 @@ func TestADeadHolderEndsInTime(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > time.Minute {
 			t.Fatalf("%v; want it granted", err)
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
-	if took := time.Since(began); took < 4*time.Second || took > 10*time.Second {
+	if took := time.Since(began); took < 4*time.Second || took > 30*time.Second {
 		t.Errorf("granted after %v; the lease was of 4s", took)
 	}
 }
@@ -117,30 +117,30 @@ func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
 		if err == nil {
 			return
 		}
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > time.Minute {
 			t.Fatalf("%v; want it granted", err)
 		}
 	}
 }
 
-// What a glass says has passed counts once, however often it is looked at: it says
-// nothing of what passed for the leases that the one who turned it had not seen. A tick
-// that comes behind the glass makes it void, and then it is turned again.
-func TestAGlassCountsOnce(t *testing.T) {
+// The time of a timer counts once, however often it is read: it says nothing about leases
+// that the client which started it had not seen. A tick after the timer makes it void,
+// and then it is started again.
+func TestATimerCountsOnce(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	for try := 1; ; try++ {
 		switch went, passed := runsOut(t, c.URL(), c.Addrs(), fmt.Sprint("job", try)); {
 		case went > passed+10*time.Second, went < passed && try == 5:
-			t.Fatalf("the clock went on by %v; the glass was of %v", went, passed)
+			t.Fatalf("the clock went on by %v; the timer was of %v", went, passed)
 		case went >= passed:
 			return
 		}
 	}
 }
 
-// runsOut has a client hold a name and go, another one turn the glass, and the sand run
-// out. It says by how much the clock goes on when the next client comes.
+// runsOut makes a client hold a name and leave, another one start the timer, and the
+// timer run out. It returns by how much the clock goes on when the next client opens.
 func runsOut(t *testing.T, url string, addrs []string, name string) (went, passed time.Duration) {
 	t.Helper()
 	holds := open(t, url)
@@ -150,21 +150,21 @@ func runsOut(t *testing.T, url string, addrs []string, name string) (went, passe
 	}
 	admin := client(t, addrs...)
 	var seconds string
-	for turned := ""; ; { // until no tick has come after the glass was turned
+	for tickBefore := ""; ; { // until no tick has come after the timer was started
 		tries := open(t, url)
 		refused(t, tries, mutex(name))
-		if err := tries.Close(); err != nil { // it turns the glass
+		if err := tries.Close(); err != nil { // it starts the timer
 			t.Fatal(err)
 		}
-		glass, err := admin.Get(brief(t), "pawl//glass")
-		if err != nil || len(glass.Kvs) == 0 {
-			t.Fatal("no glass", err)
+		length, err := admin.Get(brief(t), "pawl//glass")
+		if err != nil || len(length.Kvs) == 0 {
+			t.Fatal("no timer", err)
 		}
 		tick, err := admin.Get(brief(t), "pawl//clock")
 		if err != nil || len(tick.Kvs) == 0 {
 			t.Fatal("no clock", err)
 		}
-		if turned, seconds, _ = strings.Cut(string(glass.Kvs[0].Value), " "); turned == strconv.FormatInt(tick.Kvs[0].ModRevision, 10) {
+		if tickBefore, seconds, _ = strings.Cut(string(length.Kvs[0].Value), " "); tickBefore == strconv.FormatInt(tick.Kvs[0].ModRevision, 10) {
 			break
 		}
 	}
@@ -175,18 +175,18 @@ func runsOut(t *testing.T, url string, addrs []string, name string) (went, passe
 	if _, err := admin.Delete(brief(t), "pawl//sand"); err != nil { // as if it had run out
 		t.Fatal(err)
 	}
-	before := stands(t, admin)
+	before := clockTime(t, admin)
 	next := open(t, url)
 	gets(t, next, mutex("other "+name))
-	went = stands(t, admin) - before
+	went = clockTime(t, admin) - before
 	if err := next.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return went, passed
 }
 
-// stands is where the clock stands.
-func stands(t *testing.T, admin *clientv3.Client) time.Duration {
+// clockTime returns the time of the clock.
+func clockTime(t *testing.T, admin *clientv3.Client) time.Duration {
 	t.Helper()
 	r, err := admin.Get(brief(t), "pawl//clock")
 	if err != nil || len(r.Kvs) == 0 {

@@ -30,7 +30,7 @@ func TestManyAtOnceShareRequests(t *testing.T) {
 		}
 		all.Wait()
 	}
-	cycles(1) // what is new is loaded first
+	cycles(1) // new names are loaded first
 	before := metric(t, c.Members[0], txns)
 	cycles(rounds)
 	each := (metric(t, c.Members[0], txns) - before) / (goroutines * rounds)
@@ -66,7 +66,7 @@ func TestACycleIsTwoRequests(t *testing.T) {
 	}
 }
 
-// Two names that wake one client in one request: etcd writes no key twice in one.
+// Two names wake one client in one request: etcd writes no key twice in a request.
 func TestOneRequestWakesAClientTwice(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -78,13 +78,13 @@ func TestOneRequestWakesAClientTwice(t *testing.T) {
 		for _, one := range []*driver.Claim{&long, &short, &waiter} {
 			one.Weight, one.Limit = 1, 2
 		}
-		short.TTL = 4 * time.Second // a slow machine asks for both waiters before they are over
+		short.TTL = 8 * time.Second // a slow machine asks for both waiters before they expire
 		gets(t, a, long)
 		gets(t, a, short)
 		refused(t, b, waiter)
 		kept, heard = append(kept, lease(long)), append(heard, hears(t, b, waiter.Token))
 	}
-	time.Sleep(4500 * time.Millisecond) // until the short ones are over
+	time.Sleep(8500 * time.Millisecond) // until the short ones have expired
 	each, err := a.Renew(brief(t), kept)
 	for _, e := range append(each, err) {
 		if e != nil {

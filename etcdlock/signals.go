@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// mail is how signals come to a client: a step of somebody else puts them into the key of
-// its inbox, which it watches. The key hangs on the client's one etcd lease, so it goes
-// when the client does; and where there is no key, nothing is put. Nothing but that hangs
-// on the lease.
-type mail struct {
+// An inbox receives the signals of a client: a step of another client puts them into the
+// key of the inbox, which the client watches. That key is on the client's etcd lease, so
+// it goes when the client does, and no client puts signals into a missing key. Nothing
+// else is on that lease.
+type inbox struct {
 	*store
 	id      string
 	deliver func(driver.Signal)
@@ -30,29 +30,29 @@ type mail struct {
 
 const (
 	inboxTTL   = 15                     // seconds
-	askTimeout = 5 * time.Second        // for what the driver asks by itself
-	goodbye    = 2 * time.Second        // for what it leaves behind at its end
+	askTimeout = 5 * time.Second        // for the requests of the driver's own
+	goodbye    = 2 * time.Second        // for its requests at Close
 	watchPause = 300 * time.Millisecond // after a watch or a lease that failed
 )
 
-func (m *mail) ready(ctx context.Context) {
+func (m *inbox) ready(ctx context.Context) {
 	select {
 	case <-m.first:
 	case <-ctx.Done():
 	}
 }
 
-// run keeps the inbox there and watched, and the clock watched.
-func (m *mail) run() {
-	look := func() { m.deliver(driver.Signal{Kind: driver.SignalLook}) } // what came before it is lost
+// run keeps the inbox present and watched, and the clock watched.
+func (m *inbox) run() {
+	look := func() { m.deliver(driver.Signal{Kind: driver.SignalLook}) } // earlier signals are lost
 	m.loops.Go(func() { m.subscribe(m.receive, m.first, look) })
 	m.loops.Go(func() { m.subscribe(m.follow, m.follows, func() {}) })
-	m.loops.Go(m.keep)
+	m.loops.Go(m.runClock)
 }
 
-// subscribe keeps a watch up until the client is closed, and looks whenever it begins. It
-// closes first when it hears, or cannot.
-func (m *mail) subscribe(run func(ctx context.Context, hears func()), first chan struct{}, look func()) {
+// subscribe keeps a watch up until the client is closed, and calls look whenever it
+// begins. It closes first when the watch has begun, or has failed.
+func (m *inbox) subscribe(run func(ctx context.Context, hears func()), first chan struct{}, look func()) {
 	tried := sync.OnceFunc(func() { close(first) })
 	defer tried()
 	engine.Subscription{
@@ -66,8 +66,8 @@ func (m *mail) subscribe(run func(ctx context.Context, hears func()), first chan
 	}.Keep(m.life)
 }
 
-// follow watches the clock, as long as that goes well.
-func (m *mail) follow(life context.Context, hears func()) {
+// follow watches the clock until that fails.
+func (m *inbox) follow(life context.Context, hears func()) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	began := false
@@ -94,8 +94,8 @@ func (m *mail) follow(life context.Context, hears func()) {
 	}
 }
 
-// receive makes the inbox and takes what comes, as long as that goes well.
-func (m *mail) receive(life context.Context, hears func()) {
+// receive makes the inbox and delivers its signals until that fails.
+func (m *inbox) receive(life context.Context, hears func()) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	signals := m.client.Watch(clientv3.WithRequireLeader(ctx), m.inboxKey(m.id), clientv3.WithCreatedNotify())
@@ -131,8 +131,8 @@ func (m *mail) receive(life context.Context, hears func()) {
 	}
 }
 
-// make makes the key of the inbox, on the lease that there is or on a new one.
-func (m *mail) make(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
+// make makes the key of the inbox, on the present etcd lease or on a new one.
+func (m *inbox) make(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
 	brief, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), askTimeout)
 	defer cancel()
 	m.mu.Lock()
@@ -158,8 +158,8 @@ func (m *mail) make(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveR
 	return m.client.KeepAlive(ctx, lease)
 }
 
-// leave takes the inbox away.
-func (m *mail) leave(ctx context.Context) {
+// remove removes the inbox.
+func (m *inbox) remove(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.lease != 0 {
@@ -167,11 +167,12 @@ func (m *mail) leave(ctx context.Context) {
 	}
 }
 
-// most is how many inboxes a step of one name puts signals into. Those that are left out
-// ask again by themselves.
-const most = 64
+// maxInboxesPerStep is how many inboxes a step of one name puts signals into. The other
+// waiters ask again by themselves.
+const maxInboxesPerStep = 64
 
-// signals put what a step says into the inboxes that are there.
+// signals makes the operations that put the signals of a step into the inboxes that
+// exist.
 func (s *store) signals(all []locktable.Signal) (ops []clientv3.Op) {
 	var order []string
 	by := map[string][]string{}
@@ -181,11 +182,11 @@ func (s *store) signals(all []locktable.Signal) (ops []clientv3.Op) {
 		}
 		by[one.Inbox] = append(by[one.Inbox], engine.EncodeSignal(one.Signal))
 	}
-	for _, inbox := range order[:min(len(order), most)] {
-		key := s.inboxKey(inbox)
+	for _, id := range order[:min(len(order), maxInboxesPerStep)] {
+		key := s.inboxKey(id)
 		ops = append(ops, clientv3.OpTxn(
 			[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), ">", 0)},
-			[]clientv3.Op{clientv3.OpPut(key, strings.Join(by[inbox], "\n"), clientv3.WithIgnoreLease())}, nil))
+			[]clientv3.Op{clientv3.OpPut(key, strings.Join(by[id], "\n"), clientv3.WithIgnoreLease())}, nil))
 	}
 	return ops
 }

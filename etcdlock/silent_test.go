@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// unansweredBy wants the end of a ctx that says who was asked.
+// unansweredBy wants an error for the end of a ctx that names the servers.
 func unansweredBy(t *testing.T, err error, says, op string) {
 	t.Helper()
 	e, ok := errors.AsType[*driver.Error](err)
@@ -48,9 +48,9 @@ func TestAStepThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
 			break
 		}
 	}
-	unansweredBy(t, err, "nobody can be reached at "+addr, "acquire")
+	unansweredBy(t, err, "no server can be reached at "+addr, "acquire")
 	_, err = d.Inspect(short(), "job")
-	unansweredBy(t, err, "nobody can be reached at "+addr, "read")
+	unansweredBy(t, err, "no server can be reached at "+addr, "read")
 
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
@@ -59,7 +59,7 @@ func TestAStepThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
 	}
 }
 
-// An election takes a second: a lease that lasts less would be lost by it.
+// An election takes a second: it would lose a lease that lasts less.
 func TestATTLThatIsTooShortIsRefused(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)

@@ -20,56 +20,56 @@ import (
 // store is an [optimistic.Store] in etcd. Its keys are
 //
 //	PREFIX//clock         where the clock stands
-//	PREFIX//clock/call    written by one that comes, and wants a tick of another
+//	PREFIX//clock/call    written by a client that opens, to ask the others for a tick
 //	PREFIX//entry/NAME    the entry of a name
 //	PREFIX//inbox/CLIENT  the last signals for a client
-//	PREFIX//glass, sand   see glass.go
-//	PREFIX//tidy          how far names were looked at that may be forgotten
+//	PREFIX//glass, sand   the timer, see timer.go
+//	PREFIX//tidy          how far the search for names to forget has come
 //
-// A prefix has no two slashes in a row and none at its end, so the first two tell where
-// it ends, and no key of one prefix is a key of another.
+// A prefix has no two slashes in a row and none at its end, so the first two slashes end
+// it, and no key of one prefix is a key of another.
 type store struct {
 	client *clientv3.Client
-	own    bool // it was opened here
+	own    bool // the driver opened the client, and closes it
 	prefix string
 	where  string
-	forget time.Duration // names that were not granted for so long
+	forget time.Duration // names that have not been granted for so long
 
-	clock *clock
-	mail  *mail
-	seen  atomic.Int64 // the highest revision of an answer
-	swaps atomic.Int64
-	deaf  atomic.Int64 // how many names are watched of which nothing is heard now
+	clock       *clock
+	inbox       *inbox
+	seen        atomic.Int64 // the highest revision of an answer
+	swaps       atomic.Int64
+	watchesDown atomic.Int64 // how many watched names have no working watch now
 
 	others  atomic.Bool   // clients were open when this one came
-	follows chan struct{} // closed when the clock is watched, or cannot be
+	follows chan struct{} // closed when the clock is watched, or the watch has failed
 
 	life  context.Context
 	end   context.CancelFunc
 	loops sync.WaitGroup
 
-	mu      sync.Mutex        // protects all below
-	cluster uint64            // that answered last
-	former  []uint64          // that answered before it
-	epoch   uint64            // how often revisions have begun anew
-	lasts   locktable.Instant // until when something lasts that was seen
+	mu              sync.Mutex        // protects all below
+	cluster         uint64            // the ID of the cluster that answered last
+	former          []uint64          // the IDs of clusters that answered before it
+	epoch           uint64            // how often revisions have begun again
+	leasesLastUntil locktable.Instant // the latest end of the leases that this client has seen
 }
 
 func (s *store) clockKey() string            { return s.prefix + "//clock" }
 func (s *store) callKey() string             { return s.prefix + "//clock/call" }
 func (s *store) entryKey(name string) string { return s.prefix + "//entry/" + name }
 func (s *store) inboxKey(id string) string   { return s.prefix + "//inbox/" + id }
-func (s *store) glassKey() string            { return s.prefix + "//glass" }
-func (s *store) sandKey() string             { return s.prefix + "//sand" }
+func (s *store) timerKey() string            { return s.prefix + "//glass" }
+func (s *store) timerLeaseKey() string       { return s.prefix + "//sand" }
 func (s *store) tidyKey() string             { return s.prefix + "//tidy" }
 
 const (
-	// together is how many names share a request: etcd takes 128 operations, and a name
-	// has one and those that signal.
-	together = 60
+	// maxNamesPerRequest is how many names share a request: etcd takes 128 operations,
+	// and a name has one and its signals.
+	maxNamesPerRequest = 60
 
-	// heavy is how many bytes do: etcd takes 1.5 MB.
-	heavy = 512 << 10
+	// maxBytesPerRequest is how many bytes share a request: etcd takes 1.5 MB.
+	maxBytesPerRequest = 512 << 10
 )
 
 // Lingers implements optimistic.Lingerer.
@@ -95,7 +95,7 @@ func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
 	all, lasting := make([]optimistic.Stored, 0, len(names)), false
 	for len(names) > 0 {
-		some := names[:min(len(names), together)]
+		some := names[:min(len(names), maxNamesPerRequest)]
 		names = names[len(some):]
 		var gets []clientv3.Op
 		for _, name := range some {
@@ -111,17 +111,17 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 		}
 		for _, one := range r.Responses {
 			stored := s.stored(one.GetResponseRange())
-			lasting = s.note(stored) || lasting
+			lasting = s.noteLeases(stored) || lasting
 			all = append(all, stored)
 		}
 	}
 	if lasting {
-		s.comes(ctx)
+		s.startTimerAtOpen(ctx)
 	}
 	return all, nil
 }
 
-// stored is what a range over one key has.
+// stored returns what a range over one key has found.
 func (s *store) stored(r *pb.RangeResponse) optimistic.Stored {
 	if len(r.GetKvs()) == 0 {
 		return optimistic.Stored{}
@@ -129,9 +129,9 @@ func (s *store) stored(r *pb.RangeResponse) optimistic.Stored {
 	return optimistic.Stored{Value: r.GetKvs()[0].GetValue(), Version: s.version(r.GetKvs()[0].GetModRevision())}
 }
 
-// note remembers until when what was seen lasts, for the glass, and reports whether
-// anybody holds it.
-func (s *store) note(stored optimistic.Stored) bool {
+// noteLeases remembers when the leases of an entry end, for the timer, and reports
+// whether it has a holder.
+func (s *store) noteLeases(stored optimistic.Stored) bool {
 	if len(stored.Value) == 0 {
 		return false
 	}
@@ -141,13 +141,14 @@ func (s *store) note(stored optimistic.Stored) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range e.Holders { // not Ends: fences are ahead of the clock
-		s.lasts = max(s.lasts, h.Expires.Add(h.LockDelay))
+	for _, h := range e.Holders { // not e.Ends(), which is after the last fence: that may be ahead of the clock
+		s.leasesLastUntil = max(s.leasesLastUntil, h.Expires.Add(h.LockDelay))
 	}
 	return len(e.Holders) > 0
 }
 
-// A version is a revision, and how often revisions have begun anew by then.
+// version returns the version of a value: its revision, and how often revisions have
+// begun again by now.
 func (s *store) version(rev int64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,20 +157,21 @@ func (s *store) version(rev int64) uint64 {
 
 const epochAt = 48
 
-// revision is that of a version; not ok if revisions have begun anew since.
+// revision returns the revision of a version. It is not ok if revisions have begun again
+// since.
 func (s *store) revision(v uint64) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(v & (1<<epochAt - 1)), v == 0 || v>>epochAt == s.epoch
 }
 
-// Fit implements optimistic.Gatherer: the first always fits. etcd refuses to write one
-// key twice in a transaction, so no two of them put a signal into one inbox.
+// Fit implements optimistic.Gatherer. The first swap always fits. etcd refuses to write
+// one key twice in a transaction, so no two of them put a signal into one inbox.
 func (s *store) Fit(swaps []optimistic.Swap) int {
 	bytes, inboxes := 0, map[string]bool(nil)
 	for n, one := range swaps {
 		bytes += len(one.Value)
-		if n > 0 && (n == together || bytes > heavy || clashes(one, inboxes)) {
+		if n > 0 && (n == maxNamesPerRequest || bytes > maxBytesPerRequest || clashes(one, inboxes)) {
 			return n
 		}
 		for _, to := range one.Signals {
@@ -188,7 +190,7 @@ func clashes(one optimistic.Swap, inboxes map[string]bool) bool {
 
 // Swap implements optimistic.Store.
 func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	s.mail.ready(ctx)
+	s.inbox.ready(ctx)
 	done := make([]optimistic.Swapped, 0, len(swaps))
 	for len(swaps) > 0 {
 		n := s.Fit(swaps)
@@ -204,8 +206,8 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return done, nil
 }
 
-// swapParts makes a swap of each half if the request for all is too large: etcd does not
-// tell its limit. One that is too large by itself fails alone.
+// swapParts swaps each half if the request for all is too large, because etcd does not
+// reveal its limit. A swap that is too large by itself fails alone.
 func (s *store) swapParts(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	done, err := s.swap(ctx, swaps)
 	if !isTooLarge(err) {
@@ -225,28 +227,28 @@ func (s *store) swapParts(ctx context.Context, swaps []optimistic.Swap) ([]optim
 	return done, nil
 }
 
-// swap is one transaction: if the last tick is the one that is known, each value that is
-// as it was is replaced.
+// swap runs one transaction: if the last tick is the one that is known, it replaces each
+// value that is unchanged.
 func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	first, last, until := swaps[0].Window.From, swaps[0].Window.From, latest(swaps[0].Window)
 	for _, one := range swaps {
 		first, last = min(first, one.Window.From), max(last, one.Window.From)
 		until = min(until, latest(one.Window))
 	}
-	t, ticks, ok := s.clock.under(first, last, time.Now())
+	t, ticks, ok := s.clock.tickForSteps(first, last, time.Now())
 	if !ok {
-		return late(len(swaps)), nil
+		return lateResults(len(swaps)), nil
 	}
 	cs, then, otherwise := s.replaceAll(swaps)
 	var next tick
 	switch {
 	case ticks:
-		next = s.clock.next(t, first, span)
-		cs, then = append(cs, s.stands(t)), append(then, s.put(next))
+		next = s.clock.next(t, first, maxTickStep)
+		cs, then = append(cs, s.lastTickIs(t)), append(then, s.put(next))
 	case until > last: // this client is far away
-		cs = append(cs, s.standsUntil(t, until)...)
+		cs = append(cs, s.lastTickIsLaterUpTo(t, until)...)
 	default:
-		cs = append(cs, s.stands(t))
+		cs = append(cs, s.lastTickIs(t))
 	}
 	sent := s.seen.Load()
 	r, err := s.txn(ctx, cs, then, slices.Concat(otherwise, s.pad(swaps), []clientv3.Op{s.getClock()}))
@@ -258,7 +260,7 @@ func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 			s.clock.forget()
 			return nil, err
 		}
-		done := late(len(swaps))
+		done := lateResults(len(swaps))
 		if len(otherwise) > 0 {
 			done[0] = s.instead(r.Responses[0].GetResponseRange(), swaps[0])
 		}
@@ -272,13 +274,14 @@ func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return s.replaced(r, len(swaps)), err
 }
 
-// noPad is how many bytes a claim may have to leave free without making its request as
-// large: those are in entries of less than 48 kB.
+// noPad is the largest number of bytes to leave free for which pad adds nothing. Claims
+// of entries below 48 kB need no more.
 const noPad = 8 << 10
 
-// pad makes a request larger by what a claim that joins others has to leave free. So the
-// server, whatever its limit is, refuses that claim, and none of the requests after it.
-// What it adds is a key to read that nobody has, if the transaction fails.
+// pad makes a request larger by the bytes that a claim which joins others has to leave
+// free. So the server, whatever its limit is, refuses that claim, and not a later renewal
+// or release. pad adds the read of a long key that does not exist, which would run only
+// if the transaction fails.
 func (s *store) pad(swaps []optimistic.Swap) []clientv3.Op {
 	n := 0
 	for i := range swaps {
@@ -290,9 +293,10 @@ func (s *store) pad(swaps []optimistic.Swap) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpGet(s.entryKey(strings.Repeat("x", n)), clientv3.WithCountOnly())}
 }
 
-// replaceAll are the parts of the transaction that replace values. A value alone has its
-// condition beside that of the clock; several have one each, in transactions of their own
-// within it, so that one that is not as it was keeps none of the others.
+// replaceAll returns the parts of the transaction that replace values. A single value has
+// its condition beside the one of the clock. Several values have one condition each, in
+// transactions of their own within it, so that a value that has changed does not keep the
+// others from being replaced.
 func (s *store) replaceAll(swaps []optimistic.Swap) (cs []clientv3.Cmp, then, otherwise []clientv3.Op) {
 	if len(swaps) == 1 {
 		c, put, get := s.replace(swaps[0])
@@ -305,19 +309,19 @@ func (s *store) replaceAll(swaps []optimistic.Swap) (cs []clientv3.Cmp, then, ot
 	return nil, then, nil
 }
 
-// replace replaces one value on a condition, and signals; else it reads what there is
-// instead.
+// replace returns the operations that replace one value on a condition, and signal, or
+// otherwise read the value.
 func (s *store) replace(one optimistic.Swap) (c clientv3.Cmp, put []clientv3.Op, get clientv3.Op) {
 	key := s.entryKey(one.Name)
 	rev, ok := s.revision(one.Version)
 	if !ok {
-		rev = -1 // none is
+		rev = -1 // matches no revision
 	}
 	put = append([]clientv3.Op{clientv3.OpPut(key, string(one.Value))}, s.signals(one.Signals)...)
 	return clientv3.Compare(clientv3.ModRevision(key), "=", rev), put, clientv3.OpGet(key)
 }
 
-// replaced is what became of so many, under the tick that they were meant for.
+// replaced returns the results of n swaps, under the tick that they were meant for.
 func (s *store) replaced(r *clientv3.TxnResponse, n int) []optimistic.Swapped {
 	done := make([]optimistic.Swapped, n)
 	for i := range done {
@@ -330,8 +334,8 @@ func (s *store) replaced(r *clientv3.TxnResponse, n int) []optimistic.Swapped {
 	return done
 }
 
-// instead is what became of one alone that was not taken: for another value was there, or
-// because of the clock.
+// instead returns the result of a single swap that did not take effect: because of
+// another value, or because of the clock.
 func (s *store) instead(r *pb.RangeResponse, one optimistic.Swap) optimistic.Swapped {
 	if is := s.stored(r); is.Version != one.Version {
 		return optimistic.Swapped{Known: true, Now: is}
@@ -339,8 +343,8 @@ func (s *store) instead(r *pb.RangeResponse, one optimistic.Swap) optimistic.Swa
 	return optimistic.Swapped{Late: true}
 }
 
-// late are so many that came when the clock had gone on.
-func late(n int) []optimistic.Swapped {
+// lateResults returns n results for swaps that came when the clock had gone on.
+func lateResults(n int) []optimistic.Swapped {
 	done := make([]optimistic.Swapped, n)
 	for i := range done {
 		done[i].Late = true
@@ -381,12 +385,12 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "etcd", Where: s.place(), Clock: driver.ClockServer, MinTTL: MinTTL, Push: true,
-		PushesChanges: s.deaf.Load() == 0,
+		PushesChanges: s.watchesDown.Load() == 0,
 		FenceSurvives: "elections, restarts, an older snapshot that is restored, and the loss of all data, if the clients' clocks are right",
 	}
 }
 
-// background runs f, unless the store is closed, which waits for it.
+// background runs f in a goroutine that Close waits for, unless the store is closed.
 func (s *store) background(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -403,18 +407,18 @@ func (s *store) Close() error {
 	s.end()
 	s.mu.Unlock()
 	s.loops.Wait()
-	s.leaves(ctx)
-	s.mail.leave(ctx)
+	s.startTimerAtClose(ctx)
+	s.inbox.remove(ctx)
 	if s.own {
-		hangUp(s.client)
+		closeClient(s.client)
 	}
 	return nil
 }
 
-// hangUp closes a client. Its own Close can wait for ever for a watch that was not
-// allowed (v3.7.3), so the connection goes first, and the rest is not waited for that
-// long.
-func hangUp(client *clientv3.Client) {
+// closeClient closes a client. Its own Close can wait for ever for a watch that was not
+// allowed (v3.7.3), so closeClient closes the connection first, and waits for the rest
+// only for goodbye.
+func closeClient(client *clientv3.Client) {
 	_ = client.ActiveConnection().Close()
 	done := make(chan struct{})
 	go func() {

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Clients forget the names that nobody has used for the retention time: one step in
-// tidyEvery is followed by a look at tidyNames names, in the background. A key says where
-// the look stands, so that processes which make few steps in their life get through the
-// names together; after the last one it rests.
+// Clients forget the names that were not used for the retention time: after one step in
+// tidyEvery they examine tidyNames names, in the background. A key stores how far that
+// has come, so that processes with few steps examine all names together. After the last
+// name it pauses.
 const (
 	tidyEvery = 64
 	tidyNames = 64
@@ -52,8 +52,8 @@ func (s *store) tidy() {
 		if names.More {
 			next, until = strings.TrimPrefix(key, s.entryKey(""))+"\x00", 0
 		}
-		// What was written under this tick may be what makes a late claim fail, see
-		// optimistic.Lingerer. Under a later one that claim fails anyway.
+		// An entry that was written under this tick may be what makes a late claim fail,
+		// see optimistic.Lingerer. Under a later tick that claim fails anyway.
 		e, err := locktable.Decode(kv.GetValue())
 		if e != nil {
 			e.Day = w.Day
@@ -65,5 +65,5 @@ func (s *store) tidy() {
 		}
 	}
 	ops = append(ops, clientv3.OpPut(s.tidyKey(), fmt.Sprintf("%d %s", until, next)))
-	_, _ = s.txn(ctx, []clientv3.Cmp{s.stands(t)}, ops, nil)
+	_, _ = s.txn(ctx, []clientv3.Cmp{s.lastTickIs(t)}, ops, nil)
 }

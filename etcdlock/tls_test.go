@@ -21,8 +21,9 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// A cluster that wants certificates of its clients: with one everything works, and
-// without, or where the servers' is not trusted, the error says that it is about them.
+// A cluster that requires certificates of its clients: with one everything works. Without
+// one, or if the servers' certificate is not trusted, the error says that it is about
+// certificates.
 func TestTLSWithCertificatesOfClients(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t, "localhost")
@@ -46,16 +47,16 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 		"ca_cert=" + cert:                          {"certificate required", "cert"},
 		"client_cert=" + other + "&client_key=" + otherKey + "&ca_cert=" + cert: {"certificate", "cert"},
 	} {
-		isNotOpened(t, url+with+"&dial_timeout=2s", want[0], want[1])
+		isNotOpened(t, url+with+"&dial_timeout=6s", want[0], want[1])
 	}
-	isNotOpened(t, "etcd://"+c.Addrs()[0]+"?dial_timeout=2s", "preface", "etcds")
+	isNotOpened(t, "etcd://"+c.Addrs()[0]+"?dial_timeout=6s", "preface", "etcds")
 	without := etcdtest.Start(t, 1)
-	isNotOpened(t, "etcds://"+without.Addrs()[0]+"?dial_timeout=2s", "TLS handshake", "not etcds")
-	isNotOpened(t, "etcd://u:hunter2@127.0.0.1:1?dial_timeout=2s", "refused", "network")
+	isNotOpened(t, "etcds://"+without.Addrs()[0]+"?dial_timeout=6s", "TLS handshake", "not etcds")
+	isNotOpened(t, "etcd://u:hunter2@127.0.0.1:1?dial_timeout=6s", "refused", "network")
 	start(t, url+mine+"&server_name=localhost&ca_cert="+cert)
 }
 
-// isNotOpened wants an error that says so, with a hint that does, and within time.
+// isNotOpened wants an error with this text and this hint, in time.
 func isNotOpened(t *testing.T, url, says, hints string) {
 	t.Helper()
 	d, err := etcdlock.Open(brief(t), url)
@@ -73,7 +74,8 @@ func isNotOpened(t *testing.T, url, says, hints string) {
 	}
 }
 
-// certificate makes one that signs itself, for a server of that name, and for clients.
+// certificate makes a self-signed certificate, for a server of that name, and for
+// clients.
 func certificate(t *testing.T, name string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

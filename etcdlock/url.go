@@ -21,15 +21,15 @@ import (
 
 const urlForm = "etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PREFIX], etcds:// for TLS"
 
-// parsed is what a URL says.
+// parsed is the content of a URL.
 type parsed struct {
 	config clientv3.Config
 	own    Options
 }
 
-// settings are those of a client that is opened for a driver. It says nothing by itself:
-// errors are returned. It notices within ten seconds that a server is gone that has not
-// hung up.
+// settings are the settings of a client that is opened for a driver. It logs nothing:
+// errors are returned. It notices within ten seconds that a server is gone without
+// closing its connection.
 func settings() clientv3.Config {
 	return clientv3.Config{
 		DialTimeout: 5 * time.Second, DialKeepAliveTime: 6 * time.Second, DialKeepAliveTimeout: 4 * time.Second,
@@ -37,12 +37,13 @@ func settings() clientv3.Config {
 	}
 }
 
-// parseURL says of what it cannot read only the name: a value may be a password.
+// parseURL reads a URL. For what it cannot read, its error has only the name of the
+// parameter, because the value may be a password.
 func parseURL(u *url.URL) (*clientv3.Config, *Options, error) {
 	p := &parsed{config: settings()}
 	query, err := driver.URLParameters(u, "etcd URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
 	if err != nil {
-		return nil, nil, err // before anything else of it is taken for what it may not be
+		return nil, nil, err // before any other part of it is misread
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, nil, invalid("has no // after the scheme, or a # in it")
@@ -82,7 +83,7 @@ func parseURL(u *url.URL) (*clientv3.Config, *Options, error) {
 			return nil, nil, err
 		}
 	}
-	p.named()
+	p.verifyServerName()
 	if _, err := p.own.complete(); err != nil {
 		return nil, nil, err
 	}
@@ -106,15 +107,15 @@ var parameters = map[string]func(p *parsed, v string) error{
 	"retention":    func(p *parsed, v string) error { return duration(&p.own.Retention, "retention", v) },
 }
 
-// named makes the name count that the servers' certificates are to have: the client of
-// etcd wants their addresses in them, whatever ServerName says (v3.7.3).
-func (p *parsed) named() {
+// verifyServerName makes server_name the name in the servers' certificates: the client of
+// etcd requires their addresses there, whatever ServerName says (v3.7.3).
+func (p *parsed) verifyServerName() {
 	c := p.config.TLS
 	if c == nil || c.ServerName == "" || c.InsecureSkipVerify {
 		return
 	}
 	name, roots := c.ServerName, c.RootCAs
-	c.InsecureSkipVerify = true // for it is verified here
+	c.InsecureSkipVerify = true // VerifyConnection verifies it
 	c.VerifyConnection = func(s tls.ConnectionState) error {
 		others := x509.NewCertPool()
 		for _, one := range s.PeerCertificates[1:] {

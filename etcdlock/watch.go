@@ -10,27 +10,27 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Watch implements locktable.Watchable. A watch of a name is one of etcd's, on the key of
-// its entry: nobody who changes it has to know. All of a client share one stream of its
-// connection.
+// Watch implements locktable.Watchable. It is a watch of etcd on the key of the entry, so
+// a client that changes the name need not know of it. All watches of a client share one
+// stream of its connection.
 func (s *store) Watch(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(s.life)
 	s.background(func() {
 		engine.Subscription{
 			Run:        func(ctx context.Context, hears func()) { s.followName(ctx, name, hears, f) },
-			Turned:     func(bool) { f() }, // a change was not heard, or will not be
-			Deaf:       &s.deaf,
+			Turned:     func(bool) { f() }, // changes were missed, or may be from now on
+			Deaf:       &s.watchesDown,
 			FirstPause: watchPause, LongestPause: watchPause,
 		}.Keep(ctx)
 	})
 	return end
 }
 
-// followName is one watch of etcd's, as long as that goes well.
+// followName is one watch of etcd, until it fails.
 func (s *store) followName(ctx context.Context, name string, hears, tell func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	late := time.AfterFunc(askTimeout, cancel) // a server that never answers is none
+	late := time.AfterFunc(askTimeout, cancel) // the server never answers
 	defer late.Stop()
 	var seen locktable.Glimpse
 	for r := range s.client.Watch(clientv3.WithRequireLeader(ctx), s.entryKey(name), clientv3.WithCreatedNotify()) {

@@ -1,0 +1,126 @@
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// While no client is open, no client measures the time, and the clock stands still. So a
+// client that leaves while it knows of a lease that lasts starts a timer: a key on an
+// etcd lease, and a key that says for how long, and after which tick. If the first key is
+// gone when the next client opens, and no tick has come since, at least that much time
+// has passed. So a process that tries, fails and ends, again and again, sees a dead
+// holder expire.
+//
+// Such a process may end without Close, by log.Fatal or a signal. So a client that opens,
+// finds a name held, and receives no ticks of others starts the timer at once.
+//
+// The etcd lease begins after the tick was written. etcd never ends it early; after an
+// election it may end it late.
+
+// startTimerAtOpen starts a timer if a lease lasts, and no client has ticked since this
+// one opened. If other clients seem to be open, they may be dead, or busy; a busy one
+// ticks soon, so startTimerAtOpen waits for that.
+func (s *store) startTimerAtOpen(ctx context.Context) {
+	select {
+	case <-s.follows:
+	case <-ctx.Done():
+		return
+	}
+	if t, ok := s.clock.current(); !ok || !t.read || s.leaseTimeLeft() <= 0 {
+		return
+	}
+	if next, resting := s.clock.resting(); s.others.Load() && !resting { // if it rests, askClock has asked them
+		select {
+		case <-next:
+		case <-time.After(maxTickStep):
+		case <-ctx.Done():
+		}
+	}
+	if t, ok := s.clock.current(); ok && (t.read || t.own) {
+		if r, err := s.txn(ctx, nil, s.getTimer(), nil); err == nil {
+			s.startTimer(ctx, r)
+		}
+	}
+}
+
+// startTimerAtClose starts a timer if a lease lasts, and no other client is open.
+func (s *store) startTimerAtClose(ctx context.Context) {
+	if s.leaseTimeLeft() <= 0 {
+		return
+	}
+	r, err := s.txn(ctx, nil, s.getTimer(), nil)
+	if err == nil && r.Responses[2].GetResponseRange().GetCount() <= 1 {
+		s.startTimer(ctx, r)
+	}
+}
+
+// leaseTimeLeft is how long the last lease lasts that this client has seen.
+func (s *store) leaseTimeLeft() time.Duration {
+	now, ok := s.clock.window(time.Now())
+	if !ok {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.From.Until(s.leasesLastUntil)
+}
+
+// startTimer starts a timer that runs as long as the last lease that this client has
+// seen, unless one runs that was started after the last tick. It first writes a tick with
+// the time that has passed, if it knows that.
+func (s *store) startTimer(ctx context.Context, seen *clientv3.TxnResponse) {
+	t, _ := s.clock.current()
+	rev, _, runs := parseTimer(seen)
+	if runs && rev == t.rev {
+		return
+	}
+	if !t.read || t.room <= maxTickStep || rev == t.rev {
+		if s.tick(ctx, maxRestStep) != nil {
+			return
+		}
+		if t, _ = s.clock.current(); !t.own {
+			return // another client is open, and measures the time
+		}
+	}
+	s.mu.Lock()
+	seconds := int64(min(t.is.Until(s.leasesLastUntil)+time.Second, maxRestStep) / time.Second)
+	s.mu.Unlock()
+	lease, err := s.client.Grant(ctx, seconds)
+	if err != nil {
+		return
+	}
+	_, _ = s.txn(ctx, []clientv3.Cmp{s.lastTickIs(t)}, []clientv3.Op{
+		clientv3.OpPut(s.timerKey(), fmt.Sprintf("%d %d", t.rev, seconds)),
+		clientv3.OpPut(s.timerLeaseKey(), "", clientv3.WithLease(lease.ID)),
+	}, nil)
+}
+
+// getTimer reads the timer, and the number of open clients.
+func (s *store) getTimer() []clientv3.Op {
+	return []clientv3.Op{
+		clientv3.OpGet(s.timerKey()), clientv3.OpGet(s.timerLeaseKey()),
+		clientv3.OpGet(s.inboxKey(""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+	}
+}
+
+// parseTimer returns which tick a timer was started after, for how long, and whether it
+// runs.
+func parseTimer(r *clientv3.TxnResponse) (rev int64, lasts time.Duration, runs bool) {
+	length, running := r.Responses[0].GetResponseRange().GetKvs(), r.Responses[1].GetResponseRange().GetKvs()
+	if len(length) == 0 {
+		return 0, 0, false
+	}
+	first, second, _ := strings.Cut(string(length[0].GetValue()), " ")
+	rev, err1 := strconv.ParseInt(first, 10, 64)
+	seconds, err2 := strconv.ParseInt(second, 10, 64)
+	if err1 != nil || err2 != nil || seconds <= 0 || seconds > int64(maxRestStep/time.Second) {
+		return 0, 0, false
+	}
+	return rev, time.Duration(seconds) * time.Second, len(running) > 0
+}

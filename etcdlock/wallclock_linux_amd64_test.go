@@ -1,0 +1,57 @@
+package etcdlock_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/etcdtest"
+	"github.com/pawl-go/pawl/internal/timeshift"
+)
+
+// Clients whose wall clocks are an hour and a day apart lock one name in turn. Its fences
+// rise, and what another client holds stays held.
+func TestAClientsClockIsSet(t *testing.T) {
+	t.Parallel()
+	cluster := etcdtest.Start(t, 1)
+	d := start(t, cluster.URL())
+	held := mutex("held")
+	gets(t, d, held)
+	var last uint64
+	for _, by := range []time.Duration{0, time.Hour, -24 * time.Hour, 24 * time.Hour, -time.Hour, 0} {
+		clock := timeshift.NewGo(t, by)
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), childsURL+"="+cluster.URL())
+		said, err := child.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		child.Stderr = os.Stderr
+		t.Cleanup(func() {
+			if child.Process != nil && child.ProcessState == nil {
+				_ = child.Process.Kill()
+				_ = child.Wait()
+			}
+		})
+		if err := clock.Start(child); err != nil {
+			t.Fatal(err)
+		}
+		var fence uint64
+		var now int64
+		_, err = fmt.Fscan(said, &fence, &now)
+		if ended := child.Wait(); err != nil || ended != nil {
+			t.Fatalf("by %v: %v, %v", by, err, ended)
+		}
+		if off := time.Until(time.Unix(now, 0)); off-by > time.Minute || by-off > time.Minute {
+			t.Fatalf("the client's clock was off by %v; want %v", off, by)
+		}
+		if fence <= last {
+			t.Errorf("by %v: fence %d after %d", by, fence, last)
+		}
+		last = fence
+		refused(t, start(t, cluster.URL()), mutex("held"))
+		keeps(t, d, held)
+	}
+}
