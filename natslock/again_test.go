@@ -16,10 +16,11 @@ import (
 )
 
 // A stream that lost data counts on from where it is then: a sequence that one client
-// remembers becomes that of another value.
+// remembers becomes the sequence of another value.
 
-// comesAgain: a client knows by its sequence that a name is free. The bucket loses that,
-// the name is held by another client with that sequence, and the first one asks for it.
+// comesAgain: a client knows by its sequence that a name is free. The bucket loses that
+// message, another client holds the name with the same sequence, and the first client
+// claims it.
 func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, keep, lose func()) {
 	t.Helper()
 	sequence := func() uint64 { return bucketInfo(t, js).State.LastSeq }
@@ -44,11 +45,11 @@ func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, kee
 		for sequence() < knows {
 			renews(t, b, holder)
 		}
-		if sequence() > knows { // one was late, and void
+		if sequence() > knows { // a write was late, and void
 			continue
 		}
 		t.Logf("it came again after %v", time.Since(began))
-		time.Sleep(time.Until(began.Add(natslock.Fresh)))
+		time.Sleep(time.Until(began.Add(natslock.MaxValueAge)))
 		isRefused(t, a, mutex(name))
 		renews(t, b, holder)
 		return
@@ -56,8 +57,8 @@ func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, kee
 	t.Error("the sequence never came again")
 }
 
-// The node whose memory the bucket is in restarts, and makes it anew as it was made. The
-// clients are connected to another node, and are not told.
+// The node that has the bucket in its memory restarts, and makes it again as it was made.
+// The clients are connected to another node, and get no notice.
 func TestANodeThatForgetsAndIsNotOurs(t *testing.T) {
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
@@ -118,7 +119,7 @@ func TestABackupThatIsRestored(t *testing.T) {
 				return
 			}
 			chunks = append(chunks, m.Data)
-			_ = m.Respond(nil) // not each wants it
+			_ = m.Respond(nil) // not every request expects it
 		}
 	}
 	lose := func() {

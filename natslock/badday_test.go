@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// A bucket that is full, as a disk is: a typed error, and nobody is granted anything.
-// What is held ends by itself at the latest, and its key is forgotten.
+// A full bucket is like a full disk: the error is typed, and nothing is granted. A lease
+// expires at the latest, and its key is forgotten.
 func TestABucketThatIsFull(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -51,7 +51,7 @@ func TestABucketThatIsFull(t *testing.T) {
 	gets(t, d, mutex("room again"))
 }
 
-// An account that has used up what it may have is a full bucket, too.
+// An account at its limit is like a full bucket.
 func TestAnAccountThatIsFull(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, `accounts: { A: { jetstream: { max_file: 32KB, max_mem: 0 }, users: [
@@ -73,8 +73,8 @@ func TestAnAccountThatIsFull(t *testing.T) {
 	isRefused(t, d, mutex("held"))
 }
 
-// The reply to a write is lost, and the connection with it: who asks again with the same
-// token gets the same grant.
+// The reply to a write is lost, and the connection with it: a caller that asks again with
+// the same token gets the same grant.
 func TestALostReplyIsNoLostGrant(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -83,7 +83,7 @@ func TestALostReplyIsNoLostGrant(t *testing.T) {
 	d := start(t, "nats://"+proxy.Addr)
 	c := mutex("n")
 	happened := proxy.LoseReply("HPUB $KV.pawl.n ")
-	// It has to arrive before its end: on a busy machine that takes a while.
+	// It has to arrive before its end, which takes a while on a busy machine.
 	if _, err := d.Acquire(within(t, 3*time.Second), c); err == nil {
 		t.Fatal("it is granted, though the reply was lost")
 	}
@@ -97,7 +97,7 @@ func TestALostReplyIsNoLostGrant(t *testing.T) {
 	gets(t, other, mutex("n"))
 }
 
-// A connection that hangs, in both directions and without an end, is made anew.
+// A connection that hangs, in both directions and without an end, is replaced.
 func TestAConnectionThatHangs(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -119,14 +119,21 @@ func TestAConnectionThatHangs(t *testing.T) {
 	}
 }
 
-// On a link whose answers take longer than what was seen of a name is relied on, a claim
-// is granted all the same, and its lease renewed and released.
+func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	redistest.CheckSilentConnections(t, proxy, start(t, "nats://"+proxy.Addr), start(t, "nats://"+server.Addr))
+}
+
+// On a link whose answers take longer than a value that was read may be used, a claim is
+// still granted, and its lease renewed and released.
 func TestALinkWithSlowAnswers(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
 	d := start(t, "nats://"+proxy.Addr)
-	proxy.Slow(natslock.Fresh + 50*time.Millisecond)
+	proxy.Slow(natslock.MaxValueAge + 50*time.Millisecond)
 	c, limited := mutex("n"), within(t, 20*time.Second)
 	_, err := d.Acquire(limited, c)
 	if err == nil {
@@ -140,8 +147,8 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 	}
 }
 
-// A batch of renewals is read and written in two round trips, however many there are.
-// What was read by parts was too old when the last part came.
+// A batch of renewals is read and written in two round trips, however large it is. In
+// parts, the values that were read first would be too old when the last ones arrive.
 func TestABatchOnASlowLink(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -150,19 +157,20 @@ func TestABatchOnASlowLink(t *testing.T) {
 	leases := make([]driver.LeaseRef, 256) // as many as a client renews at once
 	for i := range leases {
 		c := mutex(fmt.Sprint("n", i))
+		c.TTL = time.Hour // a busy machine needs a while for so many
 		gets(t, d, c)
 		leases[i] = lease(c)
 	}
-	proxy.Slow(natslock.Fresh + 50*time.Millisecond)
-	gets(t, d, mutex("another")) // the driver knows then that the link is slow
-	answers, err := d.Renew(within(t, 10*time.Second), leases)
+	proxy.Slow(natslock.MaxValueAge + 50*time.Millisecond)
+	gets(t, d, mutex("another")) // the driver then knows that the link is slow
+	answers, err := d.Renew(within(t, 25*time.Second), leases)
 	if err = errors.Join(append(answers, err)...); err != nil {
 		t.Errorf("%v; want all renewed", err)
 	}
 }
 
-// A question is asked again soon, because an election loses it. On a link that is slower
-// than that, only the first one is.
+// A read is sent again soon, because an election loses it. On a link that is slower than
+// that, only the first one is.
 func TestASlowLinkIsNotAskedTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,8 +180,8 @@ func TestASlowLinkIsNotAskedTwice(t *testing.T) {
 	})
 }
 
-// Whatever a server forgets that keeps a bucket in memory is granted again, with a
-// greater fence.
+// A server that keeps a bucket in memory forgets all leases, and grants the names again
+// with greater fences.
 func TestAServerThatLosesItsData(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")

@@ -6,43 +6,41 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
-	"github.com/pawl-go/pawl/internal/pause"
 )
 
 type bucket struct {
-	turn   chan struct{} // of whoever looks for it; holds one
+	turn   chan struct{} // holds one while a goroutine looks for the bucket
 	config atomic.Pointer[jetstream.StreamConfig]
-	looked atomic.Pointer[time.Time] // when the configuration was read
+	looked atomic.Pointer[time.Time] // when the configuration was last read
 
-	unheard atomic.Int64 // how many swaps in a row nobody got
+	undeliveredSwaps atomic.Int64 // how many swaps in a row no server got
 }
 
-// unheardOf is how many swaps in a row nobody has to get, though the bucket seems to be
-// there, before that is an error.
-const unheardOf = 64
+// maxUndeliveredSwaps is how many swaps in a row may reach no server, although the bucket
+// seems to be there, before the driver returns an error.
+const maxUndeliveredSwaps = 64
 
 // forgets reports whether each message can have a TTL of its own.
 func (b *bucket) forgets() bool { c := b.config.Load(); return c != nil && c.AllowMsgTTL }
 
-// lookAgain is how old the configuration may become: an operator may set an age limit
+// configMaxAge is the greatest age of the configuration: an operator may set an age limit
 // while the driver learns the time from its own swaps.
-const lookAgain = time.Minute
+const configMaxAge = time.Minute
 
-// isDue reports to one caller that the configuration has to be read again.
+// isDue reports, to one caller only, whether the configuration has to be read again.
 func (b *bucket) isDue(now time.Time) bool {
 	looked := b.looked.Load()
-	return looked != nil && now.Sub(*looked) >= lookAgain && b.looked.CompareAndSwap(looked, &now)
+	return looked != nil && now.Sub(*looked) >= configMaxAge && b.looked.CompareAndSwap(looked, &now)
 }
 
-// doubt is for when nobody answers: the bucket may have been deleted.
-func (b *bucket) doubt() { b.config.Store(nil) }
+// forgetConfig is called when no server answers: the bucket may have been deleted.
+func (b *bucket) forgetConfig() { b.config.Store(nil) }
 
-// ready makes sure that there is a bucket: it is made if it is missing.
+// ready makes sure that there is a bucket, and makes it if it is missing.
 func (s *store) ready(ctx context.Context) error {
 	if err := s.connected(ctx); err != nil {
 		return err
@@ -57,29 +55,29 @@ func (s *store) ready(ctx context.Context) error {
 		return s.failed(ctx.Err())
 	}
 	for i := 0; s.bucket.config.Load() == nil; i++ {
-		stream, err := again(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.findOrMake(ctx, i >= patient) })
+		stream, err := retryRead(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.findOrMake(ctx, i >= bucketTries) })
 		switch {
 		case err == nil:
-			if err := s.know(&stream.CachedInfo().Config); err != nil {
+			if err := s.storeConfig(&stream.CachedInfo().Config); err != nil {
 				return err
 			}
 			s.push.probe(ctx, s.nc)
 			return nil
-		case i >= patient || !isPassing(err) && !isTooFew(err):
+		case i >= bucketTries || !isPassing(err) && !isTooFew(err):
 			return s.failed(err)
 		}
-		if err := pause.For(ctx, backoff.Around(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
+		if err := backoff.Wait(ctx, backoff.Around(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
 			return s.failed(err)
 		}
 	}
 	return nil
 }
 
-// know notes how the bucket is configured. One that is not fit is not noted, so that each
-// step looks again: somebody may have mended it.
-func (s *store) know(is *jetstream.StreamConfig) error {
+// storeConfig stores the configuration of the bucket. It does not store an unfit one, so
+// that each step reads it again: an operator may have mended it.
+func (s *store) storeConfig(is *jetstream.StreamConfig) error {
 	if err := s.fit(is); err != nil {
-		s.bucket.doubt()
+		s.bucket.forgetConfig()
 		return err
 	}
 	now := time.Now()
@@ -88,31 +86,31 @@ func (s *store) know(is *jetstream.StreamConfig) error {
 	return nil
 }
 
-// patient is how often it is looked again for a bucket, which takes some 3 s in all: a
-// cluster that was started a moment ago has no leader yet, or knows of too few servers.
-const patient = 8
+// bucketTries is how often ready looks for the bucket, in some 3 s: a cluster that was
+// started a moment ago has no leader yet, or knows of too few servers.
+const bucketTries = 8
 
-// connected waits a little for a connection that is being made anew. Nothing is sent
-// before: it would be old by then.
+// connected waits a little for a connection that is being replaced. The caller sends its
+// request after that, because an earlier one would be too old when it arrives.
 func (s *store) connected(ctx context.Context) error {
-	for until := time.Now().Add(reconnecting); !s.nc.IsConnected(); {
+	for until := time.Now().Add(reconnectTimeout); !s.nc.IsConnected(); {
 		if s.closed.Load() {
 			return driver.ErrClosed
 		}
-		if err := pause.For(ctx, 10*time.Millisecond); err != nil {
+		if err := backoff.Wait(ctx, 10*time.Millisecond); err != nil {
 			return s.failed(err)
 		}
 		if time.Now().After(until) {
-			return s.failed(s.refusal("", nil))
+			return s.failed(s.unconnected())
 		}
 	}
 	return nil
 }
 
-const reconnecting = 2 * time.Second
+const reconnectTimeout = 2 * time.Second
 
-// findOrMake looks for the bucket, and makes it if there is none. Of many that make it at
-// the same time one does, and the others find it.
+// findOrMake looks for the bucket, and makes it if there is none. If many clients make it
+// at once, one succeeds, and the others find it.
 func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, error) {
 	stream, err := s.find(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.MustExist {
@@ -125,8 +123,9 @@ func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, e
 	return stream, err
 }
 
-// errUnmade is what a cluster without a majority, that does not know it yet, comes to:
-// the name is taken, by a bucket that was asked for a moment ago, and there is none.
+// errUnmade is the result in a cluster that lacks a majority and has not noticed that
+// yet: the name of the bucket is taken, because a client asked for it a moment ago, and
+// the bucket does not exist.
 var errUnmade = errors.New("the bucket was asked for, and is not there yet")
 
 func (s *store) find(ctx context.Context) (jetstream.Stream, error) {
@@ -135,19 +134,20 @@ func (s *store) find(ctx context.Context) (jetstream.Stream, error) {
 	return stream, s.denied(err, "STREAM.INFO.", before)
 }
 
-// denied is the error of a request to which there was no answer: the right to make it may
-// be missing, which is never answered.
+// denied is the error of a request without an answer: the user may lack the right to make
+// it, and the server never answers then.
 func (s *store) denied(err error, request string, before error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		if why := s.refusal(s.api(request+s.stream), before); errors.Is(why, nats.ErrPermissionViolation) {
+		if why := s.refusal(s.api(request+s.stream), before); why != nil {
 			return why
 		}
 	}
 	return err
 }
 
-// make makes a bucket. small means that it may be one without replicas, although it was
-// not asked for: the cluster has too few servers, and had for some time.
+// make makes a bucket. If the options have no number of replicas, it makes three in a
+// cluster. small allows one instead, because the cluster has had too few servers for some
+// time.
 func (s *store) make(ctx context.Context, small bool) (jetstream.Stream, error) {
 	replicas := s.o.Replicas
 	switch {
@@ -170,10 +170,10 @@ func (s *store) create(ctx context.Context, replicas int) (jetstream.Stream, err
 	return stream, s.denied(err, "STREAM.CREATE.", before)
 }
 
-// config is a key-value bucket as other tools know it, with three things more. Messages
-// have TTLs. What is stored is told to whoever stored it, see stamps. And the first
-// sequence is the time: a bucket that is deleted and made again has none of the sequences
-// of the old one, which some client may still remember.
+// config is a key-value bucket as other tools know it, with three additions. Messages
+// have TTLs. The server sends the stamp of each stored message to its writer, see stamps.
+// And the first sequence is the time: a bucket that is deleted and made again has none of
+// the old sequences, which some client may still remember.
 func (s *store) config(replicas int) jetstream.StreamConfig {
 	c := jetstream.StreamConfig{
 		Name: s.stream, Description: "locks of github.com/pawl-go/pawl", Subjects: []string{s.prefix + ">"},

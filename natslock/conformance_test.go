@@ -18,14 +18,14 @@ var ctx = context.Background()
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
+	if err := flag.Set("test.parallel", "24"); err != nil { // drivertest lets many subtests wait side by side
 		panic(err)
 	}
 	leaktest.Main(m)
 }
 
-// unit is what the suite's times are multiples of. Between two of them a busy machine has
-// to get some requests done.
+// The times of the suite are multiples of unit. Between two of them a busy machine has to
+// get some requests done.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {
@@ -40,7 +40,8 @@ func TestConformanceOnACluster(t *testing.T) {
 	conforms(t, nodes[0], fmt.Sprintf("%s,%s,%s/pawl?replicas=3", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr), 2*unit)
 }
 
-// conforms runs the suite on a server, or on a cluster of which one is held up at times.
+// conforms runs the suite on a server, or on a cluster in which one server is paused at
+// times.
 func conforms(t *testing.T, one *natstest.Server, where string, unit time.Duration) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, "nats://"+where) },
@@ -64,4 +65,10 @@ func open(t testing.TB, url string) *natslock.Driver {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
+	t.Parallel()
+	url := "nats://" + natstest.Start(t, "").Addr
+	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)
 }

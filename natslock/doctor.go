@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Diagnose implements driver.Diagnoser: the bucket's configuration, its replicas and how
-// they are, each entry, the server's version, limits and clock.
+// Diagnose implements driver.Diagnoser. It examines the bucket's configuration, its
+// replicas and their state, each entry, and the server's version, limits and clock.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
 	if s.closed.Load() {
@@ -58,7 +58,7 @@ func (c *checkup) find(severity driver.Severity, subject, detail, advice string)
 	c.found = append(c.found, engine.Found(severity, subject, detail, advice)...)
 }
 
-// values is about what the bucket does with values.
+// values examines how the bucket treats values.
 func (c *checkup) values(is *jetstream.StreamConfig) {
 	edit := c.s.edit()
 	for _, d := range c.s.defects(is) {
@@ -77,7 +77,7 @@ func (c *checkup) values(is *jetstream.StreamConfig) {
 	}
 }
 
-// room is about how much more there can be.
+// room examines how much more the bucket can store.
 func (c *checkup) room(is *jetstream.StreamConfig, state *jetstream.StreamState) {
 	if is.MaxBytes > 0 && state.Bytes > uint64(is.MaxBytes)/5*4 {
 		c.find(driver.SeverityWarning, "max bytes", fmt.Sprintf("%d of the %d bytes that the bucket may have are used: when it is full nothing is granted, and nothing renewed", state.Bytes, is.MaxBytes), "raise it: nats stream edit "+c.s.stream+" --max-bytes=-1")
@@ -93,7 +93,7 @@ func (c *checkup) room(is *jetstream.StreamConfig, state *jetstream.StreamState)
 	}
 }
 
-// replicas is about what the loss of a server does.
+// replicas examines what the loss of a server does.
 func (c *checkup) replicas(info *jetstream.StreamInfo) {
 	more := c.s.edit() + "--replicas=3"
 	switch n := info.Config.Replicas; {
@@ -121,7 +121,7 @@ func (c *checkup) replicas(info *jetstream.StreamInfo) {
 	}
 }
 
-// disk is about what an acknowledgement is worth.
+// disk examines what an acknowledgement guarantees.
 func (c *checkup) disk(is *jetstream.StreamConfig) {
 	if c.s.o.Memory && is.Storage == jetstream.FileStorage {
 		c.find(driver.SeverityInfo, "storage", "memory is asked for, and the bucket is on disk: that counts only when it is made", "leave it out")
@@ -142,13 +142,13 @@ func (c *checkup) disk(is *jetstream.StreamConfig) {
 	}
 }
 
-// clock compares the leader's clock with ours: which of the two is wrong cannot be said.
+// clock compares the leader's clock with ours. It cannot say which of the two is wrong.
 func (c *checkup) clock(is locktable.Instant, sent, now time.Time) {
 	off := locktable.At(now).Until(is)
 	if before := locktable.At(sent).Until(is); before < 0 {
 		off = before
 	} else if off < 0 {
-		return // it was said in between
+		return // the leader's time is between the two
 	}
 	if off = off.Round(time.Millisecond); off.Abs() <= driver.MaxLead {
 		return
@@ -158,8 +158,9 @@ func (c *checkup) clock(is locktable.Instant, sent, now time.Time) {
 }
 
 func (c *checkup) server() {
+	c.found = append(c.found, engine.Version("nats-server", c.s.nc.ConnectedServerVersion())...)
 	if o := &c.s.nc.Opts; (o.User != "" || o.Token != "" || o.Nkey != "" || o.UserJWT != nil) && !c.s.nc.AuthRequired() {
-		c.find(driver.SeverityWarning, "authentication", "a user, a token or credentials are given, and the server asks nobody for them: whoever reaches it can take and release any lock",
+		c.find(driver.SeverityWarning, "authentication", "a user, a token or credentials are given, and the server does not ask for them: every client that reaches it can take and release any lock",
 			"give the server users (authorization { ... }, or accounts), or leave them out of the URL")
 	}
 	if !c.s.push.works() {
@@ -169,7 +170,7 @@ func (c *checkup) server() {
 
 func inboxes(inbox string) string { first, _, _ := strings.Cut(inbox, "."); return first + ".>" }
 
-// account is about the limits of the account; who may not see them is not told.
+// account examines the limits of the account, if the user may see them.
 func (c *checkup) account(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

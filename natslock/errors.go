@@ -18,7 +18,7 @@ import (
 var (
 	errNoTime   = errors.New("the server's clock cannot be followed: the answers take too long")
 	errGone     = errors.New("what was stored is not there: the bucket lost it, or its leader is behind")
-	errSilent   = errors.New("nobody answers")
+	errNoAnswer = errors.New("no server answers")
 	errReplaced = errors.New("it was replaced before it could be seen whether it counts")
 )
 
@@ -60,18 +60,19 @@ func isWrongSequence(err error) bool {
 	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// isUnderWay reports whether another write of the same key is on its way. For a leader
-// that was cut off it is so until it knows.
+// isUnderWay reports whether another write of the same key is under way. A leader that
+// was cut off answers so until it notices that.
 func isUnderWay(err error) bool {
 	return codeOf(err) == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// isCut reports whether a connection ended that is made anew.
+// isCut reports whether the connection ended, and nats.go is replacing it.
 func isCut(err error) bool {
 	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrReconnectBufExceeded)
 }
 
-// isTooFew reports whether there are not as many servers as replicas are wanted.
+// isTooFew reports whether there are fewer servers than the bucket needs for its
+// replicas.
 func isTooFew(err error) bool {
 	code := codeOf(err)
 	return code == codeNoPeers || code == codeNoReplicas
@@ -83,8 +84,8 @@ func isPassing(err error) bool {
 	return code == codeNotAvailable || code == codeLeaderless || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errUnmade)
 }
 
-// failed makes a driver.Error of what went wrong, also if that is that nobody answered in
-// time. A damaged entry, and a caller that gives up, pass as they are.
+// failed makes a driver.Error of an error, even if that is a timeout. A damaged entry,
+// and the end of a caller's ctx by cancel, are returned as they are.
 func (s *store) failed(err error) error {
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt || errors.Is(err, context.Canceled) {
 		return err
@@ -92,7 +93,7 @@ func (s *store) failed(err error) error {
 	return engine.Failure(err, s.where(), "", advice)
 }
 
-// during is an error with what was done then.
+// during adds the operation to an error.
 func during(op driver.Op, err error) error {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		e.Op = op
@@ -100,12 +101,12 @@ func during(op driver.Op, err error) error {
 	return err
 }
 
-// advice is what a person can do about an error, and whether asking again is useless
+// advice says what the operator can do about an error, and whether a retry is useless
 // before that.
 func advice(err error) (hint string, permanent bool) {
 	switch code := codeOf(err); {
 	case errors.Is(err, nats.ErrPermissionViolation):
-		return "give the user the rights that https://github.com/pawl-go/pawl/blob/main/docs/operations-servers.md lists for NATS, or make the bucket beforehand if only that right is missing", true
+		return "give the user the rights that https://github.com/pawl-go/pawl/blob/main/docs/backends/nats.md lists for NATS; if only the right to make a bucket is missing, make the bucket beforehand", true
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
 		return "check user and password, or the credentials", true
 	case errors.Is(err, jetstream.ErrStreamNotFound):
@@ -130,7 +131,7 @@ func advice(err error) (hint string, permanent bool) {
 	return adviceForConnection(err)
 }
 
-// adviceForConnection is advice for what keeps a connection from being made.
+// adviceForConnection is advice about an error that keeps a connection from being made.
 func adviceForConnection(err error) (hint string, permanent bool) {
 	_, odd := errors.AsType[tls.RecordHeaderError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
@@ -140,7 +141,7 @@ func adviceForConnection(err error) (hint string, permanent bool) {
 	case errors.Is(err, nats.ErrSecureConnRequired):
 		return "the server wants TLS: add tls=true", true
 	case odd:
-		return "the server does not begin with TLS, as nats+tls:// has it (handshake_first): begin the URL with nats, and add tls=true if it has TLS at all", true
+		return "the server does not begin a connection with TLS (handshake_first), as nats+tls:// asks: begin the URL with nats://, and add tls=true if the server has TLS", true
 	case untrusted:
 		return "check ca_cert and server_name in the URL, and the server's certificate", true
 	}

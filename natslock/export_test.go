@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/pause"
+	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -14,37 +14,37 @@ var (
 	NameOf = nameOf
 )
 
-// Believes makes a driver take the server's clock for so much ahead of ours.
+// Believes makes a driver assume that the server's clock is so much ahead of ours.
 func (d *Driver) Believes(ahead time.Duration) {
 	now := time.Now()
 	d.store.clock.Forget()
 	d.store.clock.Learn(locktable.At(now.Add(ahead)), now, now)
 }
 
-// ForgetTime makes a driver ask for the server's time.
+// ForgetTime makes a driver ask for the server's time again.
 func ForgetTime(d *Driver) { d.store.clock.Forget() }
 
-// ForgetLook makes a driver believe that it read the bucket's configuration a minute ago.
+// ForgetLook makes a driver assume that it read the bucket's configuration a minute ago.
 func ForgetLook(d *Driver) {
-	ago := time.Now().Add(-lookAgain)
+	ago := time.Now().Add(-configMaxAge)
 	d.store.bucket.looked.Store(&ago)
 }
 
 // Node is the address of the server that a driver is connected to.
 func (d *Driver) Node() string { return d.store.nc.ConnectedAddr() }
 
-// Fresh is how long what was seen of a name is relied on.
-const Fresh = fresh
+// MaxValueAge is how long a value that was read may be used.
+const MaxValueAge = maxValueAge
 
-// Questions asks n questions in a row on a link that takes so long for each answer, and
-// returns how often each was asked.
+// Questions sends n reads in a row on a link that takes so long for each answer, and
+// returns how often each was sent.
 func Questions(ctx context.Context, n int, trip time.Duration) (asked []int) {
 	s := &store{}
 	for range n {
 		times := 0
-		_, _ = again(ctx, s, func(ctx context.Context) (struct{}, error) {
+		_, _ = retryRead(ctx, s, func(ctx context.Context) (struct{}, error) {
 			times++
-			return struct{}{}, pause.For(ctx, trip)
+			return struct{}{}, backoff.Wait(ctx, trip)
 		})
 		asked = append(asked, times)
 	}

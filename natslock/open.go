@@ -3,7 +3,9 @@ package natslock
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -24,8 +26,8 @@ type Driver struct {
 	store *store
 }
 
-// New makes a driver over a connection that is open, and stays so when the driver is
-// closed. The bucket is looked for on first use. The error is a [*driver.InvalidError].
+// New makes a driver over an open connection, which stays open when the driver is closed.
+// The driver looks for the bucket on first use. The error is a [*driver.InvalidError].
 func New(nc *nats.Conn, o *Options) (*Driver, error) {
 	if nc == nil {
 		return nil, invalid("connection", "is nil", "an open *nats.Conn")
@@ -80,9 +82,9 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	return d, nil
 }
 
-// The settings of a connection that is opened for a driver. What is sent while there is
-// none fails at once, and is not kept until there is one: the client over the driver
-// knows better when to ask again. A connection that is silent is given up after 6 s.
+// settings are the options of a connection that is opened for a driver. Requests without
+// a connection fail at once instead of being kept: the client over the driver knows
+// better when to repeat them. nats.go gives up a silent connection after 6 s.
 func settings() []nats.Option {
 	return []nats.Option{
 		nats.Name("pawl"),
@@ -92,15 +94,29 @@ func settings() []nats.Option {
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(2 * time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.FlusherTimeout(2 * time.Second), // else a connection that hangs cannot be left
+		nats.FlusherTimeout(2 * time.Second), // otherwise a connection that hangs cannot be left
 		nats.IgnoreAuthErrorAbort(),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else nats.go prints them
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // otherwise nats.go prints them
 	}
 }
 
-// connect connects: nats.go takes no ctx.
+// connectTries is how often we try to connect while no server answers in time. nats.go
+// waits 2 s for a server, and a busy one may need longer.
+const connectTries = 3
+
+// connect connects, and ends with ctx, because nats.go takes no ctx.
 func connect(ctx context.Context, p *parsed) (*nats.Conn, error) {
-	return engine.Dial(ctx, func() (*nats.Conn, error) {
-		return nats.Connect(strings.Join(p.servers, ","), append(settings(), p.options...)...)
+	return engine.Dial(ctx, func() (nc *nats.Conn, err error) {
+		for range connectTries {
+			nc, err = nats.Connect(strings.Join(p.servers, ","), append(settings(), p.options...)...)
+			if !timedOut(err) || ctx.Err() != nil {
+				break
+			}
+		}
+		return nc, err
 	}, (*nats.Conn).Close)
+}
+
+func timedOut(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }

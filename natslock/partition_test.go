@@ -14,15 +14,15 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// network is a cluster that can be cut, with a bucket, and the node that leads it.
+// network starts a cluster that can be cut, with a bucket, and returns its leader.
 func network(t *testing.T) (w *natstest.Network, leader int) {
 	t.Helper()
 	w = natstest.StartNetwork(t, 3)
 	return w, leaderOf(t, w.Nodes)
 }
 
-// openAt opens a driver that knows several nodes and is connected to the first of them:
-// which one is drawn.
+// openAt opens a driver that knows several nodes and is connected to the first of them.
+// nats.go chooses one at random, so openAt tries again.
 func openAt(t *testing.T, nodes ...string) *natslock.Driver {
 	t.Helper()
 	for range 100 {
@@ -36,7 +36,7 @@ func openAt(t *testing.T, nodes ...string) *natslock.Driver {
 	return nil
 }
 
-// A checker that finds nothing has to be able to.
+// The checker has to find the contradictions in these beliefs.
 func TestTheCheckerFindsQuarrels(t *testing.T) {
 	t.Parallel()
 	for want, second := range map[int]belief{
@@ -50,15 +50,15 @@ func TestTheCheckerFindsQuarrels(t *testing.T) {
 	}
 }
 
-// A cluster is cut in two, of which one part has a majority, or one of its nodes hangs.
-// Clients are on both sides; some of those on the other side can go to another node, and
-// some cannot. Whoever cannot is told so, whoever held the name is told in time, and
-// nobody is granted what somebody holds.
+// A cluster is cut into two parts, one of them with a majority, or one of its nodes
+// hangs. Clients are on both sides; some on the other side can connect to another node,
+// and some cannot. A client that cannot gets an error, a holder learns in time that it
+// lost, and no name is granted while it is held.
 func TestAPartition(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {
 		cut    func(w *natstest.Network, node int) (heal func())
-		leader bool // it is the leader that is cut off
+		leader bool // the leader is cut off
 	}{
 		"OfTheLeader":         {(*natstest.Network).CutOff, true},
 		"OfTheLeaderSilently": {(*natstest.Network).Silence, true},
@@ -88,7 +88,7 @@ func isCut(t *testing.T, w *natstest.Network, away int, cut func(w *natstest.Net
 		u.take(fmt.Sprint("moves", i), clientOf(t, openAt(t, there, first, second)), ttl, 50*time.Millisecond)
 	}
 	u.take("far", client(t, "nats://"+first+","+second), ttl, 50*time.Millisecond)
-	u.until(30, 30*time.Second)
+	u.until(30, 90*time.Second)
 	held, err := stuck.Mutex("n", pawl.WithTTL(ttl)).Lock(u.life)
 	if err != nil {
 		t.Fatal(err)
@@ -107,9 +107,9 @@ func isCut(t *testing.T, w *natstest.Network, away int, cut func(w *natstest.Net
 	}
 }
 
-// All nodes of a cluster end at the same time, and come back. What is on disks is held
-// still; what was in memory is granted again, with a greater fence, and its holder hears
-// of it.
+// All nodes of a cluster end at the same time, and come back. With disks, leases are
+// still held; in memory, names are granted again with greater fences, and their holders
+// learn of it.
 func TestAClusterThatIsRestarted(t *testing.T) {
 	t.Parallel()
 	for _, storage := range []string{"file", "memory"} {
@@ -148,16 +148,16 @@ func TestAClusterThatIsRestarted(t *testing.T) {
 	}
 }
 
-// A cluster that is about to start knows of too few servers for three replicas. The
-// bucket has them all the same.
+// A cluster that is starting knows of too few servers for three replicas. The bucket
+// still gets three.
 func TestABucketOfAClusterThatIsStarting(t *testing.T) {
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
-	start(t, "nats://"+nodes[0].Addr+"/another?replicas=3") // it has been complete
+	start(t, "nats://"+nodes[0].Addr+"/another?replicas=3") // the cluster has been complete
 	nodes[2].Kill()
 	back := make(chan struct{})
 	time.AfterFunc(700*time.Millisecond, func() { defer close(back); nodes[2].Run() })
-	defer func() { <-back }() // it may fail the test, which must not be over then
+	defer func() { <-back }() // it may fail the test, which must not have ended by then
 	start(t, "nats://"+nodes[0].Addr)
 	_, js := connect(t, nodes[0])
 	if n := bucketInfo(t, js).Config.Replicas; n != 3 {
@@ -165,7 +165,7 @@ func TestABucketOfAClusterThatIsStarting(t *testing.T) {
 	}
 }
 
-// Where nobody can answer, the error says what to look at.
+// If no server can answer, the error says what to check.
 func TestAClusterWithoutAMajority(t *testing.T) {
 	t.Parallel()
 	nodes, leader := cluster(t)

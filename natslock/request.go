@@ -12,27 +12,26 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/internal/backoff"
-	"github.com/pawl-go/pawl/internal/pause"
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// message is what is stored last for a key.
+// message is the last stored message of a key.
 type message struct {
 	data     []byte
 	sequence uint64
 	stamp    locktable.Instant // rounded down
-	kept     time.Duration     // it is forgotten after that and the retention; 0 if it is not
+	kept     time.Duration     // the server forgets it after this and the retention; 0: never
 }
 
 // last reads the last message of a key, nil if there is none. It asks the leader: a
-// direct read may be answered by a replica that is behind, or by a mirror, which the
-// client cannot tell.
+// replica that is behind, or a mirror, could answer a direct read, and the client could
+// not tell.
 func (s *store) last(ctx context.Context, key string) (*message, error) {
 	m, err := s.ofLeader(ctx, key)
 	if codeOf(err) != jetstream.JSErrCodeStreamNotFound {
 		return m, err
 	}
-	s.bucket.doubt() // it was deleted
+	s.bucket.forgetConfig() // it was deleted
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -40,37 +39,37 @@ func (s *store) last(ctx context.Context, key string) (*message, error) {
 }
 
 func (s *store) ofLeader(ctx context.Context, key string) (*message, error) {
-	question := `{"last_by_subj":"` + s.prefix + key + `"}` // of harmless characters
-	return again(ctx, s, func(ctx context.Context) (*message, error) {
+	question := `{"last_by_subj":"` + s.prefix + key + `"}` // the key needs no escaping
+	return retryRead(ctx, s, func(ctx context.Context) (*message, error) {
 		r, err := s.ask(ctx, &nats.Msg{Subject: s.api("STREAM.MSG.GET." + s.stream), Data: []byte(question)})
 		if err != nil {
 			return nil, err
 		}
-		return s.told(r.Data)
+		return s.parseMessage(r.Data)
 	})
 }
 
-// from reads the last message of a key, which has this sequence or a later one. A leader
-// that is new may not have it yet.
+// from reads the last message of a key, which has this sequence or a later one. A new
+// leader may not have it yet.
 func (s *store) from(ctx context.Context, key string, sequence uint64) (*message, error) {
 	for i := range 8 {
 		m, err := s.last(ctx, key)
 		if err != nil || m != nil && m.sequence >= sequence {
 			return m, err
 		}
-		if err := pause.For(ctx, backoff.Around(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
+		if err := backoff.Wait(ctx, backoff.Around(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
 			return nil, s.failed(err)
 		}
 	}
 	return nil, s.failed(errGone)
 }
 
-// again repeats a question that changes nothing. While a cluster elects a leader nobody
-// answers, and a question that was asked then is never answered; nor is one that was
-// asked when the connection was lost, or left. On a slow link that would give up each
-// question just before its answer comes, so it waits for twice as long as the last one
-// took.
-func again[T any](ctx context.Context, s *store, f func(ctx context.Context) (T, error)) (T, error) {
+// retryRead repeats a read until it is answered. While a cluster elects a leader no
+// server answers, and a request that was sent then is never answered; nor is one that was
+// sent when the connection was lost. On a slow link a fixed timeout would give up each
+// request just before its answer arrives, so retryRead waits twice as long as the last
+// answer took.
+func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context) (T, error)) (T, error) {
 	for i := 0; ; i++ {
 		within, cancel := context.WithTimeout(ctx, backoff.Doubled(max(500*time.Millisecond, 2*time.Duration(s.trip.Load())), i, 5*time.Second))
 		sent := time.Now()
@@ -79,7 +78,7 @@ func again[T any](ctx context.Context, s *store, f func(ctx context.Context) (T,
 		if err == nil {
 			s.trip.Store(int64(time.Since(sent)))
 		}
-		s.listenTo(&s.reads, err)
+		s.noteAnswer(&s.reads, err)
 		cancel()
 		switch {
 		case err == nil, ctx.Err() != nil:
@@ -91,7 +90,7 @@ func again[T any](ctx context.Context, s *store, f func(ctx context.Context) (T,
 	}
 }
 
-func (s *store) told(data []byte) (*message, error) {
+func (s *store) parseMessage(data []byte) (*message, error) {
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`
 		Message struct {
@@ -115,7 +114,7 @@ func (s *store) told(data []byte) (*message, error) {
 	return &message{m.Data, m.Sequence, locktable.At(m.Time), s.keptBy(m.Header)}, nil
 }
 
-// keptBy is how long a message with such a header is kept, without the retention.
+// keptBy is how long a message with this header is kept, without the retention.
 func (s *store) keptBy(header []byte) time.Duration {
 	h, err := nats.DecodeHeadersMsg(header)
 	if err != nil {
@@ -128,8 +127,8 @@ func (s *store) keptBy(header []byte) time.Duration {
 // publish stores a message, and returns its sequence.
 func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
 	s.writes.asked(time.Now())
-	defer func() { s.listenTo(&s.writes, err) }()
-	late := time.AfterFunc(silent, func() { s.listenTo(&s.writes, errSilent) })
+	defer func() { s.noteAnswer(&s.writes, err) }()
+	late := time.AfterFunc(reconnectAfter, func() { s.noteAnswer(&s.writes, errNoAnswer) })
 	defer late.Stop()
 	r, err := s.ask(ctx, m)
 	if err != nil {
@@ -151,7 +150,7 @@ func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err 
 }
 
 func (s *store) info(ctx context.Context, o ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
-	stream, err := again(ctx, s, s.find)
+	stream, err := retryRead(ctx, s, s.find)
 	if err != nil {
 		return nil, s.failed(err)
 	}
@@ -169,22 +168,31 @@ func (s *store) api(subject string) string {
 	return "$JS.API." + subject
 }
 
-// lookWhyAfter is how long a request waits until it looks why there is no answer.
-const lookWhyAfter = 200 * time.Millisecond
+// lookWhyEvery is how often a request that has no answer looks for the reason.
+const lookWhyEvery = 200 * time.Millisecond
 
-// ask sends a request and waits for the answer. A server that refuses a request says so
-// to the connection, and never answers it; and without a connection there is nobody to
-// wait for.
+// ask sends a request and waits for the answer. A server that refuses a request reports
+// that on the connection, late if it is busy, and never answers the request. Nor will
+// there be an answer if there is no connection soon after we have asked. To a request
+// that loses its connection later the answer may come over the next one.
 func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	before := s.nc.LastError()
-	look := time.AfterFunc(lookWhyAfter, func() {
+	var look func()
+	look = func() {
 		if err := s.refusal(m.Subject, before); err != nil {
 			giveUp(err)
+		} else if within.Err() == nil {
+			time.AfterFunc(lookWhyEvery, look)
 		}
-	})
-	defer look.Stop()
+	}
+	defer time.AfterFunc(lookWhyEvery, func() {
+		if err := s.unconnected(); err != nil {
+			giveUp(err)
+		}
+		look()
+	}).Stop()
 	r, err := s.nc.RequestMsgWithContext(within, m)
 	if err == nil {
 		return r, nil
@@ -193,23 +201,29 @@ func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 		err = why
 	}
 	if errors.Is(err, nats.ErrNoResponders) {
-		s.bucket.doubt()
+		s.bucket.forgetConfig()
 	}
 	return nil, s.failed(err)
 }
 
-// refusal is why a request for a subject will not be answered, nil if it may be. before
-// is the connection's last error from before the request: that one may be about a right
-// that was granted since.
+// refusal is the server's error that says that it will not answer a request for a
+// subject, nil if there is none. before is the connection's last error from before the
+// request, which may be about a right that the user has got since.
 func (s *store) refusal(subject string, before error) error {
 	last := s.nc.LastError()
-	switch {
-	case last != before && errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)): //nolint:errorlint // it is the same, or a new one
+	if last != before && errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)) { //nolint:errorlint // last is the same error as before, or a new one
 		return last
-	case !s.nc.IsConnected() && last != nil:
-		return last
-	case !s.nc.IsConnected():
-		return nats.ErrDisconnected
 	}
 	return nil
+}
+
+// unconnected is the reason why there is no connection, nil if there is one.
+func (s *store) unconnected() error {
+	if s.nc.IsConnected() {
+		return nil
+	}
+	if last := s.nc.LastError(); last != nil {
+		return last
+	}
+	return nats.ErrDisconnected
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// At most two requests for an acquire or a release, whatever is known, in a bucket of our
-// own. If others have changed the name since it was seen, that is found out first.
+// An acquire or a release takes at most two requests, whatever is known, in a bucket of
+// our own. If another client has changed the name since it was read, the driver has to
+// find that out first.
 func TestRequestsOfACycle(t *testing.T) {
 	t.Parallel()
 	t.Run("Server", func(t *testing.T) {
@@ -35,9 +36,9 @@ func TestRequestsOfACycle(t *testing.T) {
 	})
 }
 
-// sendsNoMore counts what a driver sends: each request waits for its answer. On a machine
-// that is busy one may arrive after its window, and is made again: then all is tried
-// again, with other names.
+// sendsNoMore counts the requests of a driver: each waits for its answer. On a busy
+// machine one may arrive after its window, and is sent again: then the test repeats
+// everything with other names.
 func sendsNoMore(t *testing.T, s *natstest.Server, more uint64) {
 	nc, _ := connect(t, s)
 	a, err := natslock.New(nc, nil)
@@ -50,7 +51,7 @@ func sendsNoMore(t *testing.T, s *natstest.Server, more uint64) {
 	gets(t, a, first)
 	releases(t, a, first)
 	var wrong []string
-	for i := range 10 {
+	for i := range 40 {
 		wrong = nil
 		oneOfEach(t, a, b, fmt.Sprint("n", i), more, func(what string, want uint64, f func()) {
 			before := nc.Stats().OutMsgs

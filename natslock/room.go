@@ -7,18 +7,18 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// crowded returns an error for a claim that joins an entry which has no room for it. A
+// noRoomFor returns an error for a claim that joins an entry without room for it. A
 // message has the new value and the one before it.
-func (s *store) crowded(swap *optimistic.Swap) error {
-	most, err := s.nc.MaxPayload(), nats.ErrMaxPayload
-	if c := s.bucket.config.Load(); c != nil && c.MaxMsgSize > 0 && int64(c.MaxMsgSize) < most {
-		most, err = int64(c.MaxMsgSize), errTooBig
+func (s *store) noRoomFor(swap *optimistic.Swap) error {
+	limit, err := s.nc.MaxPayload(), nats.ErrMaxPayload
+	if c := s.bucket.config.Load(); c != nil && c.MaxMsgSize > 0 && int64(c.MaxMsgSize) < limit {
+		limit, err = int64(c.MaxMsgSize), errTooBig
 	}
-	if swap.Spare == 0 || most <= 0 || int64(2*(len(swap.Value)+swap.Spare)) <= most {
+	if swap.Spare == 0 || limit <= 0 || int64(2*(len(swap.Value)+swap.Spare)) <= limit {
 		return nil
 	}
 	return s.failed(err)
 }
 
-// errTooBig is what the server says of a message that is too big for the bucket.
+// errTooBig is the server's error for a message that is too big for the bucket.
 var errTooBig = &jetstream.APIError{ErrorCode: codeTooBig, Description: "message size exceeds maximum allowed"}

@@ -8,32 +8,33 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
 )
 
-// seen is what is known of a value beside its sequence: the note of optimistic.Stored.
+// seen is what is known of a value besides its sequence: the note of optimistic.Stored.
 type seen struct {
-	at    time.Time     // when it was received, or what we sent was acknowledged
+	at    time.Time     // when we received it, or the server acknowledged it
 	void  []uint64      // see stamped.Envelope
-	lasts time.Duration // how long it said something, from its stamp on
+	lasts time.Duration // how long its value matters, from its stamp on
 }
 
-// fresh is how long what was seen of a name is relied on; then it is loaded again. A
-// stream that lost data gives the same sequences again, and nothing tells a client whose
-// own server goes on: a node of the cluster that had the bucket in its memory restarted,
-// or a backup was restored. But a server that restarts takes longer than this. And a swap
-// takes effect within the window that it was computed for, or never. So between the look
-// at a value and what replaces it another one cannot get its sequence. The time counts
-// from the answer: where answers take longer than this, no swap would be allowed else. So
-// on such a link a value can be older by as long as its answer took.
-const fresh = 250 * time.Millisecond
+// maxValueAge is how long a value that was read may be used; then it is read again. A
+// stream that lost data gives the same sequences again: another node, which had the
+// bucket in its memory, restarted, or an operator restored a backup. A client whose own
+// server goes on does not notice that. But a server takes longer than maxValueAge to
+// restart, and a swap takes effect within the window that it was computed for, or never.
+// So between reading a value and replacing it, no other value can get its sequence. The
+// time counts from the answer, because otherwise no swap would be allowed if answers take
+// longer than this. On such a link a value can be older by the time that its answer took.
+const maxValueAge = 250 * time.Millisecond
 
-// seenLately reports whether the value that a swap replaces was seen so lately that its
-// sequence cannot be another one's. That there is none is so whatever was lost.
-func seenLately(s *optimistic.Swap) bool {
+// isFresh reports whether the value that a swap replaces was read so recently that no
+// other value can have its sequence. Version 0 means no value, so losing data cannot
+// create one.
+func isFresh(s *optimistic.Swap) bool {
 	n, _ := s.Note.(seen)
-	return s.Version == 0 || time.Since(n.at) < fresh
+	return s.Version == 0 || time.Since(n.at) < maxValueAge
 }
 
-// stored is what a message says of its name, if it was there at that time. People delete
-// a key with a message that has no data.
+// stored is the value in a message, if the message was there at that time. Tools delete a
+// key with a message without data.
 func (m *message) stored(at time.Time) (optimistic.Stored, error) {
 	is := optimistic.Stored{Version: m.sequence, Note: seen{at: at}}
 	if len(m.data) == 0 {
@@ -45,7 +46,7 @@ func (m *message) stored(at time.Time) (optimistic.Stored, error) {
 	}
 	is.Value = e.At(m.stamp)
 	n := seen{at: at, void: e.VoidAt(m.sequence, m.stamp)}
-	if entry, err := locktable.Decode(is.Value); err == nil { // else the table says so
+	if entry, err := locktable.Decode(is.Value); err == nil { // otherwise the table reports the damage
 		n.lasts = m.stamp.Until(entry.Ends())
 	}
 	if !e.InTime(m.stamp) {

@@ -14,21 +14,21 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// push is the way that signals take: plain messages to the inbox of the client that they
-// are for. They may be lost, as with any plain message; then the waiter asks again when
-// the holder's lease or its own place runs out.
+// push carries signals: plain messages to the inbox of the client that they are for. As
+// with any plain message, they may be lost. Then the waiter asks again when the holder's
+// lease or its own place runs out.
 type push struct {
-	inbox   string
-	inboxes *nats.Subscription // nil if there is no push
-	status  chan nats.Status
-	loops   sync.WaitGroup
-	heard   chan struct{} // holds one when our own message came back
-	deaf    atomic.Bool   // it did not
+	inbox     string
+	inboxes   *nats.Subscription // nil if there is no push
+	status    chan nats.Status
+	loops     sync.WaitGroup
+	heard     chan struct{} // holds one when our own message has come back
+	inboxDown atomic.Bool   // it has not come back
 }
 
-// listen begins to hand signals for the inbox to a driver. After a connection was lost
-// the server that answers may be another one, or have lost data, and signals may have
-// been missed.
+// listen begins to deliver the signals of the inbox to a driver. After a connection was
+// lost, the next server may be another one, or have lost data, and signals may have been
+// missed.
 func (s *store) listen(inbox string, t *optimistic.Table, d *locktable.Driver) {
 	p := &s.push
 	p.inbox, p.heard = inbox, make(chan struct{}, 1)
@@ -43,26 +43,30 @@ func (s *store) listen(inbox string, t *optimistic.Table, d *locktable.Driver) {
 			s.stamps.missed.Store(0)
 			if status == nats.CONNECTED {
 				d.Deliver(driver.Signal{Kind: driver.SignalLook})
-				s.watchers.NotifyAll() // what came meanwhile was missed
+				s.watchers.NotifyAll() // changes meanwhile were missed
 			}
 		}
 	})
 }
 
-func (p *push) works() bool { return p.inboxes != nil && !p.deaf.Load() }
+func (p *push) works() bool { return p.inboxes != nil && !p.inboxDown.Load() }
 
-// probe sends ourselves a message: who may not publish to inboxes does not get it.
+// echoWithin is how long our own message may take after the server has taken it.
+const echoWithin = 200 * time.Millisecond
+
+// probe sends a message to our own inbox. A user that may not publish to inboxes does not
+// get it back.
 func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 	if p.inboxes == nil || nc.Publish(p.inbox, nil) != nil || nc.FlushWithContext(ctx) != nil {
 		return
 	}
-	late := time.NewTimer(lookWhyAfter)
+	late := time.NewTimer(echoWithin)
 	defer late.Stop()
 	select {
 	case <-p.heard:
-		p.deaf.Store(false)
+		p.inboxDown.Store(false)
 	case <-late.C:
-		p.deaf.Store(true)
+		p.inboxDown.Store(true)
 	case <-ctx.Done():
 	}
 }
@@ -82,7 +86,7 @@ func (p *push) receive(data []byte, d *locktable.Driver) {
 
 func (p *push) close(nc *nats.Conn) {
 	if p.inboxes != nil {
-		_ = p.inboxes.Unsubscribe() // the connection is closed already, at worst
+		_ = p.inboxes.Unsubscribe() // at worst the connection is closed already
 	}
 	nc.RemoveStatusListener(p.status)
 	p.loops.Wait()

@@ -12,27 +12,27 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// stamps bring the stamp of a swap without asking for it: the leader of a bucket that
+// stamps receive the stamp of a swap without a request: the leader of a bucket that
 // natslock has made sends the headers of each message that it has stored to a subject of
-// its key, before it acknowledges the message. Whoever swaps listens there meanwhile. If
-// nothing comes, because a right is missing or a message is lost, the message is read, as
-// in a bucket that others have made.
+// its key, before it acknowledges the message. The writer listens there meanwhile. If no
+// stamp arrives, because a right is missing or a message is lost, the writer reads the
+// message, as it does in a bucket that others have made.
 type stamps struct {
-	missed atomic.Int32 // in a row, on this connection
+	missed atomic.Int32 // stamps that did not arrive in a row, on this connection
 }
 
 const (
-	// mostMissed is after how many that did not come it is not listened any more.
-	mostMissed = 3
+	// maxMissed is after how many missed stamps the driver stops listening.
+	maxMissed = 3
 
-	// overdue is after how long one will not come that should be there already.
-	overdue = 20 * time.Millisecond
+	// stampTimeout is how long the driver waits for a stamp that should be there already.
+	stampTimeout = 20 * time.Millisecond
 )
 
 // stampPrefix begins the subjects of a bucket's stamps.
 func (s *store) stampPrefix() string { return "_PAWL." + s.o.Bucket + "." }
 
-// A stampListener hears of what is stored for a key. The nil one hears nothing.
+// A stampListener receives the stamps of a key. A nil one receives nothing.
 type stampListener struct {
 	s     *store
 	sub   *nats.Subscription
@@ -41,7 +41,7 @@ type stampListener struct {
 
 func (s *store) listenForStamp(key string) *stampListener {
 	c := s.bucket.config.Load()
-	if c == nil || c.RePublish == nil || c.RePublish.Destination != s.stampPrefix()+">" || s.stamps.missed.Load() >= mostMissed {
+	if c == nil || c.RePublish == nil || c.RePublish.Destination != s.stampPrefix()+">" || s.stamps.missed.Load() >= maxMissed {
 		return nil
 	}
 	l := &stampListener{s: s, heard: make(chan *nats.Msg, 64)}
@@ -54,16 +54,16 @@ func (s *store) listenForStamp(key string) *stampListener {
 
 func (l *stampListener) stop() {
 	if l != nil {
-		_ = l.sub.Unsubscribe() // the connection is closed already, at worst
+		_ = l.sub.Unsubscribe() // at worst the connection is closed already
 	}
 }
 
-// stampOf waits for the stamp of what was acknowledged with this sequence.
+// stampOf waits for the stamp of the message that was acknowledged with this sequence.
 func (l *stampListener) stampOf(ctx context.Context, sequence uint64) (stamp locktable.Instant, ok bool) {
 	if l == nil {
 		return 0, false
 	}
-	late := time.NewTimer(overdue)
+	late := time.NewTimer(stampTimeout)
 	defer late.Stop()
 	for {
 		select {

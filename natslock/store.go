@@ -21,7 +21,7 @@ import (
 )
 
 // store is a bucket. It implements optimistic.Store: the version of a value is its
-// sequence in the bucket's stream, and the note are the void ones before it.
+// sequence in the bucket's stream, and the note has the void ones before it.
 type store struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
@@ -33,16 +33,16 @@ type store struct {
 	bucket bucket
 	push   push
 	stamps stamps
-	own    bool // whether the connection is
+	own    bool // the connection was opened for this driver
 	end    func()
 
-	reads, writes silence
-	trip          atomic.Int64 // a time.Duration: of the last question that was answered
+	reads, writes unansweredTime
+	trip          atomic.Int64 // a time.Duration: how long the last answer took
 
-	watchers driver.Watchers
-	deaf     atomic.Int64    // how many names are watched of which nothing is heard now
-	life     context.Context // of those who watch
-	leave    context.CancelFunc
+	watchers    driver.Watchers
+	watchesDown atomic.Int64    // how many watched names have no working subscription now
+	life        context.Context // of the watches
+	endWatches  context.CancelFunc
 
 	closed atomic.Bool
 }
@@ -57,18 +57,18 @@ func newStore(nc *nats.Conn, o Options) (*store, error) {
 	}
 	s := &store{nc: nc, js: js, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + ".", end: func() {}}
 	s.puts = s.prefix
-	if o.Domain != "" { // the plain subject does not leave the domain that the connection is in
+	if o.Domain != "" { // the plain subject leads to the connection's own domain only
 		s.puts = s.api(s.prefix)
 	}
 	s.bucket.turn = make(chan struct{}, 1)
-	s.life, s.leave = context.WithCancel(context.Background())
+	s.life, s.endWatches = context.WithCancel(context.Background())
 	s.watchers.Follow(s.followName)
 	return s, nil
 }
 
-// Time implements optimistic.Store. What is known of the server's clock is learned from
-// the stamps of our own swaps; the stream is asked if that was long ago, and once a
-// minute for its configuration.
+// Time implements optimistic.Store. The driver learns the server's clock from the stamps
+// of its own swaps. It asks the stream if the last stamp is old, and once a minute for
+// its configuration.
 func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 	for range 8 {
 		now := time.Now()
@@ -89,7 +89,7 @@ func (s *store) askTime(ctx context.Context) error {
 	sent := time.Now()
 	info, err := s.info(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) { // it was deleted
-		s.bucket.doubt()
+		s.bucket.forgetConfig()
 		if err := s.ready(ctx); err != nil {
 			return err
 		}
@@ -101,18 +101,18 @@ func (s *store) askTime(ctx context.Context) error {
 	}
 	s.clock.Learn(locktable.At(info.TimeStamp), sent, time.Now())
 	s.stamps.missed.Store(0)
-	return s.know(&info.Config) // somebody may have changed it since, as the doctor advised or otherwise
+	return s.storeConfig(&info.Config) // an operator may have changed it since
 }
 
 // Load implements optimistic.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
-	// If the time is not known it is asked for first: on a slow link what was read would
-	// be too old after that, see fresh.
+	// If the time is not known, it is asked for first: on a slow link a value that was
+	// read before would be too old then, see maxValueAge.
 	if _, err := s.Time(ctx); err != nil {
 		return nil, err
 	}
 	all, errs := make([]optimistic.Stored, len(names)), make([]error, len(names))
-	together(len(names), func(i int) { all[i], errs[i] = s.load(ctx, names[i]) })
+	inParallel(len(names), func(i int) { all[i], errs[i] = s.load(ctx, names[i]) })
 	for _, err := range errs {
 		if err != nil {
 			return nil, err
@@ -132,7 +132,7 @@ func (s *store) load(ctx context.Context, name string) (optimistic.Stored, error
 // Swap implements optimistic.Store.
 func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	all := make([]optimistic.Swapped, len(swaps))
-	together(len(swaps), func(i int) {
+	inParallel(len(swaps), func(i int) {
 		var err error
 		if all[i], err = s.swap(ctx, &swaps[i]); err != nil {
 			all[i] = optimistic.Swapped{Err: err}
@@ -141,15 +141,15 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return all, nil
 }
 
-// swap publishes the new value, and then looks at its stamp.
+// swap publishes the new value, and then decides by its stamp whether it counts.
 func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swapped, error) {
 	if err := s.ready(ctx); err != nil {
 		return optimistic.Swapped{}, err
 	}
-	if !seenLately(swap) {
+	if !isFresh(swap) {
 		return optimistic.Swapped{}, nil
 	}
-	if err := s.crowded(swap); err != nil {
+	if err := s.noRoomFor(swap); err != nil {
 		return optimistic.Swapped{}, err
 	}
 	w := write(swap)
@@ -157,20 +157,20 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 	defer stamps.stop()
 	var err error
 	switch w.sequence, err = s.publish(ctx, s.message(w, swap.Version)); {
-	case codeOf(err) == codeNoMessageTTL: // others have made the bucket anew since we looked at it
-		s.bucket.doubt()
+	case codeOf(err) == codeNoMessageTTL: // another client has made the bucket again since
+		s.bucket.forgetConfig()
 		return optimistic.Swapped{}, nil
 	case isWrongSequence(err):
 		return optimistic.Swapped{}, nil
-	case errors.Is(err, nats.ErrNoResponders) && s.bucket.unheard.Add(1) < unheardOf:
-		s.clock.Late(swap.Window) // nobody got it: the leader is another one soon, or the bucket is gone
+	case errors.Is(err, nats.ErrNoResponders) && s.bucket.undeliveredSwaps.Add(1) < maxUndeliveredSwaps:
+		s.clock.Late(swap.Window) // no server got it: there is no leader now, or no bucket
 		return optimistic.Swapped{Late: true}, nil
 	case err != nil:
 		return optimistic.Swapped{}, err
 	}
-	s.bucket.unheard.Store(0)
+	s.bucket.undeliveredSwaps.Store(0)
 	w.acked = time.Now()
-	done, err := s.judge(ctx, w, stamps)
+	done, err := s.decide(ctx, w, stamps)
 	if err == nil && done.Done {
 		s.signal(swap.Signals)
 	}
@@ -195,9 +195,9 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			yield(optimistic.Named{}, err)
 			return
 		}
-		for some := range slices.Chunk(names, atOnce) {
+		for some := range slices.Chunk(names, maxConcurrentRequests) {
 			all, errs := make([]optimistic.Stored, len(some)), make([]error, len(some))
-			together(len(some), func(i int) { all[i], errs[i] = s.load(ctx, some[i]) })
+			inParallel(len(some), func(i int) { all[i], errs[i] = s.load(ctx, some[i]) })
 			w, err := s.Time(ctx)
 			for i, name := range some {
 				if _, damaged := errors.AsType[*locktable.CorruptError](errs[i]); err != nil || errs[i] != nil && !damaged {
@@ -213,7 +213,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 	}
 }
 
-// names are those with a prefix, in their order.
+// names returns the names with a prefix, sorted.
 func (s *store) names(ctx context.Context, prefix string) (names []string, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -244,33 +244,35 @@ func (s *store) Properties() driver.Properties {
 }
 
 // Lingers implements optimistic.Lingerer: a write that was given up may be in the log of
-// the next leader while the old one, which was cut off, says that nothing is there.
+// the next leader while the old one, which was cut off, answers that the key has no
+// message.
 func (s *store) Lingers() {}
 
 // Close implements optimistic.Store.
 func (s *store) Close() error {
 	s.closed.Store(true)
 	s.watchers.Close()
-	s.leave()
+	s.endWatches()
 	s.push.close(s.nc)
 	s.end()
 	return nil
 }
 
-// atOnce is how many requests of one call are under way at a time: as many as a client
-// renews at once. In parts, what was read first is too old to swap on when the last part
-// has come, see fresh, and each name is then read again by itself.
-const atOnce = 256
+// maxConcurrentRequests is how many requests of one call are under way at a time: as many
+// as a client renews at once. With fewer, the values that were read first would be too
+// old to swap when the last ones arrive, see maxValueAge, and each name would be read
+// again by itself.
+const maxConcurrentRequests = 256
 
-// together calls f for each of n, several at a time.
-func together(n int, f func(i int)) {
+// inParallel calls f for each number below n, several at a time.
+func inParallel(n int, f func(i int)) {
 	if n == 1 {
 		f(0)
 		return
 	}
 	var all sync.WaitGroup
 	next := make(chan int)
-	for range min(n, atOnce) {
+	for range min(n, maxConcurrentRequests) {
 		all.Go(func() {
 			for i := range next {
 				f(i)

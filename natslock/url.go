@@ -20,7 +20,7 @@ import (
 
 const urlForm = "nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/BUCKET], nats+tls:// for TLS from the start"
 
-// parsed is what a URL says.
+// parsed is the content of a URL.
 type parsed struct {
 	servers []string
 	options []nats.Option
@@ -30,7 +30,8 @@ type parsed struct {
 
 func badURL(problem string) error { return invalid("nats URL", problem, urlForm) }
 
-// parseURL says of what it cannot read only the name: a value may be a password.
+// parseURL reads a URL. For what it cannot read, its error has only the name of the
+// parameter, because the value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	query, err := driver.URLParameters(u, "nats URL", urlParameters())
 	if err != nil {
@@ -44,7 +45,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		return nil, err
 	}
 	if u.Scheme == "nats+tls" {
-		p.secure()
+		p.requireTLS()
 		p.options = append(p.options, nats.TLSHandshakeFirst())
 	}
 	if err := p.setHosts(u.Host); err != nil {
@@ -91,8 +92,8 @@ func (p *parsed) setHosts(hosts string) error {
 	return nil
 }
 
-// secure wants TLS.
-func (p *parsed) secure() {
+// requireTLS makes TLS required.
+func (p *parsed) requireTLS() {
 	if p.tls == nil {
 		p.tls = engine.NewTLSConfig()
 	}
@@ -138,7 +139,7 @@ func init() {
 			}
 			return nil
 		},
-		"tls":   yes("tls", func(p *parsed, on bool) { p.demand(on) }),
+		"tls":   yes("tls", func(p *parsed, on bool) { p.setTLS(on) }),
 		"creds": (*parsed).setCreds,
 		"nkey":  (*parsed).setNkey,
 		"inbox": func(p *parsed, v string) error {
@@ -151,9 +152,9 @@ func init() {
 	}
 }
 
-func (p *parsed) demand(on bool) {
+func (p *parsed) setTLS(on bool) {
 	if on {
-		p.secure()
+		p.requireTLS()
 	}
 }
 

@@ -2,7 +2,6 @@ package natslock
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -14,17 +13,17 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A watch of a name listens to its stamps, which the leader of the bucket sends in any
-// case (see stamps): nobody who changes the name has to know. What was stored is read
-// then, to tell renewals from news. In a bucket that does not send them, for others have
-// made it, nothing is heard.
+// A watch of a name receives its stamps, which the leader of the bucket sends anyway (see
+// stamps), so a client that changes the name need not know of it. The watch then reads
+// the value, to tell renewals from news. A bucket that others have made sends no stamps,
+// so a watch of it receives nothing.
 type watch struct {
 	*store
 	name    string
 	tell    func()
 	seen    locktable.Glimpse
-	changed chan struct{} // holds one: something has been stored
-	last    atomic.Uint64 // the highest sequence of that
+	changed chan struct{} // holds one: a message was stored
+	last    atomic.Uint64 // the highest sequence of those messages
 }
 
 // Watch implements locktable.Watchable.
@@ -36,18 +35,18 @@ func (s *store) followName(name string, f func()) (stop func()) {
 	s.push.loops.Go(func() {
 		engine.Subscription{
 			Run:        w.listen,
-			Turned:     func(bool) { f() }, // a change was not heard, or will not be
-			Deaf:       &s.deaf,
+			Turned:     func(bool) { f() }, // the watch has missed changes, or may miss them from now on
+			Deaf:       &s.watchesDown,
 			FirstPause: 100 * time.Millisecond, LongestPause: 5 * time.Second,
 		}.Keep(ctx)
 	})
 	return end
 }
 
-// watchRequestTimeout is for an answer to what a watch asks.
+// watchRequestTimeout is how long a request of a watch waits for its answer.
 const watchRequestTimeout = 5 * time.Second
 
-// listen listens for as long as that goes well.
+// listen receives stamps until that fails.
 func (w *watch) listen(ctx context.Context, hears func()) {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
@@ -59,8 +58,8 @@ func (w *watch) listen(ctx context.Context, hears func()) {
 	if err != nil {
 		return
 	}
-	defer func() { _ = sub.Unsubscribe() }() // the connection is closed already, at worst
-	if w.nc.FlushWithContext(brief) != nil || errors.Is(w.refusal(subject, before), nats.ErrPermissionViolation) {
+	defer func() { _ = sub.Unsubscribe() }() // at worst the connection is closed already
+	if w.nc.FlushWithContext(brief) != nil || w.refusal(subject, before) != nil {
 		return
 	}
 	hears()
@@ -76,7 +75,7 @@ func (w *watch) listen(ctx context.Context, hears func()) {
 	}
 }
 
-// hear is called for each message that was stored.
+// hear is called with the stamp of each stored message.
 func (w *watch) hear(m *nats.Msg) {
 	if n, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err == nil {
 		w.last.Store(n)
@@ -87,8 +86,8 @@ func (w *watch) hear(m *nats.Msg) {
 	}
 }
 
-// look reads what is stored, and reports whether there is news. If it cannot be read
-// there may be.
+// look reads the value, and reports whether there is news. It returns true if it cannot
+// read the value.
 func (w *watch) look(ctx context.Context) bool {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
@@ -101,14 +100,14 @@ func (w *watch) look(ctx context.Context) bool {
 	return err != nil || w.seen.News(is.Value)
 }
 
-// sendsStamps reports whether the leader sends the stamps of the bucket, as far as it is
-// known.
+// sendsStamps reports whether the leader sends the stamps of the bucket, as far as the
+// driver knows.
 func (s *store) sendsStamps() bool {
 	c := s.bucket.config.Load()
 	return c == nil || c.RePublish != nil && c.RePublish.Destination == s.stampPrefix()+">"
 }
 
-// pushesChanges reports whether changes are told, as far as it is known.
+// pushesChanges reports whether watches receive changes, as far as the driver knows.
 func (s *store) pushesChanges() bool {
-	return s.deaf.Load() == 0 && s.sendsStamps() && s.nc.IsConnected()
+	return s.watchesDown.Load() == 0 && s.sendsStamps() && s.nc.IsConnected()
 }

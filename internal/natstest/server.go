@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -18,13 +19,13 @@ import (
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
-// WithoutJetStream is the config of a server that can pass messages on only.
+// WithoutJetStream is the config of a server that can only pass messages on.
 const WithoutJetStream = "# without JetStream"
 
-// OwnJetStream begins a config that says all of JetStream.
+// OwnJetStream begins a config that has all settings of JetStream itself.
 const OwnJetStream = "jetstream"
 
-// TB is what is needed of a *testing.T.
+// TB is the part of *testing.T that is needed here.
 type TB = redistest.TB
 
 // A Server is one process.
@@ -38,17 +39,20 @@ type Server struct {
 	cmd   *exec.Cmd
 }
 
-// Start starts a server with JetStream, and waits until it answers. config is more of its
-// configuration file.
+// starting holds the servers that start. Tests that begin side by side would otherwise
+// start some hundred at once, and on a slow machine none of them would answer in time.
+var starting = make(chan struct{}, runtime.NumCPU())
+
+// Start starts a server with JetStream, and waits until it answers. config is added to
+// its configuration file.
 func Start(tb TB, config string, env ...string) *Server {
 	tb.Helper()
 	s := configured(tb, "", config)
-	s.run(env...)
-	s.awaitPort()
+	s.Run(env...)
 	return s
 }
 
-// StartWith is Start for who starts the process in a way of its own, now and in each Run.
+// StartWith is Start with a function that starts the process, now and in each Run.
 func StartWith(tb TB, begin func(*exec.Cmd) error) *Server {
 	tb.Helper()
 	s := configured(tb, "", "")
@@ -64,6 +68,8 @@ func StartCluster(tb TB, n int) []*Server {
 	for i := range routes {
 		routes[i] = "127.0.0.1:" + redistest.FreePort(tb)
 	}
+	starting <- struct{}{}
+	defer func() { <-starting }()
 	for i := range nodes {
 		nodes[i] = configured(tb, fmt.Sprintf("n%d", i), fmt.Sprintf(
 			"cluster { name: c1, listen: %q, no_advertise: true, routes: [nats://%s] }",
@@ -98,6 +104,8 @@ func configured(tb TB, name, config string) *Server {
 // Run starts the process again, after Kill or Stop, and waits until it answers.
 func (s *Server) Run(env ...string) {
 	s.tb.Helper()
+	starting <- struct{}{}
+	defer func() { <-starting }()
 	s.run(env...)
 	s.awaitPort()
 }
@@ -118,7 +126,7 @@ func (s *Server) run(env ...string) {
 	}
 }
 
-// awaitPort waits until the server greets whoever connects.
+// awaitPort waits until the server greets a connection.
 func (s *Server) awaitPort() {
 	s.tb.Helper()
 	for range 1000 {
