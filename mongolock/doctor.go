@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Diagnose implements driver.Diagnoser: what the server is, its members, version and
+// Diagnose implements driver.Diagnoser: the kind of server, its members, version and
 // clock, what acknowledges a write, the rights of the user, each document, change
-// streams, and the indexes by which old names are forgotten.
+// streams, and the indexes by which the server forgets old names.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.store
 	if t.life.Err() != nil {
@@ -47,35 +47,41 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	found = append(found, t.majorities(ctx)...)
 	found = append(found, rights...)
 	found = append(found, t.indexes(ctx, at)...)
+	engine.SortFindings(found)
 	return found, t.failed(ctx, ctx.Err())
 }
 
-// version looks at whose server it is.
-func (t *store) version(ctx context.Context) []driver.Finding {
+// version checks the product and its version.
+func (t *store) version(ctx context.Context) (found []driver.Finding) {
 	var b struct {
 		Version string `bson:"version"`
 		Ferret  string `bson:"ferretdbVersion"`
 	}
 	if t.db.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Decode(&b) != nil {
-		return nil // not everybody may ask
+		return nil // some users have no right to this command
+	}
+	if b.Ferret != "" {
+		found = engine.Version("FerretDB", b.Ferret)
+	} else {
+		found = engine.Version("MongoDB", b.Version)
 	}
 	major, _, _ := strings.Cut(b.Version, ".")
 	n, err := strconv.Atoi(major)
 	switch {
 	case b.Ferret != "" && !strings.HasPrefix(b.Ferret, "v2."):
-		return engine.Found(driver.SeverityError, "server", "it is FerretDB "+b.Ferret+", whose updates are not atomic: two clients can be granted one name",
-			"use MongoDB, or the database below FerretDB by its own URL")
+		found = append(found, engine.Found(driver.SeverityError, "server", "it is FerretDB "+b.Ferret+", whose updates are not atomic: two clients can be granted one name",
+			"use MongoDB, or the database below FerretDB by its own URL")...)
 	case b.Ferret != "":
-		return engine.Found(driver.SeverityWarning, "server", "it is FerretDB "+b.Ferret+", on which nobody has tested this",
-			"use MongoDB, or PostgreSQL by its own URL")
+		found = append(found, engine.Found(driver.SeverityWarning, "server", "it is FerretDB "+b.Ferret+", on which this was not tested",
+			"use MongoDB, or PostgreSQL by its own URL")...)
 	case err == nil && n < 5:
-		return engine.Found(driver.SeverityWarning, "version", "it is MongoDB "+b.Version+", which is no longer maintained",
-			"use MongoDB 6.0 or later")
+		found = append(found, engine.Found(driver.SeverityWarning, "version", "it is MongoDB "+b.Version+", which is no longer maintained",
+			"use MongoDB 6.0 or later")...)
 	}
-	return nil
+	return found
 }
 
-// topology looks at what acknowledges a write.
+// topology checks which members acknowledge a write.
 func (g *greeting) topology() []driver.Finding {
 	voters := len(g.Hosts) + len(g.Passives) + len(g.Arbiters)
 	switch {
@@ -95,7 +101,8 @@ func (g *greeting) topology() []driver.Finding {
 	return nil
 }
 
-// apart is how far the clocks of two machines that ask a time server are not.
+// apart is the difference of two clocks that Diagnose reports: the clocks of machines
+// that use a time server differ by less.
 const apart = 5 * time.Second
 
 func clock(is, sent, now time.Time) []driver.Finding {
@@ -106,7 +113,7 @@ func clock(is, sent, now time.Time) []driver.Finding {
 		"look at both with NTP: a clock that is corrected in one step ends leases early")
 }
 
-// config looks at whether a majority acknowledges what is on disks.
+// config checks whether a majority acknowledges from its journals.
 func (t *store) config(ctx context.Context) []driver.Finding {
 	var c struct {
 		Config struct {
@@ -115,7 +122,7 @@ func (t *store) config(ctx context.Context) []driver.Finding {
 	}
 	err := t.db.Client().Database("admin").RunCommand(ctx, bson.D{{Key: "replSetGetConfig", Value: 1}}).Decode(&c)
 	if err != nil || c.Config.Journals == nil || *c.Config.Journals {
-		return nil // not everybody may ask, and the default is good
+		return nil // some users have no right to this command, and the default is good
 	}
 	return engine.Found(driver.SeverityWarning, "write concern", "writeConcernMajorityJournalDefault is false: a majority that loses its power at once forgets the last grants",
 		"set it to true in rs.conf(), unless members keep their data in memory")
@@ -152,14 +159,14 @@ func (t *store) rights(ctx context.Context, at *server) (found []driver.Finding)
 
 func second[T any](_ T, err error) error { return err }
 
-// indexes looks for those by which the server forgets.
+// indexes checks that the TTL indexes exist.
 func (t *store) indexes(ctx context.Context, at *server) (found []driver.Finding) {
 	for _, in := range []struct {
 		collection *mongo.Collection
 		by         string
 	}{{at.entries, "forget"}, {at.signals, "at"}} {
 		specs, err := in.collection.Indexes().ListSpecifications(ctx)
-		there := err != nil // not everybody may ask
+		there := err != nil // some users have no right to list indexes
 		for _, s := range specs {
 			_, lookup := s.KeysDocument.LookupErr(in.by)
 			there = there || lookup == nil && s.ExpireAfterSeconds != nil

@@ -17,8 +17,7 @@ const (
 	noMajorityReads      = 148
 )
 
-// hints is what is said, by what it has in it, and what to do about it. The first that
-// fits counts.
+// hints lists a part of an error's text, and what to do about it. The first match counts.
 var hints = []struct {
 	says      string
 	permanent bool
@@ -32,7 +31,7 @@ var hints = []struct {
 	{"does not look like a TLS handshake", true, "the server does not speak TLS on this port: leave out tls=true"},
 	{"linearizable", false, "a majority of the members does not answer: look at rs.status()"},
 	{"not primary", false, "the replica set is electing, or only one of its members is known: name several, and replicaSet=NAME"},
-	{"connection refused", false, "nobody listens there: is the server up, and the port right?"},
+	{"connection refused", false, "no server listens there: is it up, and is the port right?"},
 	{"no such host", false, "the host is not known"},
 	{"server selection", false, "no primary answers: can it be reached, and does it speak TLS if and only if the URL says tls=true?"},
 }
@@ -44,12 +43,12 @@ func advice(err error) (hint string, permanent bool) {
 		return unfit.hint, true
 	}
 	if _, ok := errors.AsType[*locktable.CorruptError](err); ok {
-		return "nobody is granted this name until its document is repaired, or deleted while nobody holds it", true
+		return "this name cannot be locked until its document is repaired, or deleted while no client holds it", true
 	}
 	if e, ok := errors.AsType[mongo.ServerError](err); ok {
 		switch {
 		case e.HasErrorCode(unauthorized):
-			return "the user may not do this: it needs readWrite on the database, see https://github.com/pawl-go/pawl/blob/main/docs/backends-detail.md", true
+			return "the user may not do this: it needs readWrite on the database, see https://github.com/pawl-go/pawl/blob/main/docs/backends/mongodb.md", true
 		case e.HasErrorCode(noMajorityReads):
 			return majorityHint, true
 		case e.HasErrorCode(validationFailed):

@@ -10,18 +10,19 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// newPoller looks for signals where there are no change streams. A look does not say that
-// a claim has come nearer to the head, so all are looked for as often as the head.
+// newPoller polls for signals where there are no change streams. A poll does not show
+// whether a claim is nearer to the head of the queue, so it polls for all claims as often
+// as for the head.
 func newPoller(t *store, at *server, deliver func(driver.Signal)) *engine.Poller {
 	pace := engine.Growing(5*time.Millisecond, 175*time.Millisecond, 12)
 	return &engine.Poller{
 		Claims: t.claims, Losses: time.Second,
 		Pace: func(waited time.Duration, _ int) time.Duration { return pace(waited, 0) },
-		Look: func(ctx context.Context, _ []engine.Claim) error { return t.lookAtSignals(ctx, at, deliver) },
+		Look: func(ctx context.Context) error { return t.lookAtSignals(ctx, at, deliver) },
 	}
 }
 
-// lookAtSignals takes what is for this client out of the collection, and delivers it.
+// lookAtSignals reads the signals for this client, delivers them, and deletes them.
 func (t *store) lookAtSignals(ctx context.Context, at *server, deliver func(driver.Signal)) error {
 	c, err := at.signals.Find(ctx, mine("_id", t.inbox))
 	if err != nil {
