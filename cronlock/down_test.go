@@ -20,13 +20,12 @@ import (
 	"github.com/pawl-go/pawl/cronlock"
 	"github.com/pawl-go/pawl/cronlock/gocronlock"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 // down is a backend that does not answer until it is up.
 type down struct {
-	*locktable.Driver
+	*memlock.Driver
 
 	up time.Time
 }
@@ -82,8 +81,9 @@ func onTheMinute(t *testing.T, o gocron.SchedulerOption, job func()) (stop func(
 	}
 }
 
-// The backend is down at the first minute, and up 20 s later. Nobody runs then: it is
-// counted, told, and logged; or the run is late, by option.
+// The backend is down at the first minute, and up 20 s later. Then no instance runs the
+// job: the observer counts the failures, and Skipped gets the run. With RetryFor, the run
+// is late instead.
 func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
 	for way, start := range minutely {
 		for name, retry := range map[string]time.Duration{"Skipped": 0, "TriedAgain": 40 * time.Second} {
@@ -104,7 +104,7 @@ func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
 					}
 					defer locks.Close()
 					ran := make(chan time.Duration, 10)
-					var skipped []error // by one goroutine at a time
+					var skipped []error // only one goroutine at a time uses it
 					o := &cronlock.Options{RetryFor: retry, Skipped: func(_ string, err error) { skipped = append(skipped, err) }}
 					stop := start(t, locks, o, func() { ran <- time.Since(begin).Round(time.Second) })
 					time.Sleep(150 * time.Second)
@@ -128,7 +128,7 @@ func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
 	}
 }
 
-// Who sets nothing reads in the log that nobody has run, and nothing of what is usual.
+// Without options, the log reports the run that no instance did, and no ordinary runs.
 func TestARunThatNobodyDoesIsLogged(t *testing.T) {
 	for way, start := range minutely {
 		t.Run(way, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestARunThatNobodyDoesIsLogged(t *testing.T) {
 	}
 }
 
-// logged is what is written to the default log during a test.
+// logged returns the output of the default log during a test.
 func logged(t *testing.T) *bytes.Buffer {
 	before, flags := slog.Default(), log.Flags()
 	t.Cleanup(func() {

@@ -13,38 +13,38 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/backoff"
-	"github.com/pawl-go/pawl/internal/pause"
 )
 
 // Object is an object of an S3-like store.
 type Object struct {
-	ETag     string            // as the store gave it
-	Metadata map[string]string // the user's: in HTTP their names begin with "x-amz-meta-", and have no case
+	ETag     string            // as the store returned it
+	Metadata map[string]string // the user's; in HTTP their names begin with "x-amz-meta-", and ignore case
 	Body     []byte
 }
 
-// An ObjectStore is a bucket of an S3-like store as [UpdateObject] needs it: a few lines
-// over the client that a program has. docs/fencing.md has them for aws-sdk-go-v2 and for
+// An ObjectStore is a bucket of an S3-like store, as [UpdateObject] needs it: a few lines
+// over the client of your program. docs/fencing.md has them for aws-sdk-go-v2 and for
 // minio-go.
 type ObjectStore interface {
-	// Get reads an object. The error matches ErrNoObject if there is none.
+	// Get reads an object. The error matches ErrNoObject if the object does not exist.
 	Get(ctx context.Context, key string) (Object, error)
 
-	// Put writes the body and the metadata of an object in one step, if the object that
-	// is there has the ETag of o (If-Match), or if there is none, where that is empty
-	// (If-None-Match: *). Else it writes nothing, and the error matches ErrObjectChanged.
+	// Put writes the body and the metadata of an object in one step, if the stored object
+	// has the ETag of o (If-Match), or, if that is empty, if there is no object
+	// (If-None-Match: *). Otherwise it writes nothing, and the error matches
+	// ErrObjectChanged.
 	Put(ctx context.Context, key string, o Object) error
 }
 
-// What an [ObjectStore] answers where nothing is wrong. [ObjectError] makes them.
+// These errors of an [ObjectStore] are expected, not failures. [ObjectError] makes them.
 var (
 	ErrNoObject      = errors.New("pawl: there is no such object")
 	ErrObjectChanged = errors.New("pawl: the object has changed")
 )
 
-// ObjectError has an error of an S3-like store match [ErrNoObject] or [ErrObjectChanged],
-// if its code says so. The code is what the store calls it, as "NoSuchKey": the ErrorCode
-// of a smithy.APIError, or the Code of a minio.ErrorResponse.
+// ObjectError makes an error of an S3-like store match [ErrNoObject] or
+// [ErrObjectChanged], if its code is one of theirs. The code is the store's, such as
+// "NoSuchKey": the ErrorCode of a smithy.APIError, or the Code of a minio.ErrorResponse.
 func ObjectError(err error, code string) error {
 	switch code {
 	case "NoSuchKey", "NotFound":
@@ -57,32 +57,34 @@ func ObjectError(err error, code string) error {
 
 // The metadata of an object that was written under a fence.
 const (
-	ObjectFence = "pawl-fence" // that fence, in decimal
-	objectWrite = "pawl-write" // which call of UpdateObject it was
+	ObjectFence = "pawl-fence" // the fence, in decimal
+	objectWrite = "pawl-write" // identifies the call of UpdateObject
 )
 
-const mostChanges = 20 // of an object by others, during one UpdateObject
+const mostChanges = 20 // by others, during one UpdateObject
 
 // UpdateObject writes an object, unless a higher fence has written it: then it returns a
-// [*StaleError]. It reads the object, and its fence in the metadata; has update make the
-// new body of the old one, which is nil if there is no object; and puts that in its place
-// if it is still the one that was read. Else it begins anew, so update may run more than
-// once. An object that was written without a fence is below every fence.
+// [*StaleError]. It reads the object, with the fence in its metadata, and calls update,
+// which makes the new body from the old one, or from nil if there is no object. Then it
+// writes the new object if the old one is unchanged. Otherwise it begins again, so update
+// may run more than once. An object that was written without a fence is below every
+// fence.
 //
-// The new body must have the fence in it, in decimal, wherever its format has a place for
-// it: that is what makes the condition safe. An ETag is mostly a hash of the body, so a
-// body that comes back has the ETag that it had before, and a paused holder that has read
-// that one would be let in again, whatever the metadata said. A body without the fence is
-// an [*pawl.InvalidError], and is not written.
+// The new body must have the fence in it, in decimal, at any place: that makes the
+// condition safe. An ETag is mostly a hash of the body, so if an old body came back, its
+// ETag would come back, too, and a paused holder that had read the old body could write,
+// whatever the metadata said. UpdateObject refuses a body without the fence with a
+// [*pawl.InvalidError].
 //
-// It is for objects that fit into memory. A large one is written first, under a key with
-// the fence in it, and UpdateObject writes which key that is. Each holder makes one
-// UpdateObject of an object at a time. Without the permission to list the bucket, S3 does
-// not say that an object is missing, and the first write fails with AccessDenied.
+// It is for objects that fit into memory. Write a large object first, under a key that
+// has the fence in it, and use UpdateObject to write which key that is. A holder must not
+// run two UpdateObject of an object at a time. Without the permission to list the bucket,
+// S3 does not report that an object is missing, and the first write fails with
+// AccessDenied.
 //
-// The error is a [*pawl.BackendError] if the store failed; the object may have been
-// written then. All writers have to come through UpdateObject, and the store has to heed
-// conditions: old ones ignore them, see [ProbeObjectStore].
+// The error is a [*pawl.BackendError] if the store failed; the object may then have been
+// written. All writers have to use UpdateObject, and the store has to heed conditions:
+// old stores ignore them, see [ProbeObjectStore].
 func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint64, update func(old []byte) (body []byte, err error)) error {
 	if err := errors.Join(validateKey(key), validateFence(fence)); err != nil {
 		return err
@@ -94,11 +96,11 @@ func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint
 			return err
 		}
 		if old.value(objectWrite) == write {
-			return nil // the store has got it twice, and refused the second one
+			return nil // the store got the write twice, and refused the second one
 		}
 		highest, err := old.fence()
 		if err != nil {
-			return broken(key, err, "somebody else has written it: put an object without that metadata in its place")
+			return broken(key, err, "another program has written it: put an object without that metadata in its place")
 		}
 		if err := decide(key, fence, highest); err != nil {
 			return err
@@ -115,18 +117,18 @@ func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint
 		if !changed(err) {
 			return wrapped("write", key, err)
 		}
-		// Each pause is longer, so that those who come together part.
-		if err := pause.For(ctx, backoff.Around(backoff.Doubled(5*time.Millisecond, n, time.Second))); err != nil {
+		// Each pause is longer, so that concurrent writers separate.
+		if err := backoff.Wait(ctx, backoff.Around(backoff.Doubled(5*time.Millisecond, n, time.Second))); err != nil {
 			return err
 		}
 	}
 	return wrapped("write", key, fmt.Errorf("%w %d times", ErrObjectChanged, mostChanges))
 }
 
-// ProbeObjectStore finds out whether a store heeds the conditions of [UpdateObject], by
-// writing an object that is for nothing else under key. The error is a
-// [*pawl.BackendError], which is Permanent if the store does not heed them: then no fence
-// guards what is in it.
+// ProbeObjectStore finds out whether a store heeds the conditions of [UpdateObject]. It
+// writes an object under key, which must have no other use. The error is a
+// [*pawl.BackendError], which is Permanent if the store ignores the conditions: then
+// fences do not guard what is in it.
 func ProbeObjectStore(ctx context.Context, store ObjectStore, key string) error {
 	if err := validateKey(key); err != nil {
 		return err
@@ -168,7 +170,7 @@ func ProbeObjectStore(ctx context.Context, store ObjectStore, key string) error 
 	return nil
 }
 
-// validateKey refuses what no S3-like store has as a key.
+// validateKey refuses keys that no S3-like store takes.
 func validateKey(key string) error {
 	if key == "" || len(key) > 1024 {
 		return &pawl.InvalidError{What: "key of the object", Problem: fmt.Sprintf("has %d bytes", len(key)), Allowed: "1 to 1024"}
@@ -176,7 +178,7 @@ func validateKey(key string) error {
 	return nil
 }
 
-// read reads an object, or the empty one that stands for none.
+// read reads an object, and returns an empty one if it does not exist.
 func read(ctx context.Context, store ObjectStore, key string) (Object, error) {
 	o, err := store.Get(ctx, key)
 	switch {
@@ -190,8 +192,8 @@ func read(ctx context.Context, store ObjectStore, key string) (Object, error) {
 	return o, nil
 }
 
-// changed reports whether a Put was refused because of the object that is there. One that
-// was deleted meanwhile has changed.
+// changed reports whether a Put was refused because of the stored object. An object that
+// was deleted meanwhile counts as changed.
 func changed(err error) bool {
 	return errors.Is(err, ErrObjectChanged) || errors.Is(err, ErrNoObject)
 }
@@ -209,7 +211,7 @@ func broken(key string, err error, hint string) error {
 	return failed
 }
 
-// fence is the fence that an object was written under, or 0.
+// fence is the fence with which an object was written, or 0.
 func (o *Object) fence() (uint64, error) {
 	text := o.value(ObjectFence)
 	if text == "" {
@@ -231,7 +233,7 @@ func (o *Object) value(name string) string {
 	return ""
 }
 
-// others are the metadata that are not ours.
+// others are the metadata of other programs.
 func (o *Object) others() map[string]string {
 	m := map[string]string{}
 	maps.Copy(m, o.Metadata)
@@ -241,7 +243,8 @@ func (o *Object) others() map[string]string {
 	return m
 }
 
-// mentions reports whether a body has a number in it, and not just as part of another.
+// mentions reports whether a body has a number in it that is not a part of a longer
+// number.
 func mentions(body []byte, fence uint64) bool {
 	number := strconv.AppendUint(nil, fence, 10)
 	digit := func(i int) bool { return i >= 0 && i < len(body) && '0' <= body[i] && body[i] <= '9' }

@@ -66,7 +66,7 @@ func TestAPausedHolderIsRefusedByS3(t *testing.T) {
 	})
 }
 
-// The same through aws-sdk-go-v2 and minio-go.
+// The test of a paused holder again, through aws-sdk-go-v2 and minio-go.
 func TestAPausedHolderIsRefusedByS3ThroughItsClients(t *testing.T) {
 	b := startS3(t)
 	program := testservers.Build(t, "s3clients")
@@ -95,8 +95,8 @@ func TestAPausedHolderIsRefusedByS3ThroughItsClients(t *testing.T) {
 				},
 				Read: last,
 			})
-			// The client sends again what was not answered, and the store refuses that
-			// because it has changed. It was written all the same, once.
+			// The client gets no answer and sends the write again. The store refuses the
+			// second write, because the object has changed. The data is written once.
 			if said, err := run("-lose", "write", "lost", "5", "once"); err != nil {
 				t.Error(said)
 			}
@@ -107,11 +107,12 @@ func TestAPausedHolderIsRefusedByS3ThroughItsClients(t *testing.T) {
 	}
 }
 
-// What docs/fencing.md shows is what was told, and what joins the clients to the store.
+// docs/fencing.md shows the errors that the holders get, and the code that connects the
+// clients to the store.
 func TestTheDocumentShowsWhatIs(t *testing.T) {
 	document := must(os.ReadFile(filepath.Join("..", "docs", "fencing.md")))(t)
 	blocks := [][]byte{must(os.ReadFile(filepath.Join("..", "internal", "fencetest", "testdata", "paused.txt")))(t)}
-	for _, file := range []string{"aws.go", "minio.go"} {
+	for _, file := range []string{"aws.go"} { // the page links to minio.go
 		source := must(os.ReadFile(filepath.Join("..", "internal", "testservers", "s3clients", file)))(t)
 		_, shown, found := bytes.Cut(source, []byte("// docs: "))
 		if !found {

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 // A process is the driver of one client, with faults between it and the backend. What it
 // does not declare the driver below does: pushing is among that, so it is cut here.
 type process struct {
-	*locktable.Driver
+	*memlock.Driver
 
 	mu     sync.Mutex // protects all below
 	now    fault
