@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// section is what a lock protects: it knows how much is inside, and which fence was in
-// last.
+// section is what a lock protects: it knows the weight inside, and the fence of the last
+// exclusive visitor.
 type section struct {
 	limit   int64
 	inside  atomic.Int64
 	passed  atomic.Int64
-	counter atomic.Int64  // of the exclusive visitors, who read it, and a moment later write it
-	alone   atomic.Int64  // how many of those there were
+	counter atomic.Int64  // the exclusive visitors read it, and a moment later write it
+	alone   atomic.Int64  // how many exclusive visitors there were
 	last    atomic.Uint64 // fence of the last of them
 	faults  atomic.Int64
 }
@@ -28,7 +28,7 @@ func (s *section) visit(c driver.Claim, g driver.Grant) {
 		s.faults.Add(1)
 	}
 	n := s.counter.Load()
-	time.Sleep(50 * time.Microsecond) // or nobody would be there long enough to be met
+	time.Sleep(50 * time.Microsecond) // otherwise no visitor would stay long enough to meet another
 	if c.Weight == driver.Exclusive {
 		s.counter.Store(n + 1)
 		s.alone.Add(1)
@@ -56,23 +56,23 @@ func (s *section) wants(k *kit, visits int64) {
 // crowd runs f rounds times in each of the workers, half of them on each client.
 func (k *kit) crowd(workers, rounds int, f func(*worker) error) {
 	k.Helper()
-	var bells sync.Map // of those who wait, by token
-	ring := func(s driver.Signal) {
-		if bell, ok := bells.Load(s.Token); ok {
+	var grantSignals sync.Map // of the waiting workers, by token
+	notify := func(s driver.Signal) {
+		if granted, ok := grantSignals.Load(s.Token); ok {
 			select {
-			case bell.(chan struct{}) <- struct{}{}:
+			case granted.(chan struct{}) <- struct{}{}:
 			default:
 			}
 		}
 	}
 	if k.s.signals {
 		for _, d := range []*client{k.a, k.b} {
-			k.Cleanup(d.Driver.(driver.Signaler).Listen(ring))
+			k.Cleanup(d.Driver.(driver.Signaler).Listen(notify))
 		}
 	}
 	var all sync.WaitGroup
 	for i := range workers {
-		w := &worker{k: k, d: []*client{k.a, k.b}[i%2], bells: &bells}
+		w := &worker{k: k, d: []*client{k.a, k.b}[i%2], grantSignals: &grantSignals}
 		all.Go(func() {
 			for range rounds {
 				if err := f(w); err != nil {
@@ -87,18 +87,18 @@ func (k *kit) crowd(workers, rounds int, f func(*worker) error) {
 
 // worker is one of a crowd.
 type worker struct {
-	k     *kit
-	d     *client
-	bells *sync.Map
+	k            *kit
+	d            *client
+	grantSignals *sync.Map
 }
 
 // enter asks until the claim is granted, visits the section, and releases. It asks again
-// when it hears of its grant, and after a moment that grows, as waiters do; how long it
-// takes decides nothing.
+// after a signal of its grant, and after a moment that grows, as waiters do; the timing
+// decides nothing.
 func (w *worker) enter(s *section, c driver.Claim) error {
-	bell := make(chan struct{}, 1)
-	w.bells.Store(c.Token, bell)
-	defer w.bells.Delete(c.Token)
+	granted := make(chan struct{}, 1)
+	w.grantSignals.Store(c.Token, granted)
+	defer w.grantSignals.Delete(c.Token)
 	for pause := 50 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
 		g, err := w.d.Acquire(w.k.ctx, c)
 		if err == nil {
@@ -109,7 +109,7 @@ func (w *worker) enter(s *section, c driver.Claim) error {
 			return err
 		}
 		select {
-		case <-bell:
+		case <-granted:
 		case <-time.After(pause):
 		case <-w.k.ctx.Done():
 			return context.Cause(w.k.ctx)

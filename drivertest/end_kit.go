@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// slow is a client whose requests can be held up on their way.
+// slow is a client whose requests can be delayed on their way.
 type slow struct {
 	*client
 	network *Network
 }
 
-// slow opens one, and lets it ask once, for a driver may have to learn the backend's time
-// first.
+// slow opens one, and makes one request, because a driver may have to learn the backend's
+// time first.
 func (k *kit) slow() *slow {
 	k.Helper()
 	n := newNetwork(k.T)
@@ -35,8 +35,8 @@ func (k *kit) slow() *slow {
 	return s
 }
 
-// knows has the client use a name: one that remembers what it saw of a name sends its
-// next claim at once, and another one reads the name first.
+// knows makes the client use a name. A client that caches the state of a name then sends
+// its next claim at once; another client reads the name first.
 func (s *slow) knows(name string) {
 	s.k.Helper()
 	c := s.k.mutex(on(name))
@@ -44,7 +44,7 @@ func (s *slow) knows(name string) {
 	s.releases(c)
 }
 
-// hold holds up what is sent from now on, until it is let go, or the subtest ends.
+// hold delays what is sent from now on, until letGo is called, or the subtest ends.
 func (s *slow) hold() (letGo func()) {
 	letGo = s.network.hold()
 	s.k.Cleanup(letGo)
@@ -89,7 +89,7 @@ func (c *call) begin(ctx context.Context) {
 	}()
 }
 
-// over reports whether it has returned.
+// over reports whether the call has returned.
 func (c *call) over() bool {
 	select {
 	case <-c.done:
@@ -99,7 +99,7 @@ func (c *call) over() bool {
 	}
 }
 
-// wait returns the error, once there is one.
+// wait returns the error, once the call has returned.
 func (c *call) wait() error {
 	c.k.Helper()
 	if _, ok := happens(c.k, c.done); !ok {
@@ -116,8 +116,8 @@ type way struct {
 
 func (k *kit) ways() []way { return []way{{"deadline", false}, {"cancelled", true}} }
 
-// givesUp makes calls with a ctx that ends while they are held up, and wants them to
-// return soon after it. It is at its deadline then, or before it.
+// givesUp makes calls with a ctx that ends while the requests are delayed, at its
+// deadline or before it. It wants the calls to return soon after that.
 func (k *kit) givesUp(w way, calls ...*call) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.ctx, k.brief())
@@ -139,7 +139,7 @@ func (k *kit) givesUp(w way, calls ...*call) {
 			}
 			k.gaveUp(c.err)
 		case <-soon.C:
-			k.asked.Add(int64(k.soon())) // to wait for it was no delay
+			k.asked.Add(int64(k.soon())) // waiting for it was no delay
 			k.Fatalf("%s has not returned %v after its ctx had ended (%s): each request has to end with its ctx", c.what, k.soon(), w.name)
 		}
 	}
@@ -152,8 +152,8 @@ func (k *kit) runsOut(ctx context.Context) time.Time {
 	return time.Now()
 }
 
-// gaveUp wants the answer to a call whose ctx ended before it was answered: the ctx's
-// error, or that the backend did not answer, and no answer of the backend.
+// gaveUp wants the error of a call whose ctx ended before its answer: the ctx's error, or
+// that the backend did not answer, and no answer of the backend.
 func (k *kit) gaveUp(err error) {
 	k.Helper()
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) ||
@@ -162,10 +162,10 @@ func (k *kit) gaveUp(err error) {
 	}
 }
 
-// brief is how long a ctx lasts that shall end on the way.
+// brief is how long a ctx lasts that has to end during its request.
 func (k *kit) brief() time.Duration {
 	if k.s.Clock != nil {
-		return 30 * time.Millisecond // of real time, for a ctx knows no other
+		return 150 * time.Millisecond // of real time, because a ctx knows no other
 	}
 	return k.u / 2
 }
@@ -178,7 +178,7 @@ func (k *kit) soon() time.Duration {
 	return k.u / 4
 }
 
-// settle gives what was let go the time to arrive.
+// settle waits until the requests that were let go have arrived.
 func (k *kit) settle() {
 	if k.s.Clock != nil {
 		time.Sleep(5 * time.Millisecond)
@@ -187,7 +187,7 @@ func (k *kit) settle() {
 	k.sleep(k.u / 4)
 }
 
-// settles releases a claim of which nothing is known.
+// settles releases a claim whose outcome is unknown.
 func (k *kit) settles(d *client, c driver.Claim) {
 	k.Helper()
 	if err := d.Release(k.ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNotHeld) {
@@ -204,7 +204,7 @@ func (c *client) isFree(name string) {
 	}
 }
 
-// isHeldBy wants the name to be held with this fence, and nobody to wait.
+// isHeldBy wants the name to be held with this fence, and no waiter.
 func (k *kit) isHeldBy(name string, fence uint64) {
 	k.Helper()
 	if e := k.b.entry(name); len(e.Holders) != 1 || e.Holders[0].Fence != fence || len(e.Waiters) > 0 {
@@ -212,5 +212,5 @@ func (k *kit) isHeldBy(name string, fence uint64) {
 	}
 }
 
-// pauses sleeps in real time, which is no delay.
+// pauses sleeps in real time, and does not count that as a delay.
 func (k *kit) pauses(d time.Duration) { k.asked.Add(int64(d)); time.Sleep(d) }

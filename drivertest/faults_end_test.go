@@ -15,17 +15,17 @@ type immortal struct {
 
 func (i immortal) Close() error { return i.end(i.faulty) }
 
-// quack is a driver whose findings are empty, and who goes on finding after Close.
-type quack struct{ *faulty }
+// emptyDoctor is a driver whose findings are empty, and that goes on finding after Close.
+type emptyDoctor struct{ *faulty }
 
-func (quack) Diagnose(context.Context) ([]driver.Finding, error) {
+func (emptyDoctor) Diagnose(context.Context) ([]driver.Finding, error) {
 	return []driver.Finding{{Severity: "info", Subject: "nothing"}}, nil
 }
 
 var endFaults = []fault{{
 	name:   "a finding says nothing",
 	wants:  []string{"Properties/ADoctorsFindingsSayWhatIsWrongAndWhatToDo"},
-	driver: func(d *faulty) driver.Driver { return quack{d} },
+	driver: func(d *faulty) driver.Driver { return emptyDoctor{d} },
 }, {
 	name:  "a ctx that is over leaves a grant or a place",
 	wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},

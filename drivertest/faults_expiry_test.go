@@ -82,7 +82,7 @@ var expiryFaults = []fault{{
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		queueTTLs := map[driver.Token]time.Duration{}
 		for _, w := range e.Queue {
-			queueTTLs[w.Token] = w.Since.Until(w.Expires) // of those who asked once
+			queueTTLs[w.Token] = w.Since.Until(w.Expires) // of waiters that asked once
 		}
 		f(now)
 		for _, s := range e.Signals {
@@ -93,6 +93,10 @@ var expiryFaults = []fault{{
 			}
 		}
 	},
+}, {
+	name:  "a promoted grant shows what its place had left as its TTL",
+	wants: []string{"Promotion/HasTheTTLOfItsClaim"},
+	step:  promotions(func(h *locktable.Holder, now locktable.Instant) { h.TTL = now.Until(h.Expires) }),
 }, {
 	name:  "a promoted grant forgets who waited",
 	wants: []string{"Promotion/KeepsTheClaimsWeightAndOwner"},

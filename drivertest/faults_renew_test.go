@@ -2,12 +2,13 @@ package drivertest_test
 
 import (
 	"context"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// renews makes a fault of a function that stands in for Renew.
+// renews makes a fault of a function that replaces Renew.
 func renews(renew func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error)) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver { return renewer{d, renew} }
 }
@@ -65,6 +66,28 @@ var renewFaults = []fault{{
 				}
 			}
 		})
+	}),
+}, {
+	name:  "a renewal keeps the TTL of the claim",
+	wants: []string{"Inspect/TheTTLIsTheOneLastAskedFor", "Random/OperationsAreAnsweredAsByMemlock"},
+	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
+		before := map[driver.Token]time.Duration{}
+		for _, l := range leases {
+			for _, h := range d.look(l.Name).Holders {
+				before[h.Token] = h.TTL
+			}
+		}
+		answers, err := d.Renew(ctx, leases)
+		for _, l := range leases {
+			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) {
+				for i, h := range e.Holders {
+					if h.Token == l.Token && before[h.Token] > 0 {
+						e.Holders[i].TTL = before[h.Token]
+					}
+				}
+			})
+		}
+		return answers, err
 	}),
 }, {
 	name:  "a renewal only looks",

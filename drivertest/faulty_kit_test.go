@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/below"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -40,8 +41,8 @@ type fault struct {
 
 	far     func(r *remote) driver.Driver // wraps a client on the suite's network
 	network network                       // between a client that can be held up and the server
-	local   bool                          // no request outlives its call, it says
-	ticks   bool                          // its clock is that of the machine
+	local   bool                          // it says that no request outlives its call
+	ticks   bool                          // its clock is the clock of the machine
 }
 
 // apply is what the algorithm does in an atomic step.
@@ -113,7 +114,7 @@ func (s *server) fresh() *faulty {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
-	t := &table{Memory: s.memory, server: s, inbox: strconv.Itoa(s.last)}
+	t := &table{memory: below.Table(s.memory).(memory), server: s, inbox: strconv.Itoa(s.last)}
 	d := &faulty{Driver: locktable.New(t, t.inbox), table: t}
 	s.clients[t.inbox] = d.Driver
 	return d
@@ -133,7 +134,7 @@ func (s *server) connected() int {
 	return len(s.clients)
 }
 
-// everybody addresses a signal to all clients.
+// It addresses a signal to all clients.
 func (s *server) everybody(sig driver.Signal) (all []locktable.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,18 +155,25 @@ func (s *server) deliver(signals []locktable.Signal) {
 	}
 }
 
+// memory is the table of a *memlock.Memory.
+type memory interface {
+	locktable.Table
+	locktable.Grouped
+	locktable.Watchable
+}
+
 // table is what one client's driver works on.
 type table struct {
-	*memlock.Memory
+	memory
 	server *server
 	inbox  string
 }
 
-// Update runs each step inside the fault, and takes the signals out of the entry, for
-// those of memlock's own clients would go nowhere.
+// Update runs each step inside the fault, and takes the signals out of the entry, because
+// the clients of this memory are not memlock's own.
 func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	var signals []locktable.Signal
-	err := t.Memory.Update(ctx, steps, func(i int, e *locktable.Entry, now locktable.Instant) {
+	err := t.memory.Update(ctx, steps, func(i int, e *locktable.Entry, now locktable.Instant) {
 		signals = append(signals, t.inside(e, now, func(now locktable.Instant) { f(i, e, now) })...)
 	})
 	t.server.deliver(signals)
@@ -175,7 +183,7 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 // UpdateAll is Update for several names at once.
 func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	var signals []locktable.Signal
-	err := t.Memory.UpdateAll(ctx, steps, func(i int, e *locktable.Entry, now locktable.Instant) (ok bool) {
+	err := t.memory.UpdateAll(ctx, steps, func(i int, e *locktable.Entry, now locktable.Instant) (ok bool) {
 		sent := t.inside(e, now, func(now locktable.Instant) { ok = f(i, e, now) })
 		signals = append(signals, sent...)
 		return ok
@@ -215,7 +223,7 @@ type faulty struct {
 
 // edit changes an entry behind the algorithm's back.
 func (d *faulty) edit(name string, f func(e *locktable.Entry, now locktable.Instant)) {
-	_ = d.table.Memory.Update(context.Background(), []locktable.Step{{Name: name}}, func(_ int, e *locktable.Entry, now locktable.Instant) {
+	_ = d.table.memory.Update(context.Background(), []locktable.Step{{Name: name}}, func(_ int, e *locktable.Entry, now locktable.Instant) {
 		f(e, now)
 	})
 }
@@ -236,7 +244,8 @@ func (d *faulty) held(name string, t driver.Token) *locktable.Holder {
 	return nil
 }
 
-// withoutQueue does something as if nobody waited, and puts those who did back in front.
+// withoutQueue does something as if no claim waited, and then puts the waiters back in
+// front.
 func (d *faulty) withoutQueue(name string, do func()) {
 	var hidden []locktable.Waiter
 	d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { hidden, e.Queue = e.Queue, nil })

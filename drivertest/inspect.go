@@ -38,8 +38,8 @@ func testInspect(s *suite) {
 		if e.Name != k.name || e.Fence != g2.Fence || e.ClosedFor != 0 {
 			k.Errorf("%+v; want the name, the last fence %d, not closed", e, g2.Fence)
 		}
-		k.sameHolder(e.Holders[0], driver.Holder{Fence: g1.Fence, Weight: 2, Limit: 5, Owner: first, ExpiresIn: 2 * long})
-		k.sameHolder(e.Holders[1], driver.Holder{Fence: g2.Fence, Weight: 1, Limit: driver.Unlimited, Owner: second, ExpiresIn: long})
+		k.sameHolder(e.Holders[0], driver.Holder{Fence: g1.Fence, Weight: 2, Limit: 5, Owner: first, TTL: 2 * long, ExpiresIn: 2 * long})
+		k.sameHolder(e.Holders[1], driver.Holder{Fence: g2.Fence, Weight: 1, Limit: driver.Unlimited, Owner: second, TTL: long, ExpiresIn: long})
 		k.sameWaiter(e.Waiters[0], driver.Waiter{Weight: 4, Limit: 5, Owner: third, ExpiresIn: long})
 		k.sameWaiter(e.Waiters[1], driver.Waiter{Weight: driver.Exclusive, Limit: driver.Unlimited, Owner: first, ExpiresIn: 2 * long})
 
@@ -47,8 +47,8 @@ func testInspect(s *suite) {
 		if k.s.Clock != nil {
 			now = k.s.Clock.Now()
 		}
-		// A server's clock may be wrong, and is shown as it is; a year is another
-		// century's mistake of units.
+		// A server's clock may be wrong, and is shown as it is; more than a year off
+		// means wrong units.
 		for _, since := range []time.Time{e.Holders[0].Since, e.Holders[1].Since, e.Waiters[0].Since, e.Waiters[1].Since} {
 			if d := since.Sub(now).Abs(); d > 365*24*time.Hour || k.s.Clock != nil && d >= time.Microsecond {
 				k.Errorf("since %v, want %v", since, now)
@@ -90,6 +90,39 @@ func testInspect(s *suite) {
 		}
 	})
 
+	s.test("TheTTLIsTheOneLastAskedFor", func(k *kit) {
+		shows := func(c driver.Claim, want time.Duration) {
+			k.Helper()
+			if got := k.one(k.b.entry(c.Name).Holders).TTL; got != want {
+				k.Errorf("the TTL of %q is %v, want %v", c.Name, got, want)
+			}
+			if got := k.b.refused(k.mutex(on(c.Name))).Holder.TTL; got != want {
+				k.Errorf("a refusal says that the TTL of %q is %v, want %v", c.Name, got, want)
+			}
+		}
+		waitedFor := k.mutex(on(k.nth(2)))
+		for _, c := range []driver.Claim{k.mutex(on(k.nth(0))), k.reader(on(k.nth(1))), waitedFor} {
+			k.a.gets(c)
+			shows(c, long)
+			if c.Name == waitedFor.Name {
+				k.b.waits(k.mutex(on(c.Name), queue(4*long), ttl(5*long)), 1)
+			}
+			if err := k.a.renew(c, 2*long); err != nil {
+				k.Fatal(err)
+			}
+			shows(c, 2*long)
+			c.TTL = 3 * long
+			k.a.gets(c)
+			shows(c, 3*long)
+			if !k.s.WritesLate {
+				if err := k.a.renew(c, long); err != nil { // the lease lasts longer, and the TTL is the new one
+					k.Fatal(err)
+				}
+				shows(c, long)
+			}
+		}
+	})
+
 	s.test("IsTheCallersOwnCopy", func(k *kit) {
 		mine := map[string]string{"job": "42"}
 		k.a.gets(k.mutex(owner(driver.Owner{Client: "c", Labels: mine})))
@@ -110,16 +143,16 @@ func testInspect(s *suite) {
 	})
 }
 
-// sameHolder compares all but Since; the time left may have run down a little.
+// sameHolder compares all except Since; the time left may have run down a little.
 func (k *kit) sameHolder(got, want driver.Holder) {
 	k.Helper()
-	if got.Fence != want.Fence || got.Weight != want.Weight || got.Limit != want.Limit || got.Released != want.Released ||
+	if got.Fence != want.Fence || got.Weight != want.Weight || got.Limit != want.Limit || got.TTL != want.TTL || got.Released != want.Released ||
 		!sameOwner(got.Owner, want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
 		k.Errorf("holder = %+v\nwant     %+v", got, want)
 	}
 }
 
-// sameWaiter does the same of a waiter.
+// sameWaiter does the same for a waiter.
 func (k *kit) sameWaiter(got, want driver.Waiter) {
 	k.Helper()
 	if got.Weight != want.Weight || got.Limit != want.Limit || !sameOwner(got.Owner, want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
@@ -127,7 +160,7 @@ func (k *kit) sameWaiter(got, want driver.Waiter) {
 	}
 }
 
-// about compares times left: exactly where the clock stands still, roughly where it ran
+// about compares times left: exactly if the clock stands still, roughly if it ran
 // meanwhile.
 func (k *kit) about(got, want time.Duration) bool {
 	if k.s.Clock != nil {

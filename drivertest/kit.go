@@ -18,10 +18,10 @@ type kit struct {
 	*testing.T
 	s     *suite
 	ctx   context.Context
-	whole context.Context // ctx, where that is not for one case of many
-	until atomic.Int64    // when it has to have ended, in ns since 1970
+	whole context.Context // ctx of the whole subtest; ctx may be for one case of many
+	until atomic.Int64    // when the subtest has to have ended, in ns since 1970
 	u     time.Duration   // Harness.Unit, or longer, see late.go
-	name  string          // that nobody else uses
+	name  string          // that no other subtest uses
 	a, b  *client         // two clients that share nothing but the backend
 
 	mu     sync.Mutex // protects claims
@@ -52,17 +52,17 @@ func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 	return k
 }
 
-// bound is for one subtest, or one case of many: a driver never waits; one that does, or
-// that loses a waiter, must not hang the suite.
+// bound is the ctx of one subtest, or of one case of many. A driver must not wait; one
+// that does, or that loses a waiter, must not hang the suite.
 func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.CancelFunc) {
-	limit := 12 * s.Patience
+	limit := 12 * s.Patience // some take hundreds of steps, on machines that are busy
 	switch {
 	case s.name == basics && s.Clock != nil:
 		limit = 2 * s.Patience
 	case s.name == basics:
 		limit = 2*s.Patience + 4*u
 	case s.Clock == nil:
-		limit = 4*s.Patience + 20*u
+		limit += 20 * u
 		if s.isFar() {
 			limit += min(400*time.Duration(s.trip.Load()), 2*time.Minute)
 		}
@@ -78,11 +78,12 @@ func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.C
 	return ctx, cancel
 }
 
-// isFar reports whether a grant takes so long that the link is slow, and not the machine.
+// isFar reports whether a grant takes so long that the cause is the link, and not the
+// machine.
 func (s *suite) isFar() bool { return s.Clock == nil && s.trip.Load() > int64(100*time.Millisecond) }
 
-// fewer is how many rounds there are of n, or names: a tenth of them where the backend is
-// far away.
+// fewer is how many rounds or names to use instead of n: a tenth if the backend is far
+// away.
 func (s *suite) fewer(n int) int {
 	if s.isFar() {
 		return max(n/10, 1)
@@ -90,15 +91,15 @@ func (s *suite) fewer(n int) int {
 	return n
 }
 
-// expects says until when the subtest goes on: as long as its ctx.
+// expects sets until when the subtest goes on: as long as its ctx.
 func (k *kit) expects(ctx context.Context) {
 	end, _ := ctx.Deadline()
 	k.until.Store(end.UnixNano())
 }
 
-// remember notes a claim, so that a server that is shared with others is left as it was
-// found. Where the clock is injected the backend is ours alone, and what is left in it
-// does not matter.
+// remember notes a claim, so that the suite can release it at the end, on a server that
+// is shared with others. With an injected clock the backend is the test's own, and needs
+// no clean-up.
 func (k *kit) remember(c driver.Claim) {
 	if k.s.Clock == nil {
 		k.mu.Lock()
@@ -107,7 +108,7 @@ func (k *kit) remember(c driver.Claim) {
 	}
 }
 
-// leave gives back what may still be held, or waited for. A driver that does not return
+// leave releases the claims that may still hold or wait. A driver that does not return
 // must not hang the suite here, either.
 func (k *kit) leave() {
 	limit := 10 * time.Second
@@ -148,7 +149,7 @@ func (k *kit) with(d driver.Driver) *client {
 	return &client{Driver: d, k: k}
 }
 
-// past lets d go by: exactly, where the clock is injected, or a little more.
+// past lets d go by: exactly, if the clock is injected; otherwise a little more.
 func (k *kit) past(d time.Duration) {
 	if k.s.Clock != nil {
 		k.s.Clock.Advance(d)
@@ -191,7 +192,7 @@ func (k *kit) one(holders []driver.Holder) driver.Holder {
 // nth makes a name of its own for the i-th of several.
 func (k *kit) nth(i int) string { return fmt.Sprintf("%s/%05d", k.name, i) }
 
-// line puts n mutexes into the queue of the kit's name, by turns from both clients.
+// line puts n mutexes into the queue of the kit's name, alternately from both clients.
 func (k *kit) line(n int) []driver.Claim {
 	k.Helper()
 	var out []driver.Claim
@@ -236,7 +237,7 @@ func (k *kit) listErr(ctx context.Context, d *client) (last error) {
 	return last
 }
 
-// brokenBy wants the answer to a renewal to say who took the lease.
+// brokenBy wants the answer to a renewal to name the owner who broke the lease.
 func (k *kit) brokenBy(err error, who driver.Owner) *driver.BrokenError {
 	k.Helper()
 	var broken *driver.BrokenError
@@ -249,8 +250,8 @@ func (k *kit) brokenBy(err error, who driver.Owner) *driver.BrokenError {
 	return broken
 }
 
-// refusedAsInvalid wants err to say what was wrong with the input. It lets the test go on
-// to the next input.
+// refusedAsInvalid wants err to say what was wrong with the input. The test goes on with
+// the next input.
 func (k *kit) refusedAsInvalid(what string, err error) {
 	k.Helper()
 	var invalid *driver.InvalidError

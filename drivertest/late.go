@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// Where time is real, a subtest that was kept from running says nothing about the
-// backend: what it wanted to see before an expiry it saw after it. If such a one fails,
-// it is run again with a longer unit. One that fails and was on time has failed; and so
-// has one of a topic that is timeless, for who may be in at the same time is no matter of
-// being late.
+// With a real clock, a subtest that was kept from running proves nothing about the
+// backend: it may have looked after an expiry, and not before. If such a subtest fails,
+// it is run again with a longer unit. A subtest that fails and was on time has failed. So
+// has a subtest of a timeless topic, because mutual exclusion does not depend on time.
 
-// tries is how often a subtest is run at the most, each time with a unit twice as long.
-// One that was a little late has one more try, for what lasts longer by some round trips
-// may last longer by more than it was late; and so has one that took all the time there
-// is, except of the basics: a backend that is wrong in one way is to be told so soon.
+// tries is how often a subtest is run at most, each time with a unit twice as long. A
+// subtest that was a little late has one more try, because times that include some round
+// trips may grow by more than it was late. So has a subtest that used up its time, except
+// one of the basics, so that the author of a wrong backend soon gets an answer.
 const tries = 4
 
 // attempt runs f until it passes, or fails while it was on time. It reports nothing
-// before its turn, if that is not nil.
+// before its turn, if turn is not nil.
 func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(k *kit)) {
 	for try, u := 1, s.Unit; ; try, u = try+1, 2*u {
 		k := newKit(t, s, u)
@@ -70,7 +69,7 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 
 const alreadyFailed = "another subtest has failed some time ago"
 
-// returns waits for a subtest, and reports false if it should have ended a while ago.
+// returns waits for a subtest, and reports false if it should have ended some time ago.
 func (k *kit) returns(done <-chan struct{}) bool {
 	over := k.s.over
 	for {
@@ -89,7 +88,7 @@ func (k *kit) returns(done <-chan struct{}) bool {
 	}
 }
 
-// stuckIn is where the goroutines of subtests are.
+// stuckIn is the stacks of the goroutines of subtests.
 func stuckIn() string {
 	b := make([]byte, 1<<20)
 	var in []string
@@ -101,8 +100,8 @@ func stuckIn() string {
 	return strings.Join(in[:min(len(in), 3)], "\n\n")
 }
 
-// stalls are the times for which the process did not run, as far as a goroutine of it
-// knows.
+// stalls are the times in which the process did not run, as far as one of its goroutines
+// can tell.
 type stalls struct {
 	mu  sync.Mutex // protects all
 	all []stall
@@ -113,10 +112,10 @@ type stall struct {
 	last time.Duration
 }
 
-// beat is how often it looks.
-const beat = 10 * time.Millisecond
+// stallCheckInterval is how often that goroutine checks.
+const stallCheckInterval = 10 * time.Millisecond
 
-// watch looks until stop is called.
+// watch checks until stop is called.
 func (s *stalls) watch() (stop func()) {
 	done := make(chan struct{})
 	var loop sync.WaitGroup
@@ -128,15 +127,15 @@ func (s *stalls) watch() (stop func()) {
 }
 
 func (s *stalls) look(done <-chan struct{}) {
-	tick := time.NewTimer(beat)
+	tick := time.NewTimer(stallCheckInterval)
 	defer tick.Stop()
 	for began := time.Now(); ; began = time.Now() {
-		tick.Reset(beat)
+		tick.Reset(stallCheckInterval)
 		select {
 		case <-done:
 			return
 		case <-tick.C:
-			if last := time.Since(began) - beat; last > beat {
+			if last := time.Since(began) - stallCheckInterval; last > stallCheckInterval {
 				s.mu.Lock()
 				s.all = append(s.all, stall{time.Now(), last})
 				s.mu.Unlock()
@@ -145,7 +144,7 @@ func (s *stalls) look(done <-chan struct{}) {
 	}
 }
 
-// since is the longest of them since then.
+// since is the longest stall since then.
 func (s *stalls) since(t time.Time) (longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +172,7 @@ func (n *notes) add(what string) {
 	}
 }
 
-// goOn has what the end of the subtest's clients still finds reported.
+// goOn makes failures during the end of the subtest's clients go to t.
 func (n *notes) goOn(t testing.TB) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -187,7 +186,7 @@ func (n *notes) take() []string {
 	return n.failures
 }
 
-// where is the line of the subtest that is being run, as far out on the stack as it is.
+// where is the line of the running subtest, in the outermost frame of this package.
 func where() (line string) {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
@@ -221,9 +220,9 @@ func (k *kit) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// late is how much longer than it let pass the subtest took. A subtest that took all the
-// time there is waited for what never came: then it was late by what the process did not
-// run for.
+// late is how much longer the subtest took than the time that it let pass. A subtest that
+// used up its time waited for something that never came: then only the stalls of the
+// process count.
 func (k *kit) late() time.Duration {
 	stalled := k.s.stalls.since(k.began)
 	if k.whole.Err() != nil {
@@ -232,31 +231,31 @@ func (k *kit) late() time.Duration {
 	return max(stalled, time.Since(k.began)-time.Duration(k.asked.Load()))
 }
 
-// overdue is when a signal has not come for so long that it never comes.
+// overdue is when a signal counts as missing.
 func (k *kit) overdue() <-chan time.Time { return time.After(k.s.Patience) }
 
-// missed fails for a signal that has not come: to wait for it was no delay.
+// missed fails for a missing signal: waiting for it was no delay.
 func (k *kit) missed(format string, args ...any) {
 	k.asked.Add(int64(k.s.Patience))
 	k.Fatalf(format+" within %v", append(args, k.s.Patience)...)
 }
 
-// ages is how long what a client of the root package does by itself may take: it asks
-// again where nothing is pushed, and a lease may have to expire before.
-func (k *kit) ages() time.Duration {
+// clientPatience is how long a client of the root package may take to act by itself: it
+// polls if the backend does not push, and a lease may have to expire first.
+func (k *kit) clientPatience() time.Duration {
 	if k.s.Clock != nil {
 		return 4 * k.s.Patience
 	}
 	return 2*k.s.Patience + 8*k.u
 }
 
-// happens waits for an event of those, and reports whether it came.
+// happens waits for an event, and reports whether it came.
 func happens[T any](k *kit, event <-chan T) (v T, ok bool) {
 	select {
 	case v = <-event:
 		return v, true
-	case <-time.After(k.ages()):
-		k.asked.Add(int64(k.ages()))
+	case <-time.After(k.clientPatience()):
+		k.asked.Add(int64(k.clientPatience()))
 	case <-k.ctx.Done():
 	}
 	return v, false

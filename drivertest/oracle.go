@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compare wants both to show the same of every name. It runs before the first operation
-// and after each.
+// compare wants both drivers to show the same for every name. It runs before the first
+// operation and after each.
 func (r *random) compare(t *rapid.T) {
 	for _, name := range r.names {
 		got, err := r.client(t).Inspect(r.k.ctx, name)
@@ -34,8 +34,8 @@ func (r *random) compare(t *rapid.T) {
 	}
 }
 
-// describe is what both must agree on. The last fence of a name that nobody holds may be
-// forgotten.
+// describe is what both must agree on. It leaves out the last fence of a free name, which
+// may be forgotten.
 func (r *random) describe(e driver.Entry) string {
 	s := fmt.Sprintf("  closed for %s\n  value %q, none: %v", r.time(e.ClosedFor), e.Value, e.Value == nil)
 	if r.k.s.AgreesLate {
@@ -43,6 +43,9 @@ func (r *random) describe(e driver.Entry) string {
 	}
 	for _, h := range e.Holders {
 		s += fmt.Sprintf("\n  held by %s, %d of %d, for %s, released %v", h.Owner.Client, h.Weight, h.Limit, r.time(h.ExpiresIn), h.Released)
+		if !r.k.s.WritesLate {
+			s += fmt.Sprintf(", TTL %v", h.TTL)
+		}
 	}
 	for _, w := range e.Waiters {
 		s += fmt.Sprintf("\n  waited for by %s, %d of %d, for %s", w.Owner.Client, w.Weight, w.Limit, r.time(w.ExpiresIn))
@@ -50,8 +53,8 @@ func (r *random) describe(e driver.Entry) string {
 	return s
 }
 
-// time is exact where the clock stands still, and else only says whether there is any,
-// and in which range: everything there is a multiple of an hour.
+// time is exact if the clock stands still. Otherwise it only shows the range: everything
+// is a multiple of an hour.
 func (r *random) time(d time.Duration) string {
 	if r.k.s.Clock == nil {
 		d = d.Round(r.unit)
@@ -134,8 +137,7 @@ func (r *random) ordered(t *rapid.T, name string, p pair) {
 	r.fences[name] = slices.Insert(known, at, p)
 }
 
-// find looks for the pair with the oracle's fence among those that were seen, and where
-// it belongs.
+// find looks for the pair with the oracle's fence among those seen, and where it belongs.
 func (r *random) find(name string, want uint64) (at int, found bool) {
 	return slices.BinarySearchFunc(r.fences[name], want, func(k pair, want uint64) int { return cmp.Compare(k.want, want) })
 }

@@ -2,7 +2,7 @@ package drivertest
 
 import "github.com/pawl-go/pawl/driver"
 
-// A name that was passed on to a waiter who does not know it yet.
+// testPromotion: a name that was passed on to a waiter that does not know it yet.
 func testPromotion(s *suite) {
 	// promoted makes holder release, so that waiter has the name.
 	promoted := func(k *kit, waiter driver.Claim) {
@@ -34,9 +34,9 @@ func testPromotion(s *suite) {
 		k.b.lost(waiter)
 	})
 
-	// So a waiter that died costs the others its QueueTTL, whenever its turn came. One
-	// that lives trusts the grant for its QueueTTL from the sending of its last ask,
-	// which is no longer.
+	// So a waiter that died costs the others its QueueTTL, whenever its turn came. A live
+	// waiter trusts the grant for its QueueTTL from the sending of its last claim, which
+	// is no longer.
 	s.test("LastsNoLongerThanThePlaceWouldHave", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(2*k.u))
 		k.a.gets(holder)
@@ -89,6 +89,21 @@ func testPromotion(s *suite) {
 		k.a.gets(k.permits(1, 3))
 	})
 
+	s.test("HasTheTTLOfItsClaim", func(k *kit) {
+		for i, kind := range []func(...option) driver.Claim{k.mutex, k.reader} {
+			name := k.nth(i)
+			holder, waiter := k.mutex(on(name)), kind(on(name), queue(long), ttl(2*long))
+			k.a.gets(holder)
+			k.b.waits(waiter, 1)
+			waiter.TTL = 3 * long
+			k.b.waits(waiter, 1) // the last repeat decides the TTL
+			k.a.releases(holder)
+			if h := k.one(k.a.entry(name).Holders); h.TTL != waiter.TTL || h.ExpiresIn > 2*long {
+				k.Errorf("%+v; want the TTL %v, and the time of its place, %v", h, waiter.TTL, long)
+			}
+		}
+	})
+
 	s.test("MissedIsPassedOnToTheNext", func(k *kit) {
 		holder, dead, alive := k.mutex(), k.mutex(queue(k.u)), k.mutex(queue(long))
 		k.a.gets(holder)
@@ -96,7 +111,7 @@ func testPromotion(s *suite) {
 		k.b.waits(alive, 2)
 		k.a.releases(holder)
 		k.past(k.u)
-		k.a.refused(k.mutex()) // the next one to come passes it on
+		k.a.refused(k.mutex()) // the next claim passes it on
 		g := k.b.gets(alive)
 		k.a.heldBy(g.Fence)
 		k.a.lost(dead)

@@ -9,27 +9,27 @@ import (
 	"pgregory.net/rapid"
 )
 
-// testRandom feeds the same random operations to the backend under test and to memlock,
-// and wants the same answers. Where the clock is injected both have the same one, time
-// passes, and fences are equal; where it is not, everything lasts long, and fences have
-// the same order.
+// testRandom sends the same random operations to the backend under test and to memlock,
+// and wants the same answers. With an injected clock both have the same clock, time
+// passes, and fences are equal. Otherwise everything lasts long, and fences have the same
+// order.
 func testRandom(s *suite) {
 	s.test("OperationsAreAnsweredAsByMemlock", func(k *kit) {
 		k.cases(func(t *rapid.T) {
 			r := newRandom(k, t)
 			actions := map[string]func(*rapid.T){
 				"acquire": r.acquire,
-				"again":   r.acquire, // it is the most frequent in life
+				"again":   r.acquire, // the most frequent operation
 				"renew":   r.renew,
 				"release": r.release,
-				"settle":  r.release, // as many endings as beginnings, or nothing is ever granted
+				"settle":  r.release, // as many ends as beginnings, otherwise no claim is ever granted
 				"break":   r.breakOne,
 				"advance": r.advance,
 				"":        r.compare,
 			}
 			for name, act := range actions {
 				actions[name] = func(t *rapid.T) {
-					if !k.isHalfOver() { // where an answer takes long, a case has fewer operations
+					if !k.isHalfOver() { // if answers take long, a case has fewer operations
 						act(t)
 					}
 				}
@@ -39,7 +39,7 @@ func testRandom(s *suite) {
 	})
 
 	s.test("OperationsAreAnsweredAlikeByBothClients", func(k *kit) {
-		// What one client did, the other sees at once.
+		// One client sees at once what the other did.
 		k.cases(func(t *rapid.T) {
 			name := k.serial()
 			c := k.mutex(on(name))
@@ -76,8 +76,8 @@ func testRandom(s *suite) {
 	})
 }
 
-// randomTime is after how long a subtest begins no other case: 100 of them take longer
-// where an answer takes long.
+// randomTime is after how long a subtest begins no further case: 100 cases take longer if
+// answers take long.
 const randomTime = time.Minute
 
 // cases runs f on random cases, each of which has the time of a subtest.
@@ -97,7 +97,7 @@ func (k *kit) cases(f func(t *rapid.T)) {
 		k.ctx = ctx
 		k.expects(ctx)
 		before := failed
-		failed = true // unless f returns: then what failed is tried again, to make it shorter
+		failed = true // unless f returns: then a failed case is tried again, to make it shorter
 		f(t)
 		failed = before
 		done++
@@ -110,8 +110,8 @@ func (k *kit) isHalfOver() bool {
 	return ok && k.s.Clock == nil && time.Until(end) < (4*k.s.Patience+20*k.u)/2
 }
 
-// either draws one of the clients. What is drawn is printed, and a client may have a
-// password inside.
+// either draws one of the clients. rapid prints what is drawn, and a client may have a
+// password inside, so it draws a bool.
 func (k *kit) either(t *rapid.T) *client {
 	if rapid.Bool().Draw(t, "by the second client") {
 		return k.b
@@ -128,14 +128,14 @@ type random struct {
 	unit   time.Duration
 	claims []driver.Claim
 	names  []string
-	last   []pair // of each claim: the grants that both answered with last
+	last   []pair // of each claim: the last grants that both answered with
 	fences map[string][]pair
-	shown  map[string]uint64 // per name, the last of the highest run that was granted so far
-	floor  []uint64          // of each claim: that, when it was first asked for
+	shown  map[string]uint64 // per name, the last fence of the highest range that was granted so far
+	floor  []uint64          // of each claim: shown, when it was first sent
 	exact  bool              // fences are equal, and not only in the same order
 }
 
-// pair is a fence on the backend under test, and the one of the same grant at the oracle.
+// pair is a fence of the backend under test, and the oracle's for the same grant.
 type pair struct{ got, want uint64 }
 
 func newRandom(k *kit, t *rapid.T) *random {
@@ -144,7 +144,7 @@ func newRandom(k *kit, t *rapid.T) *random {
 	if k.s.Clock != nil {
 		r.unit, o.Now = k.u, k.s.Clock.Now
 	} else {
-		o.Now = memlock.NewClock(time.Now()).Now // stands still, for nothing ends meanwhile on the other side either
+		o.Now = memlock.NewClock(time.Now()).Now // it stands still: nothing ends on the other side either
 	}
 	r.oracle = memlock.New(o)
 
@@ -152,7 +152,7 @@ func newRandom(k *kit, t *rapid.T) *random {
 		r.names = append(r.names, k.serial())
 	}
 	limits := []int{1, 2, 3, driver.Unlimited}
-	if k.s.AgreesLate { // and a larger limit than that of others is an advantage
+	if k.s.AgreesLate { // otherwise a larger limit than the others' would be an advantage
 		limits = []int{rapid.SampledFrom(limits).Draw(t, "limit of all")}
 	}
 	for i := range rapid.IntRange(2, 6).Draw(t, "claims") {
@@ -175,12 +175,13 @@ func newRandom(k *kit, t *rapid.T) *random {
 	return r
 }
 
-// span draws a time. They are few, and multiples of each other, so that ends often meet.
+// span draws a time. There are few, and they are multiples of each other, so that ends
+// often coincide.
 func (r *random) span(t *rapid.T, what string, least int) time.Duration {
 	return time.Duration(rapid.IntRange(least, 4).Draw(t, what)) * r.unit
 }
 
-// value draws one of a few; mostly none.
+// value draws one of a few values; usually none.
 func (r *random) value(t *rapid.T, what string) []byte {
 	if r.k.s.WritesLate {
 		return nil
@@ -192,9 +193,9 @@ func (r *random) client(t *rapid.T) *client {
 	return r.k.either(t)
 }
 
-// owner is the client that asks for a claim and releases it. On a quorum it is always the
-// same: of a try that was refused, releases may still be under way, and where another
-// client has the same token granted meanwhile they end that lease.
+// owner is the client that sends a claim and releases it. On a quorum it is always the
+// same: releases of a refused try may still be under way, and if another client meanwhile
+// gets a grant for the same token, they end that lease.
 func (r *random) owner(t *rapid.T, claim int) *client {
 	if r.k.s.WritesLate {
 		return []*client{r.k.a, r.k.b}[claim%2]
@@ -218,7 +219,7 @@ func (r *random) acquire(t *rapid.T) {
 	if gotErr != nil {
 		return
 	}
-	r.exact = r.exact && got.Fences == want.Fences // fewer than asked for are allowed
+	r.exact = r.exact && got.Fences == want.Fences // fewer fences than asked for are allowed
 	if r.ordered(t, c.Name, pair{got.Fence, want.Fence}); got.Fence < r.floor[i] {
 		t.Fatalf("fence %d, and %d was granted before it was asked for", got.Fence, r.floor[i]-1)
 	}
@@ -226,7 +227,7 @@ func (r *random) acquire(t *rapid.T) {
 	r.last[i] = pair{got.Fence, want.Fence}
 }
 
-// renew renews a batch in which names, and leases, may stand several times.
+// renew renews a batch in which names, and leases, may occur several times.
 func (r *random) renew(t *rapid.T) {
 	var batch []driver.LeaseRef
 	for range rapid.IntRange(0, 3).Draw(t, "batch") {
@@ -235,6 +236,11 @@ func (r *random) renew(t *rapid.T) {
 			l.Name = rapid.SampledFrom(r.names).Draw(t, "name")
 		}
 		l.TTL, l.Value = r.span(t, "TTL", 1), r.value(t, "value")
+		for _, same := range batch {
+			if same.Token == l.Token {
+				l.TTL = same.TTL // of two in one batch, either may be the last
+			}
+		}
 		batch = append(batch, l)
 	}
 	got, err := r.client(t).Renew(r.k.ctx, batch)
@@ -258,9 +264,9 @@ func (r *random) release(t *rapid.T) {
 	r.floor[i] = 0
 }
 
-// breakOne breaks the last grant of a claim, or a fence beside it. Far from it the two
-// may differ: with a fence of its own order, the backend under test may have granted it
-// to somebody.
+// breakOne breaks the last grant of a claim, or a fence next to it. The two drivers may
+// differ on fences far from it: if their fences are not equal, the backend under test may
+// have granted such a fence to another claim.
 func (r *random) breakOne(t *rapid.T) {
 	breaker, ok := r.client(t).Driver.(driver.LeaseBreaker)
 	i := r.claim(t)
@@ -279,7 +285,7 @@ func (r *random) breakOne(t *rapid.T) {
 		r.oracle.(driver.LeaseBreaker).Break(r.k.ctx, name, r.last[i].want+off, delay, by))
 }
 
-// advance lets time pass where it can: to an end that somebody has, or just before it.
+// advance lets time pass if it can: to an end of some lease or place, or just before it.
 func (r *random) advance(t *rapid.T) {
 	if r.k.s.Clock == nil {
 		return

@@ -9,13 +9,13 @@ import (
 type topic struct {
 	name string
 	test func(*suite)
-	look string              // what a person is to look at where a subtest of it fails
+	look string              // what to look at if a subtest of it fails
 	can  func(s *suite) bool // whether it can be tested; nil if it always can
 }
 
-// topics are all of them, the most telling first: a topic comes before those that need
-// what it is about, as far as the plants of faults_*_test.go show it. What Random finds,
-// a subtest of another topic mostly names.
+// topics are all topics, the most useful failure first: a topic comes before the topics
+// that need it, as far as the plants of faults_*_test.go show that. For a failure of
+// Random, usually a subtest of another topic fails, too.
 var topics = []topic{
 	{basics, testBasics, "", nil},
 	{"Properties", testProperties, "Properties, and Diagnose if the driver has it", nil},
@@ -41,7 +41,7 @@ var topics = []topic{
 	{"Names", testNames, "how a name becomes a key: collations, patterns, paths, escapes, lengths", nil},
 	{"Signals", testSignals, "Listen, and who is sent a signal; with locktable: Driver.Deliver", func(s *suite) bool { return s.signals }},
 	{"List", testList, "List: the order, the prefix, and what it leaves out", func(s *suite) bool { return s.lists }},
-	{"End", testEnd, "driver.End: what arrives after its end, by the clock of the server, changes nothing. https://github.com/pawl-go/pawl/blob/main/docs/writing-a-store.md says how", nil},
+	{"End", testEnd, "driver.End: what arrives after its end, by the clock of the server, changes nothing. https://github.com/pawl-go/pawl/blob/main/docs/internals/writing-a-store.md says how", nil},
 	{"Value", testValue, "Claim.Value, LeaseRef.Value and Claim.Above: what the name keeps, also when it is free", nil},
 	{"Sessions", testSessions, "how a session stores names: its encoding, collation, escapes and modes; pin what it depends on, see Harness.Sessions", func(s *suite) bool { return len(s.Sessions) > 0 }},
 	{"Invalid", testInvalid, "Validate: it is called before anything is sent", nil},
@@ -56,10 +56,10 @@ var topics = []topic{
 		"begins with it the next time; delete the file when the test passes", nil},
 }
 
-// runTopics runs all topics: where the clock is injected one after the other, and
-// otherwise side by side. Their subtests begin in the order of the topics, and each topic
-// is reported after those before it, so that the most telling failure is the first.
-// runTopics returns when all subtests have.
+// runTopics runs all topics: one after the other if the clock is injected, and otherwise
+// side by side. Their subtests begin in the order of the topics, and each topic is
+// reported after those before it, so that the most useful failure is the first. runTopics
+// returns when all subtests have.
 func (s *suite) runTopics(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testTrouble: what a driver says where its backend does not answer. It goes through the
-// suite's network.
+// testTrouble: the errors of a driver whose backend does not answer. It uses the suite's
+// network.
 func testTrouble(s *suite) {
 	testLostAnswers(s)
 	s.test("AFailureIsADriverErrorThatSaysWhereAndWhat", func(k *kit) {
@@ -81,8 +81,8 @@ func (k *kit) isTrouble(ctx context.Context, what string, err error) {
 	}
 }
 
-// testFarAway: a network that becomes slower, and requests that come just after they were
-// taken back. In memory no time passes by itself.
+// testFarAway: a network that becomes slower, and requests that arrive just after the
+// release of their tokens. In memory no time passes by itself.
 func testFarAway(s *suite) {
 	if s.Clock != nil {
 		return
@@ -95,7 +95,8 @@ func testFarAway(s *suite) {
 		by := min(max(150*time.Millisecond, k.s.Blur), time.Second) // a window may be some ticks wide
 		far.network.slow(by)
 		bounded := func(do func(ctx context.Context) error) error {
-			ctx, cancel := context.WithTimeout(k.ctx, max(2*k.s.Patience, 4*by)) // a swap in vain, the time, a swap
+			// A failed swap, the time, a swap; and again, if the machine stops meanwhile.
+			ctx, cancel := context.WithTimeout(k.ctx, max(2*k.s.Patience, 20*by))
 			defer cancel()
 			return do(ctx)
 		}
@@ -115,7 +116,7 @@ func testFarAway(s *suite) {
 		if err == nil {
 			err = bounded(func(ctx context.Context) error { return far.Release(ctx, lease(c)) })
 		}
-		k.asked.Add(int64(time.Since(k.began))) // to take long is what is looked at
+		k.asked.Add(int64(time.Since(k.began))) // the test is about long times
 		if err != nil {
 			k.Fatalf("%v; want a lease granted, renewed and released", err)
 		}
@@ -126,7 +127,7 @@ func testFarAway(s *suite) {
 		"or be too late by the server's clock. A store whose clock is coarse, or whose swaps may take effect late, says Lingers",
 		"AClaimThatComesJustAfterItsLastReleaseIsNotGranted", func(k *kit) {
 			far := k.slow()
-			for round := range 4 { // wherever a second begins, one of them is within it
+			for round := range 4 { // wherever a second begins, one of the rounds is within it
 				for i := range 8 {
 					far.knows(k.nth(8*round + i))
 				}

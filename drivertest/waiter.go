@@ -16,13 +16,13 @@ type waiter struct {
 	ended chan outcome
 }
 
-// outcome is how its wait ended.
+// outcome is how the wait ended.
 type outcome struct {
 	lease *pawl.Lease
 	err   error
 }
 
-// waiter starts one, and returns when the backend has told it that others hold the name.
+// waiter starts one, and returns when the backend has answered "held".
 func (k *kit) waiter(o *pawl.Options) *waiter {
 	k.Helper()
 	if o == nil {
@@ -41,8 +41,8 @@ func (k *kit) waiter(o *pawl.Options) *waiter {
 	case <-told:
 	case o := <-w.ended:
 		k.Fatalf("Lock ended with %v; want it to wait", o.err)
-	case <-time.After(k.ages()):
-		k.asked.Add(int64(k.ages()))
+	case <-time.After(k.clientPatience()):
+		k.asked.Add(int64(k.clientPatience()))
 		k.Fatal("Lock neither waited nor ended")
 	}
 	return w
@@ -77,14 +77,14 @@ func (w *waiter) fails() error {
 // ends ends the ctx of the wait.
 func (w *waiter) ends(err error) { w.ctx.end(err) }
 
-// settles waits until the waiter's client has done what it does in the background.
+// settles waits until the waiter's client has finished its background work.
 func (w *waiter) settles() {
 	w.k.Helper()
 	w.k.ends(w.c)
 }
 
-// endable is a ctx that ends when it is told to, with any error: so a deadline passes
-// exactly when a test has everything in place.
+// endable is a ctx that a test ends, with any error, so that a deadline passes exactly
+// when the test has everything in place.
 type endable struct {
 	context.Context
 	done chan struct{}

@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testWatch runs where Properties().PushesChanges says that changes are told. As with
-// signals, nothing may depend on it.
+// testWatch runs if Properties().PushesChanges says that changes are reported. As with
+// signals, nothing may depend on them.
 func testWatch(s *suite) {
 	s.test("EachChangeIsTold", func(k *kit) {
 		seen := k.watch(k.name)
@@ -99,7 +99,7 @@ func testWatch(s *suite) {
 	s.test("AWatchThatWasStoppedIsNotTold", func(k *kit) {
 		stopped, seen := k.watch(k.name), k.watch(k.name)
 		stopped.stop()
-		stopped.stop() // twice is no harm
+		stopped.stop() // a second call does nothing
 		stopped.settles()
 		k.a.gets(k.mutex())
 		seen.tells("who still watches")
@@ -124,7 +124,7 @@ func testWatch(s *suite) {
 		k.a.gets(k.mutex())
 		seen.tells("who is still open")
 		closed.silent()
-		closed.stop() // is no harm
+		closed.stop() // it does nothing
 		k.watchFrom(d, k.name).stop()
 	})
 }
@@ -136,8 +136,8 @@ type watching struct {
 	stop func()
 }
 
-// watch watches a name from the second client, and waits until changes are told: a driver
-// may begin to listen after Watch has returned.
+// watch watches a name from the second client, and waits until changes are reported: a
+// driver may begin to listen after Watch has returned.
 func (k *kit) watch(name string) *watching {
 	k.Helper()
 	w := k.watchFrom(k.b, name)
@@ -170,7 +170,7 @@ func (k *kit) watchFrom(d *client, name string) *watching {
 	return w
 }
 
-// tells waits until a change is told, and takes what comes with it.
+// tells waits until a change is reported, and takes the calls that come with it.
 func (w *watching) tells(what string) {
 	w.k.Helper()
 	select {
@@ -181,19 +181,18 @@ func (w *watching) tells(what string) {
 	w.settles()
 }
 
-// calm is how long nothing may be told for it to be over. Where the clock is injected a
-// change is told before the step that makes it returns, unless the harness says that it
-// is not.
-const calm = 100 * time.Millisecond
+// quietTime is how long no call must come for a change to be over. With an injected clock
+// a change is reported before its step returns, unless the harness sets TellsLater.
+const quietTime = 100 * time.Millisecond
 
 func (w *watching) calms() {
 	w.k.Helper()
 	if w.k.s.Clock == nil || w.k.s.TellsLater {
-		w.k.sleep(calm)
+		w.k.sleep(quietTime)
 	}
 }
 
-// settles takes what is told until it is over.
+// settles takes the calls until the change is over.
 func (w *watching) settles() {
 	for {
 		w.calms()
@@ -207,7 +206,7 @@ func (w *watching) settles() {
 	}
 }
 
-// silent wants nothing to have been told.
+// silent wants no change to have been reported.
 func (w *watching) silent() {
 	w.k.Helper()
 	w.calms()

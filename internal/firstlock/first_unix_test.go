@@ -36,7 +36,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The first tries of docs/writing-a-backend.md, each with what is wrong with it.
+// The first tries of docs/internals/writing-a-backend.md, each with what is wrong with
+// it.
 var tries = map[string]func(f *folder) locktable.Table{
 	"":         func(f *folder) locktable.Table { return f },
 	"unlocked": func(f *folder) locktable.Table { return unlocked{f} },
@@ -60,7 +61,7 @@ func (f unlocked) Update(_ context.Context, steps []locktable.Step, do func(i in
 	return nil
 }
 
-// hasty forgets a name as soon as nobody holds it or waits for it.
+// hasty forgets a name as soon as no client holds it or waits for it.
 type hasty struct{ *folder }
 
 func (f hasty) Update(ctx context.Context, steps []locktable.Step, do func(i int, e *locktable.Entry, now locktable.Instant)) error {
@@ -86,7 +87,7 @@ func (f folding) Update(ctx context.Context, steps []locktable.Step, do func(i i
 // TestTheFirstTriesFailAsThePageShows runs the suite on each of them: the page shows the
 // subtests that fail, and they do.
 func TestTheFirstTriesFailAsThePageShows(t *testing.T) {
-	page, err := os.ReadFile("../../docs/writing-a-backend.md")
+	page, err := os.ReadFile("../../docs/internals/writing-a-backend.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +129,8 @@ func TestTheFirstTriesFailAsThePageShows(t *testing.T) {
 	}
 }
 
-// What Open makes works on a folder that other processes may use, and says where it was
-// when there is none.
+// The driver of Open works on a folder that other processes may use. If there is no such
+// folder, its error says where it looked for it.
 func TestOpen(t *testing.T) {
 	one, two := Open(t.TempDir()), Open("no such folder")
 	claim := driver.Claim{Name: "x", Token: driver.Token{1}, Weight: driver.Exclusive, Limit: driver.Exclusive, TTL: time.Second}

@@ -15,9 +15,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// A GoClock is the wall clock of a server that is a Go program. Such a one asks no
-// library for the time, but code that the kernel has put into its memory (the vDSO), and
-// that code is replaced.
+// A GoClock is the wall clock of a server that is a Go program. A Go program does not ask
+// a library for the time, but code that the kernel has put into its memory (the vDSO).
+// GoClock replaces that code.
 type GoClock struct {
 	tb redistest.TB
 	by time.Duration
@@ -26,8 +26,8 @@ type GoClock struct {
 	at     int64  // where in it the offset is
 }
 
-// NewGo makes a clock for a process that Start starts, again and again.
-func NewGo(tb redistest.TB) *GoClock { return &GoClock{tb: tb} }
+// NewGo makes a clock, that much ahead, for a process that Start starts, again and again.
+func NewGo(tb redistest.TB, by time.Duration) *GoClock { return &GoClock{tb: tb, by: by} }
 
 // code is int clock_gettime(clockid_t, struct timespec *): a system call, and for
 // CLOCK_REALTIME the number that stands behind the code added to the seconds.
