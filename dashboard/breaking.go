@@ -19,7 +19,7 @@ import (
 
 const breakFor = 10 * time.Second // how long a break may take
 
-// A wish is to break a lease.
+// A wish is a request to break a lease.
 type wish struct {
 	name  string
 	fence uint64
@@ -37,7 +37,7 @@ func wishOf(q url.Values) (w wish, err error) {
 	return w, driver.ValidateFence(w.fence)
 }
 
-// mayBreak says so if nobody may.
+// mayBreak reports whether leases can be broken here, and refuses the request if not.
 func (h *Handler) mayBreak(w http.ResponseWriter, r *http.Request) bool {
 	if !h.o.AllowBreak {
 		h.refuse(w, r, http.StatusForbidden, "Leases cannot be broken from here: that was not allowed when this page was started (AllowBreak, or --allow-break of pawl serve).")
@@ -45,7 +45,7 @@ func (h *Handler) mayBreak(w http.ResponseWriter, r *http.Request) bool {
 	return h.o.AllowBreak
 }
 
-// askBreak shows what would be broken, and asks for its name.
+// askBreak shows the lease to break, and asks for its name.
 func (h *Handler) askBreak(w http.ResponseWriter, r *http.Request) {
 	if !h.mayBreak(w, r) {
 		return
@@ -64,7 +64,7 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 	m := h.latest(r)
 	row, err := m.v.Row(wanted.name), error(nil)
 	if row == nil {
-		row, err = new(unlisted).read(h, m, wanted.name) // a lease may be younger than the last look
+		row, err = new(unlisted).read(h, m, wanted.name) // a lease may be newer than the last look
 	}
 	if err != nil {
 		who = text("p", unread(err), class("notice bad"))
@@ -82,7 +82,7 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 	}
 	after := "The name may be granted to the next one at once, before the holder hears of it."
 	if h.o.BreakDelay > 0 {
-		after = "The holder is told. The name stays closed for " + h.o.BreakDelay.String() + ", so that it can stop, and then the next one gets it."
+		after = "Pawl notifies the holder. The name stays closed for " + h.o.BreakDelay.String() + ", so that it can stop, and then the next one gets it."
 	}
 	h.write(w, r, page{title: "Break " + wanted.name, status: status, body: []markup.Part{
 		markup.El("section", class("card narrow"),
@@ -104,8 +104,8 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 	}})
 }
 
-// breakLease breaks the lease with the fence that was seen, and no other. Of two people
-// who do so at once, the second is told that it is broken already.
+// breakLease breaks the lease with the fence that the page has shown, and no other. If
+// two people do so at once, the second reads that the lease is broken already.
 func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	if !h.mayBreak(w, r) {
 		return
@@ -119,12 +119,12 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, http.StatusBadRequest, visible.Text(bare(err)))
 		return
 	}
-	// Of a name that is shown escaped, what is shown can be typed.
+	// A name that is shown escaped may be typed as it is shown.
 	if typed := r.PostForm.Get("typed"); typed != wanted.name && typed != visible.Text(wanted.name) {
 		h.breakForm(w, r, wanted, http.StatusUnprocessableEntity, "What was typed is not the name. Nothing was broken.")
 		return
 	}
-	// A browser that goes leaves no doubt behind.
+	// Go on even if the browser leaves, so that the result is certain.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakFor)
 	defer cancel()
 	by := h.o.Identify(r)
@@ -137,19 +137,19 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 		to := nameURL(wanted.name) + "&broke=" + strconv.FormatUint(wanted.fence, 10) + "&proof=" + h.proof(wanted)
 		http.Redirect(w, r, to, http.StatusSeeOther)
 	case errors.Is(err, pawl.ErrNotHeld):
-		h.breakForm(w, r, wanted, http.StatusConflict, "Nothing was broken: no lease has this fence any more. It was released, or somebody else has broken it.")
+		h.breakForm(w, r, wanted, http.StatusConflict, "Nothing was broken: no lease has this fence any more. It was released, or it was broken before.")
 	default:
 		h.breakForm(w, r, wanted, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible.Text(bare(err)))
 	}
 }
 
-// proof is what the page is shown with after it has broken a lease, so that no other URL
-// makes it say that one is broken.
+// proof is a parameter of the page after a break. Without it no URL can make the page say
+// that a lease is broken.
 func (h *Handler) proof(w wish) string {
 	return base64.RawURLEncoding.EncodeToString(h.doors.sign([]byte("broke " + strconv.FormatUint(w.fence, 10) + " " + w.name)))
 }
 
-// audit is the line for the log.
+// audit logs a break.
 func (h *Handler) audit(ctx context.Context, wanted wish, by string, err error) {
 	words := "pawl: lease broken"
 	args := []slog.Attr{
@@ -162,7 +162,7 @@ func (h *Handler) audit(ctx context.Context, wanted wish, by string, err error) 
 	h.o.Log.LogAttrs(ctx, slog.LevelWarn, words, args...)
 }
 
-// breaker tells the holder who broke its lease, as far as a label has room for it.
+// breaker is the name of the person for the holder, cut to the length of a label.
 func breaker(who string) pawl.BreakOption {
 	return pawl.WithBy(strings.ToValidUTF8(who[:min(len(who), driver.MaxLabel)], ""))
 }

@@ -77,8 +77,8 @@ func TestALeaseIsBrokenByItsFenceAndItsNameTyped(t *testing.T) {
 	})
 }
 
-// What cannot be seen, or turns the direction, is shown escaped: so that is what a person
-// can type.
+// The page shows invisible characters and characters that change the direction as
+// escapes. So a person can type such a name.
 func TestANameThatIsShownEscapedIsBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
@@ -97,7 +97,7 @@ func TestANameThatIsShownEscapedIsBroken(t *testing.T) {
 	})
 }
 
-// Without a delay the next one does not wait for any time, and none is spoken of.
+// Without a delay, the next claim does not wait, and the page mentions no delay.
 func TestALeaseIsBrokenWithoutADelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true, BreakDelay: -1})
@@ -105,7 +105,7 @@ func TestALeaseIsBrokenWithoutADelay(t *testing.T) {
 		wants(t, s.get(t, fmt.Sprintf("break?name=job&fence=%d", g.Fence)), "may be granted to the next one at once")
 		to := s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil).Header().Get("Location")
 		page := s.get(t, strings.TrimPrefix(to, "/"))
-		wants(t, page, fmt.Sprintf("The lease with fence %d is broken.", g.Fence), "Its holder is told, and the next one gets the name.")
+		wants(t, page, fmt.Sprintf("The lease with fence %d is broken.", g.Fence), "Pawl notifies its holder, and the next one gets the name.")
 		lacks(t, page, "the time below", "Closed: ")
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,16 +16,16 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// How long the doctor may take, and how long what it has found is shown again.
+// How long the doctor may take, and how long its findings are shown again.
 const (
 	diagnoseFor  = 5 * time.Second
 	diagnoseKeep = 30 * time.Second
 )
 
-// findings are what the doctor found last. It is asked when somebody wants to know, and
-// once for all who do.
+// findings are the last findings of the doctor. It runs when a page asks for them, and
+// once for all pages.
 type findings struct {
-	mu    sync.Mutex // protects all below; held while the doctor looks
+	mu    sync.Mutex // protects all below; held while the doctor runs
 	at    time.Time
 	found []pawl.Finding
 	err   error
@@ -42,7 +43,7 @@ func (f *findings) read(ctx context.Context, c *pawl.Client) ([]pawl.Finding, ti
 	return f.found, f.at, f.err
 }
 
-// healthPage says how the backend is.
+// healthPage shows the state of the backend.
 func (h *Handler) healthPage(w http.ResponseWriter, r *http.Request) {
 	m, c := h.latest(r), h.names.Client()
 	found, at, err := h.health.read(h.life, c)
@@ -58,7 +59,7 @@ func (h *Handler) healthPage(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// ping is how long the backend takes to read one name.
+// ping measures how long the backend takes to read one name.
 func (h *Handler) ping(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -77,16 +78,24 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 		return text("p", "This backend cannot examine itself.", class("card"))
 	case err != nil:
 		return text("p", "It could not be examined: "+visible.Text(bare(err)), class("notice bad"))
-	case len(found) == 0:
-		return text("p", "No problems found.", class("notice good"))
+	}
+	well := markup.HTML{}
+	if !slices.ContainsFunc(found, func(f pawl.Finding) bool { return !f.IsFact() }) {
+		well = text("p", "No problems found.", class("notice good"))
+	}
+	if len(found) == 0 {
+		return well
 	}
 	items := []markup.Part{class("findings"), markup.Attr("role", "list")}
 	for _, f := range found {
 		style := cmp.Or(map[pawl.Severity]string{pawl.SeverityError: "notice bad", pawl.SeverityWarning: "notice"}[f.Severity], "card")
-		items = append(items, markup.El("li", class(style), markup.El("h3", badge("", string(f.Severity)), markup.Text(" "+visible.Text(f.Subject))),
-			text("p", visible.Text(f.Detail)), text("p", visible.Text(f.Advice))))
+		item := []markup.Part{class(style), markup.El("h3", badge("", string(f.Severity)), markup.Text(" "+visible.Text(f.Subject))), text("p", visible.Text(f.Detail))}
+		if f.Advice != "" {
+			item = append(item, text("p", visible.Text(f.Advice)))
+		}
+		items = append(items, markup.El("li", item...))
 	}
-	return markup.El("ul", items...)
+	return markup.Join(well, markup.El("ul", items...))
 }
 
 func (h *Handler) way(m moment, took time.Duration, err error) markup.HTML {
@@ -96,7 +105,7 @@ func (h *Handler) way(m moment, took time.Duration, err error) markup.HTML {
 	}
 	news := "Asked again and again: changes are seen by the next look."
 	if m.v.Push {
-		news = "Pushed: changes of what is shown come at once. A name that nobody has seen yet is found by the next look."
+		news = "Pushed: changes of what is shown come at once. The next look finds new names."
 	}
 	return markup.Join(
 		fact("Answers in", markup.Text(answer)),
@@ -108,7 +117,7 @@ func (h *Handler) way(m moment, took time.Duration, err error) markup.HTML {
 
 const mostLate = 20
 
-// lateOf are the leases that were not renewed in time.
+// lateOf lists the leases that were not renewed in time.
 func lateOf(m moment) markup.HTML {
 	p := m.v.Page(overview.Query{Limit: mostLate})
 	items := []markup.Part{class("card"), markup.Attr("role", "list")}
@@ -126,7 +135,8 @@ func lateOf(m moment) markup.HTML {
 	return markup.Join(text("p", count(p.Counts.Overdue, "name")+" with a lease that was not renewed in time:"), markup.El("ul", items...))
 }
 
-// failed are the renewals of this process's own clients that failed, if they are counted.
+// failed counts the failed renewals of this process's own clients, if Metrics counts
+// them.
 func (h *Handler) failed() markup.HTML {
 	if h.o.Metrics == nil {
 		return markup.HTML{}
@@ -168,8 +178,8 @@ func shortestTTL(d time.Duration) string {
 	return d.String()
 }
 
-// healthz is for who starts and stops this process: 200 while it serves, whatever the
-// backend does, for a restart would not mend that.
+// healthz is for the supervisor of this process: it answers 200 while the process serves,
+// even if the backend fails, because a restart would not help.
 func (h *Handler) healthz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if h.life.Err() != nil {

@@ -8,23 +8,22 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/fence"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A lesson is a small world of its own: locks in memory whose clock only the visitor
-// moves, two workers, and a store that checks fences. What happens in it is real, but for
-// the time: the claims, the fences, the expiry, the refusal.
+// A lesson is a small simulation: locks in memory whose clock only the visitor moves, two
+// workers, and a store that checks fences. All except the time is real: the claims, the
+// fences, the expiry, the refusal.
 type lesson struct {
 	clock *memlock.Clock
-	locks *locktable.Driver
+	locks *memlock.Driver
 	guard fence.Memory
 	a, b  lessonWorker
-	store string // what the store has
+	store string // the content of the store
 	log   []lessonLine
 }
 
-// A lessonWorker is one who works on the invoice. It renews nothing.
+// A lessonWorker works on the invoice, and renews nothing.
 type lessonWorker struct {
 	name  string
 	claim driver.Claim
@@ -32,7 +31,7 @@ type lessonWorker struct {
 	state string
 }
 
-// A lessonLine is what a step has done.
+// A lessonLine is the result of a step.
 type lessonLine struct {
 	words   string
 	refused bool
@@ -99,7 +98,7 @@ func (l *lesson) lock(ctx context.Context, w *lessonWorker) error {
 	return nil
 }
 
-// write is what a store does that checks: a fence below the greatest is refused.
+// write writes to a store that checks: it refuses a fence below the greatest one.
 func (l *lesson) write(w *lessonWorker, what string) error {
 	err := l.guard.Check(lessonName, w.fence)
 	if errors.Is(err, driver.ErrStale) {
@@ -139,7 +138,7 @@ func (l *lesson) renew(ctx context.Context) error {
 	return nil
 }
 
-// take does the next step, if it is the one that was meant: a form may be sent twice.
+// take does the next step, unless it was done already: a browser may send a form twice.
 func (l *lesson) take(ctx context.Context, step int) error {
 	if step != len(l.log) || step >= len(lessonSteps) {
 		return nil

@@ -19,7 +19,7 @@ func listQuery(q url.Values) overview.Query {
 	if !slices.Contains(overview.Sorts, by) {
 		by = overview.ByAttention
 	}
-	offset, _ := strconv.Atoi(q.Get("offset")) // 0 is where others begin, too
+	offset, _ := strconv.Atoi(q.Get("offset")) // 0 if it is missing or wrong
 	return overview.Query{Prefix: q.Get("prefix"), Sort: by, Reversed: q.Get("reversed") != "", Offset: offset, Limit: rowsPerPage}
 }
 
@@ -62,7 +62,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// liveQuery is what a stream is asked for: the same as its page.
+// liveQuery is the query of a stream, which is the one of its page.
 func liveQuery(view string, q url.Values) string {
 	v := url.Values{"view": {view}}
 	for _, k := range []string{"prefix", "sort", "reversed", "offset", "name"} {
@@ -92,10 +92,10 @@ func searchForm(q overview.Query) markup.HTML {
 	return markup.El("form", parts...)
 }
 
-// columns are those of the list.
+// columns are the columns of the list.
 var columns = []struct {
 	words string
-	sort  overview.Sort // empty: it cannot be sorted by
+	sort  overview.Sort // empty: not sortable
 }{
 	{"Name", overview.ByName}, {"Holder", ""}, {"Fence", ""}, {"Held for", overview.ByHeld}, {"Time left", overview.ByLeft}, {"Waiting", overview.ByWaiters},
 }
@@ -124,7 +124,7 @@ func listHead(q overview.Query) markup.HTML {
 	return markup.El("tr", cells...)
 }
 
-// listSight shows a page of names.
+// listSight renders a page of names.
 func listSight(q overview.Query) sight {
 	return func(m moment) ([]part, []string) {
 		p := m.v.Page(q)
@@ -133,7 +133,7 @@ func listSight(q overview.Query) sight {
 			rows = append(rows, m.listRow(r))
 		}
 		if len(rows) == 0 {
-			words := "Nobody holds anything, and nobody waits."
+			words := "No name is held or waited for."
 			switch {
 			case m.v.Looked.IsZero():
 				words = "Nothing was seen yet."
@@ -173,7 +173,7 @@ func countsOf(p overview.Page, q overview.Query) markup.HTML {
 	)
 }
 
-// cell is a cell with the head of its column, which is shown where the table is narrow.
+// cell is a cell with the head of its column, which a narrow table shows in it.
 func cell(head string, parts ...markup.Part) markup.HTML {
 	return markup.El("td", append([]markup.Part{markup.Attr("role", "cell"), markup.Attr("data-head", head)}, parts...)...)
 }
@@ -218,7 +218,7 @@ func (m moment) listRow(r *overview.Row) markup.HTML {
 		cell("Time left", left...), cell("Waiting", m.firstWaiters(r)))
 }
 
-// heldOf is how much of a name is held, by all: of a semaphore, how many of its permits.
+// heldOf is how much of a name all holders hold: of a semaphore, how many permits.
 func heldOf(r *overview.Row) int {
 	all := 0
 	for i := range r.Holders {
@@ -231,7 +231,7 @@ func heldOf(r *overview.Row) int {
 
 const waitersInList = 3
 
-// firstWaiters are those next in the queue, with their places.
+// firstWaiters lists the first waiters in the queue, with their places.
 func (m moment) firstWaiters(r *overview.Row) markup.HTML {
 	if len(r.Waiters) == 0 {
 		return text("span", "–", class("more"), markup.Attr("aria-label", "nobody"))

@@ -17,7 +17,7 @@ import (
 func TestTheListShowsWhoHoldsAndWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
-		time.Sleep(2900 * time.Millisecond) // it looks in a moment
+		time.Sleep(2900 * time.Millisecond) // the next look begins 100 ms later
 		g := s.take(t, claim("report:nightly", 1))
 		for i := range 5 {
 			s.queue(t, claim("report:nightly", 2+i))
@@ -40,7 +40,7 @@ func TestTheListShowsWhoHoldsAndWhoWaits(t *testing.T) {
 	})
 }
 
-// order is in which order the names of a page stand.
+// order returns the order of the names on a page.
 func order(page string) (names []string) {
 	for _, m := range regexp.MustCompile(`<tr role="row" data-key="([^"]+)"`).FindAllStringSubmatch(page, -1) {
 		name, _ := url.QueryUnescape(m[1])
@@ -84,7 +84,7 @@ func TestTheListIsSearchedSortedAndPaged(t *testing.T) {
 
 func TestAnEmptyBackendSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wants(t, newSite(t, nil).get(t, ""), "Nobody holds anything, and nobody waits.", "<b>0</b> names")
+		wants(t, newSite(t, nil).get(t, ""), "No name is held or waited for.", "<b>0</b> names")
 	})
 }
 
@@ -94,7 +94,7 @@ var attacks = []string{
 	"\u202eright to left\u2066", "&lt;b&gt;", strings.Repeat("א", 127),
 }
 
-// What others wrote stays what they wrote, on every page and in every stream.
+// Text of other processes stays text, on every page and in every stream.
 func TestWhatOthersWroteIsText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
@@ -117,7 +117,7 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 		live := s.open(t.Context(), "events?view=list")
 		time.Sleep(time.Second)
 		messages := strings.Split(strings.TrimSpace(live.take()), "\n\n")
-		var sent struct{ Parts map[string]string } // the last one wins, part by part
+		var sent struct{ Parts map[string]string } // of each part, the last message counts
 		for _, message := range messages {
 			if err := json.Unmarshal([]byte(strings.TrimPrefix(message, "data: ")), &sent); err != nil || len(sent.Parts) == 0 {
 				t.Fatalf("%v in %v", err, sent)
@@ -135,7 +135,7 @@ var (
 	ourScripts = strings.NewReplacer(`<script src="theme.js"></script>`, "", `<script src="app.js" defer></script>`, "")
 )
 
-// onlyOurs wants markup to be whole, and without anything that runs but our two scripts.
+// onlyOurs checks that markup is complete, and that it runs only our two scripts.
 func onlyOurs(t *testing.T, page string) {
 	t.Helper()
 	page = ourScripts.Replace(page)

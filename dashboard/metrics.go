@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Metrics count what a client is told of its own locks, for /metrics. The zero value is
-// ready. Its Observer belongs into the Options of the clients that are to be counted.
-// Package otellock measures the same for OpenTelemetry, with more detail.
+// Metrics counts the events of clients, for /metrics. The zero value is ready. Set its
+// Observer in the Options of the clients to count. Package otellock measures the same for
+// OpenTelemetry, with more detail.
 type Metrics struct {
 	mu       sync.Mutex // protects all below
 	counters map[string]uint64
@@ -30,7 +30,7 @@ type histogram struct {
 	sum    time.Duration
 }
 
-// bounds are those of the buckets, in seconds.
+// bounds are the bounds of the buckets, in seconds.
 var bounds = [...]float64{.001, .005, .025, .1, .5, 1, 5, 30, 60, 300, 1800, 3600, 86400}
 
 func (h *histogram) add(d time.Duration) {
@@ -39,7 +39,7 @@ func (h *histogram) add(d time.Duration) {
 	h.sum += d
 }
 
-// Observer counts what it is told.
+// Observer returns an observer that counts.
 func (m *Metrics) Observer() *pawl.Observer {
 	return &pawl.Observer{
 		Acquired: func(e pawl.AcquiredEvent) {
@@ -76,7 +76,7 @@ func (m *Metrics) failures(op pawl.Op) uint64 {
 	return m.counters["request_failures "+string(op)]
 }
 
-// An exposition is text as Prometheus reads it.
+// An exposition is text in the format of Prometheus.
 type exposition struct{ bytes.Buffer }
 
 func (x *exposition) head(name, kind, help string) {
@@ -90,8 +90,8 @@ func (x *exposition) gauge(name, help string, value float64) {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// metrics are what Prometheus reads. No name, owner or label is in it, so its size does
-// not grow with what people lock.
+// metrics answers Prometheus. The answer has no names, owners or labels, so its size does
+// not grow with the number of locks.
 func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 	m := h.latest(r)
 	c := m.v.Counts()
@@ -113,7 +113,7 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 	x.gauge("pawl_closed_names", "Names on which nothing is granted for a while.", float64(c.Closed))
 	x.gauge("pawl_damaged_names", "Names that cannot be read.", float64(len(m.v.Damaged)))
 	x.gauge("pawl_deadlocks", "Circles of processes that wait for each other.", float64(len(m.v.Blocks().Deadlocks)))
-	x.gauge("pawl_longest_wait_seconds", "For how long somebody has been waiting, at most.", longest.Seconds())
+	x.gauge("pawl_longest_wait_seconds", "The longest time that a waiter has been waiting.", longest.Seconds())
 	x.gauge("pawl_dashboard_viewers", "Pages that are kept up to date.", float64(h.names.Viewers()))
 	if h.o.Metrics != nil {
 		h.o.Metrics.write(&x)
@@ -122,8 +122,8 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(x.Bytes())
 }
 
-// write writes what the clients were told. What has not happened yet is there as 0, so
-// that an alarm sees the first event.
+// write writes the counters of the clients. It also writes counters that are 0, so that
+// an alert sees the first event.
 func (m *Metrics) write(x *exposition) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-const mostWaiters = 200 // rows of the queue that are shown
+const mostWaiters = 200 // how many rows of the queue a page shows
 
 func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
@@ -41,7 +41,7 @@ func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// howToBreak is for whoever looks for a way to break a lease, where this page has none.
+// howToBreak explains how to break a lease, if this page cannot.
 func (h *Handler) howToBreak() markup.HTML {
 	if h.o.AllowBreak {
 		return markup.HTML{}
@@ -57,7 +57,7 @@ func (h *Handler) nameSight(name string) sight {
 		if row == nil {
 			row, err = none.read(h, m, name)
 		} else {
-			none = unlisted{} // what it had is from before: when the name goes again, that is no answer
+			none = unlisted{} // outdated: the name must be read again when it disappears
 		}
 		state, holders, queue := h.known(m, row, err)
 		return []part{
@@ -68,11 +68,11 @@ func (h *Handler) nameSight(name string) sight {
 	}
 }
 
-// unlisted is a name that the last look has not found: what it keeps while unused, a
-// lease that came after the look, or a row that is damaged. It is read once, and again
-// when it may be another; soon, if it could not be read.
+// unlisted is a name that the last look has not found: an unused name with a value, a
+// lease that is newer than the look, or a damaged row. It is read once, and again after a
+// while; sooner if it could not be read.
 type unlisted struct {
-	until time.Time // it is not read before
+	until time.Time // not read again before that
 	row   *overview.Row
 	err   error // why there is no row
 }
@@ -89,7 +89,7 @@ func (f *unlisted) read(h *Handler, m moment, name string) (*overview.Row, error
 	ctx, cancel := context.WithTimeout(h.life, freshFor)
 	defer cancel()
 	e, err := h.names.Client().Inspect(ctx, name)
-	now := time.Now() // it may have taken as long as an error is kept
+	now := time.Now() // the request may have taken longer than unreadKeep
 	if err != nil {
 		*f = unlisted{until: now.Add(unreadKeep), err: err}
 		return nil, err
@@ -102,7 +102,7 @@ func (f *unlisted) read(h *Handler, m moment, name string) (*overview.Row, error
 	return row, nil
 }
 
-// known is what is known of a name. One that cannot be read is not free.
+// known renders what is known of a name. A name that cannot be read is not shown as free.
 func (h *Handler) known(m moment, r *overview.Row, err error) (state, holders, queue markup.HTML) {
 	if err != nil {
 		unknown := text("p", "Not known.", class("empty"))
@@ -113,7 +113,7 @@ func (h *Handler) known(m moment, r *overview.Row, err error) (state, holders, q
 
 func unread(err error) string { return "It cannot be read now: " + visible.Text(bare(err)) }
 
-// state is what a name is, in a sentence or two.
+// state describes the state of a name in a sentence or two.
 func (m moment) state(r *overview.Row) markup.HTML {
 	var words []markup.Part
 	add := func(all ...markup.HTML) {
@@ -146,7 +146,7 @@ func (m moment) state(r *overview.Row) markup.HTML {
 	return markup.El("p", append(words, class("state"))...)
 }
 
-// allOver reports whether no lease of a row has time left, as far as was seen.
+// allOver reports whether no lease of a row has time left, by the last look.
 func (m moment) allOver(r *overview.Row) bool {
 	for i := range r.Holders {
 		if r.Left(i, m.now) > 0 {
@@ -166,7 +166,7 @@ func (m moment) oldest(r *overview.Row) markup.HTML {
 	return m.ago(since)
 }
 
-// valueWords are the beginning of a value, or that it is none to be read.
+// valueWords are the beginning of a value, or its length if it is not text.
 func valueWords(value []byte) string {
 	if !utf8.Valid(value) {
 		return fmt.Sprintf("%d bytes that are no text", len(value))
@@ -177,7 +177,7 @@ func valueWords(value []byte) string {
 	return string(value)
 }
 
-// tableOf is a table with these heads. Without rows it is a sentence.
+// tableOf is a table with these heads, or a sentence if there are no rows.
 func tableOf(caption, empty string, heads []string, rows []markup.HTML) markup.HTML {
 	if len(rows) == 0 {
 		return text("p", empty, class("empty"))
@@ -203,7 +203,7 @@ func rowOf(state string, first markup.HTML, cells ...markup.HTML) markup.HTML {
 }
 
 func (h *Handler) holders(m moment, r *overview.Row) markup.HTML {
-	heads := []string{"Holder", "Kind", "Fence", "Held for", "Time left"}
+	heads := []string{"Holder", "Kind", "Fence", "Held for", "Time left", "TTL"}
 	if h.o.AllowBreak {
 		heads = append(heads, "Break")
 	}
@@ -220,7 +220,7 @@ func (h *Handler) holders(m moment, r *overview.Row) markup.HTML {
 		}
 		cells := []markup.HTML{
 			cell("Kind", kind(x.Weight, x.Limit)), cell("Fence", fenceOf(x.Fence)), cell("Held for", m.ago(x.Since)),
-			cell("Time left", m.left(r, i), late),
+			cell("Time left", m.left(r, i), late), cell("TTL", markup.Text(x.TTL.String())),
 		}
 		if h.o.AllowBreak {
 			to := "break?" + url.Values{"name": {r.Name}, "fence": {strconv.FormatUint(x.Fence, 10)}}.Encode()
@@ -246,7 +246,7 @@ func (m moment) queue(r *overview.Row) markup.HTML {
 	return all
 }
 
-// blocksOf says who waits here while it holds another name, or the other way round.
+// blocksOf lists who waits for this name while it holds another one, and the reverse.
 func blocksOf(v *overview.View, name string) markup.HTML {
 	b := v.Blocks()
 	var all []markup.HTML
@@ -258,7 +258,7 @@ func blocksOf(v *overview.View, name string) markup.HTML {
 			steps = append(steps, markup.El("li", blockWords(x)))
 		}
 		all = append(all, markup.El("div", class("notice bad"), text("strong", "A deadlock."),
-			markup.Text(" Each waits for the next, and the last for the first. Nobody goes on until one of them gives up, or its lease is broken."),
+			markup.Text(" Each waits for the next, and the last for the first. None of them goes on until one gives up, or its lease is broken."),
 			markup.El("ol", steps...)))
 	}
 	var rows []markup.Part
@@ -279,7 +279,7 @@ func blocksOf(v *overview.View, name string) markup.HTML {
 	return markup.Join(append([]markup.HTML{text("h2", "Who blocks whom")}, all...)...)
 }
 
-const mostHolds = 5 // names that a process holds, in a sentence
+const mostHolds = 5 // how many held names a sentence lists
 
 func blockWords(x overview.Block) markup.HTML {
 	all := []markup.HTML{word(x.Waiter), markup.Text(" holds ")}
@@ -295,7 +295,7 @@ func blockWords(x overview.Block) markup.HTML {
 	return markup.Join(append(all, markup.Text(" and waits for "), nameLink(x.Name), markup.Text(", which "), word(x.Holder), markup.Text(" holds."))...)
 }
 
-// wasBroken is what is said to who has just broken a lease.
+// wasBroken is the message after a break.
 func (h *Handler) wasBroken(q url.Values) markup.HTML {
 	w := wish{name: q.Get("name")}
 	w.fence, _ = strconv.ParseUint(q.Get("broke"), 10, 64)
@@ -303,9 +303,9 @@ func (h *Handler) wasBroken(q url.Values) markup.HTML {
 		return markup.HTML{}
 	}
 	fence := strconv.FormatUint(w.fence, 10)
-	next := " Its holder is told, and the next one gets the name."
+	next := " Pawl notifies its holder, and the next one gets the name."
 	if h.o.BreakDelay > 0 {
-		next = " Its holder is told. When the time below is over, the next one gets the name."
+		next = " Pawl notifies its holder. When the time below is over, the next one gets the name."
 	}
 	return markup.El("div", class("notice good"), markup.Attr("role", "status"), text("strong", "The lease with fence "+fence+" is broken."),
 		markup.Text(next))

@@ -24,7 +24,7 @@ func TestANameShowsItsHoldersItsQueueAndItsPast(t *testing.T) {
 		s.release(t, first)
 		time.Sleep(6 * time.Second)
 		page := s.get(t, "name?name=job")
-		wants(t, page, "Held by 1 lease", "<bdi>at 10.0.0.7</bdi>", "<bdi>host:2</bdi>", "<bdi>host:3</bdi>", "released", "held now",
+		wants(t, page, "Held by 1 lease", "<bdi>at 10.0.0.7</bdi>", "<bdi>host:2</bdi>", "<bdi>host:3</bdi>", `data-head="TTL">30s</td>`, "released", "held now",
 			`<th scope="row" role="rowheader">1</th>`, `<svg role="img"`, "waited", ">10s</td>", "the last 50 leases of each of the last 1000 names")
 	})
 }
@@ -84,7 +84,7 @@ func TestTheHealthOfABackend(t *testing.T) {
 	})
 }
 
-// No page has a token of a lease, however it is spelt.
+// No page contains a lease token, in any spelling.
 func TestNoPageHasAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)

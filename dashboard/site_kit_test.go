@@ -18,20 +18,19 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A site is a dashboard of a memory, and a driver beside it, of others.
+// A site is a dashboard of a memory, and another driver of the same memory.
 type site struct {
 	*dashboard.Handler
-	beside *locktable.Driver
+	beside *memlock.Driver
 	client *pawl.Client
 	log    *lines
 }
 
-// newSite is one in a bubble. Its first look is over, and so old that the next page waits
-// for another: so each test sees what it has done.
+// newSite returns a site in a bubble. Its first look is over, and so old that the next
+// page waits for a new look. So each test sees its own changes.
 func newSite(t testing.TB, o *dashboard.Options) *site {
 	t.Helper()
 	memory := memlock.NewMemory(nil)
@@ -63,7 +62,7 @@ func siteOver(t testing.TB, d driver.Driver, memory *memlock.Memory, o *dashboar
 	return s
 }
 
-// lines are what was logged.
+// lines collects the lines of a log.
 type lines struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -81,7 +80,7 @@ func (l *lines) String() string {
 	return l.buf.String()
 }
 
-// request is one from this host; change may change it.
+// request sends a request from this host. change may change it before.
 func (s *site) request(t testing.TB, method, to string, form url.Values, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	var body io.Reader
@@ -102,7 +101,7 @@ func (s *site) request(t testing.TB, method, to string, form url.Values, change 
 	return w
 }
 
-// get is a page that is there.
+// get returns a page that exists.
 func (s *site) get(t testing.TB, to string) string {
 	t.Helper()
 	w := s.request(t, http.MethodGet, to, nil, nil)
@@ -161,7 +160,7 @@ func (s *site) release(t testing.TB, c driver.Claim) {
 	}
 }
 
-// A stream is what a browser has got of one.
+// A stream is the part of a stream that a browser has received.
 type stream struct {
 	mu     sync.Mutex
 	header http.Header
@@ -184,7 +183,7 @@ func (s *stream) Write(p []byte) (int, error) {
 }
 func (s *stream) Flush() {}
 
-// take is what has come since it was called last.
+// take returns the text that has arrived since the last call.
 func (s *stream) take() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +194,7 @@ func (s *stream) take() string {
 // open opens a stream, until ctx ends.
 func (s *site) open(ctx context.Context, to string) *stream { return s.openWith(ctx, to, nil) }
 
-// openWith is open, of a request that change has changed.
+// openWith is open with a request that change has changed.
 func (s *site) openWith(ctx context.Context, to string, change func(*http.Request)) *stream {
 	out := &stream{header: http.Header{}, over: make(chan struct{})}
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost:7420/"+to, nil)

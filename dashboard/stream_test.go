@@ -14,7 +14,6 @@ import (
 
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -87,9 +86,9 @@ func TestAStreamOfNothingIsRefused(t *testing.T) {
 	})
 }
 
-// A failing driver fails to list while it is told to.
+// A failing driver fails to list while fails is true.
 type failing struct {
-	*locktable.Driver
+	*memlock.Driver
 	fails atomic.Bool
 }
 
@@ -120,9 +119,9 @@ func TestABackendThatGoesAndComesBackIsSaid(t *testing.T) {
 	})
 }
 
-// A slow driver lists when it is told to.
+// A slow driver lists only when the test allows it.
 type slow struct {
-	*locktable.Driver
+	*memlock.Driver
 	lists chan struct{}
 }
 
@@ -134,9 +133,9 @@ func (d *slow) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, 
 	return d.Driver.List(ctx, prefix)
 }
 
-// A browser that was connected to another process, before, may show anything: what it is
-// sent first has all parts, also those that are the same as before the first look, or
-// empty.
+// A browser that was connected to another process before may show anything. So its first
+// message has all parts. It has also the parts that are empty, or that are the same as
+// before the first look.
 func TestAStreamThatBeginsBeforeTheFirstLookSendsAllParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
@@ -154,7 +153,7 @@ func TestAStreamThatBeginsBeforeTheFirstLookSendsAllParts(t *testing.T) {
 	})
 }
 
-// 5 000 wait, and the page is one that can be sent.
+// With 5 000 waiters, the page is still small enough to send.
 func TestAQueueOfThousandsIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
@@ -182,7 +181,7 @@ func BenchmarkPageOfTenThousandNames(b *testing.B) {
 	}
 	all := func() bool { return strings.Contains(s.get(b, ""), "1–50 of 10000") }
 	for !all() {
-		time.Sleep(time.Second) // the first look was before they all were there
+		time.Sleep(time.Second) // the first look was before all of them waited
 	}
 	for b.Loop() {
 		if !all() {
@@ -191,8 +190,8 @@ func BenchmarkPageOfTenThousandNames(b *testing.B) {
 	}
 }
 
-// While the backend does not answer, what was seen before says so: the stream, and each
-// lease whose time is over.
+// While the backend does not answer, the page marks old information: the stream does so,
+// and each lease whose time is over.
 func TestWhatIsFromBeforeIsNotShownAsSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)

@@ -12,13 +12,12 @@ import (
 
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A damaged driver cannot read a name while it is told so, and lists the others.
+// While is is true, a damaged driver cannot read one name, and lists the others.
 type damaged struct {
-	*locktable.Driver
+	*memlock.Driver
 	is atomic.Bool
 }
 
@@ -29,7 +28,7 @@ func (d *damaged) Inspect(ctx context.Context, name string) (driver.Entry, error
 	return d.Driver.Inspect(ctx, name)
 }
 
-// What cannot be read is not free.
+// The page does not call a name free if the driver cannot read it.
 func TestANameThatCannotBeReadIsNotCalledFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
@@ -48,18 +47,18 @@ func TestANameThatCannotBeReadIsNotCalledFree(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		wants(t, live.take(), "It cannot be read now: ")
 		d.is.Store(false)
-		time.Sleep(4 * time.Second) // an error is not kept for as long as a row
+		time.Sleep(4 * time.Second) // an error is cached for less time than a row
 		wants(t, live.take(), "It is free.", "Nobody holds it.", "Nobody waits.")
 		wants(t, s.get(t, "break?name=job&fence=5"), "No lease with this fence is seen now")
 	})
 }
 
-// A stream that has shown a lease before any look found it, and then after, forgets what
-// it saw first.
+// A stream has shown a lease before a look found it. After the look, the stream drops its
+// own older information.
 func TestALeaseThatIsOverDoesNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
-		s.get(t, "") // a look, so that the stream does not begin with one
+		s.get(t, "") // starts a look, so that the stream does not begin with one
 		c := claim("job", 1)
 		g := s.take(t, c)
 		live := s.open(t.Context(), "events?view=name&name=job")

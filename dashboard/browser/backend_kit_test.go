@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A backend is a memory that processes elsewhere use: a test claims in their names.
+// A backend is a memory that other processes use. A test makes the claims of those
+// processes.
 type backend struct {
 	t      testing.TB
 	memory *memlock.Memory
-	beside *locktable.Driver
+	beside *memlock.Driver
 }
 
 func newBackend(t testing.TB, o *memlock.Options) *backend {
@@ -26,7 +26,7 @@ func newBackend(t testing.TB, o *memlock.Options) *backend {
 	return &backend{t: t, memory: m, beside: m.Driver()}
 }
 
-// mutex is a claim of the process with a pid on a host.
+// mutex returns a claim of the process with a pid on a host.
 func mutex(name, host string, pid int) driver.Claim {
 	return driver.Claim{
 		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
@@ -35,7 +35,7 @@ func mutex(name, host string, pid int) driver.Claim {
 	}
 }
 
-// take wants a claim granted, queue wants it to wait.
+// take checks that a claim is granted, queue that it has to wait.
 func (b *backend) take(c driver.Claim) driver.Grant {
 	b.t.Helper()
 	g, err := b.beside.Acquire(context.Background(), c)
@@ -52,7 +52,7 @@ func (b *backend) queue(c driver.Claim) {
 	}
 }
 
-// renew and release want the claim held.
+// renew and release check that the claim is held.
 func (b *backend) renew(c driver.Claim) {
 	b.t.Helper()
 	each, err := b.beside.Renew(context.Background(), []driver.LeaseRef{{Name: c.Name, Token: c.Token, TTL: c.TTL}})
@@ -68,7 +68,7 @@ func (b *backend) release(c driver.Claim) {
 	}
 }
 
-// holders are those of a name.
+// holders returns the holders of a name.
 func (b *backend) holders(name string) []driver.Holder {
 	b.t.Helper()
 	e, err := b.beside.Inspect(context.Background(), name)
@@ -78,9 +78,9 @@ func (b *backend) holders(name string) []driver.Holder {
 	return e.Holders
 }
 
-// A flaky driver fails while it is told to.
+// A flaky driver fails while away is true.
 type flaky struct {
-	*locktable.Driver
+	*memlock.Driver
 	away atomic.Bool
 }
 

@@ -2,8 +2,8 @@ package browser
 
 import "testing"
 
-// A page that nobody sees leaves its stream to others, and takes one again, and no more
-// than one, when it is shown.
+// A hidden page gives its stream up for other pages. When it is visible again, it opens
+// one stream, and only one.
 func TestAPageThatIsHiddenHasNoStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
@@ -38,15 +38,15 @@ func TestAPageThatIsHiddenHasNoStream(t *testing.T) {
 	}
 }
 
-// A stream that was refused is begun anew, but not while nobody sees the page, nor beside
-// another.
+// If a stream is refused, the page opens it again. But it does not while the page is
+// hidden, or while it has another stream.
 func TestAPageThatIsHiddenDoesNotTryAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
 	b := newTab(t, look{})
 	b.before(`{
 		globalThis.tries = 0;
-		globalThis.EventSource = class { // which is refused at once
+		globalThis.EventSource = class { // every stream is refused at once
 			static CLOSED = 2;
 			readyState = 2;
 			constructor() { tries++; setTimeout(() => this.onerror()); }
@@ -54,7 +54,7 @@ func TestAPageThatIsHiddenDoesNotTryAgain(t *testing.T) {
 		};
 		const real = setTimeout, stop = clearTimeout, late = new Map();
 		globalThis.pending = late;
-		globalThis.setTimeout = (f, ms) => { // what is for later is kept
+		globalThis.setTimeout = (f, ms) => { // later calls are stored
 			if (!(ms >= 5000)) return real(f, ms);
 			late.set(-1 - late.size, f);
 			return -late.size;

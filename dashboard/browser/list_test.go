@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// The page goes on by itself: a lease that is taken comes, its bar moves, a waiter
-// appears, and a hand-over moves the row to the next.
+// The page updates itself: a new lease appears, its bar moves, a waiter appears, and a
+// hand-over moves the row to the next holder.
 func TestThePageFollowsALease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
 	b := open(t, w.url, look{})
 	b.until("the page is live", live)
-	b.until("it says that there is nothing", `document.getElementById("rows").innerText.includes("Nobody holds anything")`)
+	b.until("it says that there is nothing", `document.getElementById("rows").innerText.includes("No name is held")`)
 
 	first, second := mutex("report", "web-1", 4127), mutex("report", "web-2", 3380)
 	w.take(first)
@@ -39,7 +39,7 @@ func TestThePageFollowsALease(t *testing.T) {
 	b.until("the row goes", `!`+row("report"))
 }
 
-// A row whose lease was not renewed in time is marked, and comes before others.
+// A row whose lease was not renewed in time has a mark, and comes first.
 func TestAnOverdueLeaseComesFirst(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -56,7 +56,8 @@ func TestAnOverdueLeaseComesFirst(t *testing.T) {
 	b.until("the page says so", rowSays("warm-cache", "overdue"))
 }
 
-// Names are sorted and searched for by links and a form, so without scripts, too.
+// Links and a form sort the names and search for them. So this works also without
+// scripts.
 func TestNamesAreSearchedAndSorted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
@@ -71,7 +72,7 @@ func TestNamesAreSearchedAndSorted(t *testing.T) {
 				t.Errorf("with scripts: %v: the names are %q, want %q", scripts, got, want)
 			}
 		}
-		if scripts { // the first view may still be on its way
+		if scripts { // the first view may arrive later
 			b.until("the names are there", row("report:1")+" != null")
 		}
 		b.follow(`thead a[href*="sort=name"]`)
