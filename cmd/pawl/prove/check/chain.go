@@ -1,0 +1,37 @@
+package check
+
+import "github.com/pawl-go/pawl/cmd/pawl/prove/history"
+
+// chain is claims in an order. Those that are gone are not visited again.
+type chain struct {
+	claims []*history.Claim
+	next   []int // by index + 1: the index of the next claim, from that of the head at 0
+}
+
+func newChain(claims []*history.Claim) *chain {
+	c := &chain{claims, make([]int, len(claims)+1)}
+	for i := range c.next {
+		c.next[i] = i
+	}
+	return c
+}
+
+// each visits the claims until visit says that it does not go on. A claim that is gone
+// leaves the chain.
+func (c *chain) each(visit func(x *history.Claim) (gone, on bool)) {
+	for before := 0; ; {
+		i := c.next[before]
+		if i == len(c.claims) {
+			return
+		}
+		gone, on := visit(c.claims[i])
+		if gone {
+			c.next[before] = c.next[i+1]
+		} else {
+			before = i + 1
+		}
+		if !on {
+			return
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package check
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// sure reports whether the holder of a granted claim was sure for some time.
+func sure(c *history.Claim) bool { return c.Believed > c.Got }
+
+// over is when a wait ended: with an answer, or with the process.
+func (w *world) over(c *history.Claim) int64 {
+	switch {
+	case c.Answered != 0:
+		return c.Answered
+	case c.Died != 0:
+		return c.Died
+	}
+	return w.last
+}
+
+// lastMoment is the last time at which the client of a claim may have sent a request for
+// it.
+func (w *world) lastMoment(c *history.Claim) int64 {
+	switch {
+	case c.Freed != 0:
+		return c.Freed
+	case c.Died != 0:
+		return c.Died
+	case c.Answer != history.Granted:
+		return w.over(c)
+	case c.Lost != 0:
+		return max(c.Lost, c.Told, c.Believed)
+	}
+	return w.last
+}
+
+// The server handles a request that its client has given up within this time, where no
+// fault is in its way.
+const straggler = int64(2 * time.Second)
+
+// gone is when the server cannot have anything of a claim any more, because it was
+// released, or because a lease of it would have expired.
+func (w *world) gone(c *history.Claim) int64 {
+	last := w.lastMoment(c)
+	switch {
+	case c.Release == history.OK || c.Release == history.Late || c.Answer == history.Held:
+		return last
+	case w.gaveUp(c):
+		return last + straggler/2
+	}
+	// Requests that the network held back arrive when the fault ends, or a little later.
+	from := last - w.run.TTL
+	late := max(w.network.after(c.Worker, from, last, 0), w.faults.after(server, from, last, 0))
+	if late > last {
+		late += w.run.TTL
+	}
+	return late + 2*w.run.TTL + straggler
+}
+
+// gaveUp reports whether a claim was given up while nothing was in its way, so that
+// nothing is left of it a moment later.
+func (w *world) gaveUp(c *history.Claim) bool {
+	return c.Answer == history.TimedOut && c.Answered != 0 && !w.touchedClaim(c, c.Asked, c.Answered+straggler)
+}
+
+// lastTime is the last time that a claim has.
+func lastTime(c *history.Claim) int64 {
+	return max(c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Told, c.Released, c.Freed, c.Died)
+}
+
+// sameClient reports whether one client of one process made both claims.
+func sameClient(a, b *history.Claim) bool {
+	return a.Worker == b.Worker && a.Life == b.Life && a.Client == b.Client
+}

@@ -1,0 +1,127 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+const (
+	// A free name may have waiters for a TTL and this long; after a fault of a waiter for
+	// two TTLs and this long, because its place or its lease may have to end first.
+	idleFor = int64(3 * time.Second)
+
+	// A fault that ended this long before has no effect on who is served.
+	idleSettled = int64(time.Second)
+)
+
+// taken is when the server may have had something of a claim.
+type taken struct{ from, to int64 }
+
+// idle finds waiters that waited on though the name was free: a wake-up was lost.
+func (w *world) idle(n *name) {
+	var until int64 // the name may be taken until then
+	for _, t := range append(w.taken(n), taken{w.last, w.last}) {
+		if t.from-until > w.run.TTL+idleFor {
+			w.free(n, until, t.from)
+		}
+		until = max(until, t.to)
+	}
+}
+
+// taken is when the name may have been taken, in the order of its begin. A claim that
+// failed may have been granted without its client's knowledge, and a client that died may
+// have left a lease or a place in the queue. As long as a claim waits, free looks at it.
+func (w *world) taken(n *name) []taken {
+	all := make([]taken, 0, len(n.claims))
+	for _, c := range n.claims {
+		t := taken{w.over(c), w.gone(c)}
+		switch {
+		case c.Answer == history.Held:
+			continue
+		case c.How == history.All: // it may hold one name while it waits for another
+			t.from = c.Asked
+		case c.Answer == history.Granted:
+			t.from = c.Got
+		}
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b taken) int { return cmp.Compare(a.from, b.from) })
+	return all
+}
+
+// free looks at the claims of a name while it was free.
+func (w *world) free(n *name, from, to int64) {
+	var pending []*history.Claim
+	for _, c := range n.claims {
+		if c.Asked >= to {
+			break
+		}
+		if w.over(c) > from {
+			pending = append(pending, c)
+		}
+	}
+	behind := w.behindOwn(n)
+	for _, c := range pending {
+		if c.How != history.Wait && c.How != history.Lead {
+			continue
+		}
+		// In a queue a claim waits only for those that came before it.
+		before := pending
+		if w.run.Ordered && !behind[c] {
+			n, _ := slices.BinarySearchFunc(pending, c.Asked+earlier, func(p *history.Claim, t int64) int { return cmp.Compare(p.Asked, t) })
+			before = pending[:n]
+		}
+		a, b := w.waitsForNothing(c, before, max(from, c.Asked), min(to, w.over(c)))
+		if a == b {
+			continue
+		}
+		w.add(Violation{
+			Rule: Idle, Name: n.Name.Name, From: a, To: b, Claims: ids(c),
+			Text: fmt.Sprintf("%s asked for %q at %s and waited until %s. From %s to %s no claim could hold the name, and no fault was in the way.",
+				upper(c), n.Name.Name, at(c.Asked), at(w.over(c)), at(a), at(b)),
+		})
+		return
+	}
+}
+
+// waitsForNothing is a part of the interval in which a claim has no reason to wait: no
+// fault touches it or a claim before it. If there is no such part, a and b are equal.
+func (w *world) waitsForNothing(c *history.Claim, before []*history.Claim, from, to int64) (a, b int64) {
+	if to-from <= w.run.TTL+idleFor {
+		return 0, 0
+	}
+	var reasons []taken
+	disturbed := func(worker int, from, to int64) {
+		t := w.faults[worker]
+		for _, s := range t[w.faults.firstAfter(worker, from-idleSettled):] {
+			if s.from > to {
+				break
+			}
+			if s.to >= from-idleSettled {
+				reasons = append(reasons, taken{s.from, s.to + idleSettled})
+			}
+		}
+	}
+	disturbed(server, from, to)
+	disturbed(c.Worker, from, to)
+	for _, p := range before {
+		if p.Worker != c.Worker {
+			disturbed(p.Worker, max(from, p.Asked), min(to, w.over(p)))
+		}
+	}
+	if len(reasons) == 0 {
+		return from, to
+	}
+	slices.SortFunc(reasons, func(a, b taken) int { return cmp.Compare(a.from, b.from) })
+	for _, r := range append(reasons, taken{to, to}) {
+		if r.from-from > 2*w.run.TTL+idleFor {
+			return from, r.from
+		}
+		from = max(from, r.to)
+	}
+	return 0, 0
+}

@@ -1,0 +1,195 @@
+package check
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// The names of the histories in these tests.
+const (
+	mutex = "a mutex"
+	rw    = "an rw"
+	three = "three permits"
+)
+
+// ms is a time of a history: milliseconds after its begin.
+func ms(n int64) int64 { return n * int64(time.Millisecond) }
+
+// run is a run of a TTL of one second, for a history that is made by hand.
+func run(change ...func(*history.Run)) *history.Run {
+	r := &history.Run{
+		Format: history.Format, Lock: "pawl", TTL: ms(1000), Ordered: true, Fenced: true,
+		Names: []history.Name{
+			{Name: mutex, Kind: history.Mutex, Limit: 1},
+			{Name: rw, Kind: history.RW, Limit: 1},
+			{Name: three, Kind: history.Semaphore, Limit: 3},
+		},
+	}
+	for _, f := range change {
+		f(r)
+	}
+	return r
+}
+
+// A change makes a claim what a test needs.
+type change func(*history.Claim)
+
+// hold is a claim of the mutex that was granted, believed and released. Its times are in
+// milliseconds, and its worker has the number of its ID.
+func hold(id, asked, got, until int64, fence uint64, changes ...change) *history.Claim {
+	c := &history.Claim{
+		ID: id, Worker: int(id), Life: 1, Name: mutex, Mode: history.Whole, Weight: 1, How: history.Wait,
+		Asked: ms(asked), Answered: ms(got), Answer: history.Granted, Got: ms(got), Fence: fence,
+		Believed: ms(until), Released: ms(until), Freed: ms(until + 1), Release: history.OK,
+	}
+	for _, f := range changes {
+		f(c)
+	}
+	return c
+}
+
+// wait is a claim of the mutex that was not granted.
+func wait(id, asked, answered int64, answer string, changes ...change) *history.Claim {
+	c := &history.Claim{
+		ID: id, Worker: int(id), Life: 1, Name: mutex, Mode: history.Whole, Weight: 1, How: history.Wait,
+		Asked: ms(asked), Answered: ms(answered), Answer: answer,
+	}
+	for _, f := range changes {
+		f(c)
+	}
+	return c
+}
+
+func of(name, mode string, weight int) change {
+	return func(c *history.Claim) { c.Name, c.Mode, c.Weight = name, mode, weight }
+}
+func reader(c *history.Claim) { of(rw, history.Shared, 1)(c) }
+func writer(c *history.Claim) { of(rw, history.Whole, 1)(c) }
+func permits(weight int) change {
+	return of(three, history.Permits, weight)
+}
+func by(worker int) change        { return func(c *history.Claim) { c.Worker = worker } }
+func how(how string) change       { return func(c *history.Claim) { c.How = how } }
+func believed(until int64) change { return func(c *history.Claim) { c.Believed = ms(until) } }
+
+// lost makes a lease one that its holder lost, and that it released too late.
+func lost(believed, lost, told, released int64) change {
+	return func(c *history.Claim) {
+		c.Believed, c.Lost, c.Told = ms(believed), ms(lost), ms(told)
+		c.Released, c.Freed, c.Release = ms(released), ms(released+1), history.Late
+	}
+}
+
+// died makes a lease one whose process ended.
+func died(believed, died int64) change {
+	return func(c *history.Claim) {
+		c.Believed, c.Died = ms(believed), ms(died)
+		c.Released, c.Freed, c.Release = 0, 0, ""
+	}
+}
+
+func fault(kind string, worker int, from, to int64) *history.Fault {
+	return &history.Fault{Kind: kind, Worker: worker, From: ms(from), To: ms(to), Hit: 1}
+}
+
+// lines makes a history of its parts. Without a Left line among them a name is empty in
+// the end.
+func lines(parts ...any) []history.Line {
+	all := []history.Line{{}}
+	r := run()
+	left := map[string]bool{}
+	var end int64
+	var ends *history.End
+	for _, p := range parts {
+		var l history.Line
+		switch p := p.(type) {
+		case *history.Run:
+			r = p
+			continue
+		case *history.Claim:
+			l.Claim, end = p, max(end, lastTime(p))
+		case []*history.Claim:
+			for _, c := range p {
+				all, end = append(all, history.Line{Claim: c}), max(end, lastTime(c))
+			}
+			continue
+		case *history.Write:
+			l.Write, end = p, max(end, p.At)
+		case *history.Fault:
+			l.Fault, end = p, max(end, p.To)
+		case *history.Phase:
+			l.Phase = p
+		case *history.Worker:
+			l.Worker = p
+		case *history.Left:
+			l.Left, left[p.Name] = p, true
+		case *history.End:
+			ends = p
+			continue
+		}
+		all = append(all, l)
+	}
+	all[0].Run = r
+	for _, n := range r.Names {
+		if !left[n.Name] {
+			all = append(all, history.Line{Left: &history.Left{At: end, Name: n.Name}})
+		}
+	}
+	if ends == nil {
+		ends = &history.End{At: end}
+	}
+	return append(all, history.Line{End: ends})
+}
+
+func each(lines []history.Line) iter.Seq2[history.Line, error] {
+	return func(yield func(history.Line, error) bool) {
+		for _, l := range lines {
+			if !yield(l, nil) {
+				return
+			}
+		}
+	}
+}
+
+func verdict(t testing.TB, parts ...any) *Verdict {
+	t.Helper()
+	v, err := Run(each(lines(parts...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// A tale is a history of a test, and the rules that it breaks.
+type tale struct {
+	name  string
+	parts []any
+	want  string // rules, with spaces between; empty if it is right
+}
+
+func tell(t *testing.T, tales []tale) {
+	t.Helper()
+	for _, tt := range tales {
+		t.Run(tt.name, func(t *testing.T) {
+			v := verdict(t, tt.parts...)
+			got := slices.Sorted(maps.Keys(v.Count))
+			if want := slices.Sorted(slices.Values(strings.Fields(tt.want))); !slices.Equal(got, want) {
+				t.Errorf("it breaks %q, want %q:\n%s", got, want, texts(v))
+			}
+		})
+	}
+}
+
+func texts(v *Verdict) string {
+	var b strings.Builder
+	for _, x := range v.Violations {
+		b.WriteString("\t" + x.Rule + ": " + x.Text + "\n")
+	}
+	return b.String()
+}

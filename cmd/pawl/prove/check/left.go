@@ -1,0 +1,96 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// left finds names that still had holders or waiters after the last worker had closed and
+// all leases had expired.
+func (w *world) left() {
+	looked := map[string]bool{}
+	for _, l := range w.lefts {
+		looked[l.Name] = true
+		if l.Holders <= 0 && l.Waiters <= 0 {
+			continue
+		}
+		w.add(Violation{
+			Rule: Left, Name: l.Name, From: l.At, To: l.At,
+			Text: fmt.Sprintf("After all workers had closed, %q still had %s and %s at %s.",
+				l.Name, plural(l.Holders, "holder", "holders"), plural(l.Waiters, "waiter", "waiters"), at(l.At)),
+		})
+	}
+	for _, n := range w.run.Names {
+		if !looked[n.Name] {
+			w.blind = append(w.blind, fmt.Sprintf("The end of %q was not looked at, so that holders and waiters may be left.", n.Name))
+		}
+	}
+}
+
+// failures finds processes that ended in a way that no fault explains, and a run that
+// ended before its time.
+func (w *world) failures() {
+	for _, p := range w.workers {
+		switch p.End {
+		case "done", "killed", "crashed":
+			continue
+		}
+		w.add(Violation{
+			Rule: WorkerFailed, From: p.From, To: p.To,
+			Text: fmt.Sprintf("Process %d of worker %d (PID %d) failed at %s: %s", p.Life, p.Worker, p.PID, at(p.To), p.End),
+		})
+	}
+	if w.end.Error != "" {
+		w.add(Violation{
+			Rule: RunFailed, From: w.end.At, To: w.end.At,
+			Text: fmt.Sprintf("The run ended at %s before its time: %s", at(w.end.At), w.end.Error),
+		})
+	}
+}
+
+// allOrNothing finds claims of several names together that got some of them. A process
+// that died may have said so of some only.
+func (w *world) allOrNothing() {
+	groups := map[int64][]*history.Claim{}
+	var order []int64
+	for _, c := range w.claims {
+		if c.Group == 0 {
+			continue
+		}
+		if groups[c.Group] == nil {
+			order = append(order, c.Group)
+		}
+		groups[c.Group] = append(groups[c.Group], c)
+	}
+	for _, g := range order {
+		var got, not []*history.Claim
+		apart := false
+		for _, c := range groups[g] {
+			switch {
+			case c.Answer == history.Granted:
+				got = append(got, c)
+			case c.Answered == 0 && c.Died != 0:
+				continue
+			default:
+				not = append(not, c)
+			}
+			apart = apart || c.Answered != groups[g][0].Answered
+		}
+		switch {
+		case len(got) == 0:
+			continue
+		case len(not) > 0:
+			w.part(got[0], not[0], fmt.Sprintf("it got %q but not %q", got[0].Name, not[0].Name))
+		case apart:
+			w.part(got[0], got[len(got)-1], "it did not get them at the same time")
+		}
+	}
+}
+
+func (w *world) part(a, b *history.Claim, what string) {
+	w.add(Violation{
+		Rule: AllOrNothing, Name: a.Name, From: a.Asked, To: a.Got, Claims: ids(a, b),
+		Text: fmt.Sprintf("%s asked at %s for several names together, and %s.", upper(a), at(a.Asked), what),
+	})
+}

@@ -1,0 +1,95 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// The bounds of the search for an order.
+const (
+	pieceTime = 10 * time.Second
+	pieceMost = 20_000 // operations; a longer piece would need gigabytes
+)
+
+// linearizable looks for an order of all that happened to a name on the server that
+// explains all answers: porcupine finds one, or shows that there is none.
+//
+// The steps of an order are the begins and ends of leases, and the refusals of tries. A
+// claim that failed or was given up may have held the name for a while. It is left out:
+// it could only have kept others from the name. So the refusals that it may explain are
+// left out, too.
+func (w *world) linearizable(n *name) {
+	s := w.newStory(n)
+	if s.tighten(); s.clash != nil {
+		w.notLinearizable(n, s.clash.from, s.clash.to, s.clash.claims, s.clash.why)
+		return
+	}
+	decided := true
+	for piece := range s.pieces() {
+		w.numbers.PorcupinePieces++
+		w.numbers.PorcupineOperations += len(piece.steps)
+		result := porcupine.Unknown
+		if len(piece.steps) <= pieceMost {
+			result = porcupine.CheckOperationsTimeout(s.model(piece), piece.operations(), pieceTime)
+		}
+		switch result {
+		case porcupine.Illegal:
+			w.illegal(n, s, piece)
+			return // what was held after that is not known
+		case porcupine.Unknown:
+			w.numbers.PorcupineGaveUp++
+			decided = false
+		case porcupine.Ok:
+		}
+	}
+	if decided {
+		w.numbers.PorcupineNames++
+	}
+}
+
+// illegal reports a piece that no order explains. It names the first step that cannot be
+// placed in the longest order that explains the others.
+func (w *world) illegal(n *name, s *story, p *piece) {
+	_, info := porcupine.CheckOperationsVerbose(s.model(p), p.operations(), pieceTime)
+	var longest []int
+	for _, partial := range info.PartialLinearizations() {
+		for _, order := range partial {
+			if len(order) > len(longest) {
+				longest = order
+			}
+		}
+	}
+	placed := make([]bool, len(p.steps))
+	for _, i := range longest {
+		placed[i] = true
+	}
+	var first *step
+	for i := range p.steps {
+		if !placed[i] && (first == nil || p.steps[i].to < first.to) {
+			first = &p.steps[i]
+		}
+	}
+	if first == nil {
+		first = &p.steps[0]
+	}
+	c := first.claim
+	about := []*history.Claim{c}
+	for _, st := range p.steps {
+		if st.claim != c && st.from <= first.to && st.to >= first.from && len(about) < 6 {
+			about = append(about, st.claim)
+		}
+	}
+	why := fmt.Sprintf("%s %s between %s and %s, and that does not fit.", upper(c), first.kind, at(first.from), at(first.to))
+	w.notLinearizable(n, first.from, first.to, about, why)
+}
+
+func (w *world) notLinearizable(n *name, from, to int64, claims []*history.Claim, why string) {
+	w.add(Violation{
+		Rule: Linearizable, Name: n.Name.Name, From: from, To: max(from, to), Claims: ids(claims...),
+		Text: fmt.Sprintf("No order of the grants and releases of %q explains the answers. %s", n.Name.Name, why),
+	})
+}

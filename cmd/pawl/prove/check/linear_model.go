@@ -1,0 +1,95 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// step is one thing that happened to a name on the server, between from and to.
+type step struct {
+	kind     kind
+	claim    *history.Claim
+	lease    int // index in the story; none if refused
+	from, to int64
+}
+
+// kind is what happened.
+type kind int
+
+const (
+	begins kind = iota
+	ends
+	refused
+)
+
+// String is what happened to a claim, as the end of a sentence.
+func (k kind) String() string {
+	return [...]string{"was granted", "ended", "was refused"}[k]
+}
+
+// condition is what a name has at one time.
+type condition struct {
+	begun int   // leases
+	held  []int // leases, in the order of their indexes
+}
+
+// model is the lock as it should be: a step is possible, or it is not.
+func (s *story) model(p *piece) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return p.before },
+		Step: func(state, input, _ any) (bool, any) {
+			c, _ := state.(condition)
+			st, _ := input.(*step)
+			return s.step(c, st)
+		},
+		Equal: func(a, b any) bool {
+			x, _ := a.(condition)
+			y, _ := b.(condition)
+			return x.begun == y.begun && slices.Equal(x.held, y.held)
+		},
+		Hash: func(state any) uint64 {
+			c, _ := state.(condition)
+			h := uint64(c.begun)
+			for _, i := range c.held {
+				h = h*1099511628211 + uint64(i) + 1
+			}
+			return h
+		},
+	}
+}
+
+func (s *story) step(c condition, st *step) (possible bool, after condition) {
+	switch i, held := slices.BinarySearch(c.held, st.lease); st.kind {
+	case begins:
+		if st.lease != c.begun || !s.fits(c, st.claim) {
+			return false, c
+		}
+		return true, condition{c.begun + 1, slices.Insert(slices.Clone(c.held), i, st.lease)}
+	case ends:
+		if !held {
+			return false, c
+		}
+		return true, condition{c.begun, slices.Delete(slices.Clone(c.held), i, i+1)}
+	case refused:
+		return !s.fits(c, st.claim), c
+	}
+	return false, c
+}
+
+// fits reports whether a claim can be held beside those that are.
+func (s *story) fits(c condition, claim *history.Claim) bool {
+	weight := claim.Weight
+	for _, i := range c.held {
+		h := s.leases[i].claim
+		if s.name.excludes(h, claim) {
+			return false
+		}
+		if h.Mode == history.Permits {
+			weight += h.Weight
+		}
+	}
+	return claim.Mode != history.Permits || weight <= s.name.Limit
+}

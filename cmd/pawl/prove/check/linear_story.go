@@ -1,0 +1,104 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// story is what happened to a name on the server, and when it may have happened.
+type story struct {
+	name   *name
+	leases []lease // in the order in which they began; a step of a lease has its index
+	tries  []step  // that were refused
+	clash  *clash
+}
+
+// lease is a granted claim: it began and ended on the server within these times.
+type lease struct {
+	claim              *history.Claim
+	beginFrom, beginTo int64
+	endFrom, endTo     int64
+}
+
+// clash is why no order of the leases explains the answers.
+type clash struct {
+	from, to int64
+	claims   []*history.Claim
+	why      string
+}
+
+// newStory orders the leases by their fences. Without fences it orders them by the times
+// when their holders got to know of them, and leaves out those that may have ended before
+// that. It is then no loss to assume that each began at that time: what begins later
+// leaves more room for the others.
+func (w *world) newStory(n *name) *story {
+	s := &story{name: n}
+	for _, c := range n.granted {
+		if w.run.Fenced || lasted(c) {
+			s.leases = append(s.leases, w.lease(c))
+		}
+	}
+	slices.SortStableFunc(s.leases, func(a, b lease) int {
+		if w.run.Fenced {
+			return cmp.Compare(a.claim.Fence, b.claim.Fence)
+		}
+		return cmp.Or(cmp.Compare(a.claim.Got, b.claim.Got), cmp.Compare(a.endFrom, b.endFrom))
+	})
+	s.tries = w.refusals(n)
+	return s
+}
+
+// lasted reports whether a lease certainly lasted until its holder got to know of it.
+func lasted(c *history.Claim) bool { return sure(c) || c.Release == history.OK }
+
+// lease is when the lease of a granted claim may have begun and ended.
+func (w *world) lease(c *history.Claim) lease {
+	l := lease{claim: c, beginFrom: c.Asked, beginTo: c.Got, endFrom: c.Asked}
+	if sure(c) {
+		l.endFrom = c.Believed
+	}
+	l.endTo = w.ended(c)
+	if c.Release == history.OK {
+		l.endFrom, l.endTo = c.Released, c.Freed
+	}
+	if last := w.lastMoment(c); w.forgot(c, last) {
+		// It ended when the server lost it, and its holder did not know of it yet.
+		l.endFrom = c.Asked
+		l.endTo = last + 2*w.run.TTL + straggler
+	}
+	return l
+}
+
+// ended is when nothing of a claim is on the server any more. A client whose own clock
+// says that the lease is over may not ask the server when it releases.
+func (w *world) ended(c *history.Claim) int64 {
+	if c.Release == history.Late {
+		return w.gone(c) + 2*w.run.TTL + straggler
+	}
+	return w.gone(c)
+}
+
+// refusals are the tries that only a lease can explain: no other claim was pending, and
+// no claim that failed may have left something.
+func (w *world) refusals(n *name) []step {
+	var tries []step
+	var others int64 // until when earlier claims may be a reason
+	for i, c := range n.claims {
+		until := w.over(c)
+		if c.Answer != history.Held && (c.Answer != history.Granted || !w.run.Fenced && !lasted(c)) {
+			until = w.ended(c)
+		}
+		apart := others < c.Asked && (i+1 == len(n.claims) || n.claims[i+1].Asked > c.Answered)
+		others = max(others, until)
+		if c.Answer != history.Held || c.How != history.Try || !apart {
+			continue
+		}
+		if w.forgotten.touched(server, c.Asked-3*w.run.TTL-straggler, c.Answered) {
+			continue
+		}
+		tries = append(tries, step{kind: refused, claim: c, from: c.Asked, to: c.Answered})
+	}
+	return tries
+}

@@ -1,0 +1,129 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// tighten narrows the times of the leases to what their order leaves. It changes nothing
+// of what can be explained, but lets the history be cut into small pieces: otherwise a
+// claim that waits would join all that happens meanwhile.
+//
+// A lease begins after those before it in the order have begun, and after enough of them
+// may have ended. It begins before those after it begin, and ends before one begins that
+// excludes it. If no time is left, no order explains the answers.
+func (s *story) tighten() {
+	s.fromLeft()
+	if s.clash == nil {
+		s.fromRight()
+	}
+}
+
+// fromLeft narrows the earliest times.
+func (s *story) fromLeft() {
+	var held []int // leases that have begun, and surely have not ended
+	at := int64(0)
+	latest := -1 // whose time at is
+	for k := range s.leases {
+		l := &s.leases[k]
+		if k > 0 && l.claim.Fence != 0 && l.claim.Fence == s.leases[k-1].claim.Fence {
+			s.clashed(k-1, k)
+			return
+		}
+		if l.beginFrom >= at {
+			at, latest = l.beginFrom, k
+		}
+		held = slices.DeleteFunc(held, func(j int) bool { return s.leases[j].endFrom <= at })
+		if j := s.room(held, l.claim); j >= 0 {
+			at, latest = s.leases[j].endFrom, j
+		}
+		l.beginFrom = at
+		l.endFrom = max(l.endFrom, at)
+		if at > l.beginTo {
+			s.clashed(latest, k)
+			return
+		}
+		held = append(held, k)
+	}
+}
+
+// room is the lease that has to end, after others that end earlier, before a claim fits
+// beside the rest; -1 if it fits now.
+func (s *story) room(held []int, c *history.Claim) int {
+	slices.SortFunc(held, func(a, b int) int { return cmp.Compare(s.leases[a].endFrom, s.leases[b].endFrom) })
+	weight := c.Weight
+	for _, j := range held {
+		if h := s.leases[j].claim; h.Mode == history.Permits {
+			weight += h.Weight
+		}
+	}
+	last := -1
+	for _, j := range held {
+		h := s.leases[j].claim
+		full := c.Mode == history.Permits && weight > s.name.Limit
+		if s.name.excludes(h, c) || h.Mode == history.Permits && full {
+			last = j
+		}
+		if h.Mode == history.Permits {
+			weight -= h.Weight
+		}
+	}
+	return last
+}
+
+// fromRight narrows the latest times.
+func (s *story) fromRight() {
+	type class struct {
+		mode   string
+		weight int
+	}
+	next := map[class]int{} // the first lease after k that asks for this
+	at, earliest := int64(math.MaxInt64), -1
+	for k := len(s.leases) - 1; k >= 0; k-- {
+		l := &s.leases[k]
+		for _, j := range next {
+			if s.name.excludes(l.claim, s.leases[j].claim) && s.leases[j].beginTo < l.endTo {
+				l.endTo = s.leases[j].beginTo
+				if l.endFrom > l.endTo {
+					s.clashed(k, j)
+					return
+				}
+			}
+		}
+		l.beginTo = min(l.beginTo, l.endTo)
+		if l.beginTo <= at {
+			at, earliest = l.beginTo, k
+		}
+		l.beginTo = at
+		if l.beginFrom > l.beginTo {
+			s.clashed(earliest, k)
+			return
+		}
+		next[class{l.claim.Mode, l.claim.Weight}] = k
+	}
+}
+
+// clashed says that the leases j and k leave no time for each other.
+func (s *story) clashed(j, k int) {
+	a, b := s.leases[min(j, k)].claim, s.leases[max(j, k)].claim
+	s.clash = &clash{from: min(a.Got, b.Got), to: max(a.Got, b.Got), claims: []*history.Claim{a, b}}
+	switch {
+	case j == k:
+		s.clash.claims = s.clash.claims[:1]
+		s.clash.why = fmt.Sprintf("%s got it at %s, and the leases after it leave no time for that.", upper(a), at(a.Got))
+	case a.Fence == 0:
+		s.clash.why = fmt.Sprintf("%s got it at %s, and %s got it at %s. Their times leave no room for both.",
+			upper(a), at(a.Got), who(b), at(b.Got))
+	case a.Fence == b.Fence:
+		s.clash.why = fmt.Sprintf("%s got it at %s, and %s got it at %s. Both have the fence %d.",
+			upper(a), at(a.Got), who(b), at(b.Got), a.Fence)
+	default:
+		s.clash.why = fmt.Sprintf("%s got it at %s with the fence %d, and %s got it at %s with the fence %d. "+
+			"So the first fence was granted first, but their times leave no room for that.",
+			upper(a), at(a.Got), a.Fence, who(b), at(b.Got), b.Fence)
+	}
+}

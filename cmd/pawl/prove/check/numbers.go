@@ -1,0 +1,91 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// count counts what happened, whether it is right or not.
+func (w *world) count() {
+	n := &w.numbers
+	n.FaultsByKind = w.hit
+	n.Took = time.Duration(w.last)
+	var waits, handovers []int64
+	for _, c := range w.claims {
+		switch c.Answer {
+		case history.Granted:
+			n.Leases++
+			if c.How == history.Wait {
+				waits = append(waits, c.Got-c.Asked)
+			}
+		case history.Held:
+			n.Refused++
+		case history.TimedOut:
+			n.TimedOut++
+		case history.Unknown:
+			n.Unknown++
+		}
+		if c.Answer != history.Granted {
+			continue
+		}
+		if c.Lost != 0 || c.Release == history.Late {
+			n.Lost++
+		}
+		if c.Told != 0 {
+			n.Told++
+		}
+		if c.Died != 0 {
+			n.Died++
+		}
+	}
+	for _, name := range w.names {
+		for i, c := range name.granted {
+			if i == 0 {
+				continue
+			}
+			before := name.granted[i-1]
+			switch {
+			case before.Release == history.OK && c.Asked < before.Released && c.Got >= before.Released:
+				handovers = append(handovers, c.Got-before.Released)
+			case before.Release != history.OK && (before.Lost != 0 || before.Died != 0 || before.Release == history.Late):
+				n.TakenOver++
+			}
+		}
+	}
+	slices.Sort(waits)
+	slices.Sort(handovers)
+	n.WaitMedian, n.WaitP99, n.WaitMax = quantile(waits, 50), quantile(waits, 99), quantile(waits, 100)
+	n.HandoverMedian, n.Handovers = quantile(handovers, 50), len(handovers)
+	n.CalmRate, n.FaultRate = w.rate(history.Calm, 0), w.rate(history.Faults, w.down)
+}
+
+// quantile is the value below which so many of a hundred are.
+func quantile(sorted []int64, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return time.Duration(sorted[min(len(sorted)-1, len(sorted)*percent/100)])
+}
+
+// rate is how many leases were granted in a second of a phase. In the part of the phase
+// that is off, no lease could be granted.
+func (w *world) rate(phase string, off int64) float64 {
+	from, to, ok := w.phase(phase)
+	if !ok || to-from <= off {
+		return 0
+	}
+	leases := 0
+	for _, n := range w.names {
+		leases += granted(n, to) - granted(n, from)
+	}
+	return float64(leases) / time.Duration(to-from-off).Seconds()
+}
+
+// granted is how many leases of a name were granted before t.
+func granted(n *name, t int64) int {
+	i, _ := slices.BinarySearchFunc(n.granted, t, func(c *history.Claim, t int64) int { return cmp.Compare(c.Got, t) })
+	return i
+}

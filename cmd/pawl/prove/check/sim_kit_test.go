@@ -1,0 +1,495 @@
+package check
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// sim is a lock that keeps its promises, with workers and faults, in virtual time. It
+// writes the history that a run of pawl prove would write.
+type sim struct {
+	*rand.Rand
+	now      int64
+	events   events
+	serial   int64
+	ttl      int64
+	look     int64 // the time between two looks of a holder; 0: it looks when it is done
+	until    int64 // the end of its time
+	most     int64 // claims
+	kinds    []string
+	names    []*simName
+	workers  []*simWorker
+	lines    []history.Line
+	nextID   int64
+	register map[string]*simRegister
+	faults   []*history.Fault
+}
+
+type simRegister struct{ checked, plain, fence uint64 }
+
+// simName is what the server knows of a name.
+type simName struct {
+	history.Name
+	fence   uint64
+	holders map[int64]*simLease
+	queue   []*simLease
+}
+
+// simLease is a claim on the server, and what its client thinks.
+type simLease struct {
+	*history.Claim
+	name    *simName
+	expires int64  // of the lease or of the place
+	granted uint64 // the fence
+	term    int64  // until when the client may trust it
+	dead    bool   // its client has gone
+	over    bool   // the client has got its answer, or gave up
+	read    simRegister
+	refused bool // the register refused to be read
+	then    func()
+}
+
+type simWorker struct {
+	index, life int
+	stopped     int64 // until then
+	silent      int64 // no answer arrives until then
+	current     *simLease
+}
+
+type event struct {
+	at, serial int64
+	do         func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].serial < e[j].serial
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+func (s *sim) after(d int64, do func()) {
+	s.serial++
+	heap.Push(&s.events, event{s.now + d, s.serial, do})
+}
+
+// latency is how long one message takes.
+func (s *sim) latency() int64 { return 100_000 + s.Int64N(300_000) }
+
+// on runs what a process of a worker does, when it is not stopped.
+func (s *sim) on(w *simWorker, life int, d int64, do func()) {
+	s.after(d, func() {
+		switch {
+		case w.life != life:
+		case w.stopped > s.now:
+			s.on(w, life, w.stopped-s.now+s.Int64N(50_000), do)
+		default:
+			do()
+		}
+	})
+}
+
+// simulate writes a history of a run of this length.
+func simulate(seed uint64, workers int, length, look int64, kinds ...string) []history.Line {
+	s := newSim(seed, kinds)
+	s.look, s.until = look, length
+	return s.run(run(), workers, length/4)
+}
+
+// simulateNames writes a history of so many claims of so many names.
+func simulateNames(seed uint64, workers, names int, claims int64, kinds ...string) []history.Line {
+	s := newSim(seed, kinds)
+	s.until, s.most = 1<<60, claims
+	r := run(func(r *history.Run) { r.Names = nil })
+	for i := range names {
+		n := history.Name{Name: fmt.Sprint("name ", i), Kind: history.Mutex, Limit: 1}
+		switch i % 4 {
+		case 1:
+			n.Kind = history.RW
+		case 2:
+			n.Kind, n.Limit = history.Semaphore, 5
+		}
+		r.Names = append(r.Names, n)
+	}
+	return s.run(r, workers, ms(10_000))
+}
+
+func newSim(seed uint64, kinds []string) *sim {
+	return &sim{
+		Rand: rand.New(rand.NewPCG(seed, 1)), ttl: ms(800), most: 1 << 60, kinds: kinds, register: map[string]*simRegister{},
+	}
+}
+
+// run is the run; calm is how long nothing is wrong in it.
+func (s *sim) run(r *history.Run, workers int, calm int64) []history.Line {
+	r.TTL, r.Faults = s.ttl, s.kinds
+	s.lines = append(s.lines, history.Line{Run: r})
+	for _, n := range r.Names {
+		s.names = append(s.names, &simName{Name: n, holders: map[int64]*simLease{}})
+		s.register[n.Name] = &simRegister{}
+	}
+	for i := range workers {
+		w := &simWorker{index: i, life: 1}
+		s.workers = append(s.workers, w)
+		s.on(w, 1, s.Int64N(ms(5)), func() { s.act(w) })
+	}
+	if len(s.kinds) > 0 {
+		s.after(calm, s.harm)
+	}
+	for len(s.events) > 0 {
+		e, _ := heap.Pop(&s.events).(event)
+		s.now = e.at
+		e.do()
+	}
+	for _, f := range s.faults {
+		s.lines = append(s.lines, history.Line{Fault: f})
+	}
+	for _, n := range r.Names {
+		s.lines = append(s.lines, history.Line{Left: &history.Left{At: s.now, Name: n.Name}})
+	}
+	return append(s.lines,
+		history.Line{Phase: &history.Phase{Phase: history.Calm, To: calm}},
+		history.Line{Phase: &history.Phase{Phase: history.Faults, From: calm, To: min(s.until, s.now)}},
+		history.Line{End: &history.End{At: s.now}})
+}
+
+// finished reports whether no claim is made any more.
+func (s *sim) finished() bool { return s.now >= s.until || s.nextID >= s.most }
+
+// act makes one claim.
+func (s *sim) act(w *simWorker) {
+	if s.finished() {
+		return
+	}
+	n := s.names[s.IntN(len(s.names))]
+	s.nextID++
+	l := &simLease{name: n, Claim: &history.Claim{
+		ID: s.nextID, Worker: w.index, Life: w.life, Name: n.Name.Name, Mode: history.Whole, Weight: 1,
+		How: history.Wait, Asked: s.now,
+	}}
+	switch {
+	case n.Kind == history.Semaphore:
+		l.Mode, l.Weight = history.Permits, 1+s.IntN(2)
+	case n.Kind == history.RW && s.IntN(4) > 0:
+		l.Mode = history.Shared
+	}
+	if s.IntN(5) == 0 {
+		l.How = history.Try
+	}
+	w.current = l
+	l.then = func() { s.on(w, l.Life, s.Int64N(ms(2)), func() { s.act(w) }) }
+	s.after(s.latency(), func() { s.request(w, l) })
+	patience := 4 * s.ttl
+	if s.IntN(10) == 0 {
+		patience = s.Int64N(ms(20))
+	}
+	s.on(w, l.Life, patience, func() {
+		if l.Answered == 0 && !l.over {
+			s.giveUp(w, l)
+		}
+	})
+}
+
+func (n *simName) fits(c *history.Claim) bool {
+	sum := c.Weight
+	for _, h := range n.holders {
+		if h.Mode == history.Whole || c.Mode == history.Whole {
+			return false
+		}
+		sum += h.Weight
+	}
+	return c.Mode == history.Shared || sum <= n.Limit
+}
+
+// request is the claim on the server.
+func (s *sim) request(w *simWorker, l *simLease) {
+	switch n := l.name; {
+	case l.over || l.dead:
+	case len(n.queue) == 0 && n.fits(l.Claim):
+		s.grant(w, l)
+	case l.How == history.Try:
+		s.answer(w, l, func() { s.answered(w, l, history.Held) })
+	default:
+		l.expires = s.now + s.ttl
+		n.queue = append(n.queue, l)
+		s.keepPlace(w, l)
+	}
+}
+
+// keepPlace ends the place of a waiter that does not ask again.
+func (s *sim) keepPlace(w *simWorker, l *simLease) {
+	s.after(s.ttl/3, func() {
+		switch {
+		case !slices.Contains(l.name.queue, l):
+			return
+		case !l.dead && w.stopped <= s.now && w.silent <= s.now:
+			l.expires = s.now + s.ttl
+		case l.expires <= s.now:
+			l.name.queue = slices.DeleteFunc(l.name.queue, func(x *simLease) bool { return x == l })
+			s.serve(l.name)
+			if !l.dead {
+				s.on(w, l.Life, ms(1), func() { s.again(w, l) })
+			}
+			return
+		}
+		s.keepPlace(w, l)
+	})
+}
+
+// again is the request of a waiter whose place has ended.
+func (s *sim) again(w *simWorker, l *simLease) {
+	if !l.over && l.Answered == 0 {
+		s.after(s.latency(), func() { s.request(w, l) })
+	}
+}
+
+// answer delivers an answer, if nothing keeps it back. Without it the claim is asked for
+// until the client gives up.
+func (s *sim) answer(w *simWorker, l *simLease, do func()) {
+	if l.dead {
+		return
+	}
+	if w.silent > s.now {
+		return
+	}
+	s.on(w, l.Life, s.latency(), func() {
+		if !l.over {
+			do()
+		}
+	})
+}
+
+func (s *sim) grant(w *simWorker, l *simLease) {
+	n := l.name
+	n.fence += 1 + s.Uint64N(3)
+	l.granted = n.fence
+	n.holders[l.ID] = l
+	l.expires = s.now + s.ttl
+	if l.dead {
+		l.expires = s.now + s.ttl/2
+	}
+	s.expire(l)
+	s.granted(w, l)
+}
+
+// granted is the answer of a grant.
+func (s *sim) granted(w *simWorker, l *simLease) {
+	sent := s.now
+	s.answer(w, l, func() {
+		s.answered(w, l, history.Granted)
+		l.Got, l.Fence, l.term = s.now, l.granted, sent+s.ttl-ms(1)
+		s.renew(w, l)
+		s.section(w, l)
+	})
+}
+
+// expire ends a lease that its client does not renew.
+func (s *sim) expire(l *simLease) {
+	s.after(l.expires-s.now, func() {
+		if l.name.holders[l.ID] != l {
+			return
+		}
+		if l.expires > s.now {
+			s.expire(l)
+			return
+		}
+		s.free(l)
+	})
+}
+
+func (s *sim) free(l *simLease) {
+	delete(l.name.holders, l.ID)
+	s.serve(l.name)
+}
+
+func (s *sim) serve(n *simName) {
+	for len(n.queue) > 0 && n.fits(n.queue[0].Claim) {
+		l := n.queue[0]
+		n.queue = n.queue[1:]
+		s.grant(s.workers[l.Worker], l)
+	}
+}
+
+func (s *sim) renew(w *simWorker, l *simLease) {
+	s.on(w, l.Life, s.ttl/3, func() {
+		if l.over && l.Released != 0 {
+			return
+		}
+		sent := s.now
+		s.after(s.latency(), func() {
+			if w.silent > s.now || l.name.holders[l.ID] != l {
+				return
+			}
+			l.expires = s.now + s.ttl
+			s.on(w, l.Life, s.latency(), func() { l.term = sent + s.ttl - ms(1) })
+		})
+		s.renew(w, l)
+	})
+}
+
+func (s *sim) answered(w *simWorker, l *simLease, answer string) {
+	l.over = true
+	l.Answered, l.Answer = s.now, answer
+	if answer != history.Granted {
+		s.done(w, l)
+	}
+}
+
+// done writes the claim, and goes on.
+func (s *sim) done(w *simWorker, l *simLease) {
+	s.lines = append(s.lines, history.Line{Claim: l.Claim})
+	w.current = nil
+	l.then()
+}
+
+func (s *sim) giveUp(w *simWorker, l *simLease) {
+	l.over, l.dead = true, true
+	answer := history.TimedOut
+	if w.silent > s.now {
+		answer = history.Unknown
+	}
+	s.answered(w, l, answer)
+	if w.silent > s.now {
+		return
+	}
+	s.after(s.latency(), func() {
+		if l.name.holders[l.ID] == l {
+			s.free(l)
+			return
+		}
+		l.name.queue = slices.DeleteFunc(l.name.queue, func(x *simLease) bool { return x == l })
+		s.serve(l.name)
+	})
+}
+
+// section is the work of a holder.
+func (s *sim) section(w *simWorker, l *simLease) {
+	r := s.register[l.Name()]
+	if l.Mode == history.Whole {
+		if l.refused = l.Fence < r.fence; !l.refused {
+			r.fence = l.Fence
+		}
+		l.read = *r
+	}
+	work := s.Int64N(ms(4))
+	if s.IntN(100) == 0 {
+		work = s.Int64N(2 * s.ttl)
+	}
+	end := s.now + work
+	var look func()
+	look = func() {
+		if s.now < l.term {
+			l.Believed = s.now
+		} else if l.Lost == 0 {
+			l.Lost, l.Told = s.now, s.now
+		}
+		if s.now >= end || l.Lost != 0 {
+			s.on(w, l.Life, s.Int64N(ms(1)), func() { s.write(w, l) })
+			return
+		}
+		wait := end - s.now
+		if s.look > 0 {
+			wait = min(wait, s.look)
+		}
+		s.on(w, l.Life, wait, look)
+	}
+	look()
+}
+
+// Name is the name of the lock.
+func (l *simLease) Name() string { return l.name.Name.Name }
+
+// write is the write to the register, and the release after it.
+func (s *sim) write(w *simWorker, l *simLease) {
+	r := s.register[l.Name()]
+	if l.Mode == history.Whole && !l.refused && (l.Lost == 0 || s.IntN(2) == 0) {
+		x := &history.Write{
+			At: s.now, Claim: l.ID, Name: l.Name(), Fence: l.Fence,
+			Read: l.read.checked, Before: r.checked, PlainRead: l.read.plain, PlainBefore: r.plain,
+		}
+		if x.Stale = l.Fence < r.fence; !x.Stale {
+			x.Accepted = true
+			r.checked, r.fence = l.read.checked+1, l.Fence
+		}
+		r.plain = l.read.plain + 1
+		s.lines = append(s.lines, history.Line{Write: x})
+	}
+	l.Released = s.now
+	s.after(s.latency(), func() {
+		held := l.name.holders[l.ID] == l
+		if held && w.silent <= s.now {
+			s.free(l)
+		}
+		silent := w.silent > s.now
+		s.on(w, l.Life, s.latency(), func() {
+			switch {
+			case silent:
+				l.Release = history.Unknown
+			case held && l.Lost == 0:
+				l.Release = history.OK
+			default:
+				l.Release = history.Late
+			}
+			l.Freed = s.now
+			s.done(w, l)
+		})
+	})
+}
+
+// harm makes a fault, and later another one.
+func (s *sim) harm() {
+	if s.finished() {
+		return
+	}
+	w := s.workers[s.IntN(len(s.workers))]
+	f := &history.Fault{Kind: s.kinds[s.IntN(len(s.kinds))], Worker: w.index, From: s.now, To: s.now, Hit: 1}
+	switch f.Kind {
+	case history.Stop:
+		f.To = s.now + s.ttl + s.Int64N(s.ttl)
+		w.stopped = max(w.stopped, f.To)
+	case history.Silence:
+		f.To = s.now + s.ttl/2 + s.Int64N(2*s.ttl)
+		w.silent = max(w.silent, f.To)
+		// The client sends the request again that had no answer.
+		s.on(w, w.life, f.To-s.now+ms(1), func() {
+			if l := w.current; l != nil && !l.over && l.name.holders[l.ID] == l {
+				s.grantAgain(w, l)
+			}
+		})
+	case history.Kill:
+		s.kill(w)
+	}
+	s.faults = append(s.faults, f)
+	s.after(s.Int64N(4*s.ttl), s.harm)
+}
+
+// grantAgain repeats the answer of a grant that was lost.
+func (s *sim) grantAgain(w *simWorker, l *simLease) {
+	l.expires = s.now + s.ttl
+	s.granted(w, l)
+}
+
+func (s *sim) kill(w *simWorker) {
+	w.life++
+	w.stopped = 0
+	if l := w.current; l != nil {
+		l.dead, l.over, w.current = true, true, nil
+		l.Died = s.now
+		if l.Answer == "" {
+			l.Answer = history.Unknown
+		}
+		s.lines = append(s.lines, history.Line{Claim: l.Claim})
+	}
+	s.on(w, w.life, ms(20), func() { s.act(w) })
+}

@@ -1,0 +1,47 @@
+package check
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// A lock that keeps its promises breaks no rule, whatever the faults are.
+func TestRightHistories(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := checked(t, someHistory(t))
+		if len(v.Violations) > 0 {
+			t.Errorf("violations:\n%s", texts(v))
+		}
+	})
+}
+
+// A simulated run of some minutes has enough in it to prove something.
+func TestSimulationIsNotBlind(t *testing.T) {
+	v := checked(t, simulate(1, 8, ms(200_000), ms(2), history.Stop, history.Kill, history.Silence))
+	if !v.OK() {
+		t.Errorf("violations:\n%s\nblind: %q", texts(v), v.Blind)
+	}
+	t.Logf("%+v", v.Numbers)
+}
+
+func checked(t rapid.TB, lines []history.Line) *Verdict {
+	v, err := Run(each(lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func someHistory(t *rapid.T) []history.Line {
+	var kinds []string
+	for _, k := range []string{history.Stop, history.Kill, history.Silence} {
+		if rapid.Bool().Draw(t, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	return simulate(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 8).Draw(t, "workers"),
+		ms(rapid.Int64Range(100, 10_000).Draw(t, "length")), ms(2), kinds...)
+}

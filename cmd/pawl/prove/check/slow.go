@@ -1,0 +1,51 @@
+package check
+
+import (
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+const (
+	// A request that had no answer says this about the time before its end.
+	unansweredFor = int64(time.Second)
+
+	// One request of so many may have no answer.
+	slowOften = 100
+)
+
+// slow finds requests that had no answer in time, although no fault was in their way: the
+// server or the machine was too slow then. That is no fault of the lock, and excuses what
+// a fault of the run would excuse.
+func (w *world) slow() (all []history.Fault) {
+	for _, c := range w.claims {
+		from, to := c.Asked, c.Answered
+		why := c.Error
+		switch {
+		case c.Release == history.Unknown:
+			from, to = c.Released, c.Freed
+		case c.Lost != 0: // a renewal was not answered
+			from, to, why = max(c.Got, c.Lost-w.run.TTL), c.Lost, c.Why
+		case c.Answer != history.Unknown:
+			continue
+		}
+		late := max(from, to-unansweredFor)
+		if to == 0 || !unanswered(why) || w.touchedClaim(c, late-settled, to) {
+			continue
+		}
+		w.numbers.Unanswered++
+		all = append(all, history.Fault{Worker: c.Worker, From: from, To: to}, history.Fault{Worker: server, From: late, To: to})
+	}
+	return all
+}
+
+// unanswered reports whether an error says that an answer did not come in time.
+func unanswered(text string) bool {
+	for _, words := range []string{"no answer in time", "deadline exceeded", "timeout", "timed out"} {
+		if strings.Contains(text, words) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,96 @@
+package check
+
+import (
+	"time"
+)
+
+// A Verdict is what the rules say about a history.
+type Verdict struct {
+	// Violations are in the order of time. No more than 1000 are kept of all, and at
+	// least one of each rule that has some.
+	Violations []Violation
+
+	// Count is how many violations each rule found, including those that are not kept.
+	Count map[string]int
+
+	// Blind is why the history would prove nothing even without a violation. Each reason
+	// is a sentence.
+	Blind []string
+
+	// Announced is how many overlaps Run.Forgets excuses.
+	Announced int
+
+	Numbers Numbers
+}
+
+// OK reports whether the history proves that the lock kept its promises.
+func (v *Verdict) OK() bool { return len(v.Violations) == 0 && len(v.Blind) == 0 }
+
+// A Violation is one place where a history breaks a rule.
+type Violation struct {
+	Rule   string
+	Name   string  // of the lock; empty if it concerns no lock
+	Text   string  // who, what and when: one or two sentences
+	From   int64   // when it began, as in the history
+	To     int64   // when it ended; From for a moment
+	Claims []int64 // the IDs of the claims that it is about
+}
+
+// Numbers is what happened in a history. It includes numbers that break no rule.
+type Numbers struct {
+	Leases   int // claims that were granted
+	Refused  int // claims that were answered with Held
+	TimedOut int
+	Unknown  int
+
+	// Unanswered is how many claims and releases had no answer in time, although no fault
+	// was in their way.
+	Unanswered int
+
+	// Pauses is how often the machine did not let a process run, for
+	// history.PauseAtLeast or longer.
+	Pauses       int
+	Paused       time.Duration // all pauses of the process that had most
+	LongestPause time.Duration
+
+	Lost      int // leases whose holder saw that they were lost
+	Told      int // leases whose holder was woken up, because they were lost
+	Died      int // leases whose process ended before they were over
+	TakenOver int // grants of a name after a lease on it that was lost, or whose holder died
+
+	Writes    int // that the register which checks fences accepted
+	Stale     int // that it refused, because their fence was too small
+	PlainLost int // updates that the register lost which does not check
+
+	// FaultsByKind is how many faults of each kind did something. Faults with a Hit of 0
+	// are not in it.
+	FaultsByKind map[string]int
+
+	// QueuePairs is how many pairs of claims were served in the order in which they had
+	// asked, or were not, so that the queue could have been wrong.
+	QueuePairs int
+
+	PorcupineNames      int // names whose whole history porcupine decided
+	PorcupinePieces     int // that their histories were cut into
+	PorcupineOperations int
+	PorcupineGaveUp     int // pieces that took too long
+
+	CalmRate  float64 // leases a second in the calm phase
+	FaultRate float64 // leases a second in the phase with faults, while no fault kept the server down
+
+	// Of claims that were granted.
+	WaitMedian time.Duration // from Asked to Got, of claims that waited
+	WaitP99    time.Duration
+	WaitMax    time.Duration
+
+	// HandoverMedian is the median from a release to the grant of the next claim, where
+	// that claim had asked before the release.
+	HandoverMedian time.Duration
+	Handovers      int
+
+	// WorstTold is the longest time from the grant of a lease's successor until its
+	// holder saw the loss. It does not include the time in which the holder was stopped.
+	WorstTold time.Duration
+
+	Took time.Duration // from the first line to the last
+}

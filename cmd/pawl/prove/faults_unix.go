@@ -1,0 +1,153 @@
+//go:build unix
+
+package prove
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/proxy"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
+)
+
+// doFaults does one fault after the other, with each of its hands, until ctx ends. It
+// returns when all of them are over.
+func (c *controller) doFaults(ctx context.Context) {
+	var ofWorkers, ofServer []string
+	for _, k := range c.Faults {
+		if isServers(k) {
+			ofServer = append(ofServer, k)
+		} else {
+			ofWorkers = append(ofWorkers, k)
+		}
+	}
+	var hands sync.WaitGroup
+	defer hands.Wait()
+	for i := range c.Hands {
+		if len(ofWorkers) > 0 {
+			hands.Go(func() { c.hand(ctx, rand.New(rand.NewPCG(c.Seed, uint64(i)+1)), ofWorkers) })
+		}
+	}
+	if len(ofServer) > 0 {
+		hands.Go(func() { c.serverHand(ctx, rand.New(rand.NewPCG(c.Seed, 0)), ofServer) })
+	}
+}
+
+// hand takes the kinds in a random order, all of them before one comes again.
+func (c *controller) hand(ctx context.Context, dice *rand.Rand, kinds []string) {
+	var deck []string
+	for sleep(ctx, between(dice, c.TTL/10, c.TTL)); ctx.Err() == nil; sleep(ctx, between(dice, c.TTL/20, c.TTL/2)) {
+		if len(deck) == 0 {
+			deck = slices.Clone(kinds)
+			dice.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+		}
+		s := c.slots[dice.IntN(len(c.slots))]
+		if !s.busy.TryLock() {
+			continue
+		}
+		if s.current() != nil {
+			s.suffer(ctx, dice, deck[0])
+			deck = deck[1:]
+		}
+		s.busy.Unlock()
+	}
+}
+
+// suffer is one fault of a worker.
+func (s *slot) suffer(ctx context.Context, dice *rand.Rand, kind string) {
+	if kind == history.Stop || kind == history.Kill || kind == history.Silence {
+		s.holds(ctx, s.TTL/2)
+	}
+	f := history.Fault{Kind: kind, Worker: s.worker, From: s.now()}
+	switch p := s.current(); {
+	case p == nil:
+		return
+	case kind == history.Stop:
+		p.pause()
+		sleep(context.Background(), between(dice, s.TTL+s.TTL/10, 2*s.TTL))
+		p.resume()
+		f.Hit = 1
+	case kind == history.Kill:
+		p.kill()
+		<-p.ended
+		f.Hit = 1
+	case kind == history.Crash, kind == history.Overstay:
+		f.Hit = s.own(ctx, p, kind)
+	default:
+		most := between(dice, s.TTL/4, 2*s.TTL)
+		end := s.proxy.Begin(proxy.Fault{Kind: kind, Most: most, Seed: dice.Uint64()})
+		d := between(dice, s.TTL/4, 2*s.TTL)
+		if kind == history.Cut {
+			d = between(dice, 0, s.TTL/4)
+		}
+		sleep(ctx, d)
+		f.Hit = end()
+	}
+	f.To = s.now()
+	s.noteFault(f)
+}
+
+// holds waits for a moment in which the worker holds something, because a fault at
+// another moment costs it no lease.
+func (s *slot) holds(ctx context.Context, most time.Duration) {
+	for begun := time.Now(); time.Since(begun) < most && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		held := false
+		for _, c := range s.open {
+			held = held || c.Got > 0
+		}
+		s.mu.Unlock()
+		if held {
+			return
+		}
+	}
+}
+
+// own is a fault that the worker does itself, in its next section.
+func (s *slot) own(ctx context.Context, p *process, kind string) (hit int) {
+	for len(s.ack) > 0 {
+		<-s.ack
+	}
+	p.order(worker.Order{Do: kind})
+	limit, cancel := context.WithTimeout(ctx, 10*s.TTL)
+	defer cancel()
+	for {
+		select {
+		case k := <-s.ack:
+			if k == kind {
+				return 1
+			}
+		case <-p.ended:
+			if len(s.ack) == 0 {
+				return 0
+			}
+		case <-limit.Done():
+			return 0
+		}
+	}
+}
+
+func (c *controller) noteFault(f history.Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.Hit > 0 {
+		c.faults++
+	}
+	c.writeLocked(history.Line{Fault: &f})
+}
+
+func between(dice *rand.Rand, from, to time.Duration) time.Duration {
+	return from + time.Duration(dice.Int64N(max(int64(to-from), 1)))
+}
+
+// sleep ends early with ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

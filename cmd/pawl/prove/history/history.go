@@ -1,0 +1,235 @@
+// Package history is what a run of pawl prove writes down: JSON, one line for each thing
+// that happened. It imports nothing of Pawl, so that a checker of it does not either.
+//
+// All times are nanoseconds of the monotonic clock of the host, from the begin of the
+// run. All processes of a run read the same clock. A time of 0 means: never.
+package history
+
+import "time"
+
+// Format is the version of the lines. A reader refuses another one.
+const Format = 1
+
+// A Line is one line of the file. Exactly one of its fields is set.
+type Line struct {
+	Run    *Run    `json:"run,omitempty"`    // the first line
+	Phase  *Phase  `json:"phase,omitempty"`  // at the end of each phase
+	Claim  *Claim  `json:"claim,omitempty"`  // when it is over
+	Write  *Write  `json:"write,omitempty"`  // when the register has answered
+	Fault  *Fault  `json:"fault,omitempty"`  // when it is over
+	Worker *Worker `json:"worker,omitempty"` // when the process has ended
+	Left   *Left   `json:"left,omitempty"`   // after the last worker has closed
+	End    *End    `json:"end,omitempty"`    // the last line; a file without it was cut off
+}
+
+// Run says what was run, and how to repeat it.
+type Run struct {
+	Format  int      `json:"format"`
+	Version string   `json:"version"`          // of pawl
+	Begun   string   `json:"begun"`            // RFC 3339
+	Command string   `json:"command"`          // that repeats it, without a password
+	Backend string   `json:"backend"`          // its name and place
+	Server  string   `json:"server,omitempty"` // product and version of each, if they say them
+	Lock    string   `json:"lock"`             // "pawl", or the contender's name
+	Seed    uint64   `json:"seed"`
+	Workers int      `json:"workers"`
+	TTL     int64    `json:"ttl"`               // of each lease
+	Faults  []string `json:"faults"`            // the kinds that were chosen
+	Planted string   `json:"planted,omitempty"` // the bug that was planted
+	Names   []Name   `json:"names"`
+
+	// Forgets means that the server may lose its last writes when it is killed or fails
+	// over, so that two holders are possible then, as the documents say.
+	Forgets bool `json:"forgets,omitempty"`
+
+	// Ordered means that claims are served first come, first served.
+	Ordered bool `json:"ordered,omitempty"`
+
+	// Fenced means that each grant has a fence. Contenders may have none.
+	Fenced bool `json:"fenced,omitempty"`
+}
+
+// A Name is a lock that the workers share.
+type Name struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`  // Mutex, RW, Semaphore or Election
+	Limit int    `json:"limit"` // permits of a Semaphore; 1 for the other kinds
+}
+
+// The kinds of names.
+const (
+	Mutex     = "mutex"
+	RW        = "rw"
+	Semaphore = "semaphore"
+	Election  = "election"
+)
+
+// A Phase is a part of the run.
+type Phase struct {
+	Phase string `json:"phase"`
+	From  int64  `json:"from"`
+	To    int64  `json:"to"`
+}
+
+// The phases, in this order.
+const (
+	Calm   = "calm"   // no faults
+	Faults = "faults" // the faults begin in it, and end in it
+	Drain  = "drain"  // workers claim nothing new, end what they hold, and close
+)
+
+// A Claim is one try to hold one name, and the lease if it was granted.
+//
+// A worker believes that it holds the lease from Got to Believed, if both are set: at
+// Believed the lock still said so. It may believe so for longer. It must not, once
+// another claim has got the name.
+type Claim struct {
+	ID     int64  `json:"id"`     // unique in the run, from 1
+	Worker int    `json:"worker"` // from 0
+	Life   int    `json:"life"`   // which process of that worker, from 1
+	Client int    `json:"client"` // which client (connection) within the process, from 0
+	Name   string `json:"name"`
+	Mode   string `json:"mode"`   // Whole, Shared or Permits
+	Weight int    `json:"weight"` // permits; 1 otherwise
+	How    string `json:"how"`    // Wait, Try, All or Lead
+
+	// Group joins the claims of one All: the ID of its first. 0 otherwise.
+	Group int64 `json:"group,omitempty"`
+
+	Asked    int64  `json:"asked"`              // before the call that claims
+	Answered int64  `json:"answered,omitempty"` // after it; 0 if the process died first
+	Answer   string `json:"answer"`             // Granted, Held, TimedOut or Unknown
+	Error    string `json:"error,omitempty"`    // with Held, TimedOut and Unknown
+
+	Got      int64  `json:"got,omitempty"`      // equal to Answered, with Granted
+	Fence    uint64 `json:"fence,omitempty"`    // with Granted
+	Believed int64  `json:"believed,omitempty"` // before the last look that said: held
+	Lost     int64  `json:"lost,omitempty"`     // after the first look that said: lost
+	Told     int64  `json:"told,omitempty"`     // after the lock woke the holder up: lost
+	Why      string `json:"why,omitempty"`      // with Lost or Told
+
+	Released int64  `json:"released,omitempty"` // before the call that releases
+	Freed    int64  `json:"freed,omitempty"`    // after it
+	Release  string `json:"release,omitempty"`  // OK, Late or Unknown, with Freed
+
+	// Died means that the process ended before the claim was over, at this time or
+	// shortly before.
+	Died int64 `json:"died,omitempty"`
+}
+
+// The modes, which say how much of the name a claim takes.
+const (
+	Whole   = "whole"   // no other holder beside it
+	Shared  = "shared"  // a reader of an RW
+	Permits = "permits" // Weight permits of a Semaphore
+)
+
+// How a claim is made.
+const (
+	Wait = "wait" // in the queue, until granted or until a deadline
+	Try  = "try"  // once
+	All  = "all"  // several names together
+	Lead = "lead" // as an instance of an election
+)
+
+// The answers to a claim, and to a release.
+const (
+	Granted  = "granted"
+	Held     = "held"      // refused: others hold the name, or wait for it
+	TimedOut = "timed-out" // the wait was over; it holds nothing
+	Unknown  = "unknown"   // an error, or the process died: it may have been done or not
+	OK       = "ok"        // released, and held until then
+	Late     = "late"      // the release found that the lease was over before
+)
+
+// A Write is a read-modify-write of the register of a name: the holder had read a
+// number, and now wants to write that number plus 1. The register is a part of the
+// controller, so these lines are in the order in which it handled them. It keeps two
+// numbers for each name: one that checks fences, and one that does not.
+//
+// The register that checks refuses a read and a write whose fence is smaller than the
+// greatest that it has seen.
+type Write struct {
+	At    int64  `json:"at"`
+	Claim int64  `json:"claim"`
+	Name  string `json:"name"`
+	Fence uint64 `json:"fence"`
+
+	Read     uint64 `json:"read"`     // what it had read from the register that checks
+	Before   uint64 `json:"before"`   // what that register had
+	Accepted bool   `json:"accepted"` // it has Read+1 now
+	Stale    bool   `json:"stale"`    // refused: the fence is too small
+
+	PlainRead   uint64 `json:"plain_read"`   // the same of the register that does not check
+	PlainBefore uint64 `json:"plain_before"` // if it is not PlainRead, an update is lost now
+}
+
+// A Fault is something that the controller did to a worker, its network or the server, or
+// that the machine did.
+type Fault struct {
+	Kind   string `json:"kind"`
+	Worker int    `json:"worker"` // -1: the server
+	From   int64  `json:"from"`
+	To     int64  `json:"to"`
+
+	// Hit is how much it did: 1 for a process; for the network the pieces of data that it
+	// delayed, dropped or cut off. A fault with 0 did not happen.
+	Hit int `json:"hit"`
+}
+
+// The kinds of faults.
+const (
+	Stop     = "stop"     // SIGSTOP for longer than the TTL, then SIGCONT
+	Kill     = "kill"     // SIGKILL; another process takes the worker's place
+	Crash    = "crash"    // the worker ends itself in its section
+	Overstay = "overstay" // a holder goes on working after its lease was lost
+
+	Cut     = "cut"     // all connections of the worker are reset
+	Delay   = "delay"   // everything takes longer, by up to twice the TTL
+	Reorder = "reorder" // one connection is late, the others are not
+	Swallow = "swallow" // requests arrive, replies do not
+	Silence = "silence" // the connections stay, and nothing passes in either direction
+
+	ServerStop    = "server-stop"    // SIGSTOP, then SIGCONT
+	ServerKill    = "server-kill"    // SIGKILL, then the command starts it again
+	ServerRestart = "server-restart" // SIGTERM, then the command starts it again
+	FailOver      = "failover"       // the command that fails the server over
+
+	// Pause is no fault of the run: for a while, at least PauseAtLeast, the machine did
+	// not let the process run. Worker is -1 for the controller, on whose machine the
+	// server may be.
+	Pause = "pause"
+)
+
+// PauseAtLeast is the shortest Pause that a run with this TTL writes down.
+func PauseAtLeast(ttl time.Duration) time.Duration {
+	return max(50*time.Millisecond, min(250*time.Millisecond, ttl/8))
+}
+
+// A Worker is one process of one worker.
+type Worker struct {
+	Worker int    `json:"worker"`
+	Life   int    `json:"life"`
+	PID    int    `json:"pid"`
+	From   int64  `json:"from"`
+	To     int64  `json:"to"`
+	End    string `json:"end"` // "done", "killed", "crashed"; anything else is an error of its own
+}
+
+// Left is what a name still had when all workers had closed and all leases had time to
+// expire.
+type Left struct {
+	At      int64  `json:"at"`
+	Name    string `json:"name"`
+	Holders int    `json:"holders"`
+	Waiters int    `json:"waiters"`
+}
+
+// End is the last line.
+type End struct {
+	At    int64  `json:"at"`
+	Error string `json:"error,omitempty"` // why the run failed
+
+	// Interrupted means that a signal ended the run before its time.
+	Interrupted bool `json:"interrupted,omitempty"`
+}

@@ -1,0 +1,93 @@
+//go:build unix
+
+package prove
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
+)
+
+// A process is one life of a worker.
+type process struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner
+
+	mu     sync.Mutex // of in
+	orders *json.Encoder
+
+	ended  chan struct{} // closed when it is over, and read to its end
+	killed atomic.Bool   // by a fault, or by the end of the run
+}
+
+func startProcess(command []string, c worker.Config, stderr io.Writer) (*process, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the keys of a terminal are for the controller
+	cmd.Stderr = stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, in: in, lines: bufio.NewScanner(out), orders: json.NewEncoder(in), ended: make(chan struct{})}
+	p.lines.Buffer(nil, 1<<20)
+	if err := p.orders.Encode(c); err != nil { // it ended at once
+		p.kill()
+		p.wait()
+		return nil, err
+	}
+	return p, nil
+}
+
+// order sends a line. A process that is gone does not read it.
+func (p *process) order(o worker.Order) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.orders.Encode(o)
+}
+
+// messages calls f for each message until the process has ended.
+func (p *process) messages(f func(worker.Message)) {
+	for p.lines.Scan() {
+		var m worker.Message
+		if json.Unmarshal(p.lines.Bytes(), &m) == nil { // the last one may be cut off
+			f(m)
+		}
+	}
+}
+
+func (p *process) pause()  { _ = p.cmd.Process.Signal(unix.SIGSTOP) }
+func (p *process) resume() { _ = p.cmd.Process.Signal(unix.SIGCONT) }
+
+// kill ends the process at once, even if it is stopped.
+func (p *process) kill() {
+	p.killed.Store(true)
+	_ = p.cmd.Process.Signal(unix.SIGKILL)
+}
+
+// wait returns the exit code; -1 if a signal ended it.
+func (p *process) wait() int {
+	err := p.cmd.Wait()
+	_ = p.in.Close()
+	close(p.ended)
+	if e, is := errors.AsType[*exec.ExitError](err); is {
+		return e.ExitCode()
+	}
+	return 0
+}

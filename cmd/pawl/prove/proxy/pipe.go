@@ -1,0 +1,242 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+const (
+	pieceSize = 32 << 10 // bytes that are read at once
+	overhead  = 128      // bytes of memory that a piece costs beside its data
+	capacity  = 1 << 20  // bytes of memory in one pipe
+)
+
+// A piece is what one call to Read has returned.
+type piece struct {
+	data []byte
+	due  time.Time // when it is delivered at the earliest
+	last ending    // with no data
+}
+
+// ending is how a stream ends.
+type ending int
+
+const (
+	goesOn ending = iota
+	ends          // FIN: the other direction goes on
+	breaks        // RST
+)
+
+func (p piece) cost() int { return len(p.data) + overhead }
+
+// A pipe is one direction of a link. One goroutine reads from it into the queue, another
+// one writes the queue.
+type pipe struct {
+	link     *link
+	other    *pipe // the opposite direction
+	from, to net.Conn
+	changed  chan struct{} // wakes the goroutine that writes
+	drained  chan struct{} // wakes the goroutine that reads
+
+	// The mutex of the proxy protects these.
+	queue     []piece
+	size      int       // of the queue, and of the piece that is being written
+	lastDue   time.Time // when the last piece of the queue is due
+	exhausted bool      // nothing more can be read
+	delivered bool      // the receiver has seen the end
+	failed    bool      // the receiver is gone
+}
+
+func (w *pipe) init(l *link, other *pipe) {
+	w.link, w.other = l, other
+	w.changed, w.drained = make(chan struct{}, 1), make(chan struct{}, 1)
+}
+
+// wake wakes the goroutine that waits for a channel, now or when it next waits.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// read reads until the sender ends its stream, or the link is over.
+func (w *pipe) read() {
+	b := make([]byte, pieceSize)
+	for {
+		n, err := w.from.Read(b)
+		if n > 0 && !w.add(bytes.Clone(b[:n])) {
+			return
+		}
+		if err != nil {
+			w.addEnd(errors.Is(err, io.EOF))
+			return
+		}
+	}
+}
+
+// add puts data into the queue, and waits until there is room for more. It returns false
+// when the link is over.
+func (w *pipe) add(data []byte) bool {
+	p := w.link.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case w.link.over || w.failed: // read goes on without a receiver: the end of the sender matters
+	case p.fault.swallows(w):
+		w.link.hole = true
+	default:
+		w.push(piece{data: data}, p.fault.delay(w.link))
+	}
+	for !w.link.over && w.size > capacity-pieceSize-overhead {
+		p.mu.Unlock()
+		select {
+		case <-w.drained:
+		case <-w.link.life.Done():
+		}
+		p.mu.Lock()
+	}
+	return !w.link.over
+}
+
+// addEnd puts the end of the stream behind all data, so that a request reaches the server
+// even if the worker has given it up meanwhile. After a hole there is no end: the stream
+// breaks when the fault ends.
+func (w *pipe) addEnd(properly bool) {
+	w.link.proxy.mu.Lock()
+	defer w.link.proxy.mu.Unlock()
+	w.exhausted = true
+	switch {
+	case w.link.over || w.failed:
+	case properly && !w.other.failed:
+		w.pushEnd(ends)
+	default:
+		w.pushEnd(breaks)
+	}
+}
+
+func (w *pipe) pushEnd(e ending) {
+	if w == &w.link.replies && w.link.hole {
+		return
+	}
+	w.push(piece{last: e}, 0)
+}
+
+// push appends a piece. The caller holds the mutex.
+func (w *pipe) push(next piece, late time.Duration) {
+	if late > 0 {
+		next.due = time.Now().Add(late)
+	}
+	if next.due.Before(w.lastDue) {
+		next.due = w.lastDue
+	}
+	w.lastDue = next.due
+	w.queue = append(w.queue, next)
+	w.size += next.cost()
+	wake(w.changed)
+}
+
+// deliver makes all pieces due. The caller holds the mutex.
+func (w *pipe) deliver() {
+	w.lastDue = time.Time{}
+	for i := range w.queue {
+		w.queue[i].due = time.Time{}
+	}
+	wake(w.changed)
+}
+
+// write writes the queue until the link is over or the receiver is gone. After the end of
+// the stream it waits, because the stream may still break.
+func (w *pipe) write() {
+	for {
+		next, ok := w.next()
+		if !ok {
+			return
+		}
+		if next.last == goesOn {
+			if _, err := w.to.Write(next.data); err != nil {
+				w.fail()
+				return
+			}
+		}
+		w.written(next)
+	}
+}
+
+// next waits for the next piece, and takes it. It returns false when the link is over.
+func (w *pipe) next() (piece, bool) {
+	for {
+		next, wait, ok := w.take()
+		if ok {
+			return next, true
+		}
+		var timeout <-chan time.Time
+		if wait > 0 {
+			timeout = time.After(wait)
+		}
+		select {
+		case <-w.changed:
+		case <-timeout:
+		case <-w.link.life.Done():
+			return piece{}, false
+		}
+	}
+}
+
+// take takes a piece that is due, or returns how long to wait for one: with 0 until
+// something changes.
+func (w *pipe) take() (next piece, wait time.Duration, ok bool) {
+	w.link.proxy.mu.Lock()
+	defer w.link.proxy.mu.Unlock()
+	if w.link.over || w.link.proxy.fault.silent() || len(w.queue) == 0 {
+		return piece{}, 0, false
+	}
+	next = w.queue[0]
+	if wait = time.Until(next.due); wait > 0 {
+		return piece{}, wait, false
+	}
+	w.queue[0] = piece{} // its memory is counted no more
+	w.queue = w.queue[1:]
+	return next, 0, true
+}
+
+// written makes room for the next piece, or passes the end of the stream on.
+func (w *pipe) written(done piece) {
+	w.link.proxy.mu.Lock()
+	defer w.link.proxy.mu.Unlock()
+	w.size -= done.cost()
+	wake(w.drained)
+	switch done.last {
+	case goesOn:
+	case breaks:
+		w.link.reset()
+	case ends:
+		w.delivered = true
+		if w.other.delivered {
+			w.link.close()
+			return
+		}
+		if half, ok := w.to.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite() // without an effect if the receiver is gone, which its own end tells
+		}
+	}
+}
+
+// fail drops what the receiver cannot get any more. The sender sees that its stream
+// breaks, after all that the receiver sent before: the receiver's own end tells, or, if
+// that has been read already, another one behind it.
+func (w *pipe) fail() {
+	w.link.proxy.mu.Lock()
+	defer w.link.proxy.mu.Unlock()
+	w.failed, w.queue, w.size = true, nil, 0
+	wake(w.drained)
+	switch {
+	case w.other.failed:
+		w.link.reset()
+	case w.other.exhausted:
+		w.other.pushEnd(breaks)
+	}
+}

@@ -1,0 +1,131 @@
+// Package proxy forwards the connections of one worker of pawl prove to the server, and
+// cuts, delays, reorders and swallows what they carry. Of Pawl it imports only the names
+// of the faults, so that a mistake of Pawl cannot be here, too.
+//
+// The proxy is not the network: the kernel of this host acknowledges what each side sends
+// to the proxy, even while the proxy passes nothing on. So no side sees a TCP
+// retransmission or the failure of a TCP keepalive.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Proxy forwards the connections of one worker to the nodes of a server. Its methods
+// may be called by several goroutines.
+type Proxy struct {
+	listeners []net.Listener
+	loops     sync.WaitGroup
+	life      context.Context // it ends with Close
+	end       context.CancelFunc
+
+	mu    sync.Mutex // protects what is below, and in every link and pipe
+	links []*link
+	fault *running // nil without a fault
+}
+
+// Start listens on one port of 127.0.0.1 for each target: "host:port" or "unix:/path".
+// It does not connect to a target before the worker connects to the proxy.
+func Start(targets []string) (*Proxy, error) {
+	p := &Proxy{}
+	p.life, p.end = context.WithCancel(context.Background())
+	for _, t := range targets {
+		if err := check(t); err != nil {
+			p.Close()
+			return nil, err
+		}
+		l, err := new(net.ListenConfig).Listen(p.life, "tcp", "127.0.0.1:0")
+		if err != nil {
+			p.Close()
+			return nil, fmt.Errorf("proxy: %w", err)
+		}
+		p.listeners = append(p.listeners, l)
+		p.loops.Go(func() { p.serve(l, t) })
+	}
+	return p, nil
+}
+
+func check(target string) error {
+	path, isPath := strings.CutPrefix(target, "unix:")
+	_, port, err := net.SplitHostPort(target)
+	if isPath && path == "" || !isPath && (err != nil || port == "") {
+		return fmt.Errorf("proxy: the target %q is neither host:port nor unix:/path", target)
+	}
+	return nil
+}
+
+// Addresses returns the addresses of the listeners, in the order of the targets.
+func (p *Proxy) Addresses() []string {
+	var all []string
+	for _, l := range p.listeners {
+		all = append(all, l.Addr().String())
+	}
+	return all
+}
+
+// serve accepts the connections to one target.
+func (p *Proxy) serve(listener net.Listener, target string) {
+	for {
+		client, err := listener.Accept()
+		switch {
+		case err == nil:
+			p.connect(client, target)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default: // too many open files, or the client has gone already
+			select {
+			case <-p.life.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// connect makes the link of a connection, unless a fault cuts it.
+func (p *Proxy) connect(client net.Conn, target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life.Err() != nil || p.fault.cuts() {
+		reset(client)
+		return
+	}
+	l := newLink(p, client, target)
+	p.links = append(p.links, l)
+	p.fault.chooseLate(p.links, l)
+	p.loops.Go(l.run)
+}
+
+// Cut resets all connections. New connections work.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut()
+}
+
+// cut resets all connections, and returns how many. The caller holds the mutex.
+func (p *Proxy) cut() int {
+	all := slices.Clone(p.links)
+	for _, l := range all {
+		l.reset()
+	}
+	return len(all)
+}
+
+// Close resets all connections, and returns when all goroutines of the proxy have ended.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.end() // under the mutex, so that connect adds no link after cut
+	for _, l := range p.listeners {
+		_ = l.Close()
+	}
+	p.cut()
+	p.mu.Unlock()
+	p.loops.Wait()
+}

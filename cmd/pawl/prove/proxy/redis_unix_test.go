@@ -1,0 +1,81 @@
+//go:build unix
+
+package proxy
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/internal/redistest"
+	_ "github.com/pawl-go/pawl/redislock"
+)
+
+// A client of Pawl locks through the proxy while each fault lasts, and afterwards.
+func TestLocksOfARealServer(t *testing.T) {
+	server := redistest.Start(t)
+	targets, reason := Split("redis://" + server.Addr + "/1?prefix=proxied")
+	if reason != "" {
+		t.Fatal(reason)
+	}
+	p := start(t, targets...)
+	locks, err := pawl.Open(t.Context(), Replace("redis://"+server.Addr+"/1?prefix=proxied", p.Addresses()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locks.Close() }()
+	lock := func(patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		lease, err := locks.Mutex("job", pawl.WithTTL(10*time.Second)).Lock(ctx)
+		if err != nil {
+			return err
+		}
+		return lease.Release(ctx)
+	}
+	if err := lock(patience); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range kinds {
+		end := p.Begin(Fault{Kind: kind, Most: 50 * time.Millisecond, Seed: 1})
+		during := lock(time.Second)
+		hit := end()
+		t.Logf("%s: %d hit, %v", kind, hit, during)
+		switch kind {
+		case history.Delay, history.Silence, history.Swallow, history.Cut:
+			if hit == 0 {
+				t.Errorf("%s has hit nothing", kind)
+			}
+		}
+		if (kind == history.Silence || kind == history.Swallow) && during == nil {
+			t.Errorf("%s: a lock without an answer", kind)
+		}
+		if err := lock(patience); err != nil {
+			t.Errorf("after %s: %v", kind, err)
+		}
+	}
+}
+
+func TestAWriteArrivesAtARealServerWithoutAReply(t *testing.T) {
+	server := redistest.Start(t)
+	p := start(t, server.Addr)
+	end := p.Begin(Fault{Kind: history.Swallow})
+	answered := make(chan error, 1)
+	go func() {
+		answer, err := redistest.Ask(p.Addresses()[0], "SET", "key", "value")
+		if err == nil {
+			t.Errorf("the worker gets %q", answer)
+		}
+		answered <- err
+	}()
+	p.hits(t, 1)
+	if value, err := redistest.Ask(server.Addr, "GET", "key"); err != nil || value != "$5\r\nvalue\r\n" {
+		t.Errorf("the server has %q (%v)", value, err)
+	}
+	end()
+	if err := within(t, answered); !isReset(err) {
+		t.Errorf("the worker gets %v, not a reset", err)
+	}
+}

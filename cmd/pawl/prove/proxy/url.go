@@ -1,0 +1,258 @@
+package proxy
+
+import (
+	"cmp"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Split returns the address of each node of a URL, or a reason why a proxy cannot stand
+// before these nodes. The reason contains no part of the URL.
+func Split(rawURL string) (targets []string, reason string) {
+	l := divide(rawURL)
+	return l.targets, l.reason
+}
+
+// Replace returns the URL with other addresses in place of the targets that Split found,
+// in the same order. All that does not name a node stays as it is, byte for byte. Replace
+// returns a URL unchanged that Split has a reason against.
+func Replace(rawURL string, addresses []string) string {
+	l := divide(rawURL)
+	if l.reason != "" {
+		return rawURL
+	}
+	return l.before + strings.Join(addresses, ",") + l.after
+}
+
+// The reasons.
+const (
+	unreadable = "the URL cannot be read"
+	hidden     = "the URL has an @ after its host: write one in a password or a parameter as %40"
+	encrypted  = "the URL requires TLS, and the certificate of the server does not name the proxy"
+	sentinels  = "the clients of Sentinel learn from it where the server is, and would not go through the proxy"
+	clustered  = "the clients of a Redis Cluster learn from it where its nodes are, and would not go through the proxy"
+	replicated = "the clients of a replica set learn from it where its members are, and would not go through the proxy: " +
+		"name one member, with directConnection=true"
+	discovered = "the clients of mongodb+srv:// learn from the DNS where the servers are, and would not go through the proxy"
+	aFile      = "SQLite keeps the locks in a file, and there is no network to it"
+	ownMemory  = "mem: keeps the locks in the memory of one process, and there is no network to it"
+	noHost     = "the URL names no host, so the client finds the server where it is usual, and perhaps not through TCP"
+	inQuery    = "the URL names its server among the parameters: write HOST:PORT before the path"
+	nodesAfter = "the URL names nodes in the parameter addr: write all of them before the path"
+	unknownNet = "the URL names a network that is neither tcp nor unix"
+	unknown    = "a proxy does not know the URLs of this scheme"
+)
+
+// A location is a URL, divided at the addresses of its nodes.
+type location struct {
+	before, after string
+	targets       []string
+	reason        string // why there are no targets
+}
+
+func not(reason string) location { return location{reason: reason} }
+
+func divide(rawURL string) location {
+	scheme, rest, _ := strings.Cut(rawURL, ":")
+	scheme = strings.ToLower(scheme)
+	switch scheme {
+	case "sqlite":
+		return not(aFile)
+	case "mem":
+		return not(ownMemory)
+	case "mongodb+srv":
+		return not(discovered)
+	case "rediss", "valkeys", "redlocks", "etcds", "nats+tls":
+		return not(encrypted)
+	case "mysql", "mariadb":
+		if !strings.HasPrefix(rest, "//") || strings.Contains(rest, ")/") {
+			return dsn(rawURL)
+		}
+	}
+	u, reason := parse(rawURL)
+	if reason != "" {
+		return not(reason)
+	}
+	switch scheme {
+	case "redis", "valkey":
+		return u.redis()
+	case "redis+unix":
+		return u.redisSocket()
+	case "redlock":
+		return u.redlock()
+	case "postgres", "postgresql":
+		return u.postgres()
+	case "mysql", "mariadb":
+		return u.mysql()
+	case "etcd":
+		return u.plain("2379")
+	case "nats":
+		return u.nats()
+	case "mongodb":
+		return u.mongodb()
+	}
+	return not(unknown)
+}
+
+// parts are the parts of a URL, as they are written: before is the scheme and the user,
+// after is the path and the query.
+type parts struct {
+	before, hosts, after string
+	path, query          string // of after
+	parameters           url.Values
+}
+
+// parse finds the parts. It refuses an @ behind the hosts: then the password has a /, a ?
+// or a # in it, and a part of it stands where the host should be.
+func parse(rawURL string) (*parts, string) {
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if !ok {
+		return nil, unreadable
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	u := &parts{after: rest[end:]}
+	begin := strings.LastIndexByte(rest[:end], '@') + 1
+	u.before, u.hosts = scheme+"://"+rest[:begin], rest[begin:end]
+	switch {
+	case strings.Contains(u.after, "@"):
+		return nil, hidden
+	case strings.Contains(u.after, "#"):
+		return nil, unreadable
+	}
+	u.path, u.query, _ = strings.Cut(u.after, "?")
+	var err error
+	if u.parameters, err = url.ParseQuery(u.query); err != nil {
+		return nil, unreadable
+	}
+	return u, ""
+}
+
+// has reports whether the query has one of these parameters.
+func (u *parts) has(names ...string) bool {
+	return slices.ContainsFunc(names, u.parameters.Has)
+}
+
+// on reports whether a parameter is set, and not to false.
+func (u *parts) on(name string) bool {
+	on, err := strconv.ParseBool(u.parameters.Get(name))
+	return u.has(name) && (on || err != nil)
+}
+
+// tlsParameters are those that all backends have in common.
+var tlsParameters = []string{"ca_cert", "client_cert", "client_key", "server_name", "skip_verify"}
+
+// plain divides a URL that has one or several hosts and nothing special.
+func (u *parts) plain(port string) location {
+	if u.has(tlsParameters...) {
+		return not(encrypted)
+	}
+	l := location{before: u.before, after: u.after}
+	for host := range strings.SplitSeq(u.hosts, ",") {
+		t := target(host, port)
+		if t == "" || host == "" && host != u.hosts {
+			return not(unreadable)
+		}
+		l.targets = append(l.targets, t)
+	}
+	return l
+}
+
+// target completes the address of a host, or returns nothing if it cannot be one.
+func target(host, port string) string {
+	u, err := url.Parse("tcp://" + host)
+	if err != nil || u.User != nil || u.Path != "" || strings.ContainsAny(host, "()") ||
+		!strings.HasPrefix(host, "[") && (strings.Count(host, ":") > 1 || strings.Contains(host, "%")) {
+		return ""
+	}
+	return net.JoinHostPort(cmp.Or(u.Hostname(), "localhost"), cmp.Or(u.Port(), port))
+}
+
+func (u *parts) redis() location {
+	switch {
+	case u.has("master_set", "master_name"):
+		return not(sentinels)
+	case strings.Contains(u.hosts, ","), u.has("addr"), u.on("cluster"):
+		return not(clustered)
+	}
+	return u.plain("6379")
+}
+
+// redisSocket gives the client a host in place of the path. A host takes the same
+// parameters as a socket, the database among them.
+func (u *parts) redisSocket() location {
+	path, err := url.PathUnescape(u.path)
+	switch {
+	case err != nil || u.hosts != "" || path == "":
+		return not(unreadable)
+	case u.has("master_set", "master_name"):
+		return not(sentinels)
+	case u.has("addr"), u.on("cluster"):
+		return not(clustered)
+	case u.has(tlsParameters...):
+		return not(encrypted)
+	}
+	_, user, _ := strings.Cut(u.before, "://")
+	return location{before: "redis://" + user, after: strings.TrimPrefix(u.after, u.path), targets: []string{"unix:" + path}}
+}
+
+func (u *parts) redlock() location {
+	if u.has("addr") {
+		return not(nodesAfter)
+	}
+	return u.plain("6379")
+}
+
+func (u *parts) postgres() location {
+	switch mode := u.parameters.Get("sslmode"); {
+	case u.has("host", "port", "service"):
+		return not(inQuery)
+	case u.hosts == "":
+		return not(noHost)
+	case mode == "require" || strings.HasPrefix(mode, "verify"):
+		return not(encrypted)
+	}
+	port := "5432"
+	if !strings.Contains(u.hosts, ",") {
+		port = cmp.Or(os.Getenv("PGPORT"), port) // pgx reads it then
+	}
+	return u.plain(port)
+}
+
+func (u *parts) nats() location {
+	if u.on("tls") {
+		return not(encrypted)
+	}
+	return u.plain("4222")
+}
+
+// mongodb reads the names of parameters as MongoDB does, in any case.
+func (u *parts) mongodb() location {
+	direct, named := false, false
+	for name, values := range u.parameters {
+		value := values[len(values)-1]
+		switch name = strings.ToLower(name); {
+		case name == "directconnection":
+			direct = direct || value == "true"
+		case name == "connect":
+			direct = direct || strings.EqualFold(value, "direct")
+		case name == "replicaset":
+			named = true
+		case name != "tlsinsecure" && (strings.HasPrefix(name, "tls") || strings.HasPrefix(name, "ssl")) && value != "false":
+			return not(encrypted)
+		}
+	}
+	switch {
+	case strings.Contains(u.hosts, ","), named && !direct:
+		return not(replicated)
+	case u.hosts == "":
+		return not(noHost)
+	}
+	return u.plain("27017")
+}

@@ -1,0 +1,147 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
+	"github.com/pawl-go/pawl/internal/markup"
+	"github.com/pawl-go/pawl/internal/visible"
+)
+
+// numbers are the tables of what happened. None of it breaks a rule.
+func numbers(s *story, v *check.Verdict) markup.HTML {
+	n := &v.Numbers
+	return markup.El("div", class("columns"),
+		card("Leases",
+			fact("Granted", number(n.Leases)),
+			fact("Refused: others held it", number(n.Refused)),
+			fact("Wait timed out", number(n.TimedOut)),
+			fact("No answer, or an error", number(n.Unknown)),
+			fact("Lost, and seen by the holder", number(n.Lost)),
+			fact("of these, woken up by the lock", number(n.Told)),
+			fact("Held by a process that died", number(n.Died)),
+			fact("Taken over by the next claim", number(n.TakenOver)),
+		),
+		card("Times",
+			fact("Wait, median", some(n.WaitMedian)),
+			fact("Wait, 99 of 100 below", some(n.WaitP99)),
+			fact("Wait, longest", some(n.WaitMax)),
+			fact("Release to next grant, median", some(n.HandoverMedian)),
+			fact("Handovers", number(n.Handovers)),
+			fact("Until a holder saw its loss, longest", some(n.WorstTold)),
+			fact("Times this machine kept a process from running", number(n.Pauses)),
+			fact("of these, longest", some(n.LongestPause)),
+			fact("Leases a second, calm", rate(n.CalmRate)),
+			fact("Leases a second, under faults, while the server ran", rate(n.FaultRate)),
+		),
+		faults(s, v),
+		fences(s, v),
+		card("Search for an order (porcupine)",
+			fact("Names decided", number(n.PorcupineNames)+" of "+number(len(s.names.list))),
+			fact("Pieces", number(n.PorcupinePieces)),
+			fact("Operations", number(n.PorcupineOperations)),
+			fact("Pieces that took too long", number(n.PorcupineGaveUp)),
+		),
+	)
+}
+
+func card(heading string, rows ...[2]markup.HTML) markup.HTML {
+	return markup.El("section", class("card"), text("h3", heading), facts(rows...))
+}
+
+func some(d time.Duration) string {
+	if d == 0 {
+		return "–"
+	}
+	return length(d)
+}
+
+func rate(x float64) string {
+	if x >= 100 {
+		return number(int(x + .5))
+	}
+	return strconv.FormatFloat(x, 'f', 1, 64)
+}
+
+// faults are those that did something, by kind.
+func faults(s *story, v *check.Verdict) markup.HTML {
+	idle := map[string]int{}
+	for _, f := range s.faults {
+		if f.Hit == 0 {
+			idle[f.Kind]++
+		}
+	}
+	kinds := slices.Clone(faultKinds)
+	for _, more := range []map[string]int{v.Numbers.FaultsByKind, idle} {
+		var others []string
+		for k := range more {
+			if !slices.Contains(kinds, k) {
+				others = append(others, k)
+			}
+		}
+		slices.Sort(others)
+		kinds = append(kinds, others...)
+	}
+	var rows [][2]markup.HTML
+	for _, k := range kinds {
+		did, not := v.Numbers.FaultsByKind[k], idle[k]
+		if did == 0 && not == 0 && !slices.Contains(s.run.Faults, k) {
+			continue
+		}
+		value := number(did)
+		if not > 0 {
+			value += " (" + number(not) + " more did nothing)"
+		}
+		rows = append(rows, [2]markup.HTML{
+			markup.Join(key(k), text("span", meaning[k], class("aside"))), markup.Text(value)})
+	}
+	if len(rows) == 0 {
+		rows = append(rows, fact("None", "0"))
+	}
+	return card("Faults", rows...)
+}
+
+// meaning says what each kind of fault does.
+var meaning = map[string]string{
+	"stop":           " a process stands still for longer than the TTL",
+	"kill":           " a process is killed",
+	"crash":          " a process ends itself while it holds",
+	"overstay":       " a holder works on after its loss",
+	"cut":            " all connections are reset",
+	"delay":          " everything takes longer",
+	"reorder":        " one connection is late",
+	"swallow":        " replies do not arrive",
+	"silence":        " nothing arrives",
+	"server-stop":    " the server stands still",
+	"server-kill":    " the server is killed",
+	"server-restart": " the server restarts",
+	"failover":       " another server takes over",
+}
+
+// key is an entry of a legend, with the colour that the style has for it.
+func key(kind string) markup.HTML {
+	colour := "other"
+	if slices.Contains(faultKinds, kind) {
+		colour = kind
+	}
+	return text("span", visible.Text(kind), class("key f-"+colour))
+}
+
+// fences says what fences were good for in this run.
+func fences(s *story, v *check.Verdict) markup.HTML {
+	n := &v.Numbers
+	why := "A holder that stands still cannot see that its lease is over, and may write late. Only the resource can refuse that " +
+		"write, by its fence: without fences, each lock of this kind loses updates under such faults."
+	if !s.run.Fenced {
+		why = "This lock has no fences, so the register could not refuse late writes."
+	}
+	return markup.El("section", class("card"), text("h3", "Writes of late holders"),
+		facts(
+			fact("Writes that the register accepted", number(n.Writes)),
+			fact("Late writes that it refused, by their fence", number(n.Stale)),
+			fact("Updates that a register without fences lost", number(n.PlainLost)),
+		),
+		text("p", why, class("aside")))
+}

@@ -1,0 +1,190 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
+)
+
+// mostDrawn is how many claims the timeline has. A browser draws that many quickly, and
+// the file has less than 10 MB.
+const (
+	mostDrawn = 60_000
+	mostMarks = 10_000
+)
+
+// A choice is what the timeline draws of a story.
+type choice struct {
+	claims []int32 // of story.claims, ascending
+	marks  []mark
+	odd    int        // of claims: those which ended in another way than most
+	oddAll int        // of the story
+	sample [2]int64   // the time in which all claims are drawn
+	gaps   [][2]int64 // the times in which some are not
+}
+
+// whole reports whether all claims are drawn.
+func (d *choice) whole(s *story) bool { return len(d.claims) == len(s.claims) }
+
+// choose chooses all claims, or the ones that a reader looks for: those that violate a
+// rule, those that ended oddly, those around violations, all of a short time, and those
+// around the begins and the ends of faults. They are no more than most.
+func (s *story) choose(v *check.Verdict, most int) *choice {
+	d := &choice{marks: thinned(s.marks, mostMarks)}
+	for i := range s.claims {
+		if s.claims[i].odd() {
+			d.oddAll++
+		}
+	}
+	if len(s.claims) <= most {
+		d.odd = d.oddAll
+		d.claims = make([]int32, len(s.claims))
+		for i := range d.claims {
+			d.claims[i] = int32(i)
+		}
+		return d
+	}
+
+	p := &picker{chosen: make([]bool, len(s.claims)), left: most}
+	accused := map[int64]bool{}
+	var places, edges []int64
+	for _, x := range v.Violations {
+		places = append(places, x.From, x.To)
+		for _, id := range x.Claims {
+			accused[id] = true
+		}
+	}
+	for _, f := range s.faults {
+		edges = append(edges, f.From, f.To)
+	}
+	var odd []int32
+	for i := range s.claims {
+		switch c := &s.claims[i]; {
+		case accused[c.id]:
+			p.take(int32(i))
+		case c.odd():
+			odd = append(odd, int32(i))
+		}
+	}
+	for _, i := range thinned(odd, p.left*2/3) {
+		p.take(i)
+	}
+	d.sample = s.sample(p)
+	p.nearest(s, places, p.left/2)
+	p.nearest(s, edges, p.left)
+	d.claims = p.list()
+	for _, i := range d.claims {
+		if s.claims[i].odd() {
+			d.odd++
+		}
+	}
+	d.gaps = s.gaps(p.chosen)
+	return d
+}
+
+// thinned returns at most n of a list, evenly.
+func thinned[T any](list []T, n int) []T {
+	if len(list) <= n {
+		return list
+	}
+	some := make([]T, n)
+	for i := range some {
+		some[i] = list[i*len(list)/n]
+	}
+	return some
+}
+
+// A picker chooses claims, as long as there is room.
+type picker struct {
+	chosen []bool
+	left   int
+}
+
+func (p *picker) take(i int32) {
+	if !p.chosen[i] && p.left > 0 {
+		p.chosen[i] = true
+		p.left--
+	}
+}
+
+func (p *picker) list() []int32 {
+	var list []int32
+	for i, is := range p.chosen {
+		if is {
+			list = append(list, int32(i))
+		}
+	}
+	return list
+}
+
+// sample takes all claims of a time in the middle of the run: a third of the room.
+func (s *story) sample(p *picker) [2]int64 {
+	middle := s.end / 2
+	first, _ := slices.BinarySearchFunc(s.claims, middle, func(c claim, t int64) int { return cmp.Compare(c.asked, t) })
+	n := p.left / 3
+	first = max(0, min(first-n/2, len(s.claims)-n))
+	if n == 0 {
+		return [2]int64{}
+	}
+	for i := first; i < first+n; i++ {
+		p.take(int32(i))
+	}
+	return [2]int64{s.claims[first].asked, s.claims[first+n-1].asked}
+}
+
+// nearest takes up to n claims, those first that are nearest to one of the times.
+func (p *picker) nearest(s *story, times []int64, n int) {
+	if len(times) == 0 {
+		return
+	}
+	slices.Sort(times)
+	type near struct {
+		far int64
+		i   int32
+	}
+	var list []near
+	for i := range s.claims {
+		if !p.chosen[i] {
+			list = append(list, near{s.claims[i].far(times), int32(i)})
+		}
+	}
+	slices.SortFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.i, b.i)) })
+	for _, x := range list[:min(n, len(list))] {
+		p.take(x.i)
+	}
+}
+
+// far is how far a claim is from the nearest of some sorted times.
+func (c *claim) far(times []int64) int64 {
+	over := c.over()
+	i, _ := slices.BinarySearch(times, c.asked)
+	far := int64(math.MaxInt64)
+	if i > 0 {
+		far = c.asked - times[i-1]
+	}
+	if i < len(times) {
+		far = min(far, max(0, times[i]-over))
+	}
+	return far
+}
+
+// gaps returns the times in which claims are left out. It joins what no eye could tell
+// apart.
+func (s *story) gaps(chosen []bool) [][2]int64 {
+	var gaps [][2]int64
+	apart := s.end / 5000
+	for i := range s.claims {
+		if chosen[i] {
+			continue
+		}
+		from, to := s.claims[i].asked, s.claims[i].over()
+		if n := len(gaps); n > 0 && from <= gaps[n-1][1]+apart {
+			gaps[n-1][1] = max(gaps[n-1][1], to)
+		} else {
+			gaps = append(gaps, [2]int64{from, to})
+		}
+	}
+	return gaps
+}

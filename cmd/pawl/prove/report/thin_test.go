@@ -1,0 +1,78 @@
+package report
+
+import (
+	"testing"
+)
+
+// Of a large history the timeline has what a reader looks for, and says where claims are
+// left out.
+func TestThinning(t *testing.T) {
+	m := makeHistory(plan{seed: 5, leases: 15_000, faults: 10, seconds: 100})
+	m.overlap("b", .5)
+	const most = 3000
+	s, err := gather(m.seq())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.claims) < 2*most {
+		t.Fatalf("the history has only %d claims", len(s.claims))
+	}
+	d := s.choose(m.v, most)
+	if len(d.claims) > most || len(d.claims) < most*9/10 {
+		t.Errorf("%d claims are drawn, want nearly %d", len(d.claims), most)
+	}
+	if d.odd != d.oddAll || d.odd == 0 {
+		t.Errorf("%d of %d odd claims are drawn", d.odd, d.oddAll)
+	}
+	drawn := map[int64]bool{}
+	for i, at := range d.claims {
+		if i > 0 && at <= d.claims[i-1] {
+			t.Fatal("the claims are not in their order")
+		}
+		drawn[s.claims[at].id] = true
+	}
+	for _, id := range m.v.Violations[0].Claims {
+		if !drawn[id] {
+			t.Errorf("claim %d of the violation is not drawn", id)
+		}
+	}
+	inGap := func(t int64) bool {
+		for _, g := range d.gaps {
+			if g[0] <= t && t <= g[1] {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range s.claims {
+		c := &s.claims[i]
+		if !drawn[c.id] && (!inGap(c.asked) || !inGap(c.over())) {
+			t.Fatalf("claim %d is left out, and no gap says so", c.id)
+		}
+		if c.asked >= d.sample[0] && c.asked <= d.sample[1] && !drawn[c.id] {
+			t.Fatalf("claim %d of the sample is left out", c.id)
+		}
+	}
+	x := m.v.Violations[0]
+	if inGap(x.From) || inGap(x.To) {
+		t.Error("claims are left out at the violation")
+	}
+}
+
+// Even if most claims are odd, there is an end.
+func TestThinningOfManyLosses(t *testing.T) {
+	m := makeHistory(plan{seed: 6, leases: 15_000, seconds: 100})
+	for _, l := range m.lines {
+		if l.Claim != nil && l.Claim.Got > 0 {
+			l.Claim.Lost = l.Claim.Released
+		}
+	}
+	s, err := gather(m.seq())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := s.choose(m.v, 3000)
+	if len(d.claims) > 3000 || d.odd >= d.oddAll {
+		t.Errorf("%d claims are drawn, %d of %d odd ones", len(d.claims), d.odd, d.oddAll)
+	}
+}

@@ -1,0 +1,135 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
+	"github.com/pawl-go/pawl/internal/markup"
+)
+
+// timeline is what the script fills. Without scripts it says so.
+func timeline(s *story, d *choice, v *check.Verdict) markup.HTML {
+	parts := []markup.Part{
+		markup.Attr("id", "timeline"), markup.Attr("hidden", ""),
+		text("h2", "Timeline", markup.Attr("id", "timeline-head")),
+		thinning(s, d),
+		controls(v),
+		markup.El("p", class("now"), text("span", "", markup.Attr("id", "caption")), text("span", "", markup.Attr("id", "window"))),
+		markup.El("div", class("sheet"),
+			markup.El("canvas", markup.Attr("id", "overview"), markup.Attr("aria-hidden", "true")),
+			markup.El("div", markup.Attr("id", "view"), markup.El("div", markup.Attr("id", "room"),
+				markup.El("canvas", markup.Attr("id", "canvas"), markup.Attr("tabindex", "0"), markup.Attr("role", "application"),
+					markup.Attr("aria-roledescription", "timeline"), markup.Attr("aria-label", "All leases and faults"),
+					markup.Attr("aria-describedby", "keys"))))),
+		legend(s),
+		markup.El("div", markup.Attr("id", "chosen"), class("card"), markup.Attr("role", "status"), markup.Attr("hidden", "")),
+		help(),
+		text("div", "", markup.Attr("id", "tip"), markup.Attr("hidden", ""), markup.Attr("aria-hidden", "true")),
+	}
+	return markup.Join(
+		markup.El("section", parts...),
+		markup.El("p", class("notice"), markup.Attr("id", "unscripted"),
+			markup.Text("The timeline needs scripts, which are off in this browser. Everything else is below.")),
+	)
+}
+
+// thinning says what the timeline leaves out.
+func thinning(s *story, d *choice) markup.HTML {
+	if d.whole(s) && len(d.marks) == len(s.marks) {
+		return markup.HTML{}
+	}
+	words := ""
+	if !d.whole(s) {
+		words = fmt.Sprintf("The timeline draws %s of %s: ", number(len(d.claims)), counted(len(s.claims), "claim"))
+		if d.odd == d.oddAll {
+			words += fmt.Sprintf("all %s that were lost, died or have no known end", number(d.odd))
+		} else {
+			words += fmt.Sprintf("%s of the %s that were lost, died or have no known end", number(d.odd), number(d.oddAll))
+		}
+		words += fmt.Sprintf(", those of all violations and around them, those nearest to the begins and ends of faults, "+
+			"and all that began from %s to %s. Where it leaves out others, the line below the phases is grey, and the shade of "+
+			"a name is the share of the time for which it was held; the waits are of those that are drawn. The check, the chart of leases above the timeline and all numbers are of all claims. ",
+			moment(d.sample[0], 1), moment(d.sample[1], 1))
+	}
+	if len(d.marks) < len(s.marks) {
+		words += fmt.Sprintf("It draws %s of %s refused writes and lost updates.", number(len(d.marks)), number(len(s.marks)))
+	}
+	return text("p", words, class("notice"), markup.Attr("id", "thinned"))
+}
+
+func controls(v *check.Verdict) markup.HTML {
+	b := func(id, words, title string, parts ...markup.Part) markup.HTML {
+		return text("button", words, append(parts, markup.Attr("type", "button"), markup.Attr("id", id), markup.Attr("title", title))...)
+	}
+	group := func(name string, parts ...markup.Part) markup.HTML {
+		return markup.El("div", append(parts, class("group"), markup.Attr("role", "group"), markup.Attr("aria-label", name))...)
+	}
+	choice := func(id, words string, options ...string) markup.HTML {
+		parts := []markup.Part{markup.Attr("id", id)}
+		for i, o := range options {
+			parts = append(parts, text("option", o, markup.Int("value", int64(i-1))))
+		}
+		return markup.El("label", markup.Text(words+" "), markup.El("select", parts...))
+	}
+	var jumps []markup.Part
+	if len(v.Violations) > 0 {
+		jumps = append(jumps, b("violation-before", "‹", "Violation before (Shift+V)", markup.Attr("aria-label", "Violation before")),
+			b("violation-next", "Next violation ›", "Next violation (V)", class("danger")))
+	}
+	jumps = append(jumps, b("loss-before", "‹", "Loss before (Shift+L)", markup.Attr("aria-label", "Loss before")),
+		b("loss-next", "Next loss ›", "Next loss (L)"))
+	return markup.El("div", class("controls"),
+		group("Zoom", b("out", "−", "Zoom out (-)", markup.Attr("aria-label", "Zoom out")),
+			b("in", "+", "Zoom in (+)", markup.Attr("aria-label", "Zoom in")), b("all", "All", "The whole run (0)")),
+		group("Jump", jumps...),
+		group("Filter", choice("name", "Name", "all"), choice("worker", "Worker", "all"),
+			markup.El("label", class("check"), markup.El("input", markup.Attr("type", "checkbox"), markup.Attr("id", "losses")),
+				markup.Text(" only losses")),
+			markup.El("label", class("check"), markup.El("input", markup.Attr("type", "checkbox"), markup.Attr("id", "rows")),
+				markup.Text(" a row per worker"))),
+	)
+}
+
+// legend explains the colours: of leases, of what is beside them, and of the faults that
+// there were.
+func legend(s *story) markup.HTML {
+	entry := func(class_, words string) markup.HTML {
+		return markup.El("li", text("span", words, class("key "+class_)))
+	}
+	leases := []markup.HTML{
+		entry("e-released", "held, released"), entry("e-lost", "held, lost"), entry("e-died", "held, process died"),
+		entry("e-unknown", "held, end unknown"), entry("e-unsure", "perhaps still held"), entry("e-late", "works on after the loss"),
+		entry("e-wait", "waits"), entry("e-refused", "asks, gets nothing"),
+		entry("m-stale", "late write refused"), entry("m-lost", "update lost without fences"),
+	}
+	var kinds []string
+	for _, f := range s.faults {
+		if !slices.Contains(kinds, f.Kind) {
+			kinds = append(kinds, f.Kind)
+		}
+	}
+	slices.SortStableFunc(kinds, func(a, b string) int { return slices.Index(faultKinds, a) - slices.Index(faultKinds, b) })
+	var faults []markup.HTML
+	for _, k := range kinds {
+		faults = append(faults, markup.El("li", key(k)))
+	}
+	return markup.El("div", class("legends"),
+		markup.El("div", text("h3", "Leases"), list("legend", leases)),
+		markup.El("div", text("h3", "Faults"), list("legend", faults)))
+}
+
+func help() markup.HTML {
+	keys := func(keys, does string) markup.HTML { return markup.El("li", text("kbd", keys), markup.Text(" "+does)) }
+	return markup.El("details", class("help"),
+		text("summary", "How to move in the timeline"),
+		markup.El("div", markup.Attr("id", "keys"),
+			text("p", "Drag moves it; Shift and drag, or a drag in the chart above it, chooses a time. The wheel zooms after a "+
+				"click into the timeline, or with Ctrl; Shift and the wheel moves it. A click keeps a lease or a fault in view, with "+
+				"all that is known of it. While the timeline has the focus:"),
+			list("keys", []markup.HTML{
+				keys("+ -", "zoom"), keys("← →", "move"), keys("↑ ↓", "other rows"), keys("0", "the whole run"),
+				keys("V", "next violation"), keys("L", "next loss"), keys("Shift", "with V or L: the one before"),
+				keys(". ,", "next lease of the row, and the one before"), keys("Esc", "nothing chosen"),
+			})))
+}

@@ -1,0 +1,261 @@
+//go:build unix
+
+package prove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/proxy"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
+)
+
+// calmPart is the part of the time in which nothing goes wrong, to know what is usual.
+const calmPart = 8
+
+// warmUp is before the calm part: processes that have just started are slow.
+const warmUp = time.Second
+
+// idsOfALife are set aside for the claims of one process.
+const idsOfALife = 10_000_000
+
+// controller is a run.
+type controller struct {
+	Options
+	epoch   int64
+	network bool // the faults of the network are possible
+	targets []string
+
+	mu        sync.Mutex // of all below
+	lines     *history.Writer
+	failed    error // of writing
+	registers map[string]*register
+	leases    int
+	faults    int
+	lives     int64
+	phase     string
+	draining  bool
+	slots     []*slot
+
+	server *server
+	all    sync.WaitGroup // the slots
+}
+
+// A slot is a worker through all its lives. Only its own goroutine starts processes.
+type slot struct {
+	*controller
+	worker int
+	proxy  *proxy.Proxy // nil if the network has no faults
+
+	busy sync.Mutex // one fault at a time
+
+	mu      sync.Mutex
+	process *process
+	ready   bool
+	open    map[int64]*history.Claim
+	ack     chan string // the fault that a worker said it does
+}
+
+// Run runs workers until ctx ends or the time is over.
+func Run(ctx context.Context, o Options) error {
+	c := &controller{Options: o, epoch: worker.Now(), registers: map[string]*register{}, lines: history.NewWriter(o.History)}
+	c.targets, _ = proxy.Split(c.URL)
+	for _, n := range o.Names {
+		c.registers[n.Name] = &register{}
+	}
+	if err := c.startServer(ctx); err != nil {
+		return err
+	}
+	defer c.stopServer()
+	run := o.Run
+	if o.Begin != nil {
+		if err := o.Begin(ctx, &run); err != nil {
+			return err
+		}
+	}
+	run.Format, run.Begun = history.Format, time.Now().Format(time.RFC3339)
+	run.Lock, run.Seed, run.Workers, run.TTL, run.Faults = o.Lock, o.Seed, o.Workers, int64(o.TTL), o.Faults
+	run.Planted, run.Names, run.Forgets, run.Ordered, run.Fenced = o.Planted, o.Names, o.Forgets, o.Ordered, o.Fenced
+	c.write(history.Line{Run: &run})
+	done := make(chan struct{})
+	var watches sync.WaitGroup
+	watches.Go(func() {
+		worker.WatchPauses(done, history.PauseAtLeast(c.TTL), func(from, to int64) {
+			c.write(history.Line{Fault: &history.Fault{
+				Kind: history.Pause, Worker: -1, From: from - c.epoch, To: to - c.epoch, Hit: 1,
+			}})
+		})
+	})
+	err := c.run(ctx)
+	close(done)
+	watches.Wait()
+	end := history.End{At: c.now(), Interrupted: ctx.Err() != nil}
+	if err != nil {
+		end.Error = err.Error()
+	}
+	c.write(history.Line{End: &end})
+	return errors.Join(err, c.failed, c.lines.Flush())
+}
+
+func (c *controller) now() int64 { return worker.Now() - c.epoch }
+
+func (c *controller) write(l history.Line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writeLocked(l)
+}
+
+func (c *controller) writeLocked(l history.Line) {
+	if err := c.lines.Write(l); err != nil && c.failed == nil {
+		c.failed = err
+	}
+}
+
+func (c *controller) run(ctx context.Context) error {
+	if err := c.startSlots(); err != nil {
+		return err
+	}
+	defer func() {
+		for _, s := range c.slots {
+			if s.proxy != nil {
+				s.proxy.Close()
+			}
+		}
+	}()
+	err := c.waitReady(ctx)
+	calm := max(c.For/calmPart, 3*time.Second)
+	if err == nil {
+		sleep(ctx, warmUp)
+		c.spend(ctx, history.Calm, calm, nil)
+		c.spend(ctx, history.Faults, c.For-calm, c.doFaults)
+	}
+	return errors.Join(err, c.endPhase())
+}
+
+// startSlots starts all workers.
+func (c *controller) startSlots() error {
+	for _, k := range c.Faults {
+		c.network = c.network || isNetwork(k)
+	}
+	for i := range c.Workers {
+		s := &slot{controller: c, worker: i, ack: make(chan string, 16)}
+		if c.network {
+			var err error
+			if s.proxy, err = proxy.Start(c.targets); err != nil {
+				return err
+			}
+		}
+		c.slots = append(c.slots, s)
+	}
+	for _, s := range c.slots {
+		c.all.Go(s.live)
+	}
+	return nil
+}
+
+// waitReady waits until all workers have opened their clients.
+func (c *controller) waitReady(ctx context.Context) error {
+	const patience = 60 * time.Second
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		ready := true
+		for _, s := range c.slots {
+			s.mu.Lock()
+			ready = ready && s.ready
+			s.mu.Unlock()
+		}
+		switch {
+		case ready:
+			return nil
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // the run says that it was interrupted
+		case time.Since(begun) > patience:
+			return fmt.Errorf("the workers could not open the database within %v", patience)
+		}
+	}
+}
+
+// spend lets a phase last so long.
+func (c *controller) spend(ctx context.Context, phase string, d time.Duration, beside func(context.Context)) {
+	if ctx.Err() != nil || d <= 0 {
+		return
+	}
+	c.mu.Lock()
+	c.phase = phase
+	c.mu.Unlock()
+	p := history.Phase{Phase: phase, From: c.now()}
+	within, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	var besides sync.WaitGroup
+	if beside != nil {
+		besides.Go(func() { beside(within) })
+	}
+	begun := time.Now()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for within.Err() == nil {
+		select {
+		case <-within.Done():
+		case <-tick.C:
+			c.progress(phase, time.Since(begun), d)
+		}
+	}
+	besides.Wait() // every fault is over
+	p.To = c.now()
+	c.write(history.Line{Phase: &p})
+}
+
+func (c *controller) progress(phase string, at, of time.Duration) {
+	if c.Done == nil {
+		return
+	}
+	c.mu.Lock()
+	p := Progress{Phase: phase, At: at, Of: of, Leases: c.leases, Faults: c.faults}
+	c.mu.Unlock()
+	c.Done(p)
+}
+
+// endPhase lets all workers end, and looks at what is left.
+func (c *controller) endPhase() error {
+	p := history.Phase{Phase: history.Drain, From: c.now()}
+	c.mu.Lock()
+	c.phase, c.draining = history.Drain, true
+	c.mu.Unlock()
+	for _, s := range c.slots {
+		s.drain()
+	}
+	ended := make(chan struct{})
+	go func() { c.all.Wait(); close(ended) }()
+	limit := time.After(4*c.TTL + 60*time.Second)
+	var err error
+wait:
+	for {
+		select {
+		case <-ended:
+			break wait
+		case <-limit:
+			err = errors.New("workers did not end: they were killed")
+			for _, s := range c.slots {
+				s.end()
+			}
+			<-ended
+			break wait
+		case <-time.After(200 * time.Millisecond):
+			c.progress(history.Drain, time.Duration(c.now()-p.From), 0)
+		}
+	}
+	if c.Left != nil {
+		left, failed := c.Left()
+		err = errors.Join(err, failed)
+		for _, l := range left {
+			l.At = c.now()
+			c.write(history.Line{Left: &l})
+		}
+	}
+	p.To = c.now()
+	c.write(history.Line{Phase: &p})
+	return err
+}

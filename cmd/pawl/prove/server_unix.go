@@ -1,0 +1,175 @@
+//go:build unix
+
+package prove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// server is the process group of a server that the run starts.
+type server struct {
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// startServer starts the server if it is the run's, and waits until it listens.
+func (c *controller) startServer(ctx context.Context) error {
+	if c.Server.Command == "" {
+		return nil
+	}
+	if c.server == nil {
+		c.server = &server{}
+	}
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cmd = exec.Command("sh", "-c", c.Server.Command)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.cmd.Stdout, s.cmd.Stderr = c.Stderr, c.Stderr
+	if err := s.cmd.Start(); err != nil {
+		return fmt.Errorf("--server-cmd: %w", err)
+	}
+	ended := make(chan struct{})
+	s.ended = ended
+	cmd := s.cmd
+	go func() { _ = cmd.Wait(); close(ended) }()
+	return c.listens(ctx)
+}
+
+// listens waits until each node of the server takes connections.
+func (c *controller) listens(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	for _, t := range c.targets {
+		network, address := "tcp", t
+		if path, is := strings.CutPrefix(t, "unix:"); is {
+			network, address = "unix", path
+		}
+		for {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err == nil {
+				_ = conn.Close()
+				break
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("the server does not listen on %s a minute after --server-cmd has started it", t)
+			}
+			select {
+			case <-c.server.ended:
+				return errors.New("the server that --server-cmd started has ended; the command must not return while the server runs")
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+// signal sends a signal to all processes of the server. SIGTERM is for the first of them
+// only, which ends the others as it wants to. It returns those that it has found.
+func (c *controller) signal(s syscall.Signal) (all []int) {
+	pid := c.Server.PID
+	if c.server != nil {
+		pid = c.server.cmd.Process.Pid
+	}
+	group := pid
+	if c.server != nil {
+		group = -pid
+	}
+	if s != unix.SIGTERM {
+		if s == unix.SIGKILL { // a process that it starts meanwhile would survive
+			_ = unix.Kill(group, unix.SIGSTOP)
+		}
+		all = descendants(pid)
+	}
+	_ = unix.Kill(group, s)
+	for _, p := range all {
+		_ = unix.Kill(p, s)
+	}
+	return all
+}
+
+// killServer kills all processes of the server, and waits until they are gone: PostgreSQL
+// does not start beside one of another server on the same data.
+func (c *controller) killServer() {
+	all := c.signal(unix.SIGKILL)
+	<-c.server.ended
+	const patience = 5 * time.Second // init may not ask for a process that has ended
+	there := func(pid int) bool { return unix.Kill(pid, 0) == nil }
+	for begun := time.Now(); time.Since(begun) < patience && slices.ContainsFunc(all, there); {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (c *controller) stopServer() {
+	if c.server == nil {
+		return
+	}
+	c.signal(unix.SIGCONT)
+	c.signal(unix.SIGTERM)
+	select {
+	case <-c.server.ended:
+	case <-time.After(20 * time.Second):
+		c.killServer()
+	}
+}
+
+// serverHand does one fault after the other to the server, which disturbs all workers: so
+// it leaves them in peace for longer than it lasted.
+func (c *controller) serverHand(ctx context.Context, dice *rand.Rand, kinds []string) {
+	var lasted time.Duration
+	for i := dice.IntN(len(kinds)); ; i++ {
+		if sleep(ctx, c.Rest+max(between(dice, c.TTL, 4*c.TTL), 2*lasted)); ctx.Err() != nil {
+			return
+		}
+		f := history.Fault{Kind: kinds[i%len(kinds)], Worker: -1, From: c.now(), Hit: 1}
+		var err error
+		switch f.Kind {
+		case history.ServerStop:
+			c.signal(unix.SIGSTOP)
+			sleep(context.Background(), between(dice, c.TTL/4, c.TTL+c.TTL/2))
+			c.signal(unix.SIGCONT)
+		case history.ServerKill:
+			c.killServer()
+			sleep(context.Background(), between(dice, 0, c.TTL/2))
+			err = c.startServer(context.Background())
+		case history.ServerRestart:
+			c.stopServer()
+			err = c.startServer(context.Background())
+		case history.FailOver:
+			err = c.failOver()
+		}
+		f.To = c.now()
+		lasted = time.Duration(f.To - f.From)
+		if err != nil {
+			f.Hit = 0
+			c.Say("the server: %s: %v", f.Kind, err)
+		}
+		c.noteFault(f)
+	}
+}
+
+func (c *controller) failOver() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", c.Server.FailOver)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("--failover-cmd: %w: %s", err, out)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package worker
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// An actor claims one thing after the other.
+type actor struct {
+	*worker
+	client Client
+	index  int // of the client
+	leads  bool
+	stays  bool // the next section works on when its lease is over
+	dice   *rand.Rand
+}
+
+func (a *actor) chance(percent int) bool { return a.dice.IntN(100) < percent }
+
+func (a *actor) act() {
+	for a.turn(); a.draining.Err() == nil; a.turn() {
+		switch name := a.Names[a.dice.IntN(len(a.Names))]; {
+		case a.leads && a.chance(25):
+			a.lead()
+		case name.Kind == history.Election: // others lead
+			a.single(a.Names[0], history.Whole, 1)
+		case name.Kind == history.Mutex && a.chance(15):
+			a.all(name)
+		case name.Kind == history.Semaphore:
+			a.single(name, history.Permits, 1+a.dice.IntN(min(2, name.Limit)))
+		case name.Kind == history.RW && a.chance(75):
+			a.single(name, history.Shared, 1)
+		default:
+			a.single(name, history.Whole, 1)
+		}
+	}
+}
+
+func (a *actor) claim(name history.Name, mode string, weight int, how string) *history.Claim {
+	c := &history.Claim{
+		ID: a.nextID.Add(1) - 1, Worker: a.Worker, Life: a.Life, Client: a.index,
+		Name: name.Name, Mode: mode, Weight: weight, How: how,
+	}
+	return c
+}
+
+// begin notes that the claims are about to be sent. The controller may be slow to take
+// the notes, so only what a process that dies leaves behind has the time before them.
+func (a *actor) begin(claims ...*history.Claim) {
+	at := a.now()
+	for _, c := range claims {
+		c.Asked = at
+		a.send(Message{Open: c})
+	}
+	at = a.now()
+	for _, c := range claims {
+		c.Asked = at
+	}
+}
+
+// wait is how long a claim waits: mostly longer than a dead holder's lease, sometimes for
+// a moment, so that waits end in every state.
+func (a *actor) wait() (context.Context, context.CancelFunc) {
+	d := 4*a.TTL + 10*time.Second
+	if a.chance(15) {
+		d = time.Duration(a.dice.Int64N(int64(a.TTL) / 4))
+	}
+	// A claim that waits when the worker drains gives up.
+	return context.WithTimeout(a.draining, d)
+}
+
+func (a *actor) single(name history.Name, mode string, weight int) {
+	how := history.Wait
+	if a.chance(20) {
+		how = history.Try
+	}
+	c := a.claim(name, mode, weight, how)
+	ctx, cancel := a.wait()
+	defer cancel()
+	a.begin(c)
+	client := a.client
+	limited, can := client.(Limiter)
+	if a.stays = can && mode == history.Whole && a.overstay.CompareAndSwap(true, false); a.stays {
+		client = limited.Limited(a.TTL)
+	}
+	lease, err := client.Claim(ctx, name, mode, weight, how == history.Try)
+	if a.answered(err, c) {
+		a.section([]*history.Claim{c}, []Lease{lease})
+	} else if a.stays {
+		a.overstay.Store(true) // the next one
+	}
+	a.stays = false
+}
+
+// all claims this mutex, and the next one, unless their names differ in case only: if a
+// backend folded them, the claim would wait for itself.
+func (a *actor) all(name history.Name) {
+	names := []history.Name{name}
+	for i, n := range a.Names {
+		next := a.Names[(i+1)%len(a.Names)]
+		if n == name && next.Kind == history.Mutex && !strings.EqualFold(n.Name, next.Name) {
+			names = append(names, next)
+		}
+	}
+	claims := make([]*history.Claim, len(names))
+	for i, n := range names {
+		claims[i] = a.claim(n, history.Whole, 1, history.All)
+		claims[i].Group = claims[0].ID
+	}
+	ctx, cancel := a.wait()
+	defer cancel()
+	a.begin(claims...)
+	leases, err := a.client.All(ctx, names)
+	if a.answered(err, claims...) {
+		a.section(claims, leases)
+	}
+}
+
+func (a *actor) lead() {
+	for _, name := range a.Names {
+		if name.Kind != history.Election {
+			continue
+		}
+		c := a.claim(name, history.Whole, 1, history.Lead)
+		ctx, cancel := a.wait()
+		defer cancel()
+		a.begin(c)
+		led := false
+		err := a.client.Lead(ctx, name, func(lease Lease) {
+			led = a.answered(nil, c)
+			a.section([]*history.Claim{c}, []Lease{lease})
+		})
+		if !led {
+			if err == nil {
+				err = context.Canceled
+			}
+			a.answered(err, c)
+		}
+	}
+}
+
+// answered notes the answer, and reports whether the claims are held.
+func (a *actor) answered(err error, claims ...*history.Claim) bool {
+	at := a.now()
+	for _, c := range claims {
+		c.Answered = at
+		if err != nil {
+			c.Answer, c.Error = a.client.AnswerOf(err), err.Error()
+			a.send(Message{Over: c})
+			continue
+		}
+		c.Answer, c.Got = history.Granted, at
+	}
+	return err == nil
+}

@@ -1,0 +1,71 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// Config is the first line that a worker gets.
+type Config struct {
+	URL       string   // of the database; the network's faults are on the way to it
+	Namespace []string // of all names, from the outermost to the innermost
+	Worker    int      // from 0
+	Life      int      // which process of this worker, from 1
+	Epoch     int64    // the begin of the run, on the clock of Now
+	FirstID   int64    // of its claims
+	Seed      uint64
+	TTL       time.Duration
+	Rate      float64 // claims a second, at most; 0 is no limit
+	Clients   int     // connections
+	Actors    int     // goroutines of each client
+	Names     []history.Name
+	Planted   string        // the bug that it has; empty for none
+	Heeds     bool          // a holder that knows of its loss writes nothing; half of them write otherwise
+	Section   time.Duration // most sections work no longer than this; 0 is 5 ms
+}
+
+// An Order is a later line that a worker gets.
+type Order struct {
+	Do     string  `json:"do,omitempty"` // "drain", "crash" or "overstay"
+	Answer *Answer `json:"answer,omitempty"`
+}
+
+// An Answer is what the register says.
+type Answer struct {
+	Claim   int64  `json:"claim"`
+	Checked uint64 `json:"checked"`
+	Plain   uint64 `json:"plain"`
+	Stale   bool   `json:"stale"` // refused by the register that checks fences
+}
+
+// A Message is one line that a worker sends. Exactly one of its fields is set.
+type Message struct {
+	Ready bool           `json:"ready,omitempty"` // it has opened all its clients
+	Open  *history.Claim `json:"open,omitempty"`  // a claim as it stands: asked, granted
+	Over  *history.Claim `json:"over,omitempty"`  // a claim that is over
+	Still *Still         `json:"still,omitempty"`
+	Ask   *Ask           `json:"ask,omitempty"`
+	Fault string         `json:"fault,omitempty"` // Crash or Overstay: it does that now
+	Pause *history.Fault `json:"pause,omitempty"` // it did not run, and ran again
+	Left  *history.Left  `json:"left,omitempty"`  // what a name still has, if no other process can look
+	Error string         `json:"error,omitempty"` // why it gives up
+	Bye   bool           `json:"bye,omitempty"`   // all is released and closed
+}
+
+// Still says that a holder still believed at that time.
+type Still struct {
+	Claim int64 `json:"claim"`
+	At    int64 `json:"at"`
+}
+
+// An Ask is a request to the register of a name: to read it, or to write the number that
+// was read, plus 1.
+type Ask struct {
+	Claim int64  `json:"claim"`
+	Name  string `json:"name"`
+	Fence uint64 `json:"fence"`
+	Write bool   `json:"write,omitempty"`
+	Read  uint64 `json:"read,omitempty"`
+	Plain uint64 `json:"plain,omitempty"`
+}

@@ -1,0 +1,196 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// OpenPawl opens a client of Pawl, with the planted bug if the Config names one.
+func OpenPawl(ctx context.Context, c *Config, client int) (Client, error) {
+	bug := plants[c.Planted]
+	url := c.URL
+	if bug.url != nil {
+		url = bug.url(url, c.Worker)
+	}
+	d, err := open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	if bug.driver != nil {
+		d = bug.driver(d, c, client)
+	}
+	o := &pawl.Options{TTL: c.TTL, ID: fmt.Sprintf("prove-%d.%d.%d", c.Worker, c.Life, client)}
+	below.SetNamespaces(o, c.Namespace)
+	locks, err := pawl.New(d, o)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return &pawlClient{locks: locks, bug: bug}, nil
+}
+
+// memory is what the clients of this process share if their URL is mem:.
+var memory = sync.OnceValue(func() *memlock.Memory { return memlock.NewMemory(nil) })
+
+// isMemory reports whether only one process can use the locks of a URL.
+func isMemory(url string) bool { return strings.HasPrefix(url, "mem:") }
+
+// left looks at what the names still have, when all leases that were lost have expired.
+func left(c *Config) ([]history.Left, error) {
+	o := &pawl.Options{}
+	below.SetNamespaces(o, c.Namespace)
+	locks, err := pawl.New(memory().Driver(), o)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]history.Left, len(c.Names))
+	for until := time.Now().Add(3 * c.TTL); ; time.Sleep(c.TTL / 10) {
+		busy := false
+		for i, n := range c.Names {
+			e, err := locks.Inspect(context.Background(), n.Name)
+			if err != nil {
+				return nil, errors.Join(err, locks.Close())
+			}
+			all[i] = history.Left{Name: n.Name, Holders: len(e.Holders), Waiters: len(e.Waiters)}
+			busy = busy || len(e.Holders)+len(e.Waiters) > 0
+		}
+		if !busy || time.Now().After(until) {
+			return all, locks.Close()
+		}
+	}
+}
+
+func open(ctx context.Context, url string) (driver.Driver, error) {
+	if isMemory(url) {
+		return memory().Driver(), nil
+	}
+	return driver.Open(ctx, url)
+}
+
+type pawlClient struct {
+	locks   *pawl.Client
+	bug     plant
+	options []pawl.LockOption
+}
+
+// Limited is part of Limiter.
+func (p *pawlClient) Limited(d time.Duration) Client {
+	return &pawlClient{p.locks, p.bug, []pawl.LockOption{pawl.WithMaxHold(d)}}
+}
+
+func (p *pawlClient) lease(l Lease, name history.Name) Lease {
+	if p.bug.lease != nil {
+		return p.bug.lease(l, name)
+	}
+	return l
+}
+
+// locker is what Mutex and Locker have in common.
+type locker interface {
+	pawl.Part
+	Lock(ctx context.Context) (*pawl.Lease, error)
+	TryLock(ctx context.Context) (*pawl.Lease, error)
+}
+
+func (p *pawlClient) locker(name history.Name, mode string, weight int) locker {
+	switch {
+	case name.Kind == history.Semaphore:
+		return p.locks.Semaphore(name.Name, name.Limit, p.options...).Permits(weight)
+	case name.Kind == history.RW && mode == history.Shared:
+		return p.locks.RWMutex(name.Name, p.options...).Reader()
+	case name.Kind == history.RW:
+		return p.locks.RWMutex(name.Name, p.options...).Writer()
+	}
+	return p.locks.Mutex(name.Name, p.options...)
+}
+
+func (p *pawlClient) Claim(ctx context.Context, name history.Name, mode string, weight int, try bool) (Lease, error) {
+	l := p.locker(name, mode, weight)
+	lock := l.Lock
+	if try {
+		lock = l.TryLock
+	}
+	lease, err := lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.lease(lease, name), nil
+}
+
+func (p *pawlClient) All(ctx context.Context, names []history.Name) ([]Lease, error) {
+	if p.bug.some {
+		return p.some(ctx, names)
+	}
+	parts := make([]pawl.Part, len(names))
+	for i, n := range names {
+		parts[i] = p.locker(n, history.Whole, 1)
+	}
+	group, err := pawl.All(parts...).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leases := make([]Lease, len(names))
+	for i, n := range names {
+		leases[i] = p.lease(ofGroup{group, n.Name}, n)
+	}
+	return leases, nil
+}
+
+// ofGroup is one lease of several. Releasing one of them releases all.
+type ofGroup struct {
+	*pawl.GroupLease
+	name string
+}
+
+func (l ofGroup) Fence() uint64 { return l.GroupLease.Fence(l.name) }
+
+// errTermOver ends a campaign after one term.
+var errTermOver = errors.New("the term is over")
+
+func (p *pawlClient) Lead(ctx context.Context, name history.Name, f func(lease Lease)) error {
+	err := p.locks.Election(name.Name).Run(ctx, func(ctx context.Context) error {
+		lease, ok := pawl.LeaseOf(ctx, name.Name)
+		if !ok {
+			return errors.New("a leader without a lease")
+		}
+		f(p.lease(lease, name))
+		return errTermOver
+	})
+	if errors.Is(err, errTermOver) {
+		return nil
+	}
+	return err
+}
+
+func (p *pawlClient) AnswerOf(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return history.TimedOut
+	case errors.Is(err, pawl.ErrHeld):
+		return history.Held
+	}
+	return history.Unknown
+}
+
+func (p *pawlClient) Lost(err error) bool { return errors.Is(err, pawl.ErrLost) }
+
+// Close lets no server that is gone hold the worker up for long.
+func (p *pawlClient) Close() error {
+	closed := make(chan error, 1)
+	go func() { closed <- p.locks.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(30 * time.Second):
+		return errors.New("the client did not close within 30 s")
+	}
+}

@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func releaseAnybody(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error {
+	err := w.Driver.Release(ctx, l)
+	breaker, can := driver.As[driver.LeaseBreaker](w.Driver)
+	if !can || !errors.Is(err, driver.ErrNotHeld) && n%20 != 0 {
+		return err
+	}
+	e, _ := w.Driver.Inspect(ctx, l.Name)
+	for _, h := range e.Holders {
+		_ = breaker.Break(ctx, l.Name, h.Fence, 0, driver.Owner{Client: "planted"})
+	}
+	return err
+}
+
+func releaseNothing(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error {
+	if n%10 == 0 {
+		return nil
+	}
+	return w.Driver.Release(ctx, l)
+}
+
+func renewHalf(ctx context.Context, w *wrapped, leases []driver.LeaseRef) ([]error, error) {
+	answers := make([]error, len(leases))
+	for i, l := range leases {
+		if l.Token[0]%2 == 0 {
+			continue
+		}
+		a, err := w.Driver.Renew(ctx, []driver.LeaseRef{l})
+		if err != nil {
+			return nil, err
+		}
+		answers[i] = a[0]
+	}
+	return answers, nil
+}
+
+func claimThird(c *driver.Claim, _ int64) { c.TTL = max(c.TTL/3, driver.MinTTL) }
+
+func renewThird(ctx context.Context, w *wrapped, leases []driver.LeaseRef) ([]error, error) {
+	for i := range leases {
+		leases[i].TTL = max(leases[i].TTL/3, driver.MinTTL)
+	}
+	return w.Driver.Renew(ctx, leases)
+}
+
+func grantRefusal(_ *wrapped, c driver.Claim, err error, n int64) (driver.Grant, error) {
+	if n%30 == 0 {
+		return driver.Grant{Fence: uint64(time.Now().UnixMicro()), Fences: 1, TTL: c.TTL}, nil
+	}
+	return driver.Grant{}, err
+}
+
+// refuseFor makes a claim that was refused once hear the same for that long.
+func refuseFor(d time.Duration) func(*wrapped, driver.Claim, error, int64) (driver.Grant, error) {
+	return func(w *wrapped, c driver.Claim, err error, _ int64) (driver.Grant, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.refuse[c.Token] = refused{time.Now().Add(d), err}
+		return driver.Grant{}, err
+	}
+}
+
+func tryAgainSoon(_ *wrapped, _ driver.Claim, err error, _ int64) (driver.Grant, error) {
+	if held, is := errors.AsType[*driver.HeldError](err); is {
+		held.RetryAfter, held.Position = 20*time.Millisecond, 1
+	}
+	return driver.Grant{}, err
+}
+
+func releaseAfter(ctx context.Context, w *wrapped, c driver.Claim) {
+	context.AfterFunc(ctx, func() {
+		_ = w.Driver.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token})
+	})
+}
+
+// deaf is a lease whose holder never hears that it is over.
+type deaf struct{ Lease }
+
+func (deaf) Err() error            { return nil }
+func (deaf) Done() <-chan struct{} { return nil }
+
+// late is a lease whose holder hears later that it is over.
+type late struct {
+	Lease
+	by   time.Duration
+	seen time.Time // the first look that found it over
+}
+
+func (l *late) Err() error {
+	err := l.Lease.Err()
+	switch {
+	case err == nil:
+	case l.seen.IsZero():
+		l.seen = time.Now()
+		return nil
+	case time.Since(l.seen) < l.by:
+		return nil
+	}
+	return err
+}
+
+func (*late) Done() <-chan struct{} { return nil }
+
+// some holds the first of the names, and says that it holds all.
+func (p *pawlClient) some(ctx context.Context, names []history.Name) ([]Lease, error) {
+	leases := make([]Lease, len(names))
+	for i, n := range names {
+		l := p.locker(n, history.Whole, 1)
+		lease, err := l.TryLock(ctx)
+		if i == 0 {
+			lease, err = l.Lock(ctx)
+		}
+		switch {
+		case err == nil:
+			leases[i] = lease
+		case errors.Is(err, pawl.ErrHeld) && i > 0:
+			leases[i] = fictional{leases[0]}
+		default:
+			return nil, err
+		}
+	}
+	return leases, nil
+}
+
+// fictional is a lease that the backend has not granted.
+type fictional struct{ Lease }
+
+func (fictional) Fence() uint64 { return uint64(time.Now().UnixMicro()) }

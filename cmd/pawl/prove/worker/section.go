@@ -1,0 +1,164 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// A holding is what an actor holds in one section: one lease, or the leases of an All.
+type holding struct {
+	*actor
+	claims []*history.Claim
+	leases []Lease
+	toldAt []int64
+}
+
+// section works under the leases, and releases them.
+func (a *actor) section(claims []*history.Claim, leases []Lease) {
+	for i, c := range claims {
+		c.Fence = leases[i].Fence()
+		a.send(Message{Open: c})
+	}
+	s := &holding{actor: a, claims: claims, leases: leases, toldAt: make([]int64, len(leases))}
+	over := make(chan struct{})
+	listening := make(chan struct{})
+	go s.listen(over, listening)
+	s.work()
+	close(over)
+	<-listening
+	s.release()
+}
+
+// listen notes when the lock wakes its holder up.
+func (s *holding) listen(over, listening chan struct{}) {
+	defer close(listening)
+	for i, l := range s.leases {
+		select {
+		case <-l.Done():
+			s.toldAt[i] = s.now()
+		case <-over:
+			select {
+			case <-l.Done(): // just now
+				s.toldAt[i] = s.now()
+			default:
+			}
+		}
+	}
+}
+
+// look asks the lock whether all is still held.
+func (s *holding) look() (held bool) {
+	held = true
+	for i, l := range s.leases {
+		c := s.claims[i]
+		at := s.now()
+		if err := l.Err(); err == nil {
+			c.Believed = at
+		} else {
+			if held = false; c.Lost == 0 {
+				c.Lost, c.Why = s.now(), err.Error()
+			}
+		}
+	}
+	return held
+}
+
+// The time between two looks of a holder, and between two messages about them.
+const (
+	lookEvery  = 2 * time.Millisecond
+	stillEvery = 50 * time.Millisecond
+)
+
+// work is the section: what it reads from the registers it writes back, plus 1, when it
+// has worked for a while. It does not look between its work and its write, as most
+// programs do not; and some write although they know that the lease is over, unless the
+// Config says that holders heed it.
+func (s *holding) work() {
+	writes := make([]*Ask, len(s.claims))
+	for i, c := range s.claims {
+		if c.Mode == history.Whole {
+			writes[i] = s.read(c)
+		}
+	}
+	if s.crash.CompareAndSwap(true, false) {
+		s.send(Message{Fault: history.Crash})
+		os.Exit(Crashed)
+	}
+	writesLate := s.stays || s.chance(50) && !s.Heeds
+	told := s.now()
+	for end := s.now() + int64(s.length()); s.now() < end; time.Sleep(lookEvery) {
+		if !s.look() && !s.stays {
+			break
+		}
+		if at := s.now(); at-told > int64(stillEvery) {
+			for _, c := range s.claims {
+				s.send(Message{Still: &Still{c.ID, c.Believed}})
+			}
+			told = at
+		}
+	}
+	held := s.look()
+	if s.stays && !held {
+		s.send(Message{Fault: history.Overstay})
+	}
+	if held || writesLate {
+		for i := range s.claims {
+			if writes[i] != nil {
+				s.ask(*writes[i])
+			}
+		}
+	}
+	s.look()
+}
+
+// length is how long a section works: mostly some milliseconds, now and then longer than
+// a lease lasts without a renewal.
+func (s *holding) length() time.Duration {
+	if s.stays {
+		return 2 * s.TTL
+	}
+	switch p := s.dice.IntN(1000); {
+	case p < 2:
+		return s.TTL + time.Duration(s.dice.Int64N(int64(s.TTL)))
+	case p < 30:
+		return time.Duration(s.dice.Int64N(int64(s.TTL) / 4))
+	case p < 300:
+		return 0
+	}
+	return time.Duration(s.dice.Int64N(int64(cmp.Or(s.Section, 5*time.Millisecond))))
+}
+
+func (s *holding) read(c *history.Claim) *Ask {
+	a := s.ask(Ask{Claim: c.ID, Name: c.Name, Fence: c.Fence})
+	if a.Stale {
+		return nil // another has been here since
+	}
+	return &Ask{Claim: c.ID, Name: c.Name, Fence: c.Fence, Write: true, Read: a.Checked, Plain: a.Plain}
+}
+
+// release gives all back.
+func (s *holding) release() {
+	at := s.now()
+	errs := make([]error, len(s.leases))
+	for i, l := range s.leases {
+		s.claims[i].Released = at
+		errs[i] = l.Release(context.Background())
+	}
+	freed := s.now()
+	for i, c := range s.claims {
+		c.Freed, c.Told = freed, s.toldAt[i]
+		switch {
+		case errs[i] == nil:
+			c.Release = history.OK
+		case s.client.Lost(errs[i]):
+			c.Release = history.Late
+		default:
+			c.Release, c.Error = history.Unknown, errs[i].Error()
+		}
+		s.send(Message{Over: c})
+	}
+}

@@ -1,0 +1,182 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// Crashed is the exit code of a worker that ends itself in its section.
+const Crashed = 3
+
+// A worker is one process.
+type worker struct {
+	Config
+	nextID   atomic.Int64
+	crash    atomic.Bool // the next section ends the process
+	overstay atomic.Bool // the next section goes on after its lease is over
+
+	draining context.Context
+	drain    context.CancelFunc
+
+	out     sync.Mutex // one line at a time
+	lines   *json.Encoder
+	waiting sync.Mutex
+	answers map[int64]chan Answer // by claim
+
+	pace  sync.Mutex
+	start time.Time // of the next claim
+}
+
+// Run is the process: it reads its Config from in, and returns its exit code.
+func Run(in io.Reader, out io.Writer, open Opener) int {
+	lines := json.NewDecoder(bufio.NewReader(in))
+	w := &worker{lines: json.NewEncoder(out), answers: map[int64]chan Answer{}, start: time.Now()}
+	if err := lines.Decode(&w.Config); err != nil {
+		fmt.Fprintln(os.Stderr, "pawl prove: this is a worker; the controller starts it:", err)
+		return 1
+	}
+	w.nextID.Store(w.FirstID)
+	w.draining, w.drain = context.WithCancel(context.Background())
+	defer w.drain()
+	go w.listen(lines)
+	go WatchPauses(nil, history.PauseAtLeast(w.Config.TTL), func(from, to int64) {
+		w.send(Message{Pause: &history.Fault{
+			Kind: history.Pause, Worker: w.Worker, From: from - w.Epoch, To: to - w.Epoch, Hit: 1,
+		}})
+	})
+	if err := w.work(open); err != nil {
+		w.send(Message{Error: err.Error()})
+		return 1
+	}
+	w.send(Message{Bye: true})
+	return 0
+}
+
+// listen follows the orders of the controller. Without a controller it ends the process.
+func (w *worker) listen(lines *json.Decoder) {
+	for {
+		var o Order
+		if err := lines.Decode(&o); err != nil {
+			os.Exit(1)
+		}
+		switch {
+		case o.Answer != nil:
+			w.waiting.Lock()
+			c := w.answers[o.Answer.Claim]
+			delete(w.answers, o.Answer.Claim)
+			w.waiting.Unlock()
+			c <- *o.Answer
+		case o.Do == "drain":
+			w.drain()
+		case o.Do == history.Crash:
+			w.crash.Store(true)
+		case o.Do == history.Overstay:
+			w.overstay.Store(true)
+		}
+	}
+}
+
+func (w *worker) now() int64 { return Now() - w.Epoch }
+
+func (w *worker) send(m Message) {
+	w.out.Lock()
+	err := w.lines.Encode(m)
+	w.out.Unlock()
+	if err != nil {
+		os.Exit(1) // the controller is gone
+	}
+}
+
+// ask asks the register. A claim has one question at a time.
+func (w *worker) ask(q Ask) Answer {
+	c := make(chan Answer, 1)
+	w.waiting.Lock()
+	w.answers[q.Claim] = c
+	w.waiting.Unlock()
+	w.send(Message{Ask: &q})
+	return <-c
+}
+
+// work opens the clients, lets all actors act until the worker drains, and closes the
+// clients.
+func (w *worker) work(open Opener) error {
+	clients := make([]Client, 0, w.Clients)
+	for i := range w.Clients {
+		c, err := w.openOne(open, i)
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			clients = append(clients, c)
+		}
+	}
+	w.send(Message{Ready: true})
+	var actors sync.WaitGroup
+	for i, c := range clients {
+		for j := range w.Actors {
+			a := &actor{worker: w, client: c, index: i, leads: j == 0 && i == 0}
+			a.dice = rand.New(rand.NewPCG(w.Seed, uint64(w.Worker)<<32|uint64(w.Life)<<16|uint64(i)<<8|uint64(j)))
+			actors.Go(a.act)
+		}
+	}
+	actors.Wait()
+	for _, c := range clients {
+		_ = c.Close() // what it could not release is seen in the end
+	}
+	if !isMemory(w.URL) {
+		return nil
+	}
+	names, err := left(&w.Config)
+	for _, l := range names {
+		w.send(Message{Left: &l})
+	}
+	return err
+}
+
+// openOne tries for as long as the database may be down.
+func (w *worker) openOne(open Opener, i int) (Client, error) {
+	const patience = 60 * time.Second
+	for begun := time.Now(); ; {
+		ctx, cancel := context.WithTimeout(w.draining, 10*time.Second)
+		c, err := open(ctx, &w.Config, i)
+		cancel()
+		if err == nil {
+			return c, nil
+		}
+		if w.draining.Err() != nil {
+			return nil, nil //nolint:nilerr // the worker ends without it
+		}
+		if time.Since(begun) > patience {
+			return nil, err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// turn waits until the worker may claim again.
+func (w *worker) turn() {
+	if w.Rate <= 0 {
+		return
+	}
+	w.pace.Lock()
+	at := w.start
+	if now := time.Now(); at.Before(now) {
+		at = now
+	}
+	w.start = at.Add(time.Duration(float64(time.Second) / w.Rate))
+	w.pace.Unlock()
+	select {
+	case <-time.After(time.Until(at)):
+	case <-w.draining.Done():
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/report"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
+)
+
+// again checks a history that was written before.
+func (p *proof) again() error {
+	out := p.out
+	if out == "" {
+		out = strings.TrimSuffix(p.check, filepath.Ext(p.check)) + ".html"
+	}
+	return p.judge(p.check, out)
+}
+
+// judge checks a history, writes its report, and says what came out.
+func (p *proof) judge(file, out string) error {
+	v, err := checkFile(file)
+	if err != nil {
+		return err
+	}
+	if err := writeReport(file, out, v); err != nil {
+		return err
+	}
+	return p.say(v, out, file)
+}
+
+// say prints a verdict, and returns it as an exit code.
+func (p *proof) say(v *check.Verdict, out, file string) error {
+	n := v.Numbers
+	faults := 0
+	for _, k := range n.FaultsByKind {
+		faults += k
+	}
+	if _, err := fmt.Fprintf(p.v.out, "%d leases, %d lost, %d taken over, %d stale writes refused, %d faults\n", n.Leases, n.Lost, n.TakenOver, n.Stale, faults); err != nil {
+		return err
+	}
+	if p.planted != "" {
+		_, what := worker.Plants()
+		fmt.Fprintf(p.v.out, "planted: %s: %s\n", p.planted, what[p.planted])
+	}
+	p.sayViolations(v)
+	if len(v.Violations) == 0 {
+		for _, b := range v.Blind {
+			fmt.Fprintf(p.v.out, "proves nothing: %s\n", b)
+		}
+	}
+	if _, err := fmt.Fprintf(p.v.out, "report: %s\nhistory: %s\n", out, file); err != nil {
+		return err
+	}
+	switch {
+	case len(v.Violations) > 0:
+		return &exit{code: exitUnsound, err: errors.New("the locks did not hold; the report shows where")}
+	case len(v.Blind) > 0:
+		return &exit{code: exitOther, err: errors.New("the run proves nothing, for the reasons above; give it more time, or other faults")}
+	}
+	_, err := fmt.Fprintln(p.v.out, "the locks held")
+	return err
+}
+
+// sayViolations prints the first violation of each rule, with its number in the report.
+// Of the rule that looks at a whole history, the text is the hardest to read: it comes
+// last.
+func (p *proof) sayViolations(v *check.Verdict) {
+	shown := map[string]bool{}
+	for _, last := range []bool{false, true} {
+		for i, b := range v.Violations {
+			if shown[b.Rule] || (b.Rule == check.Linearizable) != last {
+				continue
+			}
+			shown[b.Rule] = true
+			fmt.Fprintf(p.v.out, "violation %d: %s: %s", i+1, b.Rule, b.Text)
+			if more := v.Count[b.Rule] - 1; more > 0 {
+				fmt.Fprintf(p.v.out, " And %d more.", more)
+			}
+			fmt.Fprintln(p.v.out)
+		}
+	}
+}
+
+func checkFile(file string) (*check.Verdict, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	v, err := check.Run(history.Read(f))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return v, nil
+}
+
+func writeReport(file, out string, v *check.Verdict) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	f, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.Write(f, history.Read(in), v), f.Close())
+}
+
+// progress shows how far the run is, on a terminal.
+func (p *proof) progress(g prove.Progress) {
+	switch g.Phase {
+	case history.Drain:
+		fmt.Fprintf(p.v.err, "\r\x1b[K%s: %d leases, %d faults", "waiting for the workers to end", g.Leases, g.Faults)
+	default:
+		fmt.Fprintf(p.v.err, "\r\x1b[K%s %v of %v: %d leases, %d faults", g.Phase, g.At.Round(time.Second), g.Of, g.Leases, g.Faults)
+	}
+}
+
+func (p *proof) endProgress() {
+	if onTerminal(p.v) {
+		fmt.Fprint(p.v.err, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/internal/below"
+)
+
+// A looker looks at the names of a run, from the controller.
+type looker struct {
+	url   string
+	path  []string
+	names []history.Name
+	ttl   time.Duration
+	waits bool // the server has just been started
+
+	begun bool
+}
+
+func (l *looker) open(ctx context.Context) (*pawl.Client, error) {
+	o := &pawl.Options{TTL: l.ttl}
+	below.SetNamespaces(o, l.path)
+	return pawl.Open(ctx, l.url, o)
+}
+
+// begin makes sure that the namespace is free, and notes what the database is.
+func (l *looker) begin(ctx context.Context, run *history.Run) error {
+	c, err := l.open(ctx)
+	if l.waits && errors.Is(err, pawl.ErrUnavailable) { // it listens before it answers
+		ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+		defer cancel()
+		c, err = l.openPatiently(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	defer closeSoon(c) //nolint:errcheck // it holds nothing
+	for e, err := range c.List(ctx, "") {
+		if err != nil {
+			return fmt.Errorf("prove cannot tell whether its names are free: %w", err)
+		}
+		return fmt.Errorf("the namespace of prove is in use: it has %q", e.Name)
+	}
+	run.Backend, run.Server, l.begun = c.Properties().Where, versionOf(ctx, c), true
+	return nil
+}
+
+// versionOf is what the doctor says of the server's version; a user may lack the right to
+// ask, and the run does without it.
+func versionOf(ctx context.Context, c *pawl.Client) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	found, _ := c.Diagnose(ctx)
+	var all []string
+	for _, f := range found {
+		if f.IsFact() {
+			all = append(all, f.Detail)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// openPatiently tries until ctx ends.
+func (l *looker) openPatiently(ctx context.Context) (*pawl.Client, error) {
+	for {
+		c, err := l.open(ctx)
+		if err == nil || ctx.Err() != nil {
+			return c, err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// left waits until all leases have expired that killed workers left, and lists what is
+// held then.
+func (l *looker) left() ([]history.Left, error) {
+	if isMemory(l.url) { // only its worker can look
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*l.ttl+60*time.Second)
+	defer cancel()
+	c, err := l.openPatiently(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeSoon(c) //nolint:errcheck // it holds nothing
+	until := time.Now().Add(3*l.ttl + 10*time.Second)
+	for {
+		left, held, err := l.look(ctx, c)
+		if err == nil && !held || time.Now().After(until) {
+			return left, err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func (l *looker) look(ctx context.Context, c *pawl.Client) (left []history.Left, held bool, err error) {
+	for _, n := range l.names {
+		e, err := c.Inspect(ctx, n.Name)
+		if err != nil {
+			return left, held, err
+		}
+		left = append(left, history.Left{Name: n.Name, Holders: len(e.Holders), Waiters: len(e.Waiters)})
+		held = held || len(e.Holders)+len(e.Waiters) > 0
+	}
+	return left, held, nil
+}

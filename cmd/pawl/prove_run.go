@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/proxy"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
+)
+
+// kinds are the faults that are done, and a reason why some are not.
+func (p *proof) kinds(cmd *cobra.Command, url string) (kinds []string, err error) {
+	targets, reason := proxy.Split(url)
+	if p.server.Command != "" && len(targets) == 0 {
+		return nil, usage(cmd, fmt.Errorf("--server-cmd needs the address of the server: %s", reason))
+	}
+	possible := prove.Possible(len(targets) > 0, p.server)
+	if len(p.faults) == 0 {
+		if reason != "" {
+			p.v.say("no faults of the network: %s", reason)
+		}
+		return possible, nil
+	}
+	for _, k := range p.faults {
+		switch {
+		case slices.Contains(possible, k):
+		case strings.HasPrefix(k, "server-"):
+			return nil, usage(cmd, fmt.Errorf("the fault %s needs --server-cmd", k))
+		case k == history.FailOver:
+			return nil, usage(cmd, fmt.Errorf("the fault %s needs --failover-cmd", k))
+		default:
+			return nil, usage(cmd, fmt.Errorf("the fault %s is not possible: %s", k, reason))
+		}
+	}
+	return p.faults, nil
+}
+
+func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
+	kinds, err := p.kinds(cmd, url)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if p.seed == 0 {
+		var b [4]byte
+		_, _ = rand.Read(b[:]) // it never fails
+		p.seed = fenceFlag(b[0])<<24 | fenceFlag(b[1])<<16 | fenceFlag(b[2])<<8 | fenceFlag(b[3]) | 1
+	}
+	own := make([]byte, 4)
+	_, _ = rand.Read(own)
+	path, _ := p.where.path()
+	if p.where.namespace == "" {
+		path = nil
+	}
+	path = append(path, "prove-"+hex.EncodeToString(own))
+	out := cmp.Or(p.out, "pawl-prove-"+time.Now().Format("20060102-150405")+".html")
+	file, err := os.Create(beside(out))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	o := prove.Options{
+		URL: url, Worker: []string{self, workerVerb}, Lock: "pawl", For: time.Duration(p.time),
+		Workers: int(p.workers), Clients: 2, Actors: 2, Seed: uint64(p.seed), TTL: time.Duration(p.ttl), Rate: float64(p.rate),
+		Faults: kinds, Hands: max(1, int(p.workers)/4), Names: prove.Names(), Planted: p.planted, Ordered: true, Fenced: true,
+		Forgets: p.forgets, CheckFences: p.planted != worker.FenceNotChecked, Namespace: path, Server: p.server,
+		History: file, Stderr: p.v.err, Say: p.v.say,
+	}
+	if isMemory(url) { // nothing is shared between processes
+		o.Workers, o.Clients = 1, int(p.workers)
+	}
+	o.Run = history.Run{Version: version(), Command: p.repeat()}
+	look := &looker{url: url, path: path, names: o.Names, ttl: o.TTL, waits: p.server.Command != ""}
+	o.Begin, o.Left = func(ctx context.Context, run *history.Run) error {
+		err := look.begin(ctx, run)
+		if err == nil {
+			p.v.say("%s: %v with %d workers; the report will be in %s", run.Backend, o.For, o.Workers, out)
+		}
+		return err
+	}, look.left
+	if onTerminal(p.v) {
+		o.Done = p.progress
+	}
+	err = prove.Run(ctx, o)
+	p.endProgress()
+	err = errors.Join(err, file.Close())
+	if err != nil && !look.begun { // nothing has begun
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return p.judge(beside(out), out)
+}
+
+// repeat is the command that runs the same again, without the URL, which may have a
+// password.
+func (p *proof) repeat() string {
+	words := []string{"pawl", "prove", "--for", time.Duration(p.time).String(), "--workers", p.workers.String(),
+		"--ttl", time.Duration(p.ttl).String(), "--rate", p.rate.String(), "--seed", p.seed.String()}
+	if len(p.faults) > 0 {
+		words = append(words, "--faults", strings.Join(p.faults, ","))
+	}
+	if p.planted != "" {
+		words = append(words, "--planted", p.planted)
+	}
+	if p.forgets {
+		words = append(words, "--forgets")
+	}
+	return strings.Join(append(words, "URL"), " ")
+}
+
+// beside is the file of the history of a report.
+func beside(report string) string {
+	return strings.TrimSuffix(report, filepath.Ext(report)) + ".jsonl"
+}

@@ -1,0 +1,96 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// A run that breaks no rule may prove nothing, if this machine is so busy that a fault
+// never happened. A run that breaks one fails the test in any case.
+func TestProveFindsNothing(t *testing.T) {
+	alone(t)
+	for name, c := range map[string]struct {
+		url    func(t *testing.T, b *lab) string
+		faults string
+	}{
+		"SQLite": {func(_ *testing.T, b *lab) string { return fileURL(b.file("proven.db")) }, "overstay,kill"},
+		"Redis":  {func(t *testing.T, _ *lab) string { return "redis://" + redistest.Start(t).Addr }, "overstay,swallow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newLab(t)
+			r := b.proveLonger(func(r *proving) bool { return r.code != exitOther }, "--faults", c.faults, c.url(t, b))
+			switch {
+			case r.code == 0 && strings.Contains(r.said, "the locks held\n"):
+			case r.code == exitOther && strings.Contains(r.said, "proves nothing: "):
+				t.Logf("this machine is too busy: %s", r.said)
+			default:
+				t.Errorf("exit code %d: %s", r.code, r.said)
+				r.logHistory(t)
+			}
+		})
+	}
+}
+
+// The bugs are at the edges of Pawl: in what the backend does, in what it answers, and in
+// what the holder hears.
+func TestProveFindsPlantedBugs(t *testing.T) {
+	alone(t)
+	for bug, rules := range map[string][]string{
+		"release-without-token": {"calm-loss", "overlap"},
+		"fence-falls":           {"fence-falls"},
+		"loss-not-told":         {"lost-not-told", "overlap"},
+	} {
+		t.Run(bug, func(t *testing.T) {
+			b := newLab(t)
+			finds := func(r *proving) bool { return r.code == exitUnsound && slices.ContainsFunc(rules, r.broke) }
+			r := b.proveLonger(finds, "--faults", "stop,overstay", "--planted", bug, "redis://"+redistest.Start(t).Addr)
+			if !finds(r) {
+				t.Errorf("exit code %d, and none of %q is broken: %s", r.code, rules, r.said)
+				r.logHistory(t)
+			}
+		})
+	}
+}
+
+// An operator who has seen enough gets the report of what there was.
+func TestProveEndsOnASignal(t *testing.T) {
+	b := newLab(t)
+	p := b.start("prove", "--for", "1h", "--ttl", "3s", "--workers", "2", "--rate", "60", "--out", b.file("report.html"), b.url)
+	eventually(t, "a worker has a lock", func() bool {
+		for e, err := range b.c.List(t.Context(), "") {
+			return err == nil && len(e.Holders) > 0
+		}
+		return false
+	})
+	b.signal(p, os.Interrupt)
+	p.wantCode(exitOther)
+	if said := p.stdout.String(); !strings.Contains(said, "proves nothing: The run was interrupted after ") || !strings.Contains(b.read("report.html"), "</html>") {
+		t.Errorf("it ended without a report: %s %s", said, p.stderr.String())
+	}
+	if said := p.stderr.String(); !strings.Contains(said, ": 1h0m0s with 2 workers; the report will be in "+b.file("report.html")) {
+		t.Errorf("it does not say what it does: %s", said)
+	}
+	for e, err := range b.c.List(t.Context(), "") {
+		if err != nil || len(e.Holders)+len(e.Waiters) > 0 {
+			t.Errorf("it left %+v, %v", e, err)
+		}
+	}
+}
+
+func TestProveNeedsAServerThatStays(t *testing.T) {
+	b := newLab(t)
+	p := b.start("prove", "--server-cmd", "true", "--out", b.file("report.html"), "redis://127.0.0.1:"+redistest.FreePort(t))
+	p.wantCode(exitOther)
+	if said := p.stderr.String(); !strings.Contains(said, "has ended; the command must not return while the server runs") {
+		t.Errorf("it says %s", said)
+	}
+	if files, err := os.ReadDir(b.dir); err != nil || slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), "report") }) {
+		t.Errorf("it left %v, %v", files, err)
+	}
+}
