@@ -31,10 +31,11 @@ handle, and pawl release ends it. Where one command can have the lock for as
 long as it runs, pawl run is simpler and safer: it stops the command when the
 lock is lost.
 
-The handle is a secret: whoever has it can release the lock. Pass it on by a
-file or a pipe, not as an argument, which others can read. --handle writes it to
-a file for this user only, and prints nothing. A file that is there is refused,
-unless it has the handle of a lease that this database knows to be over.
+The handle is a secret: any process that has it can release the lock. Pass it on
+by a file or a pipe, not as an argument, which others can read. --handle writes
+it to a file for this user only, and prints nothing. A file that is there is
+refused, unless it has the handle of a lease that this database knows to be
+over.
 
 With --json it prints one object: name, fence (the fencing token), handle
 (without --handle FILE), and expires_in_ms: for how long it can be relied on.
@@ -97,8 +98,8 @@ func (f *acquireFlags) run(v *voice, where *location, cmd *cobra.Command, name s
 	return f.conflict(a.run())
 }
 
-// replaceable refuses to replace the handle of a lease that is still held: nobody could
-// release that one any more.
+// replaceable refuses to replace the handle of a lease that is still held, because
+// nothing could release that lease any more.
 func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client) error {
 	if h.old == "" {
 		return nil
@@ -121,14 +122,14 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client) error {
 	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", words.Plain(h.path), lease.Name(), lease.Fence())}
 }
 
-// remembered is for how long every backend remembers the last fence of a name, unless its
-// URL says otherwise.
+// remembered is how long every backend remembers the last fence of a name by default.
 const remembered = 24 * time.Hour
 
-// knownOver refuses to replace a handle whose lease is not held here, but may be in
-// another schema or under another prefix, of which the place in a handle may say nothing.
-// Fences only rise, so a name whose last fence is smaller never had the lease here. The
-// database may have forgotten a name without a fence: an old handle is replaced then.
+// knownOver refuses to replace a handle whose lease is not held here, but may be held in
+// another schema or under another prefix, which a handle may not show. Fences only rise,
+// so if the last fence of the name is smaller, the lease was never here. If the name has
+// no fence, the database may have forgotten it: knownOver then allows to replace an old
+// handle.
 func (h *handleFile) knownOver(ctx context.Context, c *pawl.Client, lost *pawl.LostError) error {
 	e, err := c.Inspect(ctx, lost.Name)
 	switch {
@@ -164,7 +165,7 @@ func (a *acquiring) run() error {
 	return a.handOver(client, lease.(*pawl.Lease)) //nolint:forcetypeassert // acquire has one name
 }
 
-// handOver leaves the lock held, for whoever gets the handle.
+// handOver leaves the lock held, and prints its handle.
 func (a *acquiring) handOver(client *pawl.Client, lease *pawl.Lease) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
@@ -180,7 +181,7 @@ func (a *acquiring) handOver(client *pawl.Client, lease *pawl.Lease) error {
 	return nil
 }
 
-// print gives the handle to whoever goes on with it.
+// print writes the handle to the file, or prints it.
 func (a *acquiring) print(lease *pawl.Lease, handle string) error {
 	if a.file != nil {
 		if err := a.file.write(handle); err != nil {
@@ -188,7 +189,7 @@ func (a *acquiring) print(lease *pawl.Lease, handle string) error {
 		}
 		handle = ""
 	} else if a.v.out == os.Stdout && term.IsTerminal(int(os.Stdout.Fd())) {
-		a.v.warn("the handle is a secret: whoever has it can release the lock; --handle FILE keeps it off the screen")
+		a.v.warn("the handle is a secret: any program that has it can release the lock; --handle FILE keeps it off the screen")
 	}
 	switch {
 	case a.asJSON:
@@ -200,7 +201,7 @@ func (a *acquiring) print(lease *pawl.Lease, handle string) error {
 	return nil
 }
 
-// takeBack releases a lease whose handle nobody got.
+// takeBack releases a lease whose handle could not be written.
 func (a *acquiring) takeBack(ctx context.Context, c *pawl.Client, handle pawl.Handle) {
 	lease, err := c.Attach(ctx, handle)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	benchName   = "pawl-bench"     // and what begins with it and a colon
-	benchTTL    = 10 * time.Second // what a kill -9 costs the next bench
+	benchName   = "pawl-bench"     // or a name that begins so, with a colon
+	benchTTL    = 10 * time.Second // after kill -9, the next bench waits this long
 	mostClients = 256
 )
 
@@ -67,7 +67,7 @@ if another bench is running.`,
 			defer stop()
 			b := &bench{v: v, phase: time.Duration(duration) / 2, asJSON: asJSON}
 			defer b.close()
-			err = b.open(ctx, url, int(clients))
+			err = b.open(ctx, url, where.options(), int(clients))
 			if err == nil {
 				err = b.run(ctx)
 			}
@@ -79,7 +79,7 @@ if another bench is running.`,
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().Var(&duration, "duration", "how long to measure, in all")
-	cmd.Flags().Var(&clients, "clients", "how many `N` clients lock at the same time")
+	cmd.Flags().Var(&clients, "clients", "`N`, how many clients lock at the same time")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object of JSON")
 	noFiles(cmd, "duration", "clients")
 	return cmd
@@ -87,14 +87,14 @@ if another bench is running.`,
 
 type bench struct {
 	v       *voice
-	phase   time.Duration // how long each of the two takes
+	phase   time.Duration // how long each of the two phases takes
 	asJSON  bool
 	clients []*pawl.Client
 }
 
-func (b *bench) open(ctx context.Context, url string, n int) error {
+func (b *bench) open(ctx context.Context, url string, o *pawl.Options, n int) error {
 	for range n {
-		c, err := pawl.Open(ctx, url, nil)
+		c, err := pawl.Open(ctx, url, o)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (b *bench) open(ctx context.Context, url string, n int) error {
 	return nil
 }
 
-// close takes back what a signal or an error has left behind.
+// close releases what a signal or an error has left behind.
 func (b *bench) close() {
 	closed := make(chan struct{}, len(b.clients))
 	for _, c := range b.clients {
@@ -122,7 +122,7 @@ func (b *bench) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer alone.Release(ctx) //nolint:errcheck // else it expires
+	defer alone.Release(ctx) //nolint:errcheck // otherwise it expires
 	bar := startProgress(b.v, 2*b.phase)
 	defer bar.end()
 	cycles, err := b.measure(ctx, bar, func(i int) string { return fmt.Sprintf("%s:%d", benchName, i) })
@@ -143,8 +143,8 @@ func (b *bench) run(ctx context.Context) error {
 	return printBench(b.v.out, backend, len(b.clients), cycles, handovers)
 }
 
-// measure has each client lock and release its name until the phase is over. Where they
-// share a name, what took time is measured from the release before to the grant.
+// measure makes each client lock and release its name until the phase is over. If the
+// clients share a name, it measures the time from each release to the next grant.
 func (b *bench) measure(ctx context.Context, bar *progress, name func(client int) string) (pace, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.phase)
 	defer cancel()
@@ -188,12 +188,12 @@ func (b *bench) measure(ctx context.Context, bar *progress, name func(client int
 		all.took = append(all.took, r.took...)
 		if failed == nil && !(isOver(ctx) || ctx.Err() != nil) || !errors.Is(r.err, ctx.Err()) && !errors.Is(r.err, context.DeadlineExceeded) {
 			failed = r.err
-			cancel() // the others need not go on
+			cancel() // the other clients need not go on
 		}
 	}
 	all.settle(time.Since(began))
 	return all, failed
 }
 
-// onTerminal reports whether people see what is written there.
+// onTerminal reports whether people see standard error.
 func onTerminal(v *voice) bool { return v.err == os.Stderr && term.IsTerminal(int(os.Stderr.Fd())) }

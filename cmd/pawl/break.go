@@ -31,7 +31,7 @@ type breaking struct {
 	asJSON bool
 }
 
-// end breaks a lease, and tells its holder who did and why.
+// end breaks a lease, and tells its holder who broke it and why.
 func (b *breaking) end(ctx context.Context, fence uint64) error {
 	options := []pawl.BreakOption{pawl.WithBy(b.by)}
 	if b.reason != "" {
@@ -40,8 +40,7 @@ func (b *breaking) end(ctx context.Context, fence uint64) error {
 	return b.client.Break(ctx, b.name, fence, b.delay, options...)
 }
 
-// defaultBy is user@host: the process that breaks a lease ends at once, so its number
-// says nothing.
+// defaultBy is user@host, without the process ID: the process ends at once.
 func defaultBy() string {
 	name := "somebody"
 	if u, err := user.Current(); err == nil {
@@ -71,7 +70,7 @@ asks for the fence. With --yes it breaks every current holder.
 
 A holder that is paused or unreachable does not hear of it. Only the fence
 protects what that holder writes later. One that is unreachable gives up by
-itself when its lease ends: let --delay be at least what show says is left.
+itself when its lease ends: let --delay be at least the TTL that show prints.
 
 With --json it prints one line for each broken lease, an object with name,
 fence, owner, closed_for_ms, by and reason.
@@ -141,7 +140,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 }
 
 func (b *breaking) one(ctx context.Context, fence uint64) error {
-	e, err := b.client.Inspect(ctx, b.name) // for the receipt; it may be another's by the next line
+	e, err := b.client.Inspect(ctx, b.name) // for the receipt; it may change now
 	if err != nil {
 		return err
 	}
@@ -160,8 +159,8 @@ func (b *breaking) one(ctx context.Context, fence uint64) error {
 	return b.receipt(owner, fence)
 }
 
-// all breaks whoever holds the name now. Once the first is broken nobody new comes, for
-// the name is closed.
+// all breaks all current holders. The name closes with the first break, so no new holder
+// can come.
 func (b *breaking) all(ctx context.Context) error {
 	e, err := b.client.Inspect(ctx, b.name)
 	if err != nil {
@@ -170,7 +169,7 @@ func (b *breaking) all(ctx context.Context) error {
 	broken := 0
 	for _, h := range e.Holders {
 		switch err := b.end(ctx, h.Fence); {
-		case errors.Is(err, pawl.ErrNotHeld): // it was faster
+		case errors.Is(err, pawl.ErrNotHeld): // the holder was faster
 		case err != nil:
 			return err
 		default:
@@ -190,7 +189,7 @@ func nobodyHolds(name string) error {
 	return &exit{code: exitHeld, err: fmt.Errorf("nobody holds %q", name)}
 }
 
-// ask shows who holds the name, and lets the person type the fence.
+// ask shows the holders of the name, and asks for the fence.
 func (b *breaking) ask(ctx context.Context, cmd *cobra.Command) error {
 	e, err := b.client.Inspect(ctx, b.name)
 	if err != nil {
@@ -210,7 +209,7 @@ func (b *breaking) ask(ctx context.Context, cmd *cobra.Command) error {
 	fence, err := readFence(ctx, os.Stdin)
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(b.v.err) // the question has left the line open
+		fmt.Fprintln(b.v.err) // the question did not end its line
 		return ctx.Err()
 	case err != nil:
 		return usage(cmd, errors.New("not a fence; nothing was broken"))
@@ -218,7 +217,7 @@ func (b *breaking) ask(ctx context.Context, cmd *cobra.Command) error {
 	return b.one(ctx, fence)
 }
 
-// readFence reads a line. It does not wait for it beyond ctx.
+// readFence reads a fence from a line, or gives up when ctx ends.
 func readFence(ctx context.Context, in io.Reader) (uint64, error) {
 	type answer struct {
 		fence uint64
@@ -254,7 +253,7 @@ func (b *breaking) receipt(owner pawl.Owner, fence uint64) error {
 	return err
 }
 
-// notHeld says who has the name instead.
+// notHeld reports who holds the name instead.
 func (b *breaking) notHeld(ctx context.Context, fence uint64) error {
 	now := "nobody holds it"
 	if e, err := b.client.Inspect(ctx, b.name); err == nil && len(e.Holders) > 0 {

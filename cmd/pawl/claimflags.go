@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// claimFlags are the flags of how a lock is claimed: those that run and acquire share.
+// claimFlags are the flags for claiming a lock, which run and acquire share.
 type claimFlags struct {
 	noWait       bool
 	wait         seconds
@@ -34,7 +34,7 @@ type claimFlags struct {
 	verbose      bool
 }
 
-// flockHelp says that a script for flock needs no other flags.
+// flockHelp explains that a script for flock needs no other flags.
 const flockHelp = `The flags that flock has mean the same here: --nonblock and --nb are -n,
 --timeout is -w, and -e is -x. So does its order: NAME -c LINE. Only the exit
 code of a lock that is held is 75 and not 1: -E 1.`
@@ -43,7 +43,7 @@ func newClaimFlags(ttl time.Duration) claimFlags {
 	return claimFlags{permits: 1, ttl: seconds(ttl), conflictCode: exitHeld}
 }
 
-// add makes the flags those of a command. minHold is the help of --min-hold.
+// add adds the flags to a command. minHold is the help of --min-hold.
 func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
 	flags := cmd.Flags()
 	f.addWait(cmd)
@@ -55,12 +55,12 @@ func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
 	flags.VarP(&f.permits, "permits", "k", "with --limit, take `K` permits")
 	flags.Var(&f.ttl, "ttl", ttl)
 	flags.Var(&f.minHold, "min-hold", minHold)
-	flags.Var(&f.lockDelay, "lock-delay", "if the lock expires, grant it to nobody for this long")
+	flags.Var(&f.lockDelay, "lock-delay", "if the lock expires, grant it to no client for this long")
 	f.addRest(cmd)
 	noFiles(cmd, "limit", "permits", "ttl", "min-hold", "lock-delay")
 }
 
-// addWait adds the flags of how long to wait.
+// addWait adds the flags for how long to wait.
 func (f *claimFlags) addWait(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -70,7 +70,7 @@ func (f *claimFlags) addWait(cmd *cobra.Command) {
 	noFiles(cmd, "wait")
 }
 
-// addRest adds the flags of what is said.
+// addRest adds the flags for labels, messages and the exit code.
 func (f *claimFlags) addRest(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&f.labels, "label", "a label to show with the lock; repeatable")
@@ -91,7 +91,7 @@ func noFiles(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// flockSpelling is our name of a flag that flock has by another.
+// flockSpelling translates flock's name of a flag into pawl's.
 func flockSpelling(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	switch name {
 	case "nonblock", "nb":
@@ -104,7 +104,7 @@ func flockSpelling(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// contradiction is what of the flags cannot be meant, or empty.
+// contradiction returns what contradicts in the flags, or "".
 func (f *claimFlags) contradiction(given func(flag string) bool) string {
 	switch {
 	case f.noWait && f.wait > 0:
@@ -131,7 +131,7 @@ func (f *claimFlags) contradiction(given func(flag string) bool) string {
 	return ""
 }
 
-// check refuses what cannot be meant, or cannot be, before anything is sent.
+// check refuses flags that contradict or are out of range, before the first request.
 func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 	given := cmd.Flags().Changed
 	if problem := f.contradiction(given); problem != "" {
@@ -157,11 +157,11 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 	return nil
 }
 
-// job is a claim of the name by these flags. What it is for is the caller's.
+// job makes a claim of the name by these flags. The caller decides what the lock is for.
 func (f *claimFlags) job(v *voice, where *location, url string, byDefault bool, name string, margin time.Duration) *job {
-	switch nested := os.Getenv(fenceVariable) != ""; { // the outer pawl has said it
+	switch nested := os.Getenv(fenceVariable) != ""; { // the outer pawl has warned
 	case isMemory(url):
-		v.warn("mem: keeps locks in the memory of this process, so it keeps nobody out")
+		v.warn("mem: keeps locks in the memory of this process, so it excludes no other process")
 	case byDefault && !f.quiet && !nested && v.err == os.Stderr && term.IsTerminal(int(os.Stderr.Fd())):
 		v.say("the default file excludes processes of this user on this host only; for other users or hosts set --url or PAWL_URL")
 	}
@@ -178,7 +178,7 @@ func (f *claimFlags) job(v *voice, where *location, url string, byDefault bool, 
 	return j
 }
 
-// conflict gives an error the exit code of -E, and -q its silence, if the lock was not
+// conflict sets the exit code of -E on an error, and applies -q, if the lock was not
 // acquired.
 func (f *claimFlags) conflict(err error) error {
 	if e, ok := errors.AsType[*exit](err); ok && errors.Is(err, errNotAcquired) {
@@ -190,7 +190,7 @@ func (f *claimFlags) conflict(err error) error {
 	return err
 }
 
-// options are the client's.
+// options are the options of the client.
 func (f *claimFlags) options(v *voice, where *location) *pawl.Options {
 	waited := false
 	own := parentsFences()
@@ -212,15 +212,18 @@ func (f *claimFlags) options(v *voice, where *location) *pawl.Options {
 			}
 		}
 		o.Failed = func(e pawl.FailedEvent) {
-			if e.Op == pawl.OpAcquire { // later on there is a child to look after, and a terminal may be slow
+			if e.Op == pawl.OpAcquire { // later a child needs pawl, and a terminal may be slow
 				v.say("%s", words.Bare(e.Err))
 			}
 		}
 	}
-	return &pawl.Options{Namespace: where.namespace, TTL: time.Duration(f.ttl), Labels: f.labels, Observer: o}
+	options := where.options()
+	options.TTL, options.Labels, options.Observer = time.Duration(f.ttl), f.labels, o
+	return options
 }
 
-// lockOptions are those that the flags say. A margin of 0 is the library's.
+// lockOptions are the options in the flags. With margin 0, the library chooses the
+// margin.
 func (f *claimFlags) lockOptions(margin time.Duration) []pawl.LockOption {
 	options := []pawl.LockOption{
 		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithMinHold(time.Duration(f.minHold)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
@@ -231,7 +234,7 @@ func (f *claimFlags) lockOptions(margin time.Duration) []pawl.LockOption {
 	return options
 }
 
-// acquire claims the lock of the kind that the flags say.
+// acquire claims the kind of lock that the flags choose.
 func (f *claimFlags) acquire(name string, options []pawl.LockOption) func(context.Context, *pawl.Client) (jobLease, error) {
 	return func(ctx context.Context, c *pawl.Client) (jobLease, error) {
 		switch {

@@ -1,38 +1,43 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
-// commandFlags are the flags of what runs under a lock: those that run and elect share.
+// commandFlags are the flags for running a command, which run, once and elect share.
 type commandFlags struct {
 	shell   string
 	grace   seconds
 	hideURL bool
+	health  string
 }
 
 const defaultGrace = 5 * time.Second
 
-// add makes the flags those of a command.
+// add adds the flags to a command.
 func (f *commandFlags) add(cmd *cobra.Command) {
 	f.grace = seconds(defaultGrace)
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // what follows NAME is the child's
+	flags.SetInterspersed(false) // everything after NAME belongs to COMMAND
 	flags.SortFlags = false
 	flags.Var(&f.grace, "grace", "if the lock is lost, how long COMMAND has from SIGTERM to SIGKILL (a short --ttl shortens the default)")
 	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+" instead of COMMAND")
 	flags.BoolVar(&f.hideURL, "hide-url", false, "remove "+urlVariable+" and "+urlFileVariable+" from the environment of COMMAND, which can still read them in that of pawl")
-	noFiles(cmd, "grace", "shell")
+	flags.StringVar(&f.health, "health", "", "run this `LINE` with "+shellName+" each third of --ttl; if it fails or takes as long, stop COMMAND and give up the lock")
+	noFiles(cmd, "grace", "shell", "health")
 }
 
-// argv is what to run, from what follows NAME.
+// argv is the command to run, taken from the arguments after NAME.
 func (f *commandFlags) argv(args []string) []string {
 	switch {
 	case f.shell != "":
@@ -47,12 +52,12 @@ func (f *commandFlags) argv(args []string) []string {
 	return rest
 }
 
-// asFlock reports whether the arguments are those of flock: NAME -c LINE.
+// asFlock reports whether the arguments have flock's order: NAME -c LINE.
 func asFlock(args []string) bool {
 	return len(args) == 3 && (args[1] == "-c" || args[1] == "--command")
 }
 
-// check refuses what cannot be run, whatever the system says of it.
+// check refuses arguments that name no command, on any system.
 func (f *commandFlags) check(cmd *cobra.Command, args []string) error {
 	shell := cmd.Flags().Changed("shell")
 	problem := ""
@@ -75,18 +80,34 @@ func (f *commandFlags) check(cmd *cobra.Command, args []string) error {
 	case f.argv(args)[0] == "":
 		problem = "COMMAND is empty"
 	}
+	if problem == "" && cmd.Flags().Changed("health") && f.health == "" {
+		problem = "--health is empty"
+	}
 	if problem != "" {
 		return usage(cmd, errors.New(problem))
 	}
 	return nil
 }
 
-// reserve is what of a lease is left for the end of a grace, so that it does not end with
-// the lease. Grace and reserve are half of the lease at most: the other half is for
-// renewals.
+// checked adds the check of --health to the options of a lock.
+func (f *commandFlags) checked(options []pawl.LockOption, j *job) []pawl.LockOption {
+	if f.health == "" {
+		return options
+	}
+	return append(slices.Clip(options), pawl.WithHealth(func(ctx context.Context) error {
+		if c := j.child.Load(); c != nil {
+			return c.check(ctx, f.health)
+		}
+		return nil
+	}))
+}
+
+// reserve is the part of a lease between the end of the grace and the end of the lease.
+// Grace and reserve take at most half of the lease: the other half is for renewals.
 func reserve(ttl time.Duration) time.Duration { return max(ttl/10, 10*time.Millisecond) }
 
-// graceFits refuses a grace that the command would not get when its lock is lost.
+// graceFits refuses a --grace that is too long for the command to get it when the lock is
+// lost.
 func (f *commandFlags) graceFits(cmd *cobra.Command, ttl time.Duration) error {
 	grace := time.Duration(f.grace)
 	if err := driver.ValidateDelay("--grace", grace); err != nil {
@@ -103,12 +124,13 @@ func (f *commandFlags) graceFits(cmd *cobra.Command, ttl time.Duration) error {
 	return usage(cmd, problem)
 }
 
-// margin is how long before the end of its lease the loss is told: so early that the
-// child has its grace, or what of it fits, before another can have the lock.
+// margin is how long before the end of its lease a lock counts as lost: early enough for
+// the child to have its grace, or the part that fits, before another client can have the
+// lock.
 func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Duration {
 	grace := time.Duration(f.grace)
 	if !cmd.Flags().Changed("grace") {
-		grace = min(grace, ttl/4) // more of a short lease would leave too little of it for renewals
+		grace = min(grace, ttl/4) // more would leave too little of a short lease for renewals
 	}
 	return min(grace+reserve(ttl), ttl/2)
 }

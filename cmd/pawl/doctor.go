@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,11 +20,13 @@ func newDoctor(v *voice, where *location) *cobra.Command {
 		Short: "Check the settings of the database",
 		Long: `Doctor checks the settings of the database and the permissions of this user. It
 prints its findings, most serious first: an "error" breaks a guarantee, a
-"warning" puts one at risk, and "info" is good to know. It changes no lock.
-The checks: https://github.com/pawl-go/pawl/blob/main/docs/backends.md
+"warning" puts one at risk, and "info" is good to know, such as the version of
+the server. It changes no lock.
+The page of your database lists the checks:
+https://github.com/pawl-go/pawl/blob/main/docs/README.md
 
 With --json it prints one line for each finding, an object with severity,
-subject, detail and advice.
+subject, detail and advice. The advice is empty where nothing is to be done.
 
 The exit code is 78 if there is an "error", 69 if the database is unavailable or
 cannot be examined, and 0 otherwise.`,
@@ -69,7 +72,7 @@ cannot be examined, and 0 otherwise.`,
 	return cmd
 }
 
-// verdict is the exit for what was found.
+// verdict is the exit error for some findings.
 func verdict(findings []pawl.Finding) error {
 	for _, f := range findings {
 		if f.Severity == pawl.SeverityError {
@@ -80,20 +83,21 @@ func verdict(findings []pawl.Finding) error {
 }
 
 func printFindings(out io.Writer, findings []pawl.Finding) error {
-	if len(findings) == 0 {
-		_, err := fmt.Fprintln(out, "no problems found")
-		return err
+	var b strings.Builder
+	if !slices.ContainsFunc(findings, func(f pawl.Finding) bool { return !f.IsFact() }) {
+		b.WriteString("no problems found\n")
 	}
 	for _, f := range findings {
-		if _, err := fmt.Fprintf(out, "%-7s  %s: %s\n         %s\n", f.Severity, visible.Text(f.Subject), indented(f.Detail), indented(f.Advice)); err != nil {
-			return err
+		fmt.Fprintf(&b, "%-7s  %s: %s\n", f.Severity, visible.Text(f.Subject), indented(f.Detail))
+		if f.Advice != "" {
+			fmt.Fprintf(&b, "         %s\n", indented(f.Advice))
 		}
 	}
-	return nil
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
-// indented keeps the lines of what a backend says, which may be several, below each
-// other.
+// indented aligns the lines of a backend's text below each other.
 func indented(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	for i, line := range lines {
@@ -102,7 +106,7 @@ func indented(s string) string {
 	return strings.Join(lines, "\n         ")
 }
 
-// findingsJSON prints what programs read: fields are added, and never change.
+// findingsJSON prints findings for programs: fields may be added, but never change.
 func findingsJSON(out io.Writer, findings []pawl.Finding) error {
 	for _, f := range findings {
 		if err := printLine(out, jsonFinding{string(f.Severity), f.Subject, f.Detail, f.Advice}); err != nil {

@@ -44,7 +44,7 @@ writes, and let the receiver refuse a smaller one.
   pawl elect scheduler -- ./scheduler
   # Tell others where the leader is.
   pawl elect --value "$(hostname):8080" api -- ./server
-  pawl show --json api | jq -r .value | base64 -d
+  pawl show --json api | jq -r 'select(.holders != []) | .value' | base64 -d
   # The next leader follows 10 s after the crash of one.
   pawl elect --ttl 10 scheduler -- ./scheduler`,
 		DisableFlagsInUseLine: true,
@@ -58,7 +58,7 @@ writes, and let the receiver refuse a smaller one.
 	flags.SortFlags = false
 	flags.StringVar(&f.value, "value", "", "a `TEXT` that the leader shows of itself, such as its address")
 	flags.Var(&f.ttl, "ttl", "how long the lead stays taken if pawl is killed")
-	flags.Var(&f.lockDelay, "lock-delay", "if the lead expires, give it to nobody for this long")
+	flags.Var(&f.lockDelay, "lock-delay", "if the lead expires, give it to no client for this long")
 	flags.Var(&f.labels, "label", "a label to show with the lock; repeatable")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
 	noFiles(cmd, "value", "ttl", "lock-delay", "label")
@@ -107,34 +107,35 @@ func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []s
 		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
 		pawl.WithMargin(f.margin(cmd, time.Duration(f.ttl))),
 	}
+	e.options = f.checked(e.options, e.job)
 	if cmd.Flags().Changed("value") {
 		e.options = append(e.options, pawl.WithValue([]byte(f.value)))
 	}
 	return e.run()
 }
 
-// An election is one `pawl elect`: a job whose command runs in each term of ours, until
-// it ends by itself.
+// An election is one `pawl elect`: a job that runs its command in each of its terms,
+// until the command ends by itself.
 type election struct {
 	*job
 	options []pawl.LockOption
-	leading *pawl.Lease // the last one granted; written before the term is told of
-	down    atomic.Bool // it was said that the backend fails
+	leading *pawl.Lease // the last lease; written before its term is announced
+	down    atomic.Bool // pawl has warned that the backend fails
 	terms   chan turn
 	key     stopKey // between two terms
 }
 
-// A turn is one term of ours, which the goroutine with the signals sees to.
+// A turn is one term. The goroutine that gets the signals runs its command.
 type turn struct {
 	lease *pawl.Lease
 	end   chan error // nil if the lead was lost
 }
 
-// errDone is the end of a campaign: the command has ended by itself.
+// errDone ends a campaign: the command has ended by itself.
 var errDone = errors.New("done")
 
-// listening has the client tell the election of its leases, and us of a backend that is
-// down.
+// listening makes the client pass its leases to the election, and warn when the backend
+// is down.
 func (e *election) listening(o *pawl.Options) *pawl.Options {
 	acquired := o.Observer.Acquired
 	o.Observer.Acquired = func(a pawl.AcquiredEvent) {
@@ -186,7 +187,7 @@ func (e *election) run() error {
 				return e.verdict(end, nil)
 			}
 			cancel()
-			select { // what is on its way is taken back, but for a second signal
+			select { // release what is on its way, until a second signal
 			case <-over: //nolint:errcheck // it was cancelled
 			case <-e.signals:
 			case <-time.After(lastWords):
@@ -196,8 +197,8 @@ func (e *election) run() error {
 	}
 }
 
-// lead is the elected function. The command's end is no nil: with that, a lead that is
-// lost in the same instant would be campaigned for again.
+// lead is the elected function. It returns no nil when the command ends: after nil,
+// Election would campaign again if the lead were lost at the same moment.
 func (e *election) lead(ctx context.Context) error {
 	t := turn{lease: e.leading, end: make(chan error, 1)}
 	select {
@@ -209,7 +210,7 @@ func (e *election) lead(ctx context.Context) error {
 }
 
 // term runs the command under a lease. It returns nil if the lead was lost, and the
-// command stopped; else how elect shall end.
+// command stopped; otherwise it returns how elect ends.
 func (e *election) term(lease *pawl.Lease) error {
 	e.toldLost = false
 	e.key.leave()
@@ -217,7 +218,7 @@ func (e *election) term(lease *pawl.Lease) error {
 	e.key.catch()
 	switch {
 	case e.toldLost && errors.Is(end, errStillRunning):
-		return end // the next command would run beside what is left of this one
+		return end // the next command would run beside the rest of this one
 	case e.toldLost:
 		return nil
 	case end == nil:
@@ -226,10 +227,11 @@ func (e *election) term(lease *pawl.Lease) error {
 	return end
 }
 
-// verdict is how elect ends, when the command ended with end and the election with err.
+// verdict is the exit error of elect, when the command ended with end and the election
+// with err.
 func (e *election) verdict(end, err error) error {
 	switch {
-	case end == nil: // there is no term any more, nor was one asked for
+	case end == nil: // the command has not ended by itself, but the election
 		return &exit{code: codeOf(err), err: err}
 	case errors.Is(err, pawl.ErrLost) && !e.toldLost:
 		lost, _ := errors.AsType[*pawl.LostError](err)

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Whoever writes a script against the exit codes finds each of them in
-// docs/operations-command.md, and those of run in its help.
+// docs/cli.md documents each exit code for authors of scripts, and so does the help of
+// run.
 func TestEveryExitCodeIsDocumented(t *testing.T) {
 	t.Parallel()
-	manual, err := os.ReadFile("../../docs/operations-command.md")
+	manual, err := os.ReadFile("../../docs/cli.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 	}
 	for _, code := range append(ofRun, exitOther, exitUnsound) {
 		if row := fmt.Sprintf("\n| %d", code); !strings.Contains(string(manual), row+" |") && !strings.Contains(string(manual), row+",") {
-			t.Errorf("docs/operations-command.md says nothing of %d", code)
+			t.Errorf("docs/cli.md says nothing of %d", code)
 		}
 	}
 	if n := fmt.Sprintf("\n| %d + n |", exitSignal); !strings.Contains(string(manual), n) || !strings.Contains(exitCodes, "128 + n") {

@@ -3,6 +3,7 @@ module github.com/pawl-go/pawl/cmd/pawl
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/pawl-go/pawl v0.0.0
 	github.com/pawl-go/pawl/etcdlock v0.0.0
 	github.com/pawl-go/pawl/mongolock v0.0.0

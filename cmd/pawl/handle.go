@@ -18,16 +18,16 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
-// A handle is the secret by which one process goes on with the lease of another. It comes
-// and goes by files and pipes, and never as an argument, which all who can list processes
-// would see.
+// A handle is the secret by which one process continues the lease of another. It travels
+// in files and pipes, never as an argument, which all users that can list processes would
+// see.
 
 const handleBegin = "pawl1_"
 
-// maxHandle is longer than any handle: a name has 255 bytes at most.
+// maxHandle is longer than any handle, because a name has 255 bytes at most.
 const maxHandle = 4096
 
-// handleSource is where renew and release read it.
+// handleSource is where renew and release read the handle.
 type handleSource struct {
 	v    *voice
 	file string
@@ -38,7 +38,7 @@ func (h *handleSource) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&h.file, "handle", "", "read the handle from this `FILE` (default: standard input)")
 }
 
-// refuseArgs does not repeat what was given: it may be a handle.
+// refuseArgs does not repeat the argument, which may be a handle.
 func (h *handleSource) refuseArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 0:
@@ -49,7 +49,7 @@ func (h *handleSource) refuseArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// read reads the handle. It does not wait for it beyond ctx.
+// read reads the handle, or gives up when ctx ends.
 func (h *handleSource) read(ctx context.Context, cmd *cobra.Command) (string, error) {
 	from, in := "standard input", os.Stdin
 	if h.file != "" {
@@ -59,7 +59,7 @@ func (h *handleSource) read(ctx context.Context, cmd *cobra.Command) (string, er
 		}
 		defer f.Close()
 		from, in = words.Plain(h.file), f
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		if info, err := f.Stat(); err == nil && isReadByOthers(info) {
 			h.v.warn("others can read the handle in %s, and release the lock with it; chmod 600 hides it", from)
 		}
 	} else if term.IsTerminal(int(in.Fd())) {
@@ -92,7 +92,7 @@ func (h *handleSource) read(ctx context.Context, cmd *cobra.Command) (string, er
 	return text, nil
 }
 
-// cause is an error of the system without the path, which is said already.
+// cause is an error of the system without the path, which the message has already.
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -100,18 +100,19 @@ func cause(err error) error {
 	return err
 }
 
-// A handleFile is where acquire writes the handle. It is whole, or not there: the handle
-// is written beside it and then given its name.
+// A handleFile is the file to which acquire writes the handle. The file appears only when
+// it is complete: acquire writes a temporary file beside it, and renames that.
 type handleFile struct {
 	path  string
-	begun *os.File // beside it
-	old   string   // the handle that is replaced, or empty
+	begun *os.File // the temporary file
+	old   string   // the handle to replace, or empty
 	since time.Time
 }
 
-// newHandleFile begins the file, before the lock is claimed: who waits for an hour shall
-// not learn then that it cannot be written. A file that is there is refused, unless it
-// has nothing but a handle; whether that one's lease is over is looked at later.
+// newHandleFile creates the temporary file before the lock is claimed, so that a user who
+// waits an hour for the lock does not learn only then that it cannot be written. It
+// refuses an existing file unless that has only a handle; replaceable checks later
+// whether that handle's lease is over.
 func newHandleFile(path string) (*handleFile, error) {
 	h := &handleFile{path: path}
 	info, err := os.Lstat(path)
@@ -133,7 +134,7 @@ func newHandleFile(path string) (*handleFile, error) {
 	return h, nil
 }
 
-// write writes the handle, and names the file.
+// write writes the handle, and gives the file its name.
 func (h *handleFile) write(handle string) error {
 	_, err := fmt.Fprintln(h.begun, handle)
 	if err == nil {
@@ -146,7 +147,7 @@ func (h *handleFile) write(handle string) error {
 		return err
 	}
 	if h.old == "" {
-		// A link is no other file's end, as a rename is. Not every file system has it.
+		// A link, unlike a rename, replaces no other file. Some file systems lack it.
 		if err := os.Link(h.begun.Name(), h.path); err == nil || errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -157,4 +158,9 @@ func (h *handleFile) write(handle string) error {
 func (h *handleFile) discard() {
 	_ = h.begun.Close()
 	_ = os.Remove(h.begun.Name())
+}
+
+// isReadByOthers reports whether other users can read a file with a secret.
+func isReadByOthers(info fs.FileInfo) bool {
+	return info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows"
 }

@@ -13,27 +13,28 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// What `--json` prints. Programs read this: fields are added, and never change.
+// What `--json` prints, for programs: fields may be added, but never change.
 type (
 	jsonEntry struct {
 		Name        string       `json:"name"`
 		Known       bool         `json:"known"`         // false: it was never locked, or is forgotten
-		Fence       uint64       `json:"fence"`         // the last one granted; 0 if none is known
+		Fence       uint64       `json:"fence"`         // the last one granted; 0 if unknown
 		ClosedForMS int64        `json:"closed_for_ms"` // nothing is granted before that; 0 if it is open
 		Holders     []jsonHolder `json:"holders"`
 		Waiters     []jsonWaiter `json:"waiters"`               // in the order in which they will be served
-		Value       any          `json:"value,omitempty"`       // what the name keeps, in base64
+		Value       any          `json:"value,omitempty"`       // the name's value, in base64
 		ValueFence  uint64       `json:"value_fence,omitempty"` // of the lease that wrote it
 	}
 	jsonHolder struct {
 		Fence uint64 `json:"fence"`
 		jsonWaiter
-		Released bool `json:"released,omitempty"` // released, and kept for its minimum hold
+		TTLMS    int64 `json:"ttl_ms"`             // of the last claim or renewal
+		Released bool  `json:"released,omitempty"` // released, and kept for its minimum hold
 	}
 	jsonWaiter struct {
 		Kind        string    `json:"kind"`    // "exclusive", "shared" or "permits"
-		Permits     int       `json:"permits"` // 0 if it is of another kind
-		Limit       int       `json:"limit"`   // of how many permits; 0 if it is of another kind
+		Permits     int       `json:"permits"` // 0 for other kinds
+		Limit       int       `json:"limit"`   // the limit of the permits; 0 for other kinds
 		Owner       jsonOwner `json:"owner"`
 		Since       time.Time `json:"since"`         // on the backend's clock
 		ExpiresInMS int64     `json:"expires_in_ms"` // unless it is renewed
@@ -41,7 +42,7 @@ type (
 	jsonBroken struct {
 		Name        string    `json:"name"`
 		Fence       uint64    `json:"fence"`
-		Owner       jsonOwner `json:"owner"` // empty if it was not seen
+		Owner       jsonOwner `json:"owner"` // empty if not seen
 		ClosedForMS int64     `json:"closed_for_ms"`
 		By          string    `json:"by"`
 		Reason      string    `json:"reason,omitempty"`
@@ -50,7 +51,7 @@ type (
 		Name        string `json:"name"`
 		Fence       uint64 `json:"fence"`
 		Handle      string `json:"handle,omitempty"` // a secret; empty if it is in a file
-		ExpiresInMS int64  `json:"expires_in_ms"`    // for how long it can be relied on, unless it is renewed
+		ExpiresInMS int64  `json:"expires_in_ms"`    // for how long the holder can rely on it
 	}
 	jsonBench struct {
 		Backend   string   `json:"backend"`
@@ -86,7 +87,7 @@ func printJSON(out io.Writer, e pawl.Entry) error {
 		Holders: []jsonHolder{}, Waiters: []jsonWaiter{},
 	}
 	for _, h := range e.Holders {
-		j.Holders = append(j.Holders, jsonHolder{h.Fence, claimJSON(h.Weight, h.Limit, h.Owner, h.Since, h.ExpiresIn), h.Released})
+		j.Holders = append(j.Holders, jsonHolder{h.Fence, claimJSON(h.Weight, h.Limit, h.Owner, h.Since, h.ExpiresIn), h.TTL.Milliseconds(), h.Released})
 	}
 	for _, w := range e.Waiters {
 		j.Waiters = append(j.Waiters, claimJSON(w.Weight, w.Limit, w.Owner, w.Since, w.ExpiresIn))
@@ -120,15 +121,16 @@ func claimJSON(weight, limit int, o pawl.Owner, since time.Time, expiresIn time.
 }
 
 func ownerJSON(o pawl.Owner) jsonOwner {
-	j := jsonOwner(o) // they have the same fields, or this does not compile
+	j := jsonOwner(o) // compiles only while both have the same fields
 	if j.Labels == nil {
 		j.Labels = map[string]string{}
 	}
 	return j
 }
 
-// asciiControls escapes what JSON allows but a terminal would obey: DEL, the C1 controls,
-// characters that turn the direction of text. They can only be inside strings.
+// asciiControls escapes characters that JSON allows but a terminal would act on: DEL, the
+// C1 controls, and characters that turn the direction of text. They occur only inside
+// strings.
 func asciiControls(line []byte) []byte {
 	safe := make([]byte, 0, len(line))
 	for _, r := range string(line) {

@@ -14,23 +14,23 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What programs read: the fields, and what is in them.
+// The fields that programs read, and their values.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 7, 1, 14, 2, 11, 5000, time.FixedZone("", 7200))
 	e := pawl.Entry{
 		Name: "x", Fence: 1<<63 + 1, ClosedFor: 1500 * time.Millisecond,
 		Holders: []pawl.Holder{
-			{Fence: 1 << 63, Weight: driver.Exclusive, Limit: driver.Unlimited, Since: since, ExpiresIn: 29 * time.Second},
+			{Fence: 1 << 63, Weight: driver.Exclusive, Limit: driver.Unlimited, Since: since, TTL: 30 * time.Second, ExpiresIn: 29 * time.Second},
 			{Fence: 1<<63 + 1, Weight: 2, Limit: 3, Owner: pawl.Owner{Client: "c", Host: "h", PID: 7, Labels: map[string]string{"k": "v"}}, Released: true},
 		},
 		Waiters: []pawl.Waiter{{Weight: 1, Limit: driver.Unlimited, Since: since, ExpiresIn: 4999 * time.Microsecond}},
 	}
 	const want = `{"name":"x","known":true,"fence":9223372036854775809,"closed_for_ms":1500,` +
 		`"holders":[{"fence":9223372036854775808,"kind":"exclusive","permits":0,"limit":0,` +
-		`"owner":{"client":"","host":"","pid":0,"labels":{}},"since":"2026-07-01T12:02:11.000005Z","expires_in_ms":29000},` +
+		`"owner":{"client":"","host":"","pid":0,"labels":{}},"since":"2026-07-01T12:02:11.000005Z","expires_in_ms":29000,"ttl_ms":30000},` +
 		`{"fence":9223372036854775809,"kind":"permits","permits":2,"limit":3,` +
-		`"owner":{"client":"c","host":"h","pid":7,"labels":{"k":"v"}},"since":"0001-01-01T00:00:00Z","expires_in_ms":0,"released":true}],` +
+		`"owner":{"client":"c","host":"h","pid":7,"labels":{"k":"v"}},"since":"0001-01-01T00:00:00Z","expires_in_ms":0,"ttl_ms":0,"released":true}],` +
 		`"waiters":[{"kind":"shared","permits":0,"limit":0,"owner":{"client":"","host":"","pid":0,"labels":{}},` +
 		`"since":"2026-07-01T12:02:11.000005Z","expires_in_ms":4}]}` + "\n"
 	var out bytes.Buffer
@@ -67,7 +67,7 @@ func TestTheValueOfAName(t *testing.T) {
 	}
 }
 
-// What a backend shows of a lease or a place is printed, for people and for programs.
+// Every field of a lease or a place is printed, for people and for programs.
 func TestEachFieldOfAHolderAndAWaiterIsPrinted(t *testing.T) {
 	t.Parallel()
 	peopleDoNot := []string{"Waiter.ExpiresIn"}
@@ -131,8 +131,8 @@ func TestEachFieldOfAHolderAndAWaiterIsPrinted(t *testing.T) {
 	}
 }
 
-// Whatever others wrote: what is printed is one line of what terminals show, and JSON
-// gives it back as it was.
+// Other people choose some of the text in the output. The output is still one line that
+// terminals show, and JSON returns the text unchanged.
 func TestNothingPrintedMovesTheCursor(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder

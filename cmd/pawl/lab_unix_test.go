@@ -17,12 +17,11 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// poll waits for a condition. How long does not matter: the bound is for what will never
-// be.
+// poll waits for a condition. Its bound only ends a wait for what never happens.
 func poll(f func() bool) error {
-	for end := time.Now().Add(time.Minute); !f(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !f(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			return fmt.Errorf("waited a minute in vain")
+			return fmt.Errorf("waited three minutes in vain")
 		}
 	}
 	return nil
@@ -40,12 +39,18 @@ type lab struct {
 	t   *testing.T
 	dir string
 	url string
-	c   *pawl.Client // looks, and holds nothing
+	c   *pawl.Client // for reading; it holds nothing
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	t.Parallel()
+	return newLabAlone(t)
+}
+
+// newLabAlone is newLab for a test that no other one runs beside.
+func newLabAlone(t *testing.T) *lab {
+	t.Helper()
 	b := &lab{t: t, dir: t.TempDir()}
 	b.url = fileURL(filepath.Join(b.dir, "locks.db"))
 	var err error
@@ -115,14 +120,14 @@ func (b *lab) start(args ...string) *process {
 	return b.startAs("pawl", args...)
 }
 
-// startAs starts another command, which will be pawl.
+// startAs starts another command, which becomes pawl.
 func (b *lab) startAs(name string, args ...string) *process {
 	b.t.Helper()
 	p := &process{Cmd: exec.Command(name, args...), b: b, done: make(chan struct{})}
 	p.Dir = b.dir
 	p.Env = append(os.Environ(), "PAWL_URL="+b.url, "HOME="+b.dir)
 	p.Stdout, p.Stderr = &p.stdout, &p.stderr
-	p.WaitDelay = time.Second // what is left behind may have them open
+	p.WaitDelay = time.Second // processes that are left behind may have them open
 	if err := p.Start(); err != nil {
 		b.t.Fatal(err)
 	}
@@ -137,7 +142,7 @@ func (b *lab) startAs(name string, args ...string) *process {
 	return p
 }
 
-// run is start, and wait for the exit code.
+// run is start, and waits for the exit code.
 func (b *lab) run(args ...string) (*process, int) {
 	b.t.Helper()
 	p := b.start(args...)

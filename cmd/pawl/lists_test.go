@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What the documents say of this command, held against the command.
+// These tests compare the documents with the command.
 
 func document(t *testing.T, file string) string {
 	t.Helper()
@@ -17,15 +17,15 @@ func document(t *testing.T, file string) string {
 	return string(text)
 }
 
-func TestEachCommandIsInTheREADMEAndInThePackageComment(t *testing.T) {
+func TestEachCommandIsOnItsPageAndInThePackageComment(t *testing.T) {
 	t.Parallel()
-	readme, comment := document(t, "README.md"), document(t, "cmd/pawl/main.go")
+	page, comment := document(t, "docs/cli.md"), document(t, "cmd/pawl/main.go")
 	for _, verb := range verbs(newRoot(&voice{})) {
 		if verb == "version" {
 			continue
 		}
-		if !strings.Contains(readme, "\n    pawl "+verb) {
-			t.Errorf("the README does not show pawl %s", verb)
+		if !strings.Contains(page, "pawl "+verb) {
+			t.Errorf("docs/cli.md does not show pawl %s", verb)
 		}
 		if !strings.Contains(comment, "\n//	pawl "+verb) {
 			t.Errorf("the package comment does not show pawl %s", verb)
@@ -35,13 +35,13 @@ func TestEachCommandIsInTheREADMEAndInThePackageComment(t *testing.T) {
 
 func TestEachSchemeIsInTheDocumentOfTheBackends(t *testing.T) {
 	t.Parallel()
-	manual := document(t, "docs/backends.md")
+	manual := document(t, "docs/internals/guarantees.md")
 	if len(backends()) < 9 {
 		t.Errorf("there are only %q", backends())
 	}
 	for _, begin := range backends() {
 		if !strings.Contains(manual, "`"+begin) {
-			t.Errorf("docs/backends.md has no URL that begins with %s", begin)
+			t.Errorf("docs/internals/guarantees.md has no URL that begins with %s", begin)
 		}
 	}
 }

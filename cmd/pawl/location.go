@@ -19,15 +19,16 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/below"
 )
 
-// location is where the locks are: --url, else PAWL_URL or the file that PAWL_URL_FILE
-// names, else the file of this user.
+// location is where the locks are: --url, otherwise PAWL_URL or the file that
+// PAWL_URL_FILE names, otherwise the file of this user.
 type location struct {
 	v         *voice
 	url       string
-	fromFile  string // what PAWL_URL_FILE led to; it is read once, for it may be a pipe
-	namespace string // --namespace, else PAWL_NAMESPACE; empty for none
+	fromFile  string // from PAWL_URL_FILE, read once, because it may be a pipe
+	namespace string // --namespace, otherwise PAWL_NAMESPACE; empty for none
 }
 
 const (
@@ -40,10 +41,10 @@ const (
 // isMemory reports whether the locks are in the memory of this process, for tests.
 func isMemory(where string) bool { return strings.HasPrefix(where, "mem:") }
 
-// find is the URL to open, and whether it is the one that nobody named.
+// find returns the URL to open, and whether it is the default.
 func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err error) {
 	if cmd.Flags().Changed("url") {
-		if l.url == "" { // a variable that was never set; a file of one's own would keep nobody out
+		if l.url == "" { // from an unset variable; the default file would exclude no other host
 			return "", false, usage(cmd, errors.New("--url is empty"))
 		}
 		return l.url, false, known(cmd, l.url)
@@ -53,7 +54,7 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 	switch {
 	case set && inFile:
 		return "", false, usage(cmd, errors.New(urlVariable+" and "+urlFileVariable+" are mutually exclusive"))
-	case set && where == "": // a secret that is missing
+	case set && where == "": // a missing secret
 		return "", false, usage(cmd, errors.New(urlVariable+" is empty; set it to a URL, or unset it for the default file"))
 	case inFile:
 		if where, err = l.readURL(); err != nil {
@@ -70,8 +71,8 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 	return fileURL(file), true, nil
 }
 
-// findNamespace refuses a namespace that is empty: with a variable that was never set,
-// all tenants would have the same names.
+// findNamespace refuses an empty namespace: it may come from an unset variable, and all
+// tenants would then share their names.
 func (l *location) findNamespace(cmd *cobra.Command) error {
 	value, set := os.LookupEnv(namespaceVariable)
 	switch {
@@ -84,10 +85,40 @@ func (l *location) findNamespace(cmd *cobra.Command) error {
 	default:
 		l.namespace = value
 	}
+	if l.namespace == "" {
+		return nil
+	}
+	if _, err := l.path(); err != nil {
+		return usage(cmd, err)
+	}
 	return nil
 }
 
-// inside is a stored name as it is in the namespace.
+// path returns the namespaces from the outermost to the innermost. --namespace separates
+// them by "/". A "/" inside a prefix is written as %2F, as in stored names.
+func (l *location) path() ([]string, error) {
+	var path []string
+	for part := range strings.SplitSeq(l.namespace, "/") {
+		prefix, err := url.PathUnescape(part)
+		if err != nil || prefix == "" {
+			return nil, fmt.Errorf("the namespace %q has a part that is empty, or has a wrong escape", l.namespace)
+		}
+		path = append(path, prefix)
+	}
+	return path, nil
+}
+
+// options returns the options of a client of the namespace.
+func (l *location) options() *pawl.Options {
+	o := &pawl.Options{}
+	if l.namespace != "" {
+		path, _ := l.path() // findNamespace has checked it
+		below.SetNamespaces(o, path)
+	}
+	return o
+}
+
+// inside removes the namespace from a stored name.
 func (l *location) inside(stored string) string {
 	if _, name, found := strings.Cut(stored, ":"); found && l.namespace != "" {
 		return name
@@ -95,8 +126,8 @@ func (l *location) inside(stored string) string {
 	return stored
 }
 
-// readURL is the first line of the file that PAWL_URL_FILE names, such as a mounted
-// secret. Its errors show nothing of what the file has.
+// readURL reads the first line of the file that PAWL_URL_FILE names, such as a mounted
+// secret. Its errors show nothing of the file.
 func (l *location) readURL() (string, error) {
 	path := os.Getenv(urlFileVariable)
 	switch {
@@ -121,7 +152,7 @@ func (l *location) readURL() (string, error) {
 	return l.fromFile, nil
 }
 
-// warn says on a terminal that a password in --url is seen by all who can list processes.
+// warn warns on a terminal that other users can see a password in --url.
 func (l *location) warn() {
 	u, err := driver.ParseURL(l.url)
 	if err != nil || !term.IsTerminal(int(os.Stderr.Fd())) {
@@ -132,12 +163,12 @@ func (l *location) warn() {
 	}
 }
 
-// known refuses a URL that no backend of this build is for. The library would say which
-// package to import.
+// known refuses a URL that no backend of this build takes. The library's error would name
+// a package to import.
 func known(cmd *cobra.Command, where string) error {
 	scheme, rest, ok := strings.Cut(where, ":")
 	switch {
-	case !ok: // a path, mostly; what else it is may be a password
+	case !ok: // mostly a path; otherwise it may be a password
 		return usage(cmd, fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(backends(), " ")))
 	case slices.Contains(backends(), strings.ToLower(scheme)+":"):
 		return nil
@@ -147,8 +178,8 @@ func known(cmd *cobra.Command, where string) error {
 	return usage(cmd, fmt.Errorf("no backend for URLs that begin with %q; want one of %s", scheme+":", strings.Join(backends(), " ")))
 }
 
-// defaultFile is the file of this user, as the XDG base directory specification says:
-// what is no absolute path does not count.
+// defaultFile is the file of this user by the XDG base directory specification, which
+// ignores a path that is not absolute.
 func defaultFile() (string, error) {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
@@ -163,16 +194,16 @@ func defaultFile() (string, error) {
 
 func fileURL(path string) string {
 	slashed := (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
-	return "sqlite:" + slashed // C:/... is no path to net/url, but opaque, and sqlitelock takes that too
+	return "sqlite:" + slashed // net/url takes C:/... as opaque, which sqlitelock also accepts
 }
 
-// existing is the URL for a verb that only looks, or breaks: what a slip of the pen names
-// shall not be made, and be taken for a place where nobody holds anything. Only a file
-// can be made by opening it.
+// existing is the URL for a command that takes no lock. It must not create a file: a typo
+// would name a new, empty file, in which every lock is free. Only opening a SQLite file
+// can create it.
 func existing(where string) string {
 	u, err := url.Parse(where)
 	if err != nil || u.Scheme != "sqlite" {
-		return where // what is wrong with it, the library says
+		return where // the library reports what is wrong
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -182,24 +213,25 @@ func existing(where string) string {
 		query.Del("create")
 		u.RawQuery = query.Encode()
 	}
-	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&create=false", "&") // last: an error may name what is before a mistake
+	// It is the last parameter, because an error may quote what precedes a mistake.
+	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&create=false", "&")
 	return u.String()
 }
 
-// unusedError says that nothing was ever locked in the default file.
+// unusedError means that the default file does not exist: nothing was ever locked in it.
 type unusedError struct{ file string }
 
 func (e *unusedError) Error() string {
 	return "nothing was ever locked here: " + words.Plain(e.file) + " does not exist"
 }
 
-// open opens a client that only looks, or breaks.
+// open opens a client for a command that takes no lock.
 func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, error) {
 	where, byDefault, err := l.find(cmd)
 	if err != nil {
 		return nil, err
 	}
-	c, err := pawl.Open(ctx, existing(where), &pawl.Options{Namespace: l.namespace})
+	c, err := pawl.Open(ctx, existing(where), l.options())
 	if byDefault && errors.Is(err, fs.ErrNotExist) {
 		if file, err := defaultFile(); err == nil {
 			return nil, &unusedError{file}
@@ -208,11 +240,12 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 	return c, err
 }
 
-// closeSoon closes the client, and gives a backend that does not answer only so long.
+// closeSoon closes the client, and does not wait long for a backend that does not answer.
 func closeSoon(c *pawl.Client) error { return closeWithin(c, lastWords) }
 
-// closeWithin gives it half of the time. When that is over, what is left is released once
-// more, which takes some time of its own; we end after all of it, and the client with us.
+// closeWithin gives Shutdown half of the time. After that, Shutdown tries once more to
+// release what is left, which takes time, too. closeWithin returns after d in any case,
+// and what is left ends with pawl.
 func closeWithin(c *pawl.Client, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d/2)
 	defer cancel()

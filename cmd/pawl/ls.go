@@ -20,7 +20,7 @@ func newList(v *voice, where *location) *cobra.Command {
 		Use:   "ls [flags] [PREFIX]",
 		Short: "List locks that are held, closed or waited for",
 		Long: `Ls lists the names that are held, closed or waited for, sorted: one line for
-each holder, or one for the name if nobody holds it. With PREFIX it lists only
+each holder, or one for the name if it has no holder. With PREFIX it lists only
 the names that begin with it. If there are none, it prints nothing.
 
 With --json it prints one line for each name, an object like that of
@@ -67,13 +67,13 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 	return cmd
 }
 
-// A listing is what there is to list, and what is wrong with the names that cannot be.
+// A listing has the names to list, and the errors of the names that cannot be read.
 type listing struct {
 	entries []pawl.Entry
 	damaged []error
 }
 
-// list reads them all before the first is printed: the columns want that.
+// list reads all names before the first is printed, to align the columns.
 func list(ctx context.Context, c *pawl.Client, prefix string) (all listing, err error) {
 	for e, err := range c.List(ctx, prefix) {
 		switch {
@@ -88,8 +88,7 @@ func list(ctx context.Context, c *pawl.Client, prefix string) (all listing, err 
 	return all, nil
 }
 
-// say says which names could not be listed, behind all others: who looks at the end sees
-// it. They are the exit code, too.
+// say prints the errors last, where they are seen. They also set the exit code.
 func (l *listing) say(v *voice) error {
 	if len(l.damaged) == 0 {
 		return nil
@@ -117,7 +116,7 @@ func listJSON(ctx context.Context, v *voice, c *pawl.Client, prefix string) erro
 	return all.say(v)
 }
 
-// interruptible is a ctx that a signal ends.
+// interruptible returns a ctx that ends with a signal.
 func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx := cmd.Context()
 	if ctx == nil {
@@ -126,8 +125,8 @@ func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
-// withClient runs f with a client. If a signal ends it, that is its exit code. Where
-// nothing was ever locked in the default file it says so, and unused runs instead.
+// withClient runs f with a client. After a signal it returns the signal's exit code. If
+// the default file does not exist, it says so, and calls unused instead.
 func withClient(ctx context.Context, v *voice, where *location, cmd *cobra.Command, f func(*pawl.Client) error, unused func() error) error {
 	c, err := where.open(ctx, cmd)
 	_, none := errors.AsType[*unusedError](err)
@@ -145,7 +144,7 @@ func withClient(ctx context.Context, v *voice, where *location, cmd *cobra.Comma
 	return err
 }
 
-// nothing is what there is to print of what does not exist.
+// nothing prints nothing, for a default file that does not exist.
 func nothing() error { return nil }
 
 func none(cmd *cobra.Command, args []string) error {

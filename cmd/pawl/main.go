@@ -10,16 +10,17 @@
 //	pawl ls                            who holds what
 //	pawl show nightly                  who holds it, and who waits
 //	pawl watch nightly                 a line for each change
-//	pawl wait nightly                  until nobody holds it
+//	pawl wait nightly                  until it is free
 //	pawl top                           all of it, live
 //	pawl serve                         all of it in a browser
 //	pawl break nightly                 take it from its holder
 //	pawl doctor                        what is wrong with the backend's settings
 //	pawl bench                         how fast the backend locks
+//	pawl prove                         that the locks hold when things go wrong
 //	pawl schema postgres               the SQL that makes the tables
 //
-// The locks are where --url says, else PAWL_URL or the file that PAWL_URL_FILE names,
-// else in a SQLite file of this user, for the processes of one host.
+// The locks are at --url, otherwise PAWL_URL or the URL in the file that PAWL_URL_FILE
+// names, otherwise in a SQLite file of this user, for the processes of one host.
 package main
 
 import (
@@ -34,13 +35,13 @@ import (
 
 func main() { os.Exit(pawlMain()) }
 
-// pawlMain is main, and returns the exit code: tests run the command in their own binary
-// with it.
+// pawlMain is main, and returns the exit code, so that tests can run the command in their
+// own binary.
 func pawlMain() int {
 	return execute(&voice{out: os.Stdout, err: os.Stderr}, os.Args[1:])
 }
 
-// execute runs the command with these arguments, and says its error.
+// execute runs the command with these arguments, and prints its error.
 func execute(v *voice, args []string) int {
 	root := newRoot(v)
 	root.SetArgs(args)
@@ -66,10 +67,11 @@ func execute(v *voice, args []string) int {
 	return e.code
 }
 
-// setUpCobra sets what cobra has once for a process: tests make several roots at a time.
+// setUpCobra sets cobra's global variables once, because tests make several roots at a
+// time.
 var setUpCobra = sync.OnceFunc(func() {
 	cobra.EnableCommandSorting = false
-	cobra.MousetrapHelpText = "" // started from Explorer, it is still the same command
+	cobra.MousetrapHelpText = "" // Explorer may start it like any other program
 })
 
 func newRoot(v *voice) *cobra.Command {
@@ -82,8 +84,8 @@ func newRoot(v *voice) *cobra.Command {
 time, on any number of machines. The locks are kept in a database you already
 run, or in a file.
 
-The database is given by --url, else by the variable PAWL_URL, else by the first
-line of the file that PAWL_URL_FILE names:
+The database is given by --url, else by the variable PAWL_URL, or by the first
+line of the file that PAWL_URL_FILE names; only one of the two may be set:
 
 ` + urlColumns() + `
 The first use makes the tables that it needs. Without a URL it is a SQLite file
@@ -121,15 +123,15 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL or $PAWL_URL_FILE, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
 	root.PersistentFlags().SortFlags = false
-	root.PersistentFlags().StringVar(&where.namespace, "namespace", "", "see and lock only the names of this `namespace` (default $PAWL_NAMESPACE, else all names)")
+	root.PersistentFlags().StringVar(&where.namespace, "namespace", "", "see and lock only the names of this `NAMESPACE`, or of one inside another: A/B (default $PAWL_NAMESPACE, else all names)")
 	must(root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions))
 	addGroup(root, "Run a command under a lock", newRun(v, where), newOnce(v, where), newElect(v, where))
 	addGroup(root, "Hold a lock over several steps", newAcquire(v, where), newRenew(v, where), newRelease(v, where))
 	addGroup(root, "See who holds what",
 		newList(v, where), newShow(v, where), newWatch(v, where), newWait(v, where), newTop(v, where), newServe(v, where))
 	addGroup(root, "Take a lock away", newBreak(v, where))
-	addGroup(root, "Look after the database", newDoctor(v, where), newBench(v, where), newSchema(v))
-	addGroup(root, others, newVersion(v), newMan())
+	addGroup(root, "Look after the database", newDoctor(v, where), newBench(v, where), newProve(v, where), newSchema(v))
+	addGroup(root, others, newVersion(v), newMan(), newProveWorker())
 	root.SetUsageFunc(showUsage)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		where.warn()
@@ -144,12 +146,12 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 			shells(c)
 		}
 	}
-	// Of our own, for cobra's has a -v.
+	// Not cobra's own flag, which has a -v.
 	root.Flags().BoolVar(&askedVersion, "version", false, "show the version of pawl and its backends")
 	return root
 }
 
-// others is the group of the verbs that are about the command itself.
+// others is the group of the commands about pawl itself.
 const others = "Other commands"
 
 // addGroup adds verbs under a heading of the help.
@@ -161,8 +163,8 @@ func addGroup(root *cobra.Command, heading string, verbs ...*cobra.Command) {
 	root.AddCommand(verbs...)
 }
 
-// shells refuses a shell that cobra has no completion for: it would print its help, and
-// eval would run that.
+// shells refuses a shell without completion. cobra would print its help, which eval would
+// then run.
 func shells(completion *cobra.Command) {
 	completion.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -173,7 +175,7 @@ func shells(completion *cobra.Command) {
 	completion.RunE = func(*cobra.Command, []string) error { return nil } // Args refuses all
 }
 
-// helpCommand is cobra's, but a topic that there is not is an error.
+// helpCommand replaces cobra's help command, and refuses an unknown topic.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:               "help [COMMAND]",
@@ -189,7 +191,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// verbs are the commands below one that help lists.
+// verbs lists the commands below a command that the help shows.
 func verbs(of *cobra.Command) (names []string) {
 	for _, c := range of.Commands() {
 		if c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
@@ -199,7 +201,7 @@ func verbs(of *cobra.Command) (names []string) {
 	return names
 }
 
-// wordList is a list for a sentence: "a, b or c".
+// wordList joins words for a sentence: "a, b or c".
 func wordList(words []string) string {
 	last := len(words) - 1
 	if last < 1 {
@@ -208,7 +210,7 @@ func wordList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// must is for errors that only a mistake in this program can cause.
+// must panics on an error that only a mistake in this program can cause.
 func must(err error) {
 	if err != nil {
 		panic(err)

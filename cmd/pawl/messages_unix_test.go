@@ -60,7 +60,7 @@ var refused = [][]string{
 
 	{"serve", "x"}, {"serve", "--listen", "nonsense"}, {"serve", "--listen", ":7420"}, {"serve", "--tls-cert", "a"}, {"serve", "--client-ca", "a"},
 	{"serve", "--host", "locks.example:443"}, {"--url", "mem:", "serve", "--listen", "127.0.0.1:99999"}, {"--url", "mem:", "serve", "--token-file", "no-such-file"},
-	{"--url", "mem:", "serve", "--token-file", "no-program"}, {"--url", "mem:", "serve", "--tls-cert", "handle", "--tls-key", "handle"},
+	{"--url", "mem:", "serve", "--token-file", "no-program"}, {"--url", "mem:", "serve", "--listen", "127.0.0.1:99999", "--token-file", "readable-token"}, {"--url", "mem:", "serve", "--tls-cert", "handle", "--tls-key", "handle"},
 
 	{"ls"}, {"show", "x"}, {"break", "--yes", "x"}, // where nothing was ever locked
 	{"ls", "--url", ""}, {"ls", "--namespace", ""}, {"ls", "--url", "/var/lib/locks.db"}, {"ls", "--url", "nosuch://host"},
@@ -80,7 +80,7 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 		name, text string
 		mode       fs.FileMode
 	}{
-		{"no-interpreter", "#!/no/such/interpreter\n", 0o700}, {"no-program", "", 0o600}, {"readable", "words", 0o644}, {"handle", handle, 0o600},
+		{"no-interpreter", "#!/no/such/interpreter\n", 0o700}, {"no-program", "", 0o600}, {"readable", "words", 0o644}, {"readable-token", "0123456789abcdef0123456789abcdef", 0o644}, {"handle", handle, 0o600},
 	} {
 		if err := os.WriteFile(file.name, []byte(file.text), file.mode); err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 		out.WriteByte('\n')
 	}
 	for _, env := range [][2]string{
-		{urlVariable, ""}, {urlFileVariable, ""}, {urlFileVariable, "no-such-file"}, {urlFileVariable, "no-program"}, {namespaceVariable, ""}, {urlFileVariable, "readable"},
+		{urlVariable, ""}, {urlFileVariable, ""}, {urlFileVariable, "no-such-file"}, {urlFileVariable, "no-program"}, {namespaceVariable, ""}, {namespaceVariable, "a//b"}, {urlFileVariable, "readable"},
 	} {
 		t.Setenv(env[0], env[1])
 		fmt.Fprintf(&out, "$ %s=%s pawl ls\n", env[0], env[1])
@@ -129,10 +129,11 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	sayLosses(&out, v)
 	sayBreaks(t, &out, v)
 	sayTables(t, &out, v)
+	sayProofs(t, &out, v)
 	wantGolden(t, "messages.txt", still(t, strings.ReplaceAll(out.String(), damagedDir, dir), dir))
 }
 
-// shown are arguments as a shell wants them.
+// shown quotes arguments for a shell.
 func shown(args []string) (line string) {
 	for _, a := range args {
 		if a == "" || strings.ContainsAny(a, "\t ") {
@@ -143,7 +144,7 @@ func shown(args []string) (line string) {
 	return line
 }
 
-// still is text without what changes from run to run, and with each backend.
+// still removes from a text what changes from run to run, and with each backend.
 func still(t *testing.T, text, dir string) string {
 	t.Helper()
 	host, err := os.Hostname()
@@ -168,7 +169,7 @@ var (
 	unreachable = &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("connection refused"), Hint: "is the server up?"}
 )
 
-// sayClaims is how a claim can end, and what is said on the way.
+// sayClaims prints how a claim can end, and the messages on the way.
 func sayClaims(t *testing.T, out *bytes.Buffer, v *voice) {
 	t.Helper()
 	j := &job{v: v, name: "x", patience: time.Minute}
@@ -212,13 +213,13 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *voice) {
 	v.sayError(j.hold(lease).(*exit).err)
 }
 
-// handleOf is a handle that says this, with its checksum.
+// handleOf is a handle with this content, and its checksum.
 func handleOf(says string) string {
 	b := binary.BigEndian.AppendUint32([]byte(says), crc32.ChecksumIEEE([]byte(says)))
 	return handleBegin + base64.RawURLEncoding.EncodeToString(b)
 }
 
-// sayHandles is what is said of a handle.
+// sayHandles prints the messages about a handle.
 func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 	t.Helper()
 	fmt.Fprint(out, "\n# renew, release: the lease is over\n")
@@ -265,17 +266,18 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 	v.sayError(fmt.Errorf("gave up after %v: %s", w.patience, inTheWay(&pawl.Entry{Name: "x", Holders: []pawl.Holder{held.Holder}})))
 }
 
-// A brokenPipe cannot be written.
+// A brokenPipe fails every write.
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
-// sayTerms is what elect says of a backend that fails, and bench of another one.
+// sayTerms prints what elect says about a backend that fails, and bench about another
+// bench.
 func sayTerms(t *testing.T, out *bytes.Buffer, v *voice) {
 	t.Helper()
 	fmt.Fprint(out, "\n# elect, while the backend is down\n")
 	o := (&election{job: &job{v: v}}).listening((&claimFlags{}).options(v, &location{v: v})).Observer
-	for range 2 { // it is said once
+	for range 2 { // printed once
 		o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
 	}
 
@@ -300,7 +302,7 @@ func sayTerms(t *testing.T, out *bytes.Buffer, v *voice) {
 	}
 }
 
-// sayLosses is what is said at the end of a command.
+// sayLosses prints the messages at the end of a command.
 func sayLosses(out *bytes.Buffer, v *voice) {
 	fmt.Fprint(out, "\n# lost while the command runs\n")
 	v.sayLost(lost)
@@ -323,7 +325,7 @@ func sayLosses(out *bytes.Buffer, v *voice) {
 	v.sayError(notStarted("report", "/bin/report", &fs.PathError{Op: "fork/exec", Path: "/bin/report", Err: fs.ErrPermission}).(*exit).err)
 }
 
-// sayBreaks is what break says of leases.
+// sayBreaks prints what break says about leases.
 func sayBreaks(t *testing.T, out *bytes.Buffer, v *voice) {
 	t.Helper()
 	c, err := pawl.New(memlock.New(nil), nil)
@@ -362,17 +364,18 @@ func sayBreaks(t *testing.T, out *bytes.Buffer, v *voice) {
 	say("break --yes --delay 0", func() error { return b.all(t.Context()) })
 }
 
-// sayTables is what ls, show and doctor print.
+// sayTables prints the output of ls, show and doctor.
 func sayTables(t *testing.T, out *bytes.Buffer, v *voice) {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
-	kept := pawl.Holder{Owner: someone, Fence: 17, Weight: 2, Limit: 3, Since: now.AddDate(0, 0, -1), ExpiresIn: 1500 * time.Millisecond, Released: true}
-	reader := pawl.Holder{Owner: pawl.Owner{Host: "a\x1b", PID: 7}, Fence: 18, Weight: 1, Limit: driver.Unlimited, Since: now, ExpiresIn: 12345 * time.Microsecond}
+	kept := pawl.Holder{Owner: someone, Fence: 17, Weight: 2, Limit: 3, Since: now.AddDate(0, 0, -1), TTL: 2500 * time.Millisecond, ExpiresIn: 1500 * time.Millisecond, Released: true}
+	reader := pawl.Holder{Owner: pawl.Owner{Host: "a\x1b", PID: 7}, Fence: 18, Weight: 1, Limit: driver.Unlimited, Since: now, TTL: time.Minute, ExpiresIn: 12345 * time.Microsecond}
 	waits := pawl.Waiter{Owner: someone, Weight: driver.Exclusive, Limit: driver.Exclusive, Since: now, ExpiresIn: time.Second}
 	entries := []pawl.Entry{
 		{Name: "free"}, {Name: "closed", Fence: 3, ClosedFor: 5 * time.Second}, {Name: " odd\n", Fence: 3, Waiters: []pawl.Waiter{waits}},
-		{Name: "gpu", Fence: 19, Holders: []pawl.Holder{kept, {Owner: someone, Fence: 19, Weight: 1, Limit: 4, Since: now, ExpiresIn: time.Second}}, Waiters: []pawl.Waiter{{Owner: someone, Weight: 5, Limit: 5, Since: now}}},
+		{Name: "gpu", Fence: 19, Holders: []pawl.Holder{kept, {Owner: someone, Fence: 19, Weight: 1, Limit: 4, Since: now, TTL: 30 * time.Second, ExpiresIn: time.Second}}, Waiters: []pawl.Waiter{{Owner: someone, Weight: 5, Limit: 5, Since: now}}},
 		{Name: "held", Fence: 18, Holders: []pawl.Holder{kept, reader}, Waiters: []pawl.Waiter{waits}, Value: []byte("10.0.0.7\n"), ValueFence: 17},
+		{Name: "part", Fence: 18, Holders: []pawl.Holder{reader}, ClosedFor: 3 * time.Second},
 	}
 	for _, e := range entries {
 		fmt.Fprintln(out)

@@ -18,6 +18,7 @@ type onceFlags struct {
 	claimFlags
 	commandFlags
 	untilDone bool
+	maxHold   seconds
 	key       string   // of the task
 	args      []string // NAME and COMMAND, without KEY
 }
@@ -28,20 +29,21 @@ func newOnce(v *voice, where *location) *cobra.Command {
 		Use:   "once [flags] NAME [KEY] -- COMMAND [ARG...]",
 		Short: "Run a command on one of many hosts, once for each key",
 		Long: `Once runs COMMAND under the lock NAME, unless it was run for KEY, or a greater
-one, on any host. Then it ends with code 0. Keys are compared as text; without
-KEY it is the minute that begins the run, in UTC: so of hosts that have the same
-line in their crontab, one runs it, however late the others come.
+one, on any host. Then it ends with code 0. Keys are compared as text. Without
+KEY, the key is the minute in which pawl starts, in UTC: one of the hosts that
+have the same line in their crontab runs it. If cron delays the start on some
+hosts by a minute or more, give a KEY that is the same on all, such as the day.
 
 The name keeps the last key, by default for a day after its last run. Use it for
-nothing else. While another runs COMMAND, once waits for it, as run does.
+nothing else.
 
-A key is done when COMMAND starts: COMMAND is run at most once, even if it fails
-or its host dies. With --until-done a key is done when COMMAND has ended with
-code 0: if it does not, another host that has waited runs it, so it is run at
-least once.
+A key is done when COMMAND starts: COMMAND runs at most once, even if it fails
+or its host dies, and the other hosts do not wait for it. With --until-done a
+key is done when COMMAND has ended with code 0, and the other hosts wait. If
+COMMAND fails or its host dies, the next one runs it: at least once.
 
-COMMAND gets the variables PAWL_NAME, PAWL_FENCE and PAWL_KEY, and is treated as
-that of pawl run, which see.
+COMMAND gets the variables PAWL_NAME, PAWL_FENCE and PAWL_KEY. It is started and
+stopped as that of pawl run: see pawl run --help.
 
 The exit code is 0 if KEY was done; else that of COMMAND, or 128 + n when signal
 n ended it, or:
@@ -58,7 +60,8 @@ n ended it, or:
 	f.addWait(cmd)
 	cmd.Flags().Var(&f.ttl, "ttl", "how long the lock stays held if pawl is killed")
 	cmd.Flags().BoolVar(&f.untilDone, "until-done", false, "a key is done when COMMAND has succeeded, not when it starts")
-	noFiles(cmd, "ttl")
+	cmd.Flags().Var(&f.maxHold, "max-hold", "stop COMMAND when it has run for this long")
+	noFiles(cmd, "ttl", "max-hold")
 	f.addRest(cmd)
 	f.addSkip(cmd)
 	f.commandFlags.add(cmd)
@@ -90,6 +93,11 @@ func (f *onceFlags) check(cmd *cobra.Command, args []string) error {
 	if err := f.claimFlags.check(cmd, f.args[0]); err != nil {
 		return err
 	}
+	if cmd.Flags().Changed("max-hold") {
+		if err := driver.ValidateTTL("--max-hold", time.Duration(f.maxHold)); err != nil {
+			return usage(cmd, err)
+		}
+	}
 	return f.graceFits(cmd, time.Duration(f.ttl))
 }
 
@@ -106,7 +114,7 @@ func (f *onceFlags) run(v *voice, where *location, cmd *cobra.Command) error {
 	margin := f.margin(cmd, time.Duration(f.ttl))
 	j := f.job(v, where, url, byDefault, f.args[0], margin)
 	f.has(j, path, argv)
-	j.key = f.key
+	j.key, j.maxHold = f.key, time.Duration(f.maxHold)
 	options := append(f.lockOptions(margin), pawl.WithAbove([]byte(f.key)))
 	if f.untilDone {
 		j.succeeded = func(l jobLease) error {
@@ -115,7 +123,7 @@ func (f *onceFlags) run(v *voice, where *location, cmd *cobra.Command) error {
 	} else {
 		options = append(options, pawl.WithValue([]byte(f.key)))
 	}
-	j.acquire = f.acquire(j.name, options)
+	j.acquire = f.acquire(j.name, f.checked(options, j))
 	err = j.run()
 	if errors.Is(err, pawl.ErrValue) {
 		if f.verbose {
@@ -128,7 +136,7 @@ func (f *onceFlags) run(v *voice, where *location, cmd *cobra.Command) error {
 
 func (v *voice) sayDone(name, key string) { v.say("%q was done for %s", name, words.Plain(key)) }
 
-// notNoted is the end of a command whose success nobody else will know.
+// notNoted is the exit after a success that could not be recorded.
 func notNoted(err error) error {
 	return &exit{code: codeOf(err), err: fmt.Errorf("the command has succeeded, but that could not be noted, so another may run it again: %w", err)}
 }

@@ -80,7 +80,7 @@ believed to: release says so, and fails.
 func withLease(v *voice, where *location, cmd *cobra.Command, h *handleSource, f func(context.Context, *pawl.Lease) error) error {
 	ctx, stop := interruptible(cmd)
 	defer stop()
-	if _, _, err := where.find(cmd); err != nil { // before anybody types or pipes a handle
+	if _, _, err := where.find(cmd); err != nil { // before reading the handle
 		return err
 	}
 	handle, err := h.read(ctx, cmd)
@@ -109,7 +109,7 @@ func withLease(v *voice, where *location, cmd *cobra.Command, h *handleSource, f
 	return err
 }
 
-// foreign says of a handle that it is of no use with this database.
+// foreign rewrites the error for a handle that does not belong to this database.
 func foreign(err error) error {
 	if bad, ok := errors.AsType[*pawl.InvalidError](err); ok && bad.What == "handle" {
 		return foreignError{bad}
@@ -120,13 +120,13 @@ func foreign(err error) error {
 type foreignError struct{ *pawl.InvalidError }
 
 func (e foreignError) Error() string {
-	return "the handle " + e.Problem + "; want what pawl acquire printed for this database"
+	return "the handle " + e.Problem + "; want what pawl acquire printed for this database and namespace"
 }
 
 func (e foreignError) Unwrap() error { return e.InvalidError }
 
-// notHeldAnyMore is the end for a lease that is over. A backend that has forgotten it
-// knows not why.
+// notHeldAnyMore is the exit for a lease that is over. A backend that has forgotten the
+// lease does not know why.
 func notHeldAnyMore(lost *pawl.LostError) error {
 	why := "released, expired or broken"
 	if lost.Reason != pawl.ReasonExpired {

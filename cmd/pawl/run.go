@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,7 +17,6 @@ type runFlags struct {
 	commandFlags
 	also    []string
 	maxHold seconds
-	health  string
 }
 
 func newRun(v *voice, where *location) *cobra.Command {
@@ -44,7 +42,7 @@ flags say. Then PAWL_FENCES has a line for each: its fence, a space, its name.
   pawl run nightly -- ./report.sh
   # Exit with code 75 at once if another holds it.
   pawl run -n nightly -- ./report.sh
-  # For cron: the same, but silent and with code 0.
+  # The same, but silent and with code 0: skip what another does.
   pawl run --skip nightly -- ./report.sh
   # Wait for 90 seconds at most; -w 1m30s is the same.
   pawl run -w 90 nightly -- ./report.sh
@@ -58,8 +56,9 @@ flags say. Then PAWL_FENCES has a line for each: its fence, a space, its name.
   pawl run --also stock orders -- ./move.sh
   # Stop it when it takes more than an hour, or when its health check fails.
   pawl run --max-hold 1h --health 'curl -fsS localhost:80' web -- ./serve
-  # Allow no second run within 50 s of the first, on any machine.
-  pawl run --min-hold 50s cron:7 -- ./tick.sh
+  # For cron: no second run within 50 s of the first, on any machine. For a run
+  # once per minute, hour or day see pawl once.
+  pawl run --skip --min-hold 50s cron:7 -- ./tick.sh
   # Print whom it waits for, and show a label to others.
   pawl run -v --label job=42 nightly -- true`,
 		DisableFlagsInUseLine: true,
@@ -74,8 +73,7 @@ flags say. Then PAWL_FENCES has a line for each: its fence, a space, its name.
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.also, "also", nil, "take the lock of this `NAME`, too; repeatable")
 	flags.Var(&f.maxHold, "max-hold", "stop COMMAND when it has run for this long")
-	flags.StringVar(&f.health, "health", "", "run this `LINE` with "+shellName+" each third of --ttl; if it fails or takes as long, stop COMMAND and give up the lock")
-	noFiles(cmd, "max-hold", "health")
+	noFiles(cmd, "max-hold")
 	must(cmd.RegisterFlagCompletionFunc("also", completeName(where)))
 	f.commandFlags.add(cmd)
 	return cmd
@@ -89,9 +87,6 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	given := cmd.Flags().Changed
-	if given("health") && f.health == "" {
-		return usage(cmd, errors.New("--health is empty"))
-	}
 	if given("max-hold") {
 		if err := driver.ValidateTTL("--max-hold", time.Duration(f.maxHold)); err != nil {
 			return usage(cmd, err)
@@ -114,7 +109,7 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 		return err
 	}
 	argv := f.argv(args)
-	path, err := findCommand(argv[0]) // now: who waits for an hour shall not learn then of a slip of the pen
+	path, err := findCommand(argv[0]) // now, so that a typo shows before the wait for the lock
 	if err != nil {
 		return err
 	}
@@ -122,15 +117,7 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 	f.has(j, path, argv)
 	j.also, j.maxHold = f.also, time.Duration(f.maxHold)
 	options := f.lockOptions(f.margin(cmd, time.Duration(f.ttl)))
-	first := options
-	if f.health != "" {
-		first = append(slices.Clip(options), pawl.WithHealth(func(ctx context.Context) error {
-			if c := j.child.Load(); c != nil {
-				return c.check(ctx, f.health)
-			}
-			return nil
-		}))
-	}
+	first := f.checked(options, j)
 	j.acquire = f.acquire(j.name, first)
 	if len(f.also) > 0 {
 		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {
@@ -147,7 +134,7 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 	return f.conflict(j.run())
 }
 
-// part is the lock of a name among several.
+// part is the lock of one of several names.
 func (f *claimFlags) part(c *pawl.Client, name string, options []pawl.LockOption) pawl.Part {
 	switch {
 	case f.shared:

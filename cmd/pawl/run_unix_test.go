@@ -19,8 +19,11 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
+// Fifty processes take all processors while they start.
 func TestFiftyAtOnceCountToFifty(t *testing.T) {
-	b := newLab(t)
+	alone(t)
+	b := newLabAlone(t)
+	b.start("run", "count", "--", "true").wantCode(0) // makes the file
 	b.write("count", "0\n")
 	var all sync.WaitGroup
 	for range 50 {
@@ -33,8 +36,8 @@ func TestFiftyAtOnceCountToFifty(t *testing.T) {
 	}
 }
 
-// Renewals come and go, and threads with them; on Linux the command ends when the one
-// that started it does.
+// Renewals come and go, and threads with them. On Linux the command ends when the thread
+// that started it ends.
 func TestTheLockIsRenewedForAsLongAsItTakes(t *testing.T) {
 	b := newLab(t)
 	p := b.start("run", "--ttl", "2", "--grace", "0.1", "x", "--", "sleep", "3")
@@ -94,8 +97,8 @@ func TestSignalsArePassedOn(t *testing.T) {
 	p.wantCode(exitLost)
 }
 
-// Whether it is for pawl only, as kill(1) sends it, or for the group that pawl is in, as
-// a shell or timeout(1) does. What systemd does is in systemd_linux_test.go.
+// A signal may be for pawl only, as from kill(1), or for pawl's group, as from a shell or
+// timeout(1). systemd_linux_test.go has systemd's way.
 func TestASignalReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	for name, send := range map[string]func(pid int, s syscall.Signal) error{
@@ -126,8 +129,7 @@ func TestASignalReachesTheCommandOnce(t *testing.T) {
 	}
 }
 
-// A signal that is caught between the grant and the start of the command must not be
-// lost.
+// A signal that comes between the grant and the start of the command must not be lost.
 func TestSignalBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	client, err := pawl.New(memlock.New(nil), nil)
@@ -147,7 +149,7 @@ func TestSignalBeforeTheStart(t *testing.T) {
 		t.Errorf("hold answers %v, want 143", err)
 	}
 
-	// And one that comes along with the grant.
+	// And a signal that comes with the grant.
 	j.open = func(context.Context) (*pawl.Client, error) { return client, nil }
 	j.acquire = func(context.Context, *pawl.Client) (jobLease, error) {
 		j.signals <- syscall.SIGTERM
@@ -167,8 +169,7 @@ func TestSignalBeforeTheStart(t *testing.T) {
 	}
 }
 
-// The shell dies of the signal at once, and what it has started still tidies up: under
-// the lock.
+// The shell dies of the signal at once, and its children still tidy up, under the lock.
 func TestAfterASignalTheRestOfTheGroupEndsUnderTheLock(t *testing.T) {
 	b := newLab(t)
 	p := b.start("run", "--ttl", "150", "--grace", "60", "x", "--", "sh", "-c", `
@@ -191,7 +192,7 @@ func TestAfterASignalTheRestOfTheGroupEndsUnderTheLock(t *testing.T) {
 	}
 }
 
-// Of the children that get a signal, one does not end: its grace is bounded.
+// One of the children that get a signal does not end: it is killed after the grace.
 func TestAfterASignalTheRestOfTheGroupIsKilledAfterItsGrace(t *testing.T) {
 	b := newLab(t)
 	p := b.start("run", "--grace", "0.1", "x", "--", "sh", "-c", `echo $$ > group; (trap "" TERM; echo ready > ready; while :; do sleep 0.01; done); true`)
@@ -202,7 +203,8 @@ func TestAfterASignalTheRestOfTheGroupIsKilledAfterItsGrace(t *testing.T) {
 	b.wantGone(group)
 }
 
-// Its first process is killed by somebody else, or ends by itself when it is told to.
+// Another process kills the first process of the group, or it ends by itself after the
+// signal.
 func TestTheRestOfTheGroupEndsWhicheverWayTheFirstEnds(t *testing.T) {
 	const rest = `; echo ready > ready; while :; do sleep 0.01; done) >/dev/null 2>&1 & while :; do sleep 0.01; done`
 	for name, c := range map[string]struct {
@@ -247,8 +249,8 @@ func TestWhatEndedByItselfLeavesItsBackgroundAlone(t *testing.T) {
 	b.awaitFile("done")
 }
 
-// Started with nohup, or in the background by a shell without job control: what is
-// ignored stays ignored.
+// Under nohup, or in the background of a shell without job control, an ignored signal
+// stays ignored.
 func TestWhatIsIgnoredStaysIgnored(t *testing.T) {
 	b := newLab(t)
 	p := b.startAs("sh", "-c", `trap "" HUP; exec pawl run x -- sh -c "echo ready > ready; while ! test -e go; do sleep 0.01; done"`)
@@ -258,7 +260,7 @@ func TestWhatIsIgnoredStaysIgnored(t *testing.T) {
 	p.wantCode(0)
 }
 
-// What the tests start hears signals though nohup, or a shell's &, has them ignored.
+// The tests' children get signals even if nohup, or a shell's &, ignores them.
 func TestChildrenHearSignalsUnderNohup(t *testing.T) {
 	const variable = "PAWL_TEST_NOHUP"
 	if os.Getenv(variable) == "" {

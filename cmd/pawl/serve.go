@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A serving is what `pawl serve` is asked for.
+// A serving has the flags of one `pawl serve`.
 type serving struct {
 	v          *voice
 	listen     string
@@ -40,18 +40,18 @@ func newServe(v *voice, where *location) *cobra.Command {
 		Use:   "serve [flags]",
 		Short: "Show the locks in a browser",
 		Long: `Serve shows the locks in a browser, live: who holds what, since when, who waits,
-who blocks whom, and what has happened to each name since serve was started. It
-prints the URL of the page, and runs until a signal ends it.
+who blocks whom, and what happened to each name while a browser showed the page.
+It prints the URL of the page, and runs until a signal ends it.
 
-Only this host can open the page, unless --listen says otherwise. Then whoever
-opens it has to give the token of --token-file, or to show a certificate of
---client-ca. Requests that name another host than those of --listen and --host
-are refused, except for /healthz.
+Only this host can open the page, unless --listen says otherwise. Then a
+browser has to give the token of --token-file, or a certificate of --client-ca.
+Requests that name another host than those of --listen and --host are refused,
+except for /healthz.
 
 With --allow-break a lease can be broken from the page; each break is logged on
 standard error, with who did it.
 
-/metrics is for Prometheus, and /healthz for whoever watches over serve.
+/metrics is for Prometheus, and /healthz for a probe.
 
 The exit code is 0 after a signal, 64 for wrong usage, 69 if the database is
 unavailable at the start, and 1 if the address cannot be listened on.`,
@@ -92,7 +92,7 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
 	return cmd
 }
 
-// check refuses what would let anybody in.
+// check refuses flags that would let everyone in.
 func (s *serving) check(cmd *cobra.Command) error {
 	host, _, err := net.SplitHostPort(s.listen)
 	problem := ""
@@ -117,14 +117,14 @@ func (s *serving) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// noHost reports whether no browser can name a host so.
+// noHost reports whether a browser could never send this as a host name.
 func noHost(name string) bool {
 	_, _, err := net.SplitHostPort(name)
 	return name == "" || err == nil || strings.ContainsAny(name, "/\\*@?#[] ")
 }
 
-// loopback reports whether only this host reaches an address. The name localhost is what
-// the system says it is, and is taken by its word.
+// loopback reports whether only this host reaches an address. It trusts the name
+// localhost, whatever the system resolves it to.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -152,7 +152,7 @@ func (s *serving) run(ctx context.Context, c *pawl.Client) error {
 	}
 	server := &http.Server{
 		Handler: panicsLogged(h, o.Log), TLSConfig: secure,
-		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // it would say what others do wrong
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // it would log clients' mistakes
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
@@ -172,7 +172,7 @@ func (s *serving) run(ctx context.Context, c *pawl.Client) error {
 		return err
 	case <-ctx.Done():
 	}
-	h.Close() // its streams would not end by themselves
+	h.Close() // ends its streams
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
 	if server.Shutdown(ending) != nil {
@@ -182,11 +182,11 @@ func (s *serving) run(ctx context.Context, c *pawl.Client) error {
 }
 
 func hostOf(address string) string {
-	host, _, _ := net.SplitHostPort(address) // check has looked at it
+	host, _, _ := net.SplitHostPort(address) // check has parsed it
 	return host
 }
 
-// address is what to type into a browser.
+// address is the address for a browser.
 func (s *serving) address(l net.Listener) string {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {
@@ -221,13 +221,16 @@ func (s *serving) options() (*dashboard.Options, error) {
 	if err != nil {
 		return nil, &exit{code: exitUsage, err: fmt.Errorf("cannot read the token: %w", err)}
 	}
+	if info, err := os.Stat(s.tokenFile); err == nil && isReadByOthers(info) {
+		s.v.warn("others can read the token in %s, and open the page with it; chmod 600 hides it", words.Plain(s.tokenFile))
+	}
 	if o.Token = strings.TrimSpace(string(token)); o.Token == "" || strings.ContainsAny(o.Token, "\r\n") {
 		return nil, &exit{code: exitUsage, err: fmt.Errorf("%s has no token, or more than one; write one, for example with openssl rand -hex 32", words.Plain(s.tokenFile))}
 	}
 	return o, nil
 }
 
-// tls is nil without a certificate.
+// tls returns nil without a certificate.
 func (s *serving) tls() (*tls.Config, error) {
 	if s.cert == "" {
 		return nil, nil //nolint:nilnil // http.Server wants it so
@@ -251,8 +254,8 @@ func (s *serving) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// openOrMake opens a client that only looks, or breaks. The file that nobody named is
-// made if nothing was ever locked in it: what will be is to be seen.
+// openOrMake opens a client that takes no lock. It creates the default file if nothing
+// was ever locked in it, so that the page shows the locks to come.
 func (l *location) openOrMake(ctx context.Context, cmd *cobra.Command) (*pawl.Client, error) {
 	c, err := l.open(ctx, cmd)
 	if _, unused := errors.AsType[*unusedError](err); !unused {
@@ -262,5 +265,5 @@ func (l *location) openOrMake(ctx context.Context, cmd *cobra.Command) (*pawl.Cl
 	if err != nil {
 		return nil, err
 	}
-	return pawl.Open(ctx, where, &pawl.Options{Namespace: l.namespace})
+	return pawl.Open(ctx, where, l.options())
 }

@@ -6,16 +6,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-// What systemd does to stop a service, step by step as systemd.kill(5) has it, done here
-// by hand: the tests start no systemd.
+// These tests do step by step what systemd does to stop a service, by systemd.kill(5).
+// They start no systemd.
 
-// A unit is a pawl and all that it has started, wherever in the process table that went.
-// It is known by its environment, as systemd knows it by its control group.
+// A unit is a pawl and all processes that it has started, wherever they are in the
+// process table. It finds them by their environment, as systemd finds them by their
+// control group.
 type unit struct{ *process }
 
 func (b *lab) startUnit(command string) unit {
@@ -28,7 +30,7 @@ func (u unit) processes() (pids []int) {
 		u.b.t.Fatal(err)
 	}
 	for _, file := range files {
-		env, _ := os.ReadFile(file) // empty of one that has gone
+		env, _ := os.ReadFile(file) // empty if it has ended
 		if slices.Contains(strings.Split(string(env), "\x00"), "PAWL_URL="+u.b.url) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 			pids = append(pids, pid)
@@ -40,12 +42,12 @@ func (u unit) processes() (pids []int) {
 // terminate is the first step of a stop. SIGCONT always follows it.
 func (u unit) terminate(pids ...int) {
 	for _, pid := range pids {
-		_ = unix.Kill(pid, unix.SIGTERM) // it may have gone
+		_ = unix.Kill(pid, unix.SIGTERM) // it may have ended
 		_ = unix.Kill(pid, unix.SIGCONT)
 	}
 }
 
-// kill is the last step, with every KillMode that is worth setting.
+// kill is the last step, with every useful KillMode.
 func (u unit) kill() {
 	for _, pid := range u.processes() {
 		_ = unix.Kill(pid, unix.SIGKILL)
@@ -53,8 +55,8 @@ func (u unit) kill() {
 	eventually(u.b.t, "nothing is left", func() bool { return len(u.processes()) == 0 })
 }
 
-// With KillMode=mixed the first SIGTERM is for the main process, and when that has exited
-// what is left gets SIGKILL.
+// With KillMode=mixed the first SIGTERM is for the main process. When that has exited,
+// the rest gets SIGKILL.
 func TestKillModeMixedStopsTheCommandByOneSIGTERM(t *testing.T) {
 	b := newLab(t)
 	u := b.startUnit(`
@@ -80,8 +82,8 @@ func TestKillModeMixedStopsTheCommandByOneSIGTERM(t *testing.T) {
 	u.kill()
 }
 
-// A command that does not end gets SIGKILL after TimeoutStopSec, and pawl with it, which
-// cannot release the lock then.
+// A command that does not end gets SIGKILL after TimeoutStopSec, and so does pawl, which
+// then cannot release the lock.
 func TestKillModeMixedKillsACommandThatDoesNotEnd(t *testing.T) {
 	b := newLab(t)
 	u := b.startUnit(children["IgnoresTERM"])
@@ -89,12 +91,13 @@ func TestKillModeMixedKillsACommandThatDoesNotEnd(t *testing.T) {
 	u.terminate(u.Process.Pid)
 	u.kill()
 	u.wantCode(-1) // by a signal
-	b.wantGone(b.group())
+	group := b.group()
+	eventually(t, "the group is gone", func() bool { return syscall.Kill(-group, 0) != nil || allDead(group) })
 	b.awaitHeld("x") // until its TTL is over
 }
 
-// With KillMode=control-group, the default, SIGTERM is for every process, and pawl passes
-// its own on.
+// With KillMode=control-group, the default, every process gets SIGTERM, and pawl passes
+// on its own.
 func TestKillModeControlGroupTellsTheCommandTwice(t *testing.T) {
 	b := newLab(t)
 	u := b.startUnit(`

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// printList is `pawl ls` for people: a line for each holder.
+// printList prints the names of `pawl ls` for people: a line for each holder.
 func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
 	if len(entries) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
 	return t.flush()
 }
 
-// printEntry is `pawl show` for people.
+// printEntry prints the entry of `pawl show` for people.
 func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 	state := "is held"
 	switch {
@@ -48,6 +48,9 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 		state = "is free"
 	default:
 		state = "was never locked here, or is forgotten"
+	}
+	if len(e.Holders) > 0 && e.ClosedFor > 0 {
+		state += ", and " + nobody(e)
 	}
 	if e.Fence > 0 {
 		state += fmt.Sprintf("; its last fence is %d", e.Fence)
@@ -86,22 +89,22 @@ func printWaiters(out io.Writer, waiters []pawl.Waiter, now time.Time) error {
 
 func printHolders(out io.Writer, holders []pawl.Holder, now time.Time) error {
 	fmt.Fprintln(out)
-	t := newTable(out, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT")
+	t := newTable(out, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT", "TTL")
 	for _, h := range holders {
-		t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Weight, h.Limit), words.Holder(h), clock(h.Since, now), left(h.ExpiresIn))
+		t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Weight, h.Limit), words.Holder(h), clock(h.Since, now), left(h.ExpiresIn), h.TTL.String())
 	}
 	return t.flush()
 }
 
-// nobody says why a name without holders is listed all the same.
+// It says why a name without holders is listed.
 func nobody(e pawl.Entry) string {
 	if e.ClosedFor > 0 {
-		return fmt.Sprintf("closed for another %v, after its last holder was broken or expired", words.Brief(e.ClosedFor))
+		return fmt.Sprintf("closed for another %v, after a holder was broken or expired", words.Brief(e.ClosedFor))
 	}
 	return "-"
 }
 
-// clock is the time of day, with the date if that is another than today's.
+// clock is the time of day, with the date unless it is today's.
 func clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.Year() == now.Year() && t.YearDay() == now.YearDay() {

@@ -20,9 +20,9 @@ func newTop(v *voice, where *location) *cobra.Command {
 		Use:   "top [flags] [PREFIX]",
 		Short: "Watch locks on the terminal",
 		Long: `Top shows the names that are held, closed or waited for, live: who holds them,
-for how long, how much time is left, and who waits. What was not renewed in time
-comes first, then who has been waiting longest. With PREFIX it shows only the
-names that begin with it.
+for how long, how much time is left, and who waits. Leases that were not renewed
+in time come first, then the names with the longest waits. With PREFIX it shows
+only the names that begin with it.
 
 The keys are in its last line, and ? explains them: / filters, s sorts, enter
 shows one name with its queue and who blocks whom, q ends it. It says so when
@@ -67,8 +67,8 @@ when it started.`,
 	return cmd
 }
 
-// liveTop is `pawl top` on a terminal. What cannot be opened is said before the terminal
-// is taken; where nothing was ever locked, it waits until something is.
+// liveTop is `pawl top` on a terminal. It reports an error of opening before it takes
+// over the terminal. If nothing was ever locked, it waits until something is.
 func liveTop(where *location, cmd *cobra.Command, o top.Options) error {
 	ctx := cmd.Context()
 	if ctx == nil {
@@ -94,7 +94,7 @@ func liveTop(where *location, cmd *cobra.Command, o top.Options) error {
 	}
 	defer s.CloseOnPanic()
 	if top.Run(ctx, s, c, o) != nil || s.Close() != nil {
-		return &exit{code: exitOther} // the terminal takes nothing, nor would it take a word
+		return &exit{code: exitOther} // the terminal cannot show an error, either
 	}
 	return nil
 }

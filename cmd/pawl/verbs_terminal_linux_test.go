@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each term's command gets the terminal, and between two of them it is pawl's.
+// The command of each term gets the terminal, and between two terms pawl has it.
 func TestTerminalOfTheLeader(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -40,12 +40,13 @@ func TestTerminalOfTheLeader(t *testing.T) {
 	s.await("code 130\r\n") // after the ^C of the terminal
 }
 
-// Where people see it, a handle is said to be a secret. Nor is one typed.
+// On a terminal, pawl warns that a handle is a secret, and accepts none from the
+// keyboard.
 func TestTerminalAndHandles(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.line("pawl acquire x; echo code $?")
-	if got := s.await(`(?s)\n.*code 0`); !strings.Contains(got, "pawl: warning: the handle is a secret: whoever has it can release the lock; --handle FILE keeps it off the screen") || !strings.Contains(got, handleBegin) {
+	if got := s.await(`(?s)\n.*code 0`); !strings.Contains(got, "pawl: warning: the handle is a secret: any program that has it can release the lock; --handle FILE keeps it off the screen") || !strings.Contains(got, handleBegin) {
 		t.Errorf("the terminal shows %q", got)
 	}
 	s.line("pawl acquire --handle h y; pawl acquire z > h2; chmod 600 h2; pawl release --handle h; pawl release < h2; echo code $?")
@@ -69,7 +70,7 @@ func TestTerminalAndHandles(t *testing.T) {
 	}
 }
 
-// The bar is for people: it is gone at the end, and on nothing but a terminal.
+// The bar is for people: it disappears at the end, and only a terminal shows it.
 func TestTerminalBench(t *testing.T) {
 	s := newLab(t).shell()
 	s.line("pawl bench --duration 1 --clients 2; echo code $?")

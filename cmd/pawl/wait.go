@@ -19,9 +19,9 @@ func newWait(v *voice, where *location) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait [flags] NAME",
 		Short: "Wait until a lock is free",
-		Long: `Wait ends when NAME is free: nobody holds it or waits for it, and it is not
+		Long: `Wait ends when NAME is free: it has no holder and no waiter, and it is not
 closed. It takes no lock and no place in the queue, so NAME may be held again a
-moment later. To do something while nobody else does, use pawl run.
+moment later. To keep NAME while a command runs, use pawl run.
 
 The exit code is 0, or:
    64  wrong usage; nothing was done
@@ -73,7 +73,7 @@ func (w *freeing) run(ctx context.Context, v *voice, where *location, cmd *cobra
 	})
 }
 
-// on waits on the client that open gives to a function.
+// on waits, with the client that open passes to its function.
 func (w *freeing) on(ctx context.Context, open func(context.Context, func(*pawl.Client) error) error) error {
 	bound, cancel := context.WithCancel(ctx)
 	switch {
@@ -96,7 +96,7 @@ func (w *freeing) on(ctx context.Context, open func(context.Context, func(*pawl.
 	return err
 }
 
-// lookAgain ends a wait whose time is up. What the watch saw last may be long ago: the
+// lookAgain ends a wait whose time is up. The last event of the watch may be old: the
 // database may have failed since.
 func (w *freeing) lookAgain(ctx context.Context, c *pawl.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, tryPatience)
@@ -130,7 +130,7 @@ func isFree(e *pawl.Entry) bool {
 	return len(e.Holders) == 0 && len(e.Waiters) == 0 && e.ClosedFor == 0
 }
 
-// inTheWay says why the name is not free.
+// inTheWay returns why the name is not free.
 func inTheWay(e *pawl.Entry) string {
 	held := &pawl.HeldError{Name: e.Name, Holders: len(e.Holders), ClosedFor: e.ClosedFor}
 	if held.Holders > 0 {

@@ -53,14 +53,13 @@ watch started.`,
 type watching struct {
 	v      *voice
 	asJSON bool
-	last   string // what was printed, without its time
+	last   string // the last line, without its time
 }
 
-// watchPause is how long watch waits for a database that fails, or a file that is not
-// there yet.
+// watchPause is how long watch waits for a database that fails, or a missing file.
 const watchPause = time.Second
 
-// whenUsed watches the default file once that is there.
+// whenUsed watches the default file once it exists.
 func (w *watching) whenUsed(ctx context.Context, where *location, cmd *cobra.Command, name string) error {
 	if err := w.print(pawl.Entry{Name: name}); err != nil {
 		return err
@@ -107,7 +106,8 @@ func (w *watching) run(ctx context.Context, c *pawl.Client, name string) error {
 	}
 }
 
-// print prints an entry, unless a watch that was begun again finds what was printed last.
+// print prints an entry, unless it repeats the last line, as after the watch has begun
+// again.
 func (w *watching) print(e pawl.Entry) error {
 	line := watchLine(&e)
 	if line == w.last {
@@ -121,7 +121,7 @@ func (w *watching) print(e pawl.Entry) error {
 	return err
 }
 
-// watchLine is an entry in a line, without what only time changes.
+// watchLine is an entry in a line, without what changes only with time.
 func watchLine(e *pawl.Entry) string {
 	state := "free"
 	switch {
@@ -131,8 +131,11 @@ func watchLine(e *pawl.Entry) string {
 			holders = append(holders, fmt.Sprintf("%s (fence %d)", words.Holder(h), h.Fence))
 		}
 		state = "held by " + strings.Join(holders, ", ")
+		if e.ClosedFor > 0 {
+			state += ", and closed after a holder was broken or expired"
+		}
 	case e.ClosedFor > 0:
-		state = "closed after its last holder was broken or expired"
+		state = "closed after a holder was broken or expired"
 	case !isKnown(e):
 		state = "never locked here, or forgotten"
 	}
@@ -145,8 +148,8 @@ func watchLine(e *pawl.Entry) string {
 	return words.Plain(e.Name) + "  " + visible.Text(state)
 }
 
-// isKnown reports whether the backend knows anything of a name. It forgets a name that
-// nobody uses, by default after a day.
+// isKnown reports whether the backend knows anything about a name. It forgets an unused
+// name, by default after a day.
 func isKnown(e *pawl.Entry) bool {
 	return e.Fence > 0 || len(e.Holders) > 0 || len(e.Waiters) > 0 || e.ClosedFor > 0 || e.Value != nil
 }

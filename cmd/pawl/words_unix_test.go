@@ -15,20 +15,22 @@ import (
 	"testing"
 )
 
-// notSaid has the literals of several words that are in no golden file, and why.
+// notSaid has literals of several words that are in no golden file, and why.
 var notSaid = map[string]string{
-	"Write the manual pages into a folder": "hidden",
-	".FlagUsagesWrapped 80 ":               "a part of a template",
-	"pawl %s\n%s %s/%s\nbackends: %s\n":    "differs with each build; testdata/version.txt",
-	"%s (commit %s%s)":                     "differs with each build",
-	"--health was ended by signal %d":      "of a check; testdata/run_more.txt",
-	"--health ended with code %d":          "of a check; testdata/run_more.txt",
-	"cannot use the client CA: %w":         "needs a certificate; serve_test.go",
-	"%s has no certificate":                "needs a certificate; serve_test.go",
+	"Write the manual pages into a folder":             "hidden",
+	".FlagUsagesWrapped 80 ":                           "a part of a template",
+	"pawl %s\n%s %s/%s\nbackends: %s\n":                "differs with each build; testdata/version.txt",
+	"%s (commit %s%s)":                                 "differs with each build",
+	"%s: %v with %d workers; the report will be in %s": "takes a database; prove_unix_test.go",
+	"--health was ended by signal %d":                  "of a check; testdata/run_more.txt",
+	"--health ended with code %d":                      "of a check; testdata/run_more.txt",
+	"cannot use the client CA: %w":                     "needs a certificate; serve_test.go",
+	"%s has no certificate":                            "needs a certificate; serve_test.go",
+	"prove stops and continues processes, which Windows cannot do; run it on Linux or macOS":                             "on Windows only",
 	"the token crosses the network unencrypted; use --tls-cert, or a proxy with TLS in front":                            "while it serves; serve_test.go",
 	"pawl: type the fence of the lease to break: ":                                                                       "on a terminal only; terminal_linux_test.go",
 	"not a fence; nothing was broken":                                                                                    "on a terminal only; terminal_linux_test.go",
-	"the handle is a secret: whoever has it can release the lock; --handle FILE keeps it off the screen":                 "on a terminal only; terminal_linux_test.go",
+	"the handle is a secret: any program that has it can release the lock; --handle FILE keeps it off the screen":        "on a terminal only; terminal_linux_test.go",
 	"standard input is a terminal; pipe the handle into it, or use --handle FILE":                                        "on a terminal only; terminal_linux_test.go",
 	"the default file excludes processes of this user on this host only; for other users or hosts set --url or PAWL_URL": "on a terminal only; terminal_linux_test.go",
 	"the default file excludes processes of this user on this host only":                                                 "testdata/doctor.txt",
@@ -36,8 +38,8 @@ var notSaid = map[string]string{
 	"everyone who can list processes on this host sees the password in --url; %s hides it":                               "on a terminal only; terminal_linux_test.go",
 }
 
-// Whatever the command can say is in a golden file: each string of several words in its
-// source is there, with anything in the place of a verb.
+// Each string of several words in the source of the command is in a golden file, with
+// anything in the place of a verb.
 func TestEveryWordOfTheCommandIsInAGoldenFile(t *testing.T) {
 	var all strings.Builder
 	files, err := filepath.Glob(filepath.Join(golden, "*"))
@@ -81,7 +83,7 @@ var (
 	space   = regexp.MustCompile(`\s+`)
 )
 
-// oneSpace makes text comparable that was wrapped, or is a flag's.
+// oneSpace makes wrapped text, or a flag's text, comparable.
 func oneSpace(s string) string {
 	return strings.TrimSpace(space.ReplaceAllString(strings.ReplaceAll(s, "`", ""), " "))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// A question is whether to break a lease. It names the fence that was seen when it was
-// asked, so that whoever holds the name by the time of the answer is not hit.
+// A question asks whether to break a lease. It has the fence that was shown, so that the
+// answer cannot break the lease of a later holder.
 type question struct {
 	name     string
 	fence    uint64
@@ -25,8 +25,8 @@ type question struct {
 	wrong    bool // what was typed is something else
 }
 
-// askToBreak asks about the one lease of a row; where there are several, somebody has to
-// choose first.
+// askToBreak asks about the only lease of a row. If there are several, the user has to
+// choose one first.
 func (m *model) askToBreak(r *overview.Row, holder int) {
 	switch len(r.Holders) {
 	case 0:
@@ -44,8 +44,8 @@ func (m *model) ask(r *overview.Row, holder int) {
 	m.question = &question{name: r.Name, fence: h.Fence, owner: h.Owner, since: h.Since, released: h.Released}
 }
 
-// answer is a key while the question stands. A line that is pasted with its end does not
-// answer it: the person has to press enter.
+// answer handles a key while the question is open. A pasted line end does not answer it:
+// the user has to press enter.
 func (m *model) answer(k screen.Key, pasted bool) order {
 	q := m.question
 	switch {
@@ -65,8 +65,7 @@ func (m *model) answer(k screen.Key, pasted bool) order {
 	return order{}
 }
 
-// means reports whether what was typed is the name, as it is or as it is shown, or the
-// fence.
+// means reports whether typed is the name, as it is or as it is shown, or the fence.
 func (q *question) means(typed string) bool {
 	typed = strings.TrimSpace(typed)
 	switch typed {
@@ -78,13 +77,13 @@ func (q *question) means(typed string) bool {
 	return false
 }
 
-// stands reports whether the lease that was asked about is still there.
+// stands reports whether the lease in question is still there.
 func (m *model) stands(q *question) bool {
 	r := m.view.Row(q.name)
 	return r != nil && slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return h.Fence == q.fence })
 }
 
-// broke is the end of an attempt to break a lease.
+// broke shows the result of an attempt to break a lease.
 func (m *model) broke(q *question, err error) {
 	switch {
 	case err == nil && m.delay > 0:
@@ -98,16 +97,16 @@ func (m *model) broke(q *question, err error) {
 	}
 }
 
-// drawQuestion is the page that asks. Its last lines are the most important ones: they
-// are seen on the smallest screen.
+// drawQuestion draws the question. Its last lines are the most important ones, because
+// the smallest screen shows only those.
 func (m *model) drawQuestion() []screen.Line {
 	q := m.question
-	told := "Its holder is told and has to stop. The name can be locked again at once."
+	told := "Pawl notifies its holder. The name can be locked again at once."
 	switch {
 	case q.released:
-		told = "It was released, and is kept for its minimum hold: there is nobody to be told."
+		told = "It was released, and is kept for its minimum hold."
 	case m.delay > 0:
-		told = "Its holder is told and has to stop. The name stays closed for " + m.delay.String() + "."
+		told = "Pawl notifies its holder. The name stays closed for " + m.delay.String() + "."
 	}
 	lines := []screen.Line{
 		{{Text: "Break ", Style: screen.Bold}, {Text: words.Plain(q.name), Style: screen.Bold | screen.Yellow}, {Text: "?", Style: screen.Bold}},

@@ -1,5 +1,5 @@
-// Package top is what `pawl top` shows on a terminal: a model of what is seen, which keys
-// change, and which is drawn. live.go brings it together with the backend.
+// Package top shows `pawl top` on a terminal. A model has what is shown; keys change it,
+// and it is drawn from. live.go connects it with the backend.
 package top
 
 import (
@@ -9,32 +9,32 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/overview"
-	"github.com/pawl-go/pawl/internal/pause"
 )
 
-// Options say what the view shows, and where it gets that from.
+// Options are what the view shows, and where it gets that from.
 type Options struct {
-	Open   func(ctx context.Context) (*pawl.Client, error) // asked again each second while there is no client
-	Close  func(c *pawl.Client) error                      // ends a client that was opened; it holds nothing
+	Open   func(ctx context.Context) (*pawl.Client, error) // called each second while there is no client
+	Close  func(c *pawl.Client) error                      // closes an opened client, which holds nothing
 	Prefix string                                          // of the names
 
 	AllowBreak bool          // leases can be broken
 	By         string        // who breaks them
-	Delay      time.Duration // how long a name stays closed whose lease is broken
+	Delay      time.Duration // how long a name stays closed after a break
 	Idle       string        // why there is no client yet, for people
 }
 
-// Run shows what there is until a key or a signal ends it, or the terminal is gone. It
-// closes the client, which may be nil: then it waits until there is one.
+// Run shows the names until a key or a signal ends it, or the terminal is gone. It closes
+// the client, which may be nil: then Run waits until Open returns one.
 func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error {
 	l := &liveView{Options: o, screen: s, model: newModel(o.Delay)}
 	l.model.idle, l.model.readOnly = o.Idle, !o.AllowBreak
 	return l.run(ctx, c)
 }
 
-// A liveView brings together the screen, the model and the backend. One goroutine has the
-// model; nothing in it waits for the backend or for the terminal.
+// A liveView connects the screen, the model and the backend. One goroutine owns the
+// model, and never waits for the backend or for the terminal.
 type liveView struct {
 	Options
 	screen *screen.Screen
@@ -48,13 +48,13 @@ type liveView struct {
 	broken chan outcome
 }
 
-// An outcome is that of an attempt to break a lease.
+// An outcome is the result of an attempt to break a lease.
 type outcome struct {
 	of  *question
 	err error
 }
 
-// The screen is drawn anew that often, for times go on.
+// tick is how often the screen is drawn again, because times change.
 const tick = 500 * time.Millisecond
 
 // breakFor bounds an attempt to break a lease.
@@ -94,13 +94,13 @@ func (l *liveView) run(ctx context.Context, c *pawl.Client) error {
 	if l.all == nil {
 		return nil
 	}
-	// The terminal is given back first: the client may take its time.
+	// Close the terminal first, because the client may take long.
 	err := l.screen.Close()
 	_ = l.Close(l.all.Client())
 	return err
 }
 
-// draw shows the model, and has changes of what is seen pushed.
+// draw shows the model, and subscribes to changes of the names on the screen.
 func (l *liveView) draw() {
 	width, height := l.screen.Size()
 	l.screen.Draw(l.model.draw(width, height, time.Now()))
@@ -110,7 +110,7 @@ func (l *liveView) draw() {
 	}
 }
 
-// start looks at a backend from now on.
+// start begins to show a backend.
 func (l *liveView) start(ctx context.Context, c *pawl.Client) {
 	l.all = overview.New(c, &overview.Options{Prefix: l.Prefix})
 	l.model.where = c.Properties().Where
@@ -133,9 +133,9 @@ func (l *liveView) start(ctx context.Context, c *pawl.Client) {
 	})
 }
 
-// open waits until there is something to look at.
+// open waits until a client can be opened.
 func (l *liveView) open(ctx context.Context) {
-	for pause.For(ctx, time.Second) == nil {
+	for backoff.Wait(ctx, time.Second) == nil {
 		c, err := l.Open(ctx)
 		if err != nil {
 			continue
@@ -149,7 +149,7 @@ func (l *liveView) open(ctx context.Context) {
 	}
 }
 
-// obey does what a key wants, and reports whether that is the end.
+// obey does what a key asks for, and reports whether that ends the view.
 func (l *liveView) obey(ctx context.Context, o order) (ends bool) {
 	if o.suspend {
 		l.screen.Suspend()
@@ -160,7 +160,7 @@ func (l *liveView) obey(ctx context.Context, o order) (ends bool) {
 	return o.quit
 }
 
-// breakLease breaks the lease that was asked about, and no other.
+// breakLease breaks the lease in question, and no other.
 func (l *liveView) breakLease(ctx context.Context, q *question) {
 	bounded, cancel := context.WithTimeout(ctx, breakFor)
 	defer cancel()
