@@ -84,8 +84,8 @@ func unquiet(from, to machine) string {
 	return strings.Join(why, ", ")
 }
 
-// load is the load of the last minute, or 0 where that is not known.
-func load() float64 {
+// loadAverage is the load of the last minute, or 0 where that is not known.
+func loadAverage() float64 {
 	text, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(text), " ")
 	v, _ := strconv.ParseFloat(first, 64)

@@ -11,17 +11,18 @@ import (
 type engine struct {
 	name       string
 	start      func() (server, error)
+	url        func(addr string) string // that Pawl opens
 	contenders func() []contender
 	note       func() string // what a reader has to know of the numbers; nil if there is nothing
 }
 
 var engines = []engine{
-	{name: "redis", start: startRedis, contenders: redisContenders},
-	{name: "postgres", start: startPostgres, contenders: postgresContenders},
-	{name: "mysql", start: startMySQL, contenders: mysqlContenders},
-	{name: "etcd", start: startEtcd, contenders: etcdContenders},
-	{name: "nats", start: startNATS, contenders: natsContenders},
-	{name: "mongo", start: startMongo, contenders: mongoContenders, note: mongoNote},
+	{name: "redis", url: redisURL, start: startRedis, contenders: redisContenders},
+	{name: "postgres", url: postgresURL, start: startPostgres, contenders: postgresContenders},
+	{name: "mysql", url: mysqlURL, start: startMySQL, contenders: mysqlContenders},
+	{name: "etcd", url: etcdURL, start: startEtcd, contenders: etcdContenders},
+	{name: "nats", url: natsURL, start: startNATS, contenders: natsContenders},
+	{name: "mongo", url: mongoURL, start: startMongo, contenders: mongoContenders, note: mongoNote},
 }
 
 func engineNames() (names []string) {

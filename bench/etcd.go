@@ -91,6 +91,8 @@ func handled(addr string) (n int64) {
 	return n
 }
 
+func etcdURL(addr string) string { return "etcd://" + addr }
+
 func etcdContenders() []contender {
 	return []contender{
 		{
@@ -103,7 +105,7 @@ func etcdContenders() []contender {
 			},
 		},
 		{
-			name: "pawl", open: openURL(func(addr string) string { return "etcd://" + addr }), renews: true, tells: true,
+			name: "pawl", open: openURL(etcdURL), renews: true, tells: true,
 			drop: func(s server, _, _ client, name string) error {
 				return deleteKey(s.(*etcdServer).c, "pawl//entry/"+name)
 			},
@@ -168,7 +170,7 @@ func (e *etcdMutex) another() error {
 	return err
 }
 
-// session is one that nobody uses for this name, until it is put back.
+// session returns a session that no other lock of this name uses. back puts it back.
 func (e *etcdMutex) session(name string) (s *concurrency.Session, back func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -3,6 +3,9 @@
 // rounds the medians. Ratios mean more than absolute numbers.
 //
 //	go run . [-engine redis] [-scenario own] [-only pawl,raw] [-svg chart.svg]
+//	go run . -growth [-engine redis] [-most 1000]
+//	go run . -sessions -engine postgres
+//	go run . -lost [-engine redis] [-for 60s] [-ttl 2s] [-seed 1]
 //
 // It needs the engine's server. It is a module of its own, so that the peers are in no
 // user's go.sum.
@@ -12,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/pprof"
@@ -28,6 +32,7 @@ type measured struct {
 
 func main() {
 	holdIfAsked()
+	workIfAsked()
 	on := flag.String("engine", "redis", "one of "+strings.Join(engineNames(), ", "))
 	pick := flag.String("scenario", "", "run those whose name begins with one of these, separated by commas; default all but those that -list marks")
 	only := flag.String("only", "", "contenders, separated by commas; default all")
@@ -35,8 +40,23 @@ func main() {
 	length := flag.Duration("length", 0, "how long a turn is, where the scenario does not say; default 2s on Redis, 700ms elsewhere")
 	svg := flag.String("svg", "", "draw a chart to this file")
 	profile := flag.String("profile", "", "write a profile of this process's processor time to this file")
+	lost := flag.Bool("lost", false, "run the contenders under the faults of pawl prove, and print what each of them loses; -only takes names that are separated by semicolons then")
+	var under lostOptions
+	flag.DurationVar(&under.long, "for", time.Minute, "with -lost: how long each contender is run")
+	flag.DurationVar(&under.ttl, "ttl", 2*time.Second, "with -lost: the TTL of the leases")
+	flag.Uint64Var(&under.seed, "seed", 1, "with -lost: of the faults, the same for each contender")
+	flag.BoolVar(&under.json, "json", false, "with -lost: print a line of JSON for each contender")
+	flag.StringVar(&under.keep, "keep", "", "the `FOLDER` that keeps: with -lost the histories, which pawl prove --check reads; with -growth the figures and pictures of all engines")
+	growth := flag.Bool("growth", false, "measure how the cost of each step grows with what the server has; -scenario takes loads then")
+	var loaded growthOptions
+	flag.IntVar(&loaded.most, "most", 10_000, "with -growth: of a load there are no more than this")
+	flag.StringVar(&loaded.plant, "plant", "", "with -growth: make each claim more expensive: "+strings.Join(slices.Sorted(maps.Keys(plants)), ", "))
+	study := flag.Bool("sessions", false, "measure a prototype: one renewal for all leases of a client, on postgres")
 	list := flag.Bool("list", false, "list scenarios and contenders, and run none")
 	flag.Parse()
+	if *growth {
+		engines = append(engines, localEngines...)
+	}
 	e, err := engineOf(*on)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -73,7 +93,18 @@ func main() {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	err = run(e, *pick, *only, *rounds, *length, *svg)
+	switch {
+	case *growth:
+		loaded.loads, loaded.keep = *pick, under.keep
+		err = grow(e, loaded)
+	case *study:
+		err = sessions(e)
+	case *lost:
+		under.only = *only
+		err = lose(e, under)
+	default:
+		err = run(e, *pick, *only, *rounds, *length, *svg)
+	}
 	removeTemplates()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -82,7 +113,7 @@ func main() {
 }
 
 func run(e engine, pick, only string, rounds int, length time.Duration, svg string) error {
-	before := load()
+	before := loadAverage()
 	fmt.Printf("%s, %s, %d cores, %s, rounds of %v, load %.1f\n", e.name, runtime.Version(), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, length, before)
 	if e.note != nil {
 		if note := e.note(); note != "" {

@@ -61,6 +61,8 @@ func startMySQL() (server, error) {
 
 func mysqlDSN(addr string) string { return "bench@tcp(" + addr + ")/bench" }
 
+func mysqlURL(addr string) string { return "mysql://bench@" + addr + "/bench" }
+
 func mysqlContenders() []contender {
 	return []contender{
 		{
@@ -68,7 +70,7 @@ func mysqlContenders() []contender {
 			drop: deletes("DELETE FROM bench.lease WHERE name = ?", itself),
 		},
 		{
-			name: "pawl", open: openURL(func(addr string) string { return "mysql://bench@" + addr + "/bench" }), renews: true, tells: true,
+			name: "pawl", open: openURL(mysqlURL), renews: true, tells: true,
 			drop: deletes("DELETE FROM bench.pawl_names WHERE name = ?", itself),
 			end:  kills("SELECT id FROM information_schema.processlist WHERE user = 'bench' AND ? <> ''"),
 		},

@@ -96,18 +96,20 @@ func purges(bucket string) taker {
 	}
 }
 
+func natsURL(addr string) string { return "nats://" + addr }
+
 func natsContenders() []contender {
 	return []contender{
 		{name: "create and delete", open: openNATSKey, drop: purges("raw")},
 		{
-			name: "pawl", open: openURL(func(addr string) string { return "nats://" + addr }), renews: true, tells: true,
+			name: "pawl", open: openURL(natsURL), renews: true, tells: true,
 			drop: purges("pawl"),
 		},
 	}
 }
 
-// natsKey is the floor: a key that is created, and deleted. It never expires. Who does
-// not get it tries again after a while that grows from 1 ms to 10.
+// natsKey is the floor: a key that is created, and deleted. It never expires. A client
+// that does not get it tries again after a pause that grows from 1 ms to 10.
 type natsKey struct {
 	c  *nats.Conn
 	kv jetstream.KeyValue

@@ -13,14 +13,16 @@ import (
 	_ "github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// pawlLocker is Pawl with its defaults, but for the TTL.
+// pawlLocker is Pawl with its defaults, except the TTL.
 type pawlLocker struct {
 	c  *pawl.Client
 	rc *redis.Client // ours to close, if we made it
 }
 
+func redisURL(addr string) string { return "redis://" + addr }
+
 func openPawl(addr string, ttl time.Duration) (client, error) {
-	c, err := pawl.Open(context.Background(), "redis://"+addr, &pawl.Options{TTL: ttl})
+	c, err := pawl.Open(context.Background(), redisURL(addr), &pawl.Options{TTL: ttl})
 	return pawlLocker{c: c}, err
 }
 

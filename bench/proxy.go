@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,7 @@ type proxy struct {
 	l     net.Listener
 	to    string
 	delay time.Duration
+	sent  atomic.Int64 // bytes, both ways
 }
 
 func startProxy(to string, roundTrip time.Duration) (*proxy, error) {
@@ -71,6 +73,7 @@ func (p *proxy) pipe(from io.Reader, to io.Writer, end func()) {
 		if err != nil {
 			return
 		}
+		p.sent.Add(int64(n))
 		road <- parcel{time.Now().Add(p.delay), b[:n]}
 	}
 }

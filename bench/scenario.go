@@ -14,7 +14,7 @@ type scenario struct {
 	unit    string   // of the first figure
 	more    bool     // is better
 	others  []string // the further figures
-	charts  []string // those of them that the chart writes beside the bar
+	charts  []string // the further figures that the chart writes beside the bar
 	rounds  int      // of the alternation; 0 is as the flag says
 	engines []string // that it is about; nil is all
 	asked   bool     // on other engines than Redis it is run only if it is named
@@ -66,7 +66,12 @@ func (s scenario) wanted(e engine, pick string) bool {
 	if pick == "" {
 		return !s.asked || e.name == "redis"
 	}
-	return slices.ContainsFunc(strings.Split(pick, ","), func(p string) bool { return strings.HasPrefix(s.name, p) })
+	return begins(s.name, pick)
+}
+
+// begins reports whether a name begins with one of those that were asked for.
+func begins(name, pick string) bool {
+	return slices.ContainsFunc(strings.Split(pick, ","), func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // onRedis is for scenarios that look into the server, or are about Redis.

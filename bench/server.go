@@ -58,17 +58,22 @@ func startRedis() (server, error) {
 }
 
 func (s *redisServer) stop() {
+	s.halt()
+	_ = os.RemoveAll(s.dir)
+}
+
+// halt ends the server, and leaves its folder.
+func (s *redisServer) halt() {
 	_ = s.c.Close()
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
-	_ = os.RemoveAll(s.dir)
 }
 
 func (s *redisServer) address() string { return s.addr }
 
-// calls is how often the server has run the commands that a contender sends. What scripts
-// call is counted by the server in the same way, so only those are asked for that a
-// client itself sends.
+// calls is how often the server has run the commands that a contender sends. The server
+// counts the commands that scripts call in the same way, so calls adds up only the
+// commands that the client itself sends.
 func (s *redisServer) calls(who contender) int64 {
 	var n int64
 	info, _ := s.c.Info(context.Background(), "commandstats").Result()

@@ -33,6 +33,12 @@ func (p *program) calls(contender) int64 {
 }
 
 func (p *program) stop() {
+	p.halt()
+	_ = os.RemoveAll(p.dir)
+}
+
+// halt ends the server, and leaves its folder.
+func (p *program) halt() {
 	if p.ends != nil {
 		p.ends()
 	}
@@ -45,13 +51,13 @@ func (p *program) stop() {
 		_ = p.cmd.Process.Kill()
 		<-gone
 	}
-	_ = os.RemoveAll(p.dir)
 }
 
 // tick is what /proc counts processor time in, everywhere that matters.
 const tick = 10 * time.Millisecond
 
-// cpu is that of the process, of its children, and of those that have ended.
+// cpu is the processor time of the process, of its children, and of children that have
+// ended.
 func (p *program) cpu() time.Duration {
 	var sum int64
 	for _, pid := range family(p.cmd.Process.Pid) {
@@ -96,7 +102,7 @@ func family(pid int) []int {
 	return all
 }
 
-// freeAddr is an address of this host that nobody listens on.
+// freeAddr is an address of this host that no process listens on.
 func freeAddr() (addr, port string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -132,8 +138,8 @@ func built(name string) (string, error) {
 	return bin, nil
 }
 
-// unprivileged has a command run as somebody else than root, for servers that refuse to
-// be root's, and gives them the folder.
+// unprivileged makes a command run as another user than root, because some servers refuse
+// to run as root, and gives that user the folder.
 func unprivileged(cmd *exec.Cmd, dir string) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// loads are what there can be much of.
+func loads() []load {
+	return []load{namesLoad(), holdersLoad(), waitersLoad(), watchersLoad(), clientsLoad()}
+}
+
+func heldName(i int) string { return fmt.Sprintf("held%06d", i) }
+
+// middle is the claim in the middle of those that make the load.
+func (g *growing) middle() int { return g.n / 2 }
+
+// add makes claims, 32 at a time, until there are n.
+func (g *growing) add(n int, one func(i int) (driver.Token, error)) error {
+	have := len(g.tokens)
+	g.tokens = append(g.tokens, make([]driver.Token, n-have)...)
+	return share(n-have, func(i int) (err error) {
+		g.tokens[have+i], err = one(have + i)
+		return err
+	})
+}
+
+// inOrder is add, one after the other.
+func (g *growing) inOrder(n int, one func(i int) (driver.Token, error)) error {
+	for i := len(g.tokens); i < n; i++ {
+		t, err := one(i)
+		if err != nil {
+			return err
+		}
+		g.tokens = append(g.tokens, t)
+	}
+	return nil
+}
+
+func namesLoad() load {
+	middle := func(g *growing) string { return heldName(g.middle()) }
+	return load{
+		name: "names", what: "names are held, each by one lease of one client",
+		fill: func(g *growing, n int) error {
+			return g.add(n, func(i int) (driver.Token, error) {
+				c := exclusive(heldName(i))
+				_, err := takes(g.d, c) // the same client: names are also leases of one client
+				return c.Token, err
+			})
+		},
+		steps: []step{
+			{name: "grant and release of a free name", do: func(_ *growing, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
+			{name: "grant and release of a new name", do: func(g *growing, d driver.Driver, i int) error {
+				return cycle(d, exclusive(fmt.Sprintf("new-%d-%p-%d", g.n, d, i)))
+			}},
+			{name: "refused try", do: func(g *growing, d driver.Driver, _ int) error { return isRefused(d, exclusive(middle(g))) }},
+			{name: "first place in a queue, given up", do: func(g *growing, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(middle(g))) }},
+			{name: "renewal of one lease", do: func(g *growing, d driver.Driver, _ int) error {
+				return renews(d, with(exclusive(middle(g)), g.tokens[g.middle()]))
+			}},
+			{name: "grant and break", do: func(_ *growing, d driver.Driver, _ int) error { return breaksOwn(d, exclusive("free")) }},
+			{name: "Inspect", do: func(g *growing, d driver.Driver, _ int) error { return inspects(d, middle(g)) }},
+			{name: "one page of List, 100 names", do: func(_ *growing, d driver.Driver, _ int) error { return listsPage(d) }},
+		},
+	}
+}
+
+func holdersLoad() load {
+	const name = "one"
+	return load{
+		name: "holders", what: "readers hold one name",
+		fill: func(g *growing, n int) error {
+			return g.add(n, func(int) (driver.Token, error) {
+				c := reading(name)
+				_, err := takes(g.other, c)
+				return c.Token, err
+			})
+		},
+		steps: []step{
+			{name: "a reader comes and goes", do: func(_ *growing, d driver.Driver, _ int) error { return cycle(d, reading(name)) }},
+			{name: "refused try", do: func(_ *growing, d driver.Driver, _ int) error { return isRefused(d, exclusive(name)) }},
+			{name: "first place in the queue, given up", do: func(_ *growing, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(name)) }},
+			{name: "renewal of one lease", do: func(g *growing, d driver.Driver, _ int) error {
+				return renews(d, with(reading(name), g.tokens[g.middle()]))
+			}},
+			{name: "grant and break", do: func(_ *growing, d driver.Driver, _ int) error { return breaksOwn(d, reading(name)) }},
+			{name: "Inspect", do: func(_ *growing, d driver.Driver, _ int) error { return inspects(d, name) }},
+			{name: "one page of List, 1 name", do: func(_ *growing, d driver.Driver, _ int) error { return listsPage(d) }},
+		},
+	}
+}
+
+// waitersLoad has the holder of the name in front of those who wait.
+func waitersLoad() load {
+	const name = "one"
+	joins := func(d driver.Driver) (driver.Token, error) {
+		c := queued(name)
+		return c.Token, isRefused(d, c)
+	}
+	return load{
+		name: "waiters", what: "claims wait for one name, which is held",
+		fill: func(g *growing, n int) error {
+			if len(g.tokens) == 0 {
+				c := exclusive(name)
+				if _, err := takes(g.other, c); err != nil {
+					return err
+				}
+				g.tokens = []driver.Token{c.Token}
+			}
+			g.tokens = slices.DeleteFunc(g.tokens, driver.Token.IsZero)
+			return g.inOrder(n+1, func(int) (driver.Token, error) { return joins(g.other) })
+		},
+		steps: []step{
+			{name: "refused try", do: func(_ *growing, d driver.Driver, _ int) error { return isRefused(d, exclusive(name)) }},
+			{name: "last place in the queue, given up", do: func(_ *growing, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(name)) }},
+			{name: "a place in the middle is kept", do: func(g *growing, d driver.Driver, _ int) error {
+				return isRefused(d, with(queued(name), g.tokens[g.waiter()]))
+			}},
+			{name: "the holder's renewal", do: func(g *growing, d driver.Driver, _ int) error { return renews(d, with(exclusive(name), g.tokens[0])) }},
+			{name: "release that passes on, and a new waiter", do: func(g *growing, d driver.Driver, _ int) error {
+				if err := gives(d, with(exclusive(name), g.tokens[0])); err != nil {
+					return err
+				}
+				token, err := joins(d)
+				g.passOn(token)
+				return err
+			}},
+			{name: "a waiter in the middle goes, and a new one comes", do: func(g *growing, d driver.Driver, _ int) error {
+				at := g.waiter()
+				if err := gives(d, with(queued(name), g.tokens[at])); err != nil {
+					return err
+				}
+				token, err := joins(d)
+				g.tokens[at] = driver.Token{}
+				g.tokens = append(g.tokens, token)
+				return err
+			}},
+			{
+				name: "break, the end of its delay, and a new waiter", rests: afterBreak,
+				do: func(g *growing, d driver.Driver, _ int) error {
+					held := with(exclusive(name), g.tokens[0])
+					grant, err := whenOpen(d, held) // it holds since the last delay ended
+					if err != nil {
+						return err
+					}
+					if err := breaks(d, held, grant.Fence, breakDelay); err != nil {
+						return err
+					}
+					time.Sleep(afterBreak)
+					token, err := joins(d) // this step finds that the delay is over
+					g.passOn(token)
+					return err
+				},
+			},
+			{name: "Inspect", do: func(_ *growing, d driver.Driver, _ int) error { return inspects(d, name) }},
+		},
+	}
+}
+
+// waiter is the place of a waiter in the middle of the queue, among the tokens: the first
+// is the holder's, the others are in the order of the queue. A waiter that has gone has
+// left a zero there.
+func (g *growing) waiter() int {
+	at := len(g.tokens) / 2
+	for at == 0 || g.tokens[at].IsZero() {
+		at = (at + 1) % len(g.tokens)
+	}
+	return at
+}
+
+// passOn notes that the first waiter holds the name, and that another one waits.
+func (g *growing) passOn(last driver.Token) {
+	g.tokens = append(g.tokens[1:], last)
+	for g.tokens[0].IsZero() {
+		g.tokens = g.tokens[1:]
+	}
+}
+
+// A backend that knows an instant only as a window keeps a name closed a little longer.
+const (
+	breakDelay = 10 * time.Millisecond
+	afterBreak = 100 * time.Millisecond
+)
+
+// watchersLoad has watches of names of their own, and changes one of these names.
+func watchersLoad() load {
+	change := func(g *growing, d driver.Driver, _ int) error {
+		if !g.d.Properties().PushesChanges {
+			return errNotPushed
+		}
+		g.quiet()
+		c := exclusive(heldName(g.middle()))
+		if _, err := takes(d, c); err != nil {
+			return err
+		}
+		return errors.Join(g.hears(), gives(d, c))
+	}
+	return load{
+		name: "watchers", what: "names are watched by one client", most: 10_000,
+		fill: func(g *growing, n int) error {
+			for i := g.n; i < n; i++ {
+				if err := g.watch(g.d, heldName(i)); err != nil {
+					return err
+				}
+			}
+			// A client that subscribes to a name tells of it.
+			time.Sleep(time.Second)
+			g.quiet()
+			return nil
+		},
+		steps: []step{
+			{name: "grant and release of a name without a watch", do: func(_ *growing, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
+			{name: "a watch tells of a grant and of the release", do: change, rests: quietFor},
+		},
+	}
+}
+
+// clientsLoad has clients with connections of their own, which hold a name each.
+func clientsLoad() load {
+	return load{
+		name: "clients", what: "clients have connections, and hold a name each", most: 100,
+		fill: func(g *growing, n int) error {
+			var mu sync.Mutex
+			have := len(g.more)
+			return share(n-have, func(i int) error {
+				d, err := driver.Open(context.Background(), g.url(g.s.address()))
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				g.more = append(g.more, d)
+				mu.Unlock()
+				_, err = takes(d, exclusive(heldName(have+i)))
+				return err
+			})
+		},
+		steps: []step{
+			{name: "grant and release of a free name", do: func(_ *growing, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
+			{name: "refused try", do: func(g *growing, d driver.Driver, _ int) error { return isRefused(d, exclusive(heldName(0))) }},
+		},
+	}
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// growthTable prints a load as a table of Markdown: of each step the processor time of
+// client and server in µs, and the bytes both ways.
+func growthTable(w io.Writer, l load, rows []grown) {
+	fmt.Fprintf(w, "\n### %s: %s\n\n| step | what |", strings.ToUpper(l.name[:1])+l.name[1:], l.what)
+	n := 0
+	for _, r := range rows {
+		n = max(n, len(r.Costs))
+	}
+	for _, size := range sizes[:n] {
+		fmt.Fprintf(w, " %d |", size)
+	}
+	fmt.Fprintf(w, "\n|---|---|%s\n", strings.Repeat("---|", n))
+	for _, r := range rows {
+		for i, what := range []string{"client + server µs", "bytes", "ms"} {
+			first := ""
+			if i == 0 {
+				first = r.Step
+			}
+			fmt.Fprintf(w, "| %s | %s |", first, what)
+			for k := range n {
+				fmt.Fprintf(w, " %s |", r.cell(k, i))
+			}
+			fmt.Fprintln(w)
+		}
+	}
+}
+
+func (r grown) cell(k, what int) string {
+	if k >= len(r.Costs) {
+		return ""
+	}
+	c := r.Costs[k]
+	switch {
+	case c.Err != "":
+		return fmt.Sprintf("failed: %.60s", c.Err)
+	case what == 0:
+		return fmt.Sprintf("%.0f + %.0f", c.Client, c.Server)
+	case what == 1:
+		return fmt.Sprintf("%.0f", c.Bytes)
+	default:
+		return fmt.Sprintf("%.2f", float64(c.Took.Microseconds())/1000)
+	}
+}
+
+// A cost grows if ten times the load makes it more than this many times what it was. A
+// logarithm becomes a third more from 1 000 to 10 000, and no measurement is better than
+// to some ten percent.
+const noMoreThan = 1.7
+
+// slope is the exponent of the cost in the last tenfold, and what it is of.
+func (r grown) slope() (exponent float64, what string) {
+	n := len(r.Costs)
+	if n < 2 || r.Costs[n-1].Err != "" || r.Costs[n-2].Err != "" {
+		return 0, ""
+	}
+	before, after := r.Costs[n-2], r.Costs[n-1]
+	tenfold := math.Log10(float64(after.N) / float64(before.N))
+	for _, v := range []struct {
+		name                 string
+		before, after, least float64
+	}{
+		{"processor time", before.cpu(), after.cpu(), 50},
+		{"bytes", before.Bytes, after.Bytes, 200},
+		{"time", 1000 * before.Took.Seconds(), 1000 * after.Took.Seconds(), 0.5},
+	} {
+		if v.before <= 0 || v.after-v.before < v.least {
+			continue
+		}
+		if e := math.Log10(v.after/v.before) / tenfold; v.after/v.before > noMoreThan && e > exponent {
+			exponent, what = e, v.name
+		}
+	}
+	return exponent, what
+}
+
+// growthList names the steps that grow faster than the logarithm.
+func growthList(w io.Writer, all []grown) {
+	fmt.Fprint(w, "\nSteps that grow faster than the logarithm, in the last tenfold:\n\n")
+	none := true
+	for _, r := range all {
+		for _, c := range r.Costs {
+			if c.Err != "" {
+				fmt.Fprintf(w, "- %s: %s: failed with %d: %s\n", r.Load, r.Step, c.N, c.Err)
+				none = false
+				break
+			}
+		}
+		if e, what := r.slope(); what != "" {
+			fmt.Fprintf(w, "- %s: %s: n^%.1f (%s)\n", r.Load, r.Step, e, what)
+			none = false
+		}
+	}
+	if none {
+		fmt.Fprintln(w, "- none")
+	}
+}
+
+// keepGrowth stores the figures of an engine beside those of others.
+func keepGrowth(folder, engine string, all []grown) error {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return err
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, engine+".json"), text, 0o600)
+}
+
+// growthOverview prints a table of all engines in a folder: of each step the processor
+// time with 10, and with the most. It draws a picture of each engine there.
+func growthOverview(w io.Writer, folder string) error {
+	var names []string
+	of := map[string]map[string]grown{}
+	var order [][2]string
+	for _, e := range append(localEngines, engines...) {
+		text, err := os.ReadFile(filepath.Join(folder, e.name+".json"))
+		if err != nil || of[e.name] != nil {
+			continue
+		}
+		var all []grown
+		if err := json.Unmarshal(text, &all); err != nil {
+			return err
+		}
+		if err := drawGrowth(filepath.Join(folder, "growth-"+e.name+".svg"), e.name, all); err != nil {
+			return err
+		}
+		names, of[e.name] = append(names, e.name), map[string]grown{}
+		for _, r := range all {
+			key := [2]string{r.Load, r.Step}
+			if !slices.Contains(order, key) {
+				order = append(order, key)
+			}
+			of[e.name][r.Load+r.Step] = r
+		}
+	}
+	fmt.Fprintf(w, "\nµs of client and server, with 10 and with the most:\n\n| load | step | %s |\n|---|---|%s\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))
+	for _, key := range order {
+		fmt.Fprintf(w, "| %s | %s |", key[0], key[1])
+		for _, name := range names {
+			fmt.Fprintf(w, " %s |", of[name][key[0]+key[1]].ends())
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
+func drawGrowth(file, engine string, all []grown) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	growthChart(f, engine, all)
+	return f.Close()
+}
+
+// ends is the cost with 10, and with the most.
+func (r grown) ends() string {
+	if len(r.Costs) < 2 {
+		return ""
+	}
+	last := r.Costs[len(r.Costs)-1]
+	if last.Err != "" || r.Costs[1].Err != "" {
+		return "failed"
+	}
+	most := ""
+	if last.N < sizes[len(sizes)-1] {
+		most = fmt.Sprintf(" (%d)", last.N)
+	}
+	return short(r.Costs[1].cpu()) + " → " + short(last.cpu()) + most
+}
+
+// commit is the commit that this program is run in.
+func commit() string {
+	text, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "outside of a repository"
+	}
+	return "commit " + strings.TrimSpace(string(text))
+}
+
+// growthChart draws each load as a field with a line for each step: its processor time,
+// both axes logarithmic. Lines that grow are dark, and named.
+func growthChart(w io.Writer, engine string, all []grown) {
+	const left, wide, high, gap = 70, 420, 190, 60
+	var order []string
+	fields := map[string][]grown{}
+	for _, r := range all {
+		if fields[r.Load] == nil {
+			order = append(order, r.Load)
+		}
+		fields[r.Load] = append(fields[r.Load], r)
+	}
+	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" role="img" aria-labelledby="t d">
+<title id="t">How the cost of each step grows on %s</title>
+<desc id="d">A chart for each load. Its lines are the processor time of each step, client and server together, from 1 to 10 000; the steps whose cost grows are red. The table of the document has the figures.</desc>
+<style>text{fill:#222}.axis{stroke:#bbb}.step{fill:none;stroke:#9db4c0;stroke-width:1.5}.grows{stroke:#c0392b;stroke-width:2}`+
+		`@media(prefers-color-scheme:dark){text{fill:#ddd}.axis{stroke:#555}}</style>
+`, left+wide+370, len(order)*(high+gap)+20, engine)
+	const lowest, highest = 1, 6 // of the axis: 10 µs to 1 s
+	for f, name := range order {
+		top := 30 + f*(high+gap)
+		at := func(n int, us float64) (x, y float64) {
+			x = left + wide*math.Log10(float64(n))/4
+			y = float64(top) + high*(1-(math.Log10(max(us, 10))-lowest)/(highest-lowest))
+			return x, y
+		}
+		fmt.Fprintf(w, `<text x="%d" y="%d" font-weight="bold">%s: processor time of a step on %s, client and server</text>`+"\n", left, top-10, html.EscapeString(name), html.EscapeString(engine))
+		for p, label := range map[int]string{1: "10 µs", 2: "100 µs", 3: "1 ms", 4: "10 ms", 5: "100 ms", 6: "1 s"} {
+			_, y := at(1, math.Pow10(p))
+			fmt.Fprintf(w, `<line class="axis" x1="%d" x2="%d" y1="%.0f" y2="%.0f"/><text x="%d" y="%.0f" text-anchor="end">%s</text>`+"\n", left, left+wide, y, y, left-6, y+4, label)
+		}
+		for _, n := range sizes {
+			x, y := at(n, 10)
+			fmt.Fprintf(w, `<text x="%.0f" y="%.0f" text-anchor="middle">%d</text>`+"\n", x, y+16, n)
+		}
+		var labels []label
+		for _, r := range fields[name] {
+			var points []string
+			var x, y float64
+			for _, c := range r.Costs {
+				if c.Err == "" {
+					x, y = at(c.N, c.cpu())
+					points = append(points, fmt.Sprintf("%.1f,%.1f", x, y))
+				}
+			}
+			class := "step"
+			if e, what := r.slope(); what != "" {
+				class = "step grows"
+				labels = append(labels, label{x + 6, y + 4, fmt.Sprintf("%s, n^%.1f", r.Step, e)})
+			}
+			fmt.Fprintf(w, `<polyline class="%s" points="%s"><title>%s</title></polyline>`+"\n", class, strings.Join(points, " "), html.EscapeString(r.Step))
+		}
+		writeLabels(w, labels)
+	}
+	fmt.Fprintln(w, "</svg>")
+}
+
+// A label is a text at the end of a line.
+type label struct {
+	x, y float64
+	text string
+}
+
+// writeLabels writes labels below each other that would lie on each other.
+func writeLabels(w io.Writer, labels []label) {
+	slices.SortFunc(labels, func(a, b label) int { return cmp.Compare(a.y, b.y) })
+	for i := range labels {
+		if i > 0 {
+			labels[i].y = max(labels[i].y, labels[i-1].y+13)
+		}
+		fmt.Fprintf(w, `<text x="%.0f" y="%.0f">%s</text>`+"\n", labels[i].x, labels[i].y, html.EscapeString(labels[i].text))
+	}
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
+)
+
+// long is a TTL that does not end while something is measured.
+const long = time.Hour
+
+func exclusive(name string) driver.Claim { return lasting(claimtest.Mutex(name)) }
+func queued(name string) driver.Claim    { return lasting(claimtest.Queued(name)) }
+func reading(name string) driver.Claim   { return lasting(claimtest.Reader(name)) }
+
+func lasting(c driver.Claim) driver.Claim {
+	c.TTL, c.QueueTTL = long, long
+	return c
+}
+
+// with is a claim with this token.
+func with(c driver.Claim, token driver.Token) driver.Claim {
+	c.Token = token
+	return c
+}
+
+// bounded is for one request: a backend gives it an end.
+func bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), 20*time.Second)
+}
+
+func takes(d driver.Driver, c driver.Claim) (driver.Grant, error) {
+	ctx, cancel := bounded()
+	defer cancel()
+	return d.Acquire(ctx, c)
+}
+
+func isRefused(d driver.Driver, c driver.Claim) error {
+	if _, err := takes(d, c); !errors.Is(err, driver.ErrHeld) {
+		return fmt.Errorf("%s: %w; want it to be held", c.Name, err)
+	}
+	return nil
+}
+
+func gives(d driver.Driver, c driver.Claim) error {
+	ctx, cancel := bounded()
+	defer cancel()
+	return d.Release(ctx, claimtest.Lease(c))
+}
+
+func cycle(d driver.Driver, c driver.Claim) error {
+	if _, err := takes(d, c); err != nil {
+		return err
+	}
+	return gives(d, c)
+}
+
+func queuesAndLeaves(d driver.Driver, c driver.Claim) error {
+	if err := isRefused(d, c); err != nil {
+		return err
+	}
+	return gives(d, c)
+}
+
+func renews(d driver.Driver, c driver.Claim) error {
+	ctx, cancel := bounded()
+	defer cancel()
+	answers, err := d.Renew(ctx, []driver.LeaseRef{claimtest.Lease(c)})
+	return errors.Join(append(answers, err)...)
+}
+
+func inspects(d driver.Driver, name string) error {
+	ctx, cancel := bounded()
+	defer cancel()
+	_, err := d.Inspect(ctx, name)
+	return err
+}
+
+// page is how many names a page of a list has.
+const page = 100
+
+func listsPage(d driver.Driver) error {
+	l, ok := driver.As[driver.Lister](d)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	ctx, cancel := bounded()
+	defer cancel()
+	n := 0
+	for _, err := range l.List(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if n++; n == page {
+			break
+		}
+	}
+	return nil
+}
+
+// breaks breaks the claim's lease, which has this fence.
+func breaks(d driver.Driver, c driver.Claim, fence uint64, delay time.Duration) error {
+	b, ok := driver.As[driver.LeaseBreaker](d)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	ctx, cancel := bounded()
+	defer cancel()
+	return b.Break(ctx, c.Name, fence, delay, driver.Owner{Client: "growth"})
+}
+
+// whenOpen is takes, when a delay after a break is over.
+func whenOpen(d driver.Driver, c driver.Claim) (driver.Grant, error) {
+	for {
+		g, err := takes(d, c)
+		held, refused := errors.AsType[*driver.HeldError](err)
+		if !refused || held.ClosedFor == 0 {
+			return g, err
+		}
+		time.Sleep(held.ClosedFor)
+	}
+}
+
+// breaksOwn takes a lease and breaks it. The TTL is short, because a backend remembers a
+// broken lease until it would have ended.
+func breaksOwn(d driver.Driver, c driver.Claim) error {
+	c.TTL = time.Second
+	grant, err := takes(d, c)
+	if err != nil {
+		return err
+	}
+	return breaks(d, c, grant.Fence, 0)
+}
+
+// watch has g.told say when a name changes.
+func (g *growing) watch(d driver.Driver, name string) error {
+	w, ok := driver.As[driver.Watcher](d)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	g.stops = append(g.stops, w.Watch(name, func() {
+		select {
+		case g.told <- struct{}{}:
+		default: // it is full
+		}
+	}))
+	return nil
+}
+
+// quietFor is for how long no watch tells anything when it has told all.
+const quietFor = 50 * time.Millisecond
+
+// quiet waits until no watch tells anything more.
+func (g *growing) quiet() {
+	for {
+		select {
+		case <-g.told:
+		case <-time.After(quietFor):
+			return
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
+)
+
+// concurrency.Mutex of etcd, by the documents of the package: a session of the TTL, one
+// for each lock that is held or waited for, because two locks of one session do not keep
+// each other out. Done of the session tells the holder, as issue 6127 says. A session
+// that has ended, or whose Lock has failed, is closed, and the next lock gets a new one.
+//
+// Its fencing answer is a Txn with IsOwner, for data in etcd itself. The register of a
+// run is not in etcd. For it the fence is the revision of the header that Lock got.
+type lostEtcd struct {
+	c   *clientv3.Client
+	ttl time.Duration
+
+	mu   sync.Mutex
+	free []*concurrency.Session
+}
+
+func openLostEtcd(addr string, ttl time.Duration) (locker, error) {
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+	if err != nil {
+		return nil, err
+	}
+	return &lostEtcd{c: c, ttl: ttl}, nil
+}
+
+// session returns a session that no other lock uses.
+func (e *lostEtcd) session(ctx context.Context) (*concurrency.Session, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for len(e.free) > 0 {
+		s := e.free[len(e.free)-1]
+		e.free = e.free[:len(e.free)-1]
+		if !over(s) {
+			return s, nil
+		}
+	}
+	own, held, end := waiting(ctx)
+	e.mu.Unlock()
+	s, err := concurrency.NewSession(e.c, concurrency.WithTTL(int(e.ttl/time.Second)), concurrency.WithContext(own))
+	e.mu.Lock()
+	if err == nil && !held() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		end()
+	}
+	return s, err
+}
+
+func over(s *concurrency.Session) bool {
+	select {
+	case <-s.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// back keeps a session for the next lock if it is as good as new.
+func (e *lostEtcd) back(s *concurrency.Session, good bool) {
+	if !good || over(s) {
+		go func() { _ = s.Close() }()
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.free = append(e.free, s)
+}
+
+func (e *lostEtcd) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
+	s, err := e.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := concurrency.NewMutex(s, name)
+	lock := m.Lock
+	if try {
+		lock = m.TryLock
+	}
+	if err := lock(ctx); err != nil {
+		e.back(s, errors.Is(err, concurrency.ErrLocked))
+		if errors.Is(err, concurrency.ErrLocked) {
+			return nil, errHeld
+		}
+		return nil, err
+	}
+	return etcdLease{e, s, m, uint64(m.Header().Revision)}, nil
+}
+
+func (e *lostEtcd) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.free {
+		s.Orphan()
+	}
+	_ = e.c.Close()
+}
+
+type etcdLease struct {
+	e        *lostEtcd
+	s        *concurrency.Session
+	m        *concurrency.Mutex
+	revision uint64
+}
+
+func (l etcdLease) Fence() uint64         { return l.revision }
+func (l etcdLease) Done() <-chan struct{} { return l.s.Done() }
+
+func (l etcdLease) Err() error {
+	if over(l.s) {
+		return errLost
+	}
+	return nil
+}
+
+// Release does not wait for a server that is away: the lease of the session ends then.
+func (l etcdLease) Release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*l.e.ttl)
+	defer cancel()
+	lost := l.Err()
+	err := l.m.Unlock(ctx)
+	l.e.back(l.s, err == nil)
+	if lost != nil {
+		return errLost
+	}
+	return err
+}

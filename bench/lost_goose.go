@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
+)
+
+// goose's lockers with a table, by the documents of NewPostgresTableLocker: a lease that
+// a heartbeat renews. It tells its holder nothing: a heartbeat that fails is logged only.
+// In its favour the heartbeat is after each third of the TTL, and it polls each 100 ms;
+// its defaults are 5 s for both.
+type lostGoose struct{ *gooseTable }
+
+func openLostGoose(driver string, url func(string) string, make func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (locker, error) {
+	open := openGooseTable(driver, url, make)
+	return func(addr string, ttl time.Duration) (locker, error) {
+		c, err := open(addr, ttl)
+		if err != nil {
+			return nil, err
+		}
+		return lostGoose{c.(*gooseTable)}, nil
+	}
+}
+
+func (g lostGoose) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
+	tries := uint64(1 << 30)
+	if try {
+		tries = 1
+	}
+	l, err := g.make(lock.WithTableLockID(idOf(name)), lock.WithTableLeaseDuration(g.ttl), lock.WithTableLogger(silent),
+		lock.WithTableHeartbeatInterval(g.ttl/3), lock.WithTableUnlockTimeout(100*time.Millisecond, 1),
+		lock.WithTableLockTimeout(100*time.Millisecond, tries))
+	if err != nil {
+		return nil, err
+	}
+	own, held, end := waiting(ctx) // the heartbeat ends with the ctx of Lock
+	switch err := l.Lock(own, g.db); {
+	case err != nil:
+		end()
+		if try && ctx.Err() == nil {
+			return nil, errHeld
+		}
+		return nil, err
+	case !held():
+		_ = l.Unlock(context.Background(), g.db)
+		return nil, ctx.Err()
+	}
+	return gooseLease{g, l, end}, nil
+}
+
+type gooseLease struct {
+	g   lostGoose
+	l   lock.Locker
+	end context.CancelFunc
+}
+
+func (l gooseLease) Fence() uint64         { return 0 }
+func (l gooseLease) Err() error            { return nil }
+func (l gooseLease) Done() <-chan struct{} { return nil }
+
+func (l gooseLease) Release(ctx context.Context) error {
+	defer l.end()
+	return l.l.Unlock(ctx, l.g.db)
+}
+
+var silent = slog.New(slog.DiscardHandler)

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
+)
+
+// redsync, by its README and the documents of Mutex: WithExpiry is the TTL, Until says
+// how long the lock is good (Valid is deprecated in its favour, issue 72), and Extend
+// renews. Its maintainers leave the renewing to the user (pull request 153), so a
+// goroutine extends after each third of the TTL. The holder takes the lock for lost when
+// Until has passed, or when Extend finds that it is another's. In its favour it does not
+// give up after 32 tries.
+type lostRedsync struct{ *redsyncLocker }
+
+func openLostRedsync(addr string, ttl time.Duration) (locker, error) {
+	c, err := openRedsync(addr, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return lostRedsync{c.(*redsyncLocker)}, nil
+}
+
+func (r lostRedsync) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
+	m := r.r.NewMutex(name, redsync.WithExpiry(r.ttl), redsync.WithTries(1<<30))
+	lock := m.LockContext
+	if try {
+		lock = m.TryLockContext
+	}
+	taken := new(redsync.ErrTaken)
+	if err := lock(ctx); errors.As(err, &taken) {
+		return nil, errHeld
+	} else if err != nil {
+		return nil, err
+	}
+	extend := func(ctx context.Context) (time.Time, error) {
+		switch ok, err := m.ExtendContext(ctx); {
+		case ok:
+			return m.Until(), nil
+		case err == nil, errors.As(err, &taken):
+			return time.Time{}, errLost
+		default:
+			return time.Time{}, err
+		}
+	}
+	unlock := func(ctx context.Context) error {
+		ok, err := m.UnlockContext(ctx)
+		if errors.Is(err, redsync.ErrLockAlreadyExpired) || errors.As(err, &taken) || err == nil && !ok {
+			return errLost
+		}
+		return err
+	}
+	return renew(m.Until(), r.ttl/3, extend, unlock), nil
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
+)
+
+// rueidislock, by its README: a KeyMajority of 1 for one Redis, NoLoopTracking from Redis
+// 7.0.5 on. The library renews by itself, and cancels its ctx to tell the holder. This
+// gives WithContext a ctx without a deadline, because the library shortens the lease to
+// the deadline.
+type lostRueidis struct{ l rueidislock.Locker }
+
+func openLostRueidis(addr string, ttl time.Duration) (locker, error) {
+	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption:   rueidis.ClientOption{InitAddress: []string{addr}},
+		KeyMajority:    1,
+		KeyValidity:    ttl,
+		NoLoopTracking: true,
+	})
+	return lostRueidis{l}, err
+}
+
+func (r lostRueidis) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
+	own, held, end := waiting(ctx)
+	lock := r.l.WithContext
+	if try {
+		lock = r.l.TryWithContext
+	}
+	holding, release, err := lock(own, name)
+	switch {
+	case errors.Is(err, rueidislock.ErrNotLocked):
+		end()
+		return nil, errHeld
+	case err != nil:
+		end()
+		return nil, err
+	case !held():
+		release()
+		return nil, ctx.Err()
+	}
+	return ofContext{holding, release}, nil
+}
+
+func (r lostRueidis) close() { r.l.Close() }
+
+// ofContext is a lease that lasts as long as a ctx.
+type ofContext struct {
+	context.Context
+	release func()
+}
+
+func (l ofContext) Fence() uint64 { return 0 }
+
+func (l ofContext) Release(context.Context) error {
+	err := l.Err()
+	l.release()
+	if err != nil {
+		return errLost
+	}
+	return nil
+}

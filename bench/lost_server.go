@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// prepared is a server that is set up, and does not run: the run starts it, kills it and
+// starts it again.
+type prepared struct {
+	addr, dir string
+	command   string // for the shell
+}
+
+// prepare sets a server up. A Redis writes each change to its disk before it answers,
+// because a lock of any library that is only in memory is gone when the server is killed.
+// The other servers write to the disk first as they are installed.
+func prepare(e engine) (*prepared, error) {
+	srv, err := e.start()
+	if err != nil {
+		return nil, err
+	}
+	var p prepared
+	var cmd *exec.Cmd
+	switch s := srv.(type) {
+	case *redisServer:
+		s.halt()
+		p, cmd = prepared{addr: s.addr, dir: s.dir}, s.cmd
+		cmd.Args = append(cmd.Args, "--appendonly", "yes", "--appendfsync", "always")
+	case *sqlServer:
+		s.halt()
+		p, cmd = prepared{addr: s.addr, dir: s.dir}, s.cmd
+	case *etcdServer:
+		s.halt()
+		p, cmd = prepared{addr: s.addr, dir: s.dir}, s.cmd
+	default:
+		srv.stop()
+		return nil, fmt.Errorf("a server of %s cannot be started again", e.name)
+	}
+	words := append([]string{"exec"}, cmd.Args...)
+	words[1] = cmd.Path
+	if a := cmd.SysProcAttr; a != nil && a.Credential != nil {
+		words = append([]string{
+			"exec", "setpriv", fmt.Sprint("--reuid=", a.Credential.Uid), fmt.Sprint("--regid=", a.Credential.Gid), "--clear-groups", "--",
+		}, words[1:]...)
+	}
+	for i, w := range words {
+		words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	words[0] = "exec"
+	p.command = strings.Join(words, " ")
+	return &p, nil
+}
+
+func (p *prepared) remove() { _ = os.RemoveAll(p.dir) }

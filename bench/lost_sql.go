@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
+)
+
+// The session locks of PostgreSQL and MariaDB, by the manuals: "held until explicitly
+// released or the session ends". So a lock is lost when its connection is, and a holder
+// that writes elsewhere finds that out by using the connection. It pings the connection
+// ten times in a TTL, which is in its favour, and takes the lock for lost when a ping
+// fails or takes a TTL.
+type lostSession struct {
+	db  *sql.DB
+	ttl time.Duration
+	sql sessionSQL
+}
+
+type sessionSQL struct {
+	// lock has the name, and how many seconds it may wait if the server wants to know.
+	lock, try, unlock string
+	waits             bool
+}
+
+var (
+	postgresSession = sessionSQL{
+		lock: "SELECT pg_advisory_lock(hashtext($1)) IS NOT NULL", try: "SELECT pg_try_advisory_lock(hashtext($1))",
+		unlock: "SELECT pg_advisory_unlock(hashtext($1))",
+	}
+	mysqlSession = sessionSQL{
+		lock: "SELECT GET_LOCK(?, ?)", try: "SELECT GET_LOCK(?, 0)", unlock: "SELECT RELEASE_LOCK(?)", waits: true,
+	}
+)
+
+func openLostSession(of string, url func(string) string, s sessionSQL) func(string, time.Duration) (locker, error) {
+	return func(addr string, ttl time.Duration) (locker, error) {
+		db, err := openDB(of, url(addr))
+		return &lostSession{db, ttl, s}, err
+	}
+}
+
+func (s *lostSession) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	statement, arguments := s.sql.lock, []any{name}
+	if try {
+		statement = s.sql.try
+	} else if until, ok := ctx.Deadline(); ok && s.sql.waits {
+		arguments = append(arguments, math.Ceil(time.Until(until).Seconds()))
+	}
+	var got sql.NullBool
+	err = c.QueryRowContext(ctx, statement, arguments...).Scan(&got)
+	switch {
+	case err == nil && !got.Valid:
+		err = errors.New("the server answered NULL")
+	case err == nil && !got.Bool:
+		err = errHeld
+	}
+	if err != nil {
+		if !errors.Is(err, errHeld) {
+			drop(c)
+		}
+		_ = c.Close()
+		return nil, err
+	}
+	own, stop := context.WithCancel(context.Background())
+	l := &sessionLease{loss: newLoss(), s: s, c: c, name: name, stop: stop, ended: make(chan struct{})}
+	go l.ping(own)
+	return l, nil
+}
+
+func (s *lostSession) close() { _ = s.db.Close() }
+
+// drop has the pool close a connection, so that the server ends its session.
+func drop(c *sql.Conn) {
+	_ = c.Raw(func(any) error { return driver.ErrBadConn })
+}
+
+type sessionLease struct {
+	loss
+	s     *lostSession
+	c     *sql.Conn
+	name  string
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func (l *sessionLease) Fence() uint64 { return 0 }
+
+func (l *sessionLease) ping(ctx context.Context) {
+	defer close(l.ended)
+	tick := time.NewTicker(l.s.ttl / 10)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		within, cancel := context.WithTimeout(context.Background(), l.s.ttl)
+		err := l.c.PingContext(within)
+		cancel()
+		if err != nil {
+			l.lose()
+			return
+		}
+	}
+}
+
+func (l *sessionLease) Release(ctx context.Context) error {
+	l.stop()
+	<-l.ended
+	defer l.c.Close()
+	if l.Err() != nil {
+		drop(l.c)
+		return errLost
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*l.s.ttl)
+	defer cancel()
+	var was sql.NullBool
+	err := l.c.QueryRowContext(ctx, l.s.sql.unlock, l.name).Scan(&was)
+	switch {
+	case err != nil:
+		drop(l.c)
+		return err
+	case !was.Bool:
+		return errLost
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// lossTable prints what contenders lost, as a table of Markdown.
+func lossTable(w io.Writer, engine string, all []losses) {
+	fmt.Fprintln(w, "\n| on | contender | sections | lost updates | overlaps | lost holders | not told | told, median | told, worst | wait, median | wait, p99 |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|")
+	for _, l := range all {
+		median, worst := "-", "-"
+		switch {
+		case l.Holders > 0 && l.Untold == l.Holders:
+			median, worst = "never", "never"
+		case l.Holders > 0:
+			median, worst = seconds(l.ToldMedian), seconds(l.ToldWorst)
+		}
+		fmt.Fprintf(w, "| %s | %s | %d | %s | %s | %d | %d | %s | %s | %s | %s |\n", engine, l.Contender, l.Sections,
+			l.often(l.Updates), l.often(l.Overlaps), l.Holders, l.Untold, median, worst, seconds(l.WaitMedian), seconds(l.WaitP99))
+	}
+}
+
+// often is how often something happened in 10 000 sections, and in all.
+func (l losses) often(n int) string {
+	if n == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%.1f (%d)", 10_000*float64(n)/float64(max(l.Sections, 1)), n)
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }

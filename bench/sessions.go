@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
+)
+
+// The prototype of docs/internals/one-renewal.md: a lease belongs to a session of its
+// client, and one row says how long that lasts. Two tables do what the study needs, and
+// no more.
+const sessionTables = `
+	CREATE TABLE session (id text PRIMARY KEY, until timestamptz NOT NULL) WITH (fillfactor = 50);
+	CREATE TABLE held (name text PRIMARY KEY, session text, fence bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
+	INSERT INTO session VALUES ('me', now() + '1 hour'), ('other', now() + '1 hour')`
+
+// The statements of the prototype. A grant locks the session of its client, so that it
+// cannot end meanwhile, and reads that of the holder.
+const (
+	renewSession = `UPDATE session SET until = clock_timestamp() + '30 s' WHERE id = 'me' AND until > clock_timestamp()`
+	grantHeld    = `WITH mine AS (SELECT FROM session WHERE id = 'me' AND until > clock_timestamp() FOR SHARE)
+		UPDATE held SET session = 'me', fence = fence + 1 WHERE name = $1 AND EXISTS (SELECT FROM mine) AND NOT EXISTS
+		(SELECT FROM session WHERE id = held.session AND id <> 'me' AND until > clock_timestamp())`
+	grantAlone = `UPDATE held SET session = 'me', fence = fence + 1 WHERE name = $1`
+)
+
+// sessions measures what one renewal for all leases of a client saves, and what it costs
+// each grant.
+func sessions(e engine) error {
+	if e.name != "postgres" {
+		return fmt.Errorf("the prototype is one for postgres, not for %s", e.name)
+	}
+	s, err := startPostgres()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	db := s.(*sqlServer).db
+	if _, err := db.Exec(sessionTables); err != nil {
+		return err
+	}
+	d, err := driver.Open(context.Background(), postgresURL(s.address())+"&pool_max_conns=16")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	fmt.Printf("%s, %d cores, load %.1f, %s\n\n", runtime.Version(), runtime.NumCPU(), loadAverage(), commit())
+	fmt.Println("| leases of one client | renewal of each: ms | client, server: ms of a core | WAL: kB | of the session: ms | client, server | WAL |")
+	fmt.Println("|---|---|---|---|---|---|---|")
+	var leases []driver.LeaseRef
+	for _, n := range []int{1, 100, 1000, 10_000} {
+		if leases, err = holdMore(d, leases, n); err != nil {
+			return err
+		}
+		each, err := measureSQL(s, db, func() error { return renewAll(d, leases) })
+		if err != nil {
+			return err
+		}
+		session, err := measureSQL(s, db, func() error { _, err := db.Exec(renewSession); return err })
+		if err != nil {
+			return err
+		}
+		fmt.Printf("| %d | %s | %s |\n", n, each, session)
+	}
+	return grants(s, db)
+}
+
+// sqlCost is what something costs once.
+type sqlCost struct {
+	took           time.Duration
+	client, server float64 // µs
+	wal            float64 // bytes
+}
+
+func (c sqlCost) String() string {
+	return fmt.Sprintf("%.2f | %.2f, %.2f | %.1f", float64(c.took.Microseconds())/1e3, c.client/1e3, c.server/1e3, c.wal/1e3)
+}
+
+// measureSQL does something for a while.
+func measureSQL(s server, db *sql.DB, do func() error) (c sqlCost, err error) {
+	if err := do(); err != nil {
+		return c, err
+	}
+	before, used, began, times := walOf(db), startMeter(s), time.Now(), int64(0)
+	for ; times < 5 || time.Since(began) < 2*time.Second; times++ {
+		if err := do(); err != nil {
+			return c, err
+		}
+	}
+	c.took = time.Since(began) / time.Duration(times)
+	c.client, c.server = used.perCycle(times)
+	c.wal = (walOf(db) - before) / float64(times)
+	return c, nil
+}
+
+// walOf is how much the server has logged.
+func walOf(db *sql.DB) (bytes float64) {
+	if err := db.QueryRow("SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&bytes); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+	return bytes
+}
+
+// holdMore makes it n leases.
+func holdMore(d driver.Driver, leases []driver.LeaseRef, n int) ([]driver.LeaseRef, error) {
+	var mu sync.Mutex
+	already := len(leases)
+	err := inParallel(n-already, func(i int) error {
+		c := claimtest.Mutex(fmt.Sprint("job ", already+i))
+		c.TTL = time.Hour
+		if _, err := d.Acquire(context.Background(), c); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		leases = append(leases, claimtest.Lease(c))
+		return nil
+	})
+	return leases, err
+}
+
+// renewAll renews leases as a client does, no more than so many at a time.
+func renewAll(d driver.Driver, leases []driver.LeaseRef) error {
+	const batch = 1000
+	for len(leases) > 0 {
+		some := leases[:min(batch, len(leases))]
+		answers, err := d.Renew(context.Background(), some)
+		for _, answer := range answers {
+			if err == nil {
+				err = answer
+			}
+		}
+		if err != nil {
+			return err
+		}
+		leases = leases[len(some):]
+	}
+	return nil
+}
+
+// grants measures the grants of names of their own, by as many goroutines, with the check
+// of the session and without.
+func grants(s server, db *sql.DB) error {
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+	fmt.Println("\n| grants, goroutines | a row alone: grants/s | client, server: µs of a core | WAL: B | with its session: grants/s | client, server | WAL |")
+	fmt.Println("|---|---|---|---|---|---|---|")
+	for _, n := range []int{1, 16} {
+		fmt.Printf("| %d", n)
+		for i := range n {
+			if _, err := db.Exec("INSERT INTO held VALUES ($1) ON CONFLICT DO NOTHING", fmt.Sprint("job ", i)); err != nil {
+				return err
+			}
+		}
+		if _, err := grantMany(s, db, grantHeld, n); err != nil { // for the connections
+			return err
+		}
+		for _, statement := range []string{grantAlone, grantHeld} {
+			row, err := grantMany(s, db, statement, n)
+			if err != nil {
+				return err
+			}
+			fmt.Print(" | ", row)
+		}
+		fmt.Println(" |")
+	}
+	return nil
+}
+
+func grantMany(s server, db *sql.DB, statement string, n int) (row string, err error) {
+	const times = 4000
+	before, used, began := walOf(db), startMeter(s), time.Now()
+	err = inParallel(n, func(i int) error {
+		for range times / n {
+			done, err := db.Exec(statement, fmt.Sprint("job ", i))
+			if err != nil {
+				return err
+			}
+			if rows, _ := done.RowsAffected(); rows != 1 {
+				return fmt.Errorf("%d rows were granted", rows)
+			}
+		}
+		return nil
+	})
+	took := time.Since(began)
+	client, server := used.perCycle(times)
+	return fmt.Sprintf("%.0f | %.0f, %.0f | %.0f", times/took.Seconds(), client, server, (walOf(db)-before)/times), err
+}
+
+// inParallel calls f n times, 16 at a time, and returns the first error.
+func inParallel(n int, f func(i int) error) (first error) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	room := make(chan struct{}, 16)
+	for i := range n {
+		room <- struct{}{}
+		all.Go(func() {
+			defer func() { <-room }()
+			if err := f(i); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				if first == nil {
+					first = err
+				}
+			}
+		})
+	}
+	all.Wait()
+	return first
+}
