@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,11 +16,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backends"
 	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/doctable"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// serverOf is the URL of a backend on a server of its own: that of its page, or of three
-// servers.
+// serverOf returns the URL of a backend on a server of its own: the URL of its page, or
+// the URL of three servers.
 func serverOf(t *testing.T, b backends.Backend) string {
 	t.Helper()
 	if b.Start == "" {
@@ -31,21 +31,24 @@ func serverOf(t *testing.T, b backends.Backend) string {
 		}
 		return "redlock://" + strings.Join(nodes, ",")
 	}
-	page := "docs/start/" + b.Start + ".md"
+	page := "docs/backends/" + b.Start + ".md"
 	if stages[page] == nil {
 		return urlOf(t, page)
 	}
 	return stages[page](t).here(urlOf(t, page))
 }
 
-// The table of facts is what the drivers themselves say.
+// The table of facts has the drivers' own properties. If a backend has no server here,
+// its row stays as it is.
 func TestTheFactsToChooseByAreTrue(t *testing.T) {
-	rows := facts(t)
+	file := filepath.Join(root, "docs", "choosing.md")
+	const head = "| backend | clock that decides | shortest TTL | changes | deletions | one step | lease check |"
+	documented := doctable.Rows(t, file, head)
 	chosen := slices.DeleteFunc(slices.Clone(backends.All), func(b backends.Backend) bool { return len(b.Schemes) == 0 })
-	if len(rows) != len(chosen) {
-		t.Errorf("%d backends have facts, there are %d", len(rows), len(chosen))
-	}
-	for _, b := range chosen {
+	rows := make([]string, len(chosen))
+	t.Cleanup(func() { doctable.Want(t, file, head, rows) })
+	for i, b := range chosen {
+		rows[i] = documented[b.Name]
 		t.Run(b.Name, func(t *testing.T) {
 			t.Parallel()
 			url := serverOf(t, b)
@@ -59,49 +62,23 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 			if err := locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
-			want, oneStep := rows[b.Name], takesAll(ctx, t, below.Driver(locks))
-			facts := func() []string { return factsOf(t, below.Driver(locks), b.Folder, oneStep) }
-			// What is pushed is known when the first connection for it stands.
-			for got := facts(); !slices.Equal(got, want); got = facts() {
-				select {
-				case <-ctx.Done():
-					t.Fatalf("docs/choosing.md has %q; the driver says %q", want, got)
-				case <-time.After(20 * time.Millisecond):
-				}
+			oneStep := takesAll(ctx, t, below.Driver(locks))
+			row := func() string { return factsOf(t, below.Driver(locks), b, oneStep) }
+			// A driver knows whether it pushes when its first connection for that is up.
+			for rows[i] = row(); rows[i] != documented[b.Name] && ctx.Err() == nil; rows[i] = row() {
+				time.Sleep(20 * time.Millisecond)
 			}
 		})
 	}
 }
 
-// facts are the rows of the table, by their backend: clock, shortest TTL, changes,
-// deletions, one step, lease check.
-func facts(t *testing.T) map[string][]string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "choosing.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, part, found := strings.Cut(string(text), "\n## Facts\n")
-	if !found {
-		t.Fatal("docs/choosing.md has no facts")
-	}
-	part, _, _ = strings.Cut(part, "\n## ")
-	rows := map[string][]string{}
-	for line := range strings.Lines(part) {
-		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
-		if strings.HasPrefix(line, "| ") && cells[0] != "backend" {
-			rows[cells[0]] = cells[1:]
-		}
-	}
-	return rows
-}
-
-// factsOf are what a driver says of itself, as the table has it.
-func factsOf(t *testing.T, d driver.Driver, folder string, oneStep bool) []string {
+// factsOf returns the row of a backend: clock, shortest TTL, changes, deletions, one
+// step, lease check.
+func factsOf(t *testing.T, d driver.Driver, b backends.Backend, oneStep bool) string {
 	t.Helper()
 	word := map[bool]string{true: "yes", false: "no"}
 	p := d.Properties()
-	checks, err := filepath.Glob(filepath.Join(root, folder, "lease_check.go"))
+	checks, err := filepath.Glob(filepath.Join(root, b.Folder, "lease_check.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,10 +86,11 @@ func factsOf(t *testing.T, d driver.Driver, folder string, oneStep bool) []strin
 	if p.MinTTL%time.Second == 0 {
 		ttl = fmt.Sprintf("%d s", int(p.MinTTL.Seconds()))
 	}
-	return []string{string(p.Clock), ttl, word[p.PushesChanges], word[p.ReportsDeletions], word[oneStep], word[len(checks) > 0]}
+	cells := []string{b.Name, string(p.Clock), ttl, word[p.PushesChanges], word[p.ReportsDeletions], word[oneStep], word[len(checks) > 0]}
+	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// takesAll reports whether two names are granted in one step.
+// takesAll reports whether the driver grants two names in one step.
 func takesAll(ctx context.Context, t *testing.T, d driver.Driver) bool {
 	t.Helper()
 	all, ok := d.(driver.AllAcquirer)

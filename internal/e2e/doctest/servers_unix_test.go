@@ -25,11 +25,11 @@ import (
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
-// A stage is where a page is played: what it calls by the names of a reader's machine,
-// and what that is here.
+// A stage is the environment of a page: the names of a reader's machine on the page, and
+// what they are here.
 type stage []struct{ page, here string }
 
-// here is a command of the page as it is run.
+// here returns a command of the page in the form in which it runs here.
 func (s stage) here(command string) string {
 	for _, name := range s {
 		command = strings.ReplaceAll(command, name.page, name.here)
@@ -37,7 +37,7 @@ func (s stage) here(command string) string {
 	return command
 }
 
-// asOnPage is what a command printed, as the page has it.
+// asOnPage returns the output of a command in the form of the page.
 func (s stage) asOnPage(printed string) string {
 	for _, name := range s {
 		printed = strings.ReplaceAll(printed, name.here, name.page)
@@ -45,33 +45,41 @@ func (s stage) asOnPage(printed string) string {
 	return printed
 }
 
-// stages are the servers that pages need; others have none but the SQLite file of the
-// user. Each is started when its page is run.
+// stages has the servers that pages need. The other pages use only the SQLite file of the
+// user. The test of a page starts its servers.
 var stages = map[string]func(t *testing.T) stage{
-	"docs/start/sqlite.md": func(t *testing.T) stage {
+	"docs/backends/sqlite.md": func(t *testing.T) stage {
 		return stage{{"/var/lib/app", filepath.ToSlash(t.TempDir())}}
 	},
-	"docs/start/redis.md": func(t *testing.T) stage {
+	"docs/backends/redis.md": func(t *testing.T) stage {
 		s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction")
 		return stage{{"localhost:6379", s.Addr}}
 	},
-	"docs/start/postgres.md": func(t *testing.T) stage {
+	"docs/backends/redlock.md": func(t *testing.T) stage {
+		var on stage
+		for _, name := range []string{"redis-1", "redis-2", "redis-3"} {
+			s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction")
+			on = append(on, stage{{name, s.Addr}}...)
+		}
+		return on
+	},
+	"docs/backends/postgres.md": func(t *testing.T) stage {
 		s := pgtest.Start(t, "fsync=on")
 		s.Database("app")
 		return stage{{"localhost:5432", s.Addr}}
 	},
-	"docs/start/mysql.md": func(t *testing.T) stage {
+	"docs/backends/mysql.md": func(t *testing.T) stage {
 		s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 		user := url.UserPassword(mysqltest.User, mysqltest.Password).String()
 		return stage{{"pawl:secret@localhost:3306/locks", user + "@" + s.Addr + "/" + mysqltest.Database}, {"localhost:3306", s.Addr}}
 	},
-	"docs/start/etcd.md": func(t *testing.T) stage {
+	"docs/backends/etcd.md": func(t *testing.T) stage {
 		return stage{{"localhost:2379", etcdtest.Start(t, 1).Members[0].Addr}}
 	},
-	"docs/start/nats.md": func(t *testing.T) stage {
+	"docs/backends/nats.md": func(t *testing.T) stage {
 		return stage{{"localhost:4222", natstest.Start(t, "").Addr}}
 	},
-	"docs/start/mongodb.md": func(t *testing.T) stage {
+	"docs/backends/mongodb.md": func(t *testing.T) stage {
 		dir := t.TempDir()
 		return stage{{"localhost:27017", testservers.Start(t, "ferretdb", func(addr string) []string {
 			return []string{"-data", dir, "-listen", addr}

@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-go/pawl/internal/backends"
 )
 
-// deploy is what each page of docs/start shows of the library, word for word: only the
-// import of the backend differs, and the URL.
+// deploy is the program of each page of docs/backends, word for word. Only the import of
+// the backend and the URL differ.
 func deploy(ctx context.Context) error {
 	locks, err := pawl.Open(ctx, os.Getenv("PAWL_URL"), nil)
 	if err != nil {
@@ -32,13 +32,14 @@ func deploy(ctx context.Context) error {
 	})
 }
 
-// startPages are those of docs/start, by the backend.
+// startPages returns the pages of docs/backends, by backend.
 func startPages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, page := range pages(t) {
-		if folder, file := filepath.Split(page); folder == "docs/start/" {
-			found[strings.TrimSuffix(file, ".md")] = page
+		folder, file := filepath.Split(page)
+		if name := strings.TrimSuffix(file, ".md"); folder == "docs/backends/" && importOf(name) != "" {
+			found[name] = page
 		}
 	}
 	if len(found) < 8 {
@@ -48,7 +49,7 @@ func startPages(t *testing.T) map[string]string {
 }
 
 // TestEachStartShowsTheProgramThatRuns compares the Go code of each page with deploy, and
-// runs that at the page's URL, in a process of its own.
+// runs deploy with the page's URL, in a process of its own.
 func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
 	body := bodyOf(t, "start_unix_test.go", "func deploy(ctx context.Context) error {")
 	exe, err := os.Executable()
@@ -92,7 +93,7 @@ func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
 	}
 }
 
-// urlOf is the URL that a page has.
+// urlOf returns the URL of a page.
 func urlOf(t *testing.T, page string) (url string) {
 	t.Helper()
 	at := regexp.MustCompile(`(?m)^\$ export PAWL_URL=(\S+)$`)
@@ -104,7 +105,7 @@ func urlOf(t *testing.T, page string) (url string) {
 	return url
 }
 
-// importOf is the package of the backend that has a page.
+// importOf returns the package of the backend that a page is about.
 func importOf(page string) string {
 	for _, b := range backends.All {
 		if b.Start == page {
@@ -114,7 +115,7 @@ func importOf(page string) string {
 	return ""
 }
 
-// bodyOf is what stands in a function of a file, without a tab at the begin of its lines.
+// bodyOf returns the body of a function in a file, without the first tab of each line.
 func bodyOf(t *testing.T, file, begin string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -20,7 +20,7 @@ const (
 	modulePath = "github.com/pawl-go/pawl"
 )
 
-// released are the folders of the modules that a release consists of, the root's first.
+// released returns the folders of the modules of a release, the root's first.
 func released(t *testing.T) (folders []string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "work", "edit", "-json", filepath.Join(root, "go.work")).Output()
@@ -44,18 +44,25 @@ func pathOf(folder string) string {
 	return strings.TrimSuffix(modulePath+"/"+strings.TrimPrefix(folder, "."), "/")
 }
 
-// A proxy is a GOPROXY on disk that has all modules, as they are in the folders, in one
-// version that nobody else has.
+// A proxy is a GOPROXY on disk. It has all modules as they are in the folders, in one
+// version that no other proxy has.
 type proxy struct {
 	folder, version string
 	env             []string
 }
 
-func pack(t *testing.T) *proxy {
+// skipWithoutProxy skips a test in which the go command downloads modules that are not in
+// its cache.
+func skipWithoutProxy(t *testing.T) {
 	t.Helper()
 	if os.Getenv("PAWL_TEST_SERVERS") == "none" {
-		t.Skip("the go command takes what is not in its cache from a proxy: PAWL_TEST_SERVERS=none is set")
+		t.Skip("PAWL_TEST_SERVERS=none: this test needs a module proxy")
 	}
+}
+
+func pack(t *testing.T) *proxy {
+	t.Helper()
+	skipWithoutProxy(t)
 	p := &proxy{folder: t.TempDir(), version: fmt.Sprintf("v0.999.%d", time.Now().UnixNano())}
 	folders := released(t)
 	for _, folder := range folders {
@@ -72,7 +79,7 @@ func pack(t *testing.T) *proxy {
 	cache := settings["GOMODCACHE"]
 	p.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -modcacherw", "GOSUMDB=off",
 		"GOPROXY="+asURL(p.folder)+","+asURL(filepath.Join(cache, "cache", "download"))+","+settings["GOPROXY"])
-	t.Cleanup(func() { // what the go command took from here
+	t.Cleanup(func() { // removes what the go command took from here
 		for _, folder := range folders {
 			path := filepath.FromSlash(pathOf(folder))
 			_ = os.RemoveAll(filepath.Join(cache, path+"@"+p.version))
@@ -110,7 +117,7 @@ func (p *proxy) add(t *testing.T, folder string) {
 	}
 }
 
-// zip has the files of a module, without those of the modules below it.
+// zip returns the files of a module, without the modules below it.
 func (p *proxy) zip(t *testing.T, folder string, mod []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// A release is made in a clone, and everything of it is there that is looked at here.
+// The test makes a release in a clone. Everything that it checks is in the clone.
 func TestRelease(t *testing.T) {
+	skipWithoutProxy(t)
 	in := func(folder, name string, args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)
@@ -87,6 +88,7 @@ func TestRelease(t *testing.T) {
 // A user's go.mod may have a newer root than backends, which use the root's internal
 // packages.
 func TestTheBackendsOfThePreviousReleaseCompileOnThisRoot(t *testing.T) {
+	skipWithoutProxy(t)
 	here, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)

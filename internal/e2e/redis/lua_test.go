@@ -11,10 +11,10 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// offered is what Redis has for a script, as far as we use it.
+// offered has what Redis offers to scripts, as far as our scripts use it.
 var offered = []string{
 	"ARGV", "KEYS", "redis", "struct", "math", "string", "table",
-	"error", "ipairs", "tonumber", "tostring", "type",
+	"error", "ipairs", "tonumber", "tostring", "type", "unpack",
 }
 
 func TestScriptsUseNoNameThatRedisDoesNotOffer(t *testing.T) {
@@ -50,7 +50,7 @@ func TestNamesThatAreNotDeclaredAreFound(t *testing.T) {
 	}
 }
 
-// globals are the names that a script uses, and does not declare.
+// globals returns the names that a script uses and does not declare.
 func globals(t *testing.T, source string) (names []string) {
 	t.Helper()
 	chunk, err := parse.Parse(strings.NewReader(source), "script")
@@ -63,7 +63,7 @@ func globals(t *testing.T, source string) (names []string) {
 	}
 	var look func(*lua.FunctionProto)
 	look = func(f *lua.FunctionProto) {
-		const opcode, constant = 26, 1<<18 - 1 // where gopher-lua has them in an instruction
+		const opcode, constant = 26, 1<<18 - 1 // their positions in an instruction of gopher-lua
 		for _, code := range f.Code {
 			if op := int(code >> opcode); op == lua.OP_GETGLOBAL || op == lua.OP_SETGLOBAL {
 				names = append(names, f.Constants[code&constant].String())

@@ -1,5 +1,5 @@
-// Package redis_test tests redislock and goredislock together, and goredislock on a Redis
-// in virtual time.
+// Package redis_test tests redislock and goredislock together, and goredislock over a
+// Redis in virtual time.
 package redis_test
 
 import (
@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "64"); err != nil { // most of them wait
+	if err := flag.Set("test.parallel", "24"); err != nil { // most tests only wait
 		panic(err)
 	}
 	redis.SetLogger(quiet{})
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		"github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1")
 }
 
-// quiet hears what go-redis would print.
+// quiet drops the log of go-redis.
 type quiet struct{}
 
 // Printf implements the logger of go-redis.

@@ -12,14 +12,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// memories is what the bug of a node remembers.
+// memories is the memory of the bug of a node.
 type memories struct {
 	clock *clock
 
 	mu     sync.Mutex // protects all below
 	claims map[driver.Token]driver.Claim
-	holder map[string]driver.Token // who was granted it last, and has not released it
-	last   map[string]uint64       // the fence of that
+	holder map[string]driver.Token // the last granted token that is not released
+	last   map[string]uint64       // the fence of that grant
 	swap   map[driver.Token]driver.Token
 }
 
@@ -30,7 +30,7 @@ func (m *memories) took(c driver.Claim, g driver.Grant) (first bool) {
 	return !known
 }
 
-// faults are the bugs that locks commonly have.
+// faults are common bugs of locks.
 var faults = []bug{
 	{"a release that does not look whose lease it is", "they hold it at once", 8, "memory", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -55,7 +55,7 @@ var faults = []bug{
 	{"a renewal that makes a lease", "believed in it for longer than a TTL", 17, "memory", inNode(func(b *bent, m *memories) {
 		creates(b, m, func(driver.Token) bool { return true })
 	}), nil},
-	{"a renewal that comes after the release makes the lease anew", "says that", 21, "memory", inNode(func(b *bent, m *memories) {
+	{"a renewal that comes after the release makes the lease again", "says that", 21, "memory", inNode(func(b *bent, m *memories) {
 		released := map[driver.Token]bool{}
 		creates(b, m, func(t driver.Token) bool { return released[t] })
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
@@ -80,12 +80,12 @@ var faults = []bug{
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			shorter := slices.Clone(leases)
 			for i := range shorter {
-				shorter[i].TTL -= shorter[i].TTL / 6 // what a reply may take
+				shorter[i].TTL -= shorter[i].TTL / 6 // a reply may take that long
 			}
 			return b.server.Renew(ctx, shorter)
 		}
 	}), nil},
-	{"fences begin anew when a lease expires", "the fence of", 4, "memory", inNode(func(b *bent, m *memories) {
+	{"fences begin again when a lease expires", "the fence of", 4, "memory", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			g, err := b.server.Acquire(ctx, c)
 			m.mu.Lock()
@@ -139,7 +139,7 @@ var faults = []bug{
 		}
 	}), nil},
 	{"a majority that is one too few", "they hold it at once", 3, "quorum", func() planted {
-		return planted{quorum: func(p *process, nodes []driver.Driver) []driver.Driver { // two of three are one
+		return planted{quorum: func(p *process, nodes []driver.Driver) []driver.Driver { // one too few
 			same := p.number % len(nodes)
 			nodes[(same+1)%len(nodes)] = newRoad(p, p.w.nodes[same].(*node))
 			return nodes
@@ -199,7 +199,7 @@ var faults = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"a forced claim that breaks nobody", "was told that all is well", 11, "memory", inNode(func(b *bent, _ *memories) {
+	{"a forced claim that breaks no holder", "was told that all is well", 11, "memory", inNode(func(b *bent, _ *memories) {
 		beside := map[driver.Token]bool{}
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if c.Force {
@@ -227,7 +227,7 @@ var faults = []bug{
 			return g, err
 		}
 	}), nil},
-	{"a lease that is told to have ended twice", "the Observer of", 2, "memory", func() planted {
+	{"a lease whose end is reported twice", "the Observer of", 2, "memory", func() planted {
 		return planted{observe: func(o *pawl.Observer) {
 			lost := o.Lost
 			o.Lost = func(e pawl.LostEvent) { lost(e); lost(e) }
@@ -235,7 +235,7 @@ var faults = []bug{
 	}, nil},
 }
 
-// creates makes renewals that grant what they do not find.
+// creates makes a renewal grant a lease that it does not find.
 func creates(b *bent, m *memories, which func(driver.Token) bool) {
 	b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 		m.mu.Lock()
@@ -258,7 +258,7 @@ func creates(b *bent, m *memories, which func(driver.Token) bool) {
 	}
 }
 
-// swaps makes the second in the queue stand in the place of the first.
+// swaps exchanges the first and the second claim of the queue.
 func swaps(b *bent, m *memories) {
 	as := func(t driver.Token) driver.Token {
 		m.mu.Lock()
@@ -282,7 +282,7 @@ func swaps(b *bent, m *memories) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if errors.Is(err, driver.ErrHeld) && c.Queue {
-			m.holder[c.Name] = own // here: who waits
+			m.holder[c.Name] = own // here: the waiting token
 		}
 		return g, err
 	}

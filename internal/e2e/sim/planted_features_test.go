@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// ofFeatures are bugs of what stands on the locks. The first six are defects that all
-// tests of Pawl once left alive, as what its user or its backend would notice of them.
+// ofFeatures are bugs in the features above the locks. All tests of Pawl once missed the
+// first six. Here they appear as a user or a backend would notice them.
 var ofFeatures = []bug{
 	{"a task that is done is not noted if its ctx has ended", "nothing had gone wrong, and was told", 4, "memory", inClient(func(p *process, b *bent) {
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
@@ -36,7 +36,7 @@ var ofFeatures = []bug{
 			return e, err
 		}
 	}), nil},
-	{"the name is closed for half of the lock-delay that the holder is told of", "to stop, and", 1, "memory", inNode(func(b *bent, _ *memories) {
+	{"the name is closed for half of the lock-delay of its lease", "to stop, and", 1, "memory", inNode(func(b *bent, _ *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			c.LockDelay /= 2
 			return b.server.Acquire(ctx, c)
@@ -65,7 +65,7 @@ var ofFeatures = []bug{
 			return b.server.Acquire(ctx, c)
 		}
 	}), nil},
-	{"a claim is refused for a key that nobody has done", "nobody has done it", 5, "memory", inNode(func(b *bent, m *memories) {
+	{"a claim is refused for a key that is not done", "nobody has done it", 5, "memory", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if c.Above != nil && string(c.Above) > "b" {
 				return driver.Grant{}, &driver.ValueError{Name: c.Name, Value: c.Above}
@@ -106,7 +106,7 @@ var ofFeatures = []bug{
 	{"a lease that is attached with another fence", "and detached with", 4, "memory", func() planted {
 		return planted{handle: func(h map[string]any) { h["f"] = json.Number(h["f"].(json.Number).String() + "0") }}
 	}, nil},
-	{"an attached lease that makes itself anew", "was granted before that", 89, "memory", inNode(func(b *bent, m *memories) {
+	{"an attached lease that makes itself again", "was granted before that", 89, "memory", inNode(func(b *bent, m *memories) {
 		creates(b, m, func(driver.Token) bool { return true })
 	}), nil},
 	{"a lease that is renewed after it was detached", "was detached, and", 39, "memory", inClient(func(p *process, b *bent) {
@@ -192,7 +192,7 @@ var ofFeatures = []bug{
 	}), nil},
 }
 
-// ctxOver reports whether the ctx of a Once of the process that runs has ended.
+// ctxOver reports whether the ctx of a running Once of the process has ended.
 func (h *history) ctxOver(p *process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,7 +201,7 @@ func (h *history) ctxOver(p *process) bool {
 	})
 }
 
-// runsAgain is a Run that goes on after what it should return.
+// runsAgain is a Run that continues after an error with which it should return.
 func runsAgain(after func(error) bool) func() planted {
 	return func() planted {
 		return planted{run: func(run runs) runs {
@@ -216,7 +216,7 @@ func runsAgain(after func(error) bool) func() planted {
 	}
 }
 
-// Each of these makes what its bug needs less rare.
+// Each of these functions makes a situation that its bug needs more frequent.
 
 func untilDone(p *plan) {
 	p.eachStep(func(s *step) {
@@ -269,8 +269,8 @@ func leftAlone(p *plan) {
 	})
 }
 
-// opening: names open by themselves soon, when a minimum hold is over, before the head of
-// the queue would ask anyway. Nobody gives up.
+// opening: names soon open by themselves, when a minimum hold is over, before the head of
+// the queue would ask anyway. No claim gives up.
 func opening(p *plan) {
 	p.eachStep(func(s *step) {
 		if s.verb == "lock" {
@@ -293,7 +293,7 @@ func (p *plan) eachStep(f func(s *step)) {
 	}
 }
 
-// bend changes a handle, if a bug is planted there.
+// bend changes a handle, if a bug is planted in handles.
 func (b planted) bend(handle pawl.Handle) pawl.Handle {
 	if b.handle == nil {
 		return handle
@@ -304,6 +304,6 @@ func (b planted) bend(handle pawl.Handle) pawl.Handle {
 	_ = d.Decode(&in)
 	b.handle(in)
 	text, _ = json.Marshal(in)
-	text = binary.BigEndian.AppendUint32(text, crc32.ChecksumIEEE(text)) // bent, and not damaged
+	text = binary.BigEndian.AppendUint32(text, crc32.ChecksumIEEE(text)) // changed, with a valid checksum
 	return pawl.Handle("pawl1_" + base64.RawURLEncoding.EncodeToString(text))
 }

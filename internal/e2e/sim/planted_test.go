@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -9,26 +10,27 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/doctable"
 )
 
-// A bug is one that somebody could make, or made. A checker that cannot find it proves
-// nothing.
+// A bug is a possible mistake in Pawl, or a real one of the past. A checker that cannot
+// find it proves nothing.
 type bug struct {
 	name string
-	sees string // what it is found by: a part of what the checker says
-	// the first that finds it, so that it is found at once; if that is no longer so, all
-	// are looked through
+	sees string // a part of the checker's message that proves the find
+	// seed is the first seed that finds it, so that the test is quick. If it no longer
+	// finds the bug, the test searches all seeds.
 	seed    uint64
 	backend string
-	make    func() planted // anew for each schedule: what it remembers is of one world
-	tune    func(*plan)    // makes what it needs less rare, if it is there
+	make    func() planted // called for each schedule: its memory is of one world
+	tune    func(*plan)    // makes the needed situation more frequent; may be nil
 }
 
-// most is how many schedules are looked through: no matter of time, for a slow machine
-// finds no less.
+// most is how many schedules the search tries. It is not a time, so a slow machine finds
+// as much.
 const most = 10_000
 
-// find looks for a schedule that shows it.
+// find searches for a schedule that shows the bug.
 func (b *bug) find(t *testing.T) (seed uint64, said string) {
 	t.Helper()
 	var found *history
@@ -69,7 +71,31 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
-// bent is a driver that does some things in its own way.
+// The tables of docs/internals/reliability.md have the bugs and their seeds.
+func TestPlantedBugsAreDocumented(t *testing.T) {
+	for _, table := range []struct {
+		head string
+		bugs []bug
+	}{
+		{"| found in Pawl, put back | over | seed |", reviewed},
+		{"| a common one | over | seed |", faults},
+		{"| of quorums | seed |", ofQuorums},
+		{"| of engines that compare and swap | seed |", ofStores},
+		{"| of what stands on the locks, over one node | seed |", ofFeatures},
+	} {
+		var rows []string
+		for _, b := range table.bugs {
+			over := ""
+			if strings.Contains(table.head, "| over |") {
+				over = b.backend + " | "
+			}
+			rows = append(rows, fmt.Sprintf("| %s | %s%d |", b.name, over, b.seed))
+		}
+		doctable.Want(t, "../../../docs/internals/reliability.md", table.head, rows)
+	}
+}
+
+// bent is a driver that replaces some methods.
 type bent struct {
 	server
 	acquire func(ctx context.Context, c driver.Claim) (driver.Grant, error)
@@ -122,8 +148,7 @@ func (b *bent) Listen(f func(driver.Signal)) (stop func()) {
 	return b.server.Listen(f)
 }
 
-// inNode plants a bug in what a node does; what it remembers, it remembers for all its
-// sessions.
+// inNode plants a bug in a node. The bug has one memory for all sessions of the node.
 func inNode(bend func(b *bent, m *memories)) func() planted {
 	return func() planted {
 		of := map[*node]*memories{}
@@ -138,7 +163,7 @@ func inNode(bend func(b *bent, m *memories)) func() planted {
 	}
 }
 
-// inClient plants a bug in the driver that a process works with.
+// inClient plants a bug in the driver of a process.
 func inClient(bend func(p *process, b *bent)) func() planted {
 	return func() planted {
 		return planted{client: func(p *process, d driverOf) driverOf {
@@ -149,7 +174,8 @@ func inClient(bend func(p *process, b *bent)) func() planted {
 	}
 }
 
-// lifted makes a server of what the root package is given; nobody raises fences there.
+// lifted makes a server of the driver of the root package; the root package raises no
+// fences.
 type lifted struct{ driverOf }
 
 func (lifted) RaiseFence(context.Context, driver.LeaseRef, uint64) (uint64, error) {

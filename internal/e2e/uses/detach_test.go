@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl"
 )
@@ -32,11 +33,12 @@ func TestAnotherClientGoesOnWithADetachedLease(t *testing.T) {
 		lease = must(other.Mutex(name).TryLock(soon(t)))(t)
 		_, err = next.Attach(soon(t), handle)
 		isError(t, err, pawl.ErrLost)
-		noError(t, lease.Confirm(soon(t))) // the handle of before has done it no harm
+		noError(t, lease.Confirm(soon(t))) // the old handle has not harmed it
 	})
 }
 
-// Two that attach one handle hold one lease: when one releases it, it is over for both.
+// Two clients that attach one handle hold one lease. When one of them releases it, it
+// ends for both.
 func TestTwoThatAttachOneHandle(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
@@ -57,7 +59,8 @@ func TestTwoThatAttachOneHandle(t *testing.T) {
 func TestADetachedLeaseThatNobodyAttachesEnds(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
-		a, other := b.client(t, brief), b.client(t, nil)
+		// Detach renews, and loses the lease if that has no answer.
+		a, other := b.client(t, &pawl.Options{TTL: 4 * time.Second, RequestTimeout: 3 * time.Second}), b.client(t, nil)
 		handle := must(must(a.Mutex(name).Lock(soon(t)))(t).Detach(soon(t)))(t)
 		lease := must(other.Mutex(name).Lock(soon(t)))(t)
 		_, err := a.Attach(soon(t), handle)
@@ -79,8 +82,9 @@ func TestConfirmFindsWhatNobodyHasTold(t *testing.T) {
 	})
 }
 
-// A handle of another kind of backend is refused, and one of another server of the same
-// kind is not held there. Neither harms the lease, nor whoever holds the name elsewhere.
+// A client refuses a handle of another kind of backend. A handle of another server of the
+// same kind is not held there. Neither harms the lease, or the holder of the name on the
+// other server.
 func TestAHandleOfAnotherServer(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
@@ -95,7 +99,7 @@ func TestAHandleOfAnotherServer(t *testing.T) {
 				isError(t, err, pawl.ErrLost)
 				lost, _ := errors.AsType[*pawl.LostError](err)
 				if told := lost.Err != nil; told != (b.kind != "memory") {
-					t.Errorf("%s: %v", other.name, err) // two memories have no places
+					t.Errorf("%s: %v", other.name, err) // two memories have no addresses
 				}
 			default:
 				isError(t, err, pawl.ErrInvalid)

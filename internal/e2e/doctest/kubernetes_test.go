@@ -1,0 +1,104 @@
+package doctest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	_ "github.com/pawl-go/pawl/memlock"
+)
+
+func TestThePageOfKubernetesShowsCodeThatRuns(t *testing.T) {
+	wantCompiled(t, "docs/kubernetes.md", "kubernetes_kit_test.go", 1)
+}
+
+// wantCompiled checks that each Go block of a page stands in a file of this folder, and
+// that the page has at least so many blocks. Indentation does not count.
+func wantCompiled(t *testing.T, page, file string, atLeast int) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, shown := unindented(string(text)), 0
+	for _, b := range blocks(t, page) {
+		if b.info != "go" {
+			continue
+		}
+		shown++
+		if part := strings.Trim(unindented(b.text), "\n"); !strings.Contains(code, "\n"+part+"\n") {
+			t.Errorf("%s:%d: %s does not have\n%s", page, b.line, file, part)
+		}
+	}
+	if shown < atLeast {
+		t.Errorf("%s shows %d blocks of code: is the pattern right?", page, shown)
+	}
+}
+
+// A standby is ready, and so is the leader. SIGTERM ends the leader without an error.
+func TestTheLeaderOfKubernetesIsReady(t *testing.T) {
+	const url = "mem:kubernetes"
+	t.Setenv("PAWL_URL", url)
+	other, err := pawl.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	held, err := other.Mutex("scheduler").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, sigterm := context.WithCancel(t.Context())
+	defer sigterm()
+	leads, over := make(chan bool), make(chan error, 1)
+	go func() {
+		over <- lead(ctx, func(ctx context.Context) error {
+			close(leads)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}()
+	ready := func() bool {
+		answer := httptest.NewRecorder()
+		http.DefaultServeMux.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+		return answer.Code == http.StatusOK
+	}
+	for deadline := time.Now().Add(time.Minute); !ready(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the standby is not ready")
+		}
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-leads
+	if !ready() {
+		t.Error("the leader is not ready")
+	}
+	sigterm()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+}
+
+// A module of its own decodes the manifests: see its doc.go.
+func TestTheManifestsOfKubernetes(t *testing.T) {
+	if os.Getenv("PAWL_TEST_SERVERS") == "none" {
+		t.Skip("it builds the types of Kubernetes")
+	}
+	test := exec.CommandContext(t.Context(), "go", "test", "-C", filepath.Join("..", "kubernetes"), "-count=1", ".")
+	test.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+	if said, err := test.CombinedOutput(); err != nil {
+		if _, failed := err.(*exec.ExitError); failed && !strings.Contains(string(said), "--- FAIL") && os.Getenv("PAWL_TEST_REQUIRE") == "" {
+			t.Skipf("it cannot be built: %v\n%s", err, said)
+		}
+		t.Errorf("%v\n%s", err, said)
+	}
+}

@@ -1,0 +1,185 @@
+//go:build unix
+
+package doctest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"path/filepath"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "modernc.org/sqlite"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/mysqllock"
+	"github.com/pawl-go/pawl/postgreslock"
+	"github.com/pawl-go/pawl/sqlitelock"
+)
+
+func TestThePageOfTransactionsShowsCodeThatRuns(t *testing.T) {
+	wantCompiled(t, "docs/transactions.md", "transactions_kit_test.go", 4)
+}
+
+const ledger = "CREATE TABLE accounts (id int PRIMARY KEY, balance int); INSERT INTO accounts VALUES (3, 100), (7, 100)"
+
+// wantBalance checks the balance of account 7.
+func wantBalance(t *testing.T, db *sql.DB, want int) {
+	t.Helper()
+	var got int
+	if err := db.QueryRowContext(t.Context(), "SELECT balance FROM accounts WHERE id = 7").Scan(&got); err != nil || got != want {
+		t.Errorf("account 7 has %d, %v; want %d", got, err, want)
+	}
+}
+
+func opened(t *testing.T, url string) *pawl.Client {
+	t.Helper()
+	locks, err := pawl.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	return locks
+}
+
+func database(t *testing.T, driver, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func nothing() error { return nil }
+
+// paysOnce checks that a check accepts a holder, and refuses one whose lease was broken
+// between its work and the check.
+func paysOnce(t *testing.T, url string, db *sql.DB, pay func(ctx context.Context, between func() error, lease *pawl.Lease) error) {
+	t.Helper()
+	locks, other := opened(t, url), opened(t, url)
+	under := func(between func() error) error {
+		return locks.Mutex("account:7").Do(t.Context(), func(ctx context.Context) error {
+			lease, _ := pawl.LeaseOf(ctx, "account:7")
+			return pay(ctx, between, lease)
+		})
+	}
+	wantBalance(t, db, 100)
+	if err := under(nothing); err != nil {
+		t.Error(err)
+	}
+	wantBalance(t, db, 90)
+	err := under(func() error { return loseLease(t.Context(), other, "account:7") })
+	if !errors.Is(err, pawl.ErrStale) && !errors.Is(err, pawl.ErrLost) {
+		t.Errorf("%v; want ErrStale or ErrLost", err)
+	}
+	wantBalance(t, db, 90)
+}
+
+func TestTransactionsOfPostgreSQL(t *testing.T) {
+	server := pgtest.Start(t)
+	url := server.Database("app")
+	server.Do("app", ledger)
+	db := database(t, "pgx", url)
+	paysOnce(t, url, db, func(ctx context.Context, between func() error, lease *pawl.Lease) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return payIn(ctx, tx, postgreslock.CheckLeaseSQL, between, lease)
+	})
+
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	locks, other := opened(t, url), opened(t, url)
+	between := nothing
+	move = func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 7"); err != nil {
+			return err
+		}
+		return between()
+	}
+	if err := transfer(t.Context(), locks, pool); err != nil {
+		t.Error(err)
+	}
+	wantBalance(t, db, 80)
+	between = func() error { return loseLease(t.Context(), other, "account:3") }
+	if err := transfer(t.Context(), locks, pool); !errors.Is(err, pawl.ErrStale) && !errors.Is(err, pawl.ErrLost) {
+		t.Errorf("%v; want ErrStale or ErrLost", err)
+	}
+	wantBalance(t, db, 80)
+}
+
+func TestTransactionsOfMySQL(t *testing.T) {
+	server := mysqltest.Start(t)
+	db := server.Open(t, mysqltest.Database)
+	for _, statement := range []string{"CREATE TABLE accounts (id int PRIMARY KEY, balance int)", "INSERT INTO accounts VALUES (3, 100), (7, 100)"} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := "mysql://" + url.UserPassword(mysqltest.User, mysqltest.Password).String() + "@" + server.Addr + "/" + mysqltest.Database
+	paysOnce(t, at, db, func(ctx context.Context, between func() error, lease *pawl.Lease) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return payIn(ctx, tx, mysqllock.CheckLease, between, lease)
+	})
+	if err := pay(t.Context(), opened(t, at), db); err != nil {
+		t.Error(err)
+	}
+	wantBalance(t, db, 80)
+}
+
+func TestTransactionsOfSQLite(t *testing.T) {
+	lockFile := filepath.Join(t.TempDir(), "locks.db")
+	t.Run("attached", func(t *testing.T) {
+		db := database(t, "sqlite", filepath.Join(t.TempDir(), "data.db"))
+		if _, err := db.ExecContext(t.Context(), ledger); err != nil {
+			t.Fatal(err)
+		}
+		url := "sqlite:" + filepath.ToSlash(lockFile)
+		opened(t, url) // makes the file
+		conn, err := attached(t.Context(), db, lockFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		paysOnce(t, url, db, func(ctx context.Context, between func() error, lease *pawl.Lease) error {
+			tx, err := conn.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			return payIn(ctx, tx, sqlitelock.CheckLease, between, lease)
+		})
+	})
+	t.Run("beside the locks", func(t *testing.T) {
+		locks := opened(t, "sqlite:"+filepath.ToSlash(lockFile))
+		db := database(t, "sqlite", "file:"+filepath.ToSlash(lockFile)+"?_txlock=immediate")
+		if _, err := db.ExecContext(t.Context(), ledger); err != nil {
+			t.Fatal(err)
+		}
+		err := locks.Mutex("account:7").Do(t.Context(), func(ctx context.Context) error {
+			lease, _ := pawl.LeaseOf(ctx, "account:7")
+			tx, err := db.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			return payIn(ctx, tx, sqlitelock.CheckLease, nothing, lease)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		wantBalance(t, db, 90)
+	})
+}

@@ -1,0 +1,149 @@
+//go:build unix
+
+// Command prove runs "pawl prove" on servers that it starts itself: on all backends, or
+// with the planted bugs. `make prove` runs it.
+//
+//	go run ./internal/e2e/prove [-planted all|NAME]
+//	go run ./internal/e2e/prove -engine all|NAME[,NAME...] [-for 10m]
+//
+// It prints a row of a Markdown table for each run, and keeps the report, the history and
+// what the command said in a folder. It fails if a lock did not hold, if a run proves
+// nothing, or if a planted bug is not found within a minute.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A harness is one call of this program.
+type harness struct {
+	pawl string // the command
+	out  string // the folder of the reports
+	time time.Duration
+	seed uint64 // 0: each run chooses its own
+	args []string
+}
+
+func main() {
+	engine := flag.String("engine", "", "the `NAMES` of engines, separated by commas, or all: "+strings.Join(engineNames(), ","))
+	planted := flag.String("planted", "", "the `NAME` of a planted bug, or all (default all, without -engine)")
+	length := flag.Duration("for", 10*time.Minute, "how long the run on an engine is")
+	seed := flag.Uint64("seed", 0, "of the faults and the work (default random)")
+	out := flag.String("out", "bin/prove", "the `FOLDER` of the reports")
+	pawl := flag.String("pawl", "", "the `FILE` of the command (default: it is built)")
+	poked := flag.String("poke", "", "ask the harness at this `ADDRESS` for a fault, and do nothing else; its --failover-cmd does")
+	flag.Parse()
+	if *poked != "" {
+		exitIf(poke(*poked))
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	h := &harness{pawl: *pawl, out: *out, time: *length, seed: *seed, args: flag.Args()}
+	err := h.run(ctx, *engine, *planted)
+	stop()
+	exitIf(err)
+}
+
+func exitIf(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "prove:", err)
+		os.Exit(1)
+	}
+}
+
+func (h *harness) run(ctx context.Context, engine, planted string) error {
+	if err := os.MkdirAll(h.out, 0o750); err != nil {
+		return err
+	}
+	if h.pawl == "" {
+		dir, err := os.MkdirTemp("", "pawl-prove-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		if h.pawl, err = build(ctx, dir); err != nil {
+			return err
+		}
+	}
+	if engine == "" || planted != "" {
+		return h.plants(ctx, planted)
+	}
+	return h.engines(ctx, engine)
+}
+
+// build builds the command. A copy of its own stays the same while the sources
+// change.
+func build(ctx context.Context, dir string) (path string, err error) {
+	_, here, _, _ := runtime.Caller(0)
+	path = filepath.Join(dir, "pawl")
+	c := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/pawl")
+	c.Dir = filepath.Join(filepath.Dir(here), "..", "..", "..")
+	if said, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build ./cmd/pawl: %w\n%s", err, said)
+	}
+	return path, nil
+}
+
+// engines runs the command on each of the engines.
+func (h *harness) engines(ctx context.Context, names string) (failed error) {
+	chosen := strings.Split(names, ",")
+	if names == "all" {
+		chosen = engineNames()
+	}
+	if err := h.print(engineHead); err != nil {
+		return err
+	}
+	for _, name := range chosen {
+		if ctx.Err() != nil {
+			return errors.Join(failed, ctx.Err())
+		}
+		if err := h.engine(ctx, name); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return failed
+}
+
+// engine runs the command on one engine, and prints a row.
+func (h *harness) engine(ctx context.Context, name string) (err error) {
+	e := find(name)
+	if e == nil {
+		return fmt.Errorf("there is no such engine; there are %s", strings.Join(engineNames(), ", "))
+	}
+	l := &lab{}
+	defer l.close(&err)
+	s := e.start(l)
+	args := append([]string{"--for", h.time.String()}, h.args...)
+	if h.seed != 0 {
+		args = append(args, "--seed", fmt.Sprint(h.seed))
+	}
+	r, err := h.prove(ctx, name, append(append(args, l.flags(s)...), s.url))
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.print(r.row(e.what)), r.failure())
+}
+
+// print prints lines of a table, and adds them to a file beside the reports.
+func (h *harness) print(lines string) error {
+	if _, err := fmt.Fprintln(os.Stdout, lines); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(h.out, "table.md"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, lines)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,98 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// foundWithin is how long the run with a planted bug may take until it breaks a rule.
+const foundWithin = time.Minute
+
+// plants runs the command with planted bugs: on Redis, or on what a bug needs.
+func (h *harness) plants(ctx context.Context, names string) (failed error) {
+	all, _ := worker.Plants()
+	chosen := all
+	if names != "" && names != "all" {
+		chosen = strings.Split(names, ",")
+	}
+	for _, name := range chosen {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("%s is no planted bug; there are %s", name, strings.Join(all, ", "))
+		}
+	}
+	if err := h.print("| planted bug | found after | by the rule | and by |\n|---|---|---|---|"); err != nil {
+		return err
+	}
+	for _, name := range chosen {
+		if ctx.Err() != nil {
+			return errors.Join(failed, ctx.Err())
+		}
+		if err := h.plant(ctx, name); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return failed
+}
+
+// plant runs the command for a third of the time that a bug may take, and, if that does
+// not find it, for all of it.
+func (h *harness) plant(ctx context.Context, name string) (err error) {
+	l := &lab{}
+	defer l.close(&err)
+	url := plain(l, worker.PlantNeeds(name))
+	var r *result
+	for _, d := range []time.Duration{foundWithin / 3, foundWithin} {
+		args := append([]string{"--for", d.String(), "--planted", name}, h.args...)
+		if h.seed != 0 {
+			args = append(args, "--seed", fmt.Sprint(h.seed))
+		}
+		if r, err = h.prove(ctx, "planted-"+name, append(args, url)); err != nil {
+			return err
+		}
+		if len(r.verdict.Violations) > 0 {
+			break
+		}
+	}
+	if len(r.verdict.Violations) == 0 {
+		return errors.Join(h.print("| "+name+" | not found | | |"), fmt.Errorf("it is not found within %v (%s)", foundWithin, r.report))
+	}
+	rule, after := r.first()
+	var others []string
+	for other := range r.verdict.Count {
+		if other != rule {
+			others = append(others, other)
+		}
+	}
+	slices.Sort(others)
+	err = h.print(fmt.Sprintf("| %s | %.1f s | %s | %s |", name, after.Seconds(), rule, strings.Join(others, ", ")))
+	if after > foundWithin {
+		err = errors.Join(err, fmt.Errorf("it breaks a rule only after %v (%s)", after.Round(time.Second), r.report))
+	}
+	return err
+}
+
+// first is the rule that was broken first, and when that could be seen.
+func (r *result) first() (rule string, after time.Duration) {
+	first := slices.MinFunc(r.verdict.Violations, func(a, b check.Violation) int { return cmp.Compare(a.To, b.To) })
+	return first.Rule, time.Duration(first.To)
+}
+
+// plain is the URL of a server that no fault concerns.
+func plain(l *lab, scheme string) string {
+	if scheme == "redlock" {
+		url, _ := redlock(l)
+		return url
+	}
+	return "redis://" + redistest.Start(l, durable...).Addr
+}
