@@ -6,7 +6,9 @@ type stroke struct {
 	value  float64
 	more   float64 // a second part of the bar, behind the first
 	beside string
-	ours   bool // is Pawl's
+	ratio  string // how many times as good as Pawl
+	better bool   // than Pawl
+	ours   bool   // is Pawl's
 }
 
 const (
@@ -47,4 +49,66 @@ func (c *canvas) group(y float64, title string, strokes []stroke) float64 {
 		y += strokeApart
 	}
 	return y + groupApart
+}
+
+// A panel is a group of bars in a grid, so that a chart fits a screen.
+type panel struct {
+	title, unit string
+	strokes     []stroke
+}
+
+const (
+	panelRow    = 17
+	panelHead   = 40
+	panelApart  = 14
+	panelMargin = 16
+	gridWidth   = 900
+)
+
+// panelHeight is how high the panel of a grid stands.
+func panelHeight(strokes int) float64 { return panelHead + panelRow*float64(strokes) + panelApart }
+
+// grid draws panels side by side, row by row, and returns where the last row ends.
+func (c *canvas) grid(y float64, columns int, label float64, panels []panel) float64 {
+	wide := (gridWidth - 2*panelMargin) / float64(columns)
+	for i := 0; i < len(panels); i += columns {
+		row := panels[i:min(i+columns, len(panels))]
+		most := 0
+		for k, p := range row {
+			c.panel(panelMargin+wide*float64(k), y, wide, label, p)
+			most = max(most, len(p.strokes))
+		}
+		y += panelHeight(most)
+	}
+	return y
+}
+
+func (c *canvas) panel(x, y, wide, label float64, p panel) {
+	const figures = 112 // room for a figure and a ratio
+	most := 0.0
+	for _, s := range p.strokes {
+		most = max(most, s.value)
+	}
+	c.text(x, y+13, "bold", p.title)
+	c.text(x, y+30, "small dim", p.unit)
+	y += panelHead
+	for _, s := range p.strokes {
+		c.text(x+label-6, y+11, "end tiny", s.label)
+		class := "grey"
+		if s.ours {
+			class = "holds"
+		}
+		long := 0.0
+		if s.value > 0 {
+			long = max((wide-label-figures)*s.value/most, 1)
+			c.rect(class, x+label, y, long, panelRow-4, 2)
+		}
+		c.text(x+label+long+5, y+11, "tiny", s.beside)
+		class = "end tiny dim"
+		if s.better {
+			class = "end tiny better"
+		}
+		c.text(x+wide-12, y+11, class, s.ratio)
+		y += panelRow
+	}
 }

@@ -8,24 +8,25 @@ import (
 )
 
 // A canvas is an SVG in the making, in the colours of docs/fence.svg: dark ones where the
-// reader's browser is dark. What is drawn later lies above.
+// reader's browser is dark. A later shape covers an earlier one.
 type canvas struct{ b strings.Builder }
 
 const width = 730 // of each picture, in points
 
 // The words that a thing can have as its class:
 //
-//	dim, bold, small, bad     of texts; and middle or end, where a text is anchored
-//	holds, waits, grey        of bars: a lease, a wait, and what is somebody else's
+//	dim, bold, small, tiny    of texts; and middle or end, where a text is anchored
+//	bad, better               of texts: what fails, and what is better than Pawl
+//	holds, waits, grey        of bars: a lease, a wait, and the lease of another client
 //	ask, go, no               of lines and arrows: a request, a grant, what fails
 //	line, dash, box           of lines: an axis, what is not solid, a frame
 const style = `<style>
-text{fill:#1f2328}.dim{fill:#59636e}.bold{font-weight:bold}.small{font-size:12px}.bad{fill:#c4320a;font-weight:bold}.on{fill:#fff;font-weight:bold}
+text{fill:#1f2328}.dim{fill:#59636e}.bold{font-weight:bold}.small{font-size:12px}.tiny{font-size:11px}.better{fill:#1a7f37;font-weight:bold}.bad{fill:#c4320a;font-weight:bold}.on{fill:#fff;font-weight:bold}
 .holds{fill:#2a6f97}.grey{fill:#d1d9e0}.waits{fill:none;stroke:#2a6f97;stroke-width:1.5;stroke-dasharray:4 3}.box{fill:none;stroke:#d1d9e0;stroke-width:1.2}
 .line{stroke:#8c959f;fill:none}.ask{stroke:#59636e;fill:none}.go{stroke:#2a6f97;stroke-width:1.6;fill:none}.no{stroke:#c4320a;stroke-width:2;fill:none}.dash{stroke-dasharray:2 3}
 .tip{stroke:none}.tip.ask{fill:#59636e}.tip.go{fill:#2a6f97}.tip.no{fill:#c4320a}
 @media(prefers-color-scheme:dark){
-text{fill:#e6edf3}.dim{fill:#9198a1}.bad{fill:#ff8a65}.on{fill:#0d1117}
+text{fill:#e6edf3}.dim{fill:#9198a1}.better{fill:#3fb950}.bad{fill:#ff8a65}.on{fill:#0d1117}
 .holds{fill:#58a6d6}.grey{fill:#3d444d}.waits{stroke:#58a6d6}.box{stroke:#3d444d}
 .line{stroke:#656c76}.ask{stroke:#9198a1}.go{stroke:#58a6d6}.no{stroke:#ff8a65}
 .tip.ask{fill:#9198a1}.tip.go{fill:#58a6d6}.tip.no{fill:#ff8a65}}
@@ -34,8 +35,13 @@ text{fill:#e6edf3}.dim{fill:#9198a1}.bad{fill:#ff8a65}.on{fill:#0d1117}
 
 // newCanvas begins a picture. The title and the description are for who cannot see it.
 func newCanvas(height float64, title, description string) *canvas {
+	return canvasOf(width, height, title, description)
+}
+
+// canvasOf is newCanvas with another width.
+func canvasOf(width, height float64, title, description string) *canvas {
 	c := &canvas{}
-	fmt.Fprintf(&c.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %g" font-family="sans-serif" font-size="13" role="img" aria-labelledby="t d">
+	fmt.Fprintf(&c.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" font-family="sans-serif" font-size="13" role="img" aria-labelledby="t d">
 <title id="t">%s</title>
 <desc id="d">%s</desc>
 %s`, width, height, html.EscapeString(title), html.EscapeString(description), style)

@@ -10,39 +10,44 @@ import (
 
 // redisChart is Pawl beside its peers, by the tables of the document.
 func redisChart(docs string) (*canvas, error) {
-	return contenders(docs, "Pawl on Redis, beside its peers", []figures{
-		{"benchmarks-redis.md", "", "own-1", "cycles/s"},
-		{"benchmarks-redis.md", "", "own-64", "cycles/s"},
-		{"benchmarks-redis.md", "", "local-64", "cycles/s"},
-		{"benchmarks-redis.md", "", "one-64-2ms", "longest wait ms"},
-		{"benchmarks-redis.md", "", "one-64-2ms", "ms/hand-over"},
-		{"benchmarks-redis.md", "", "held-10000", "B/lease"},
+	const file = "internals/benchmarks-redis.md"
+	return contenders(docs, "Pawl on Redis, beside its peers", 2, 130, []figures{
+		{file, "", "own-64", "cycles/s", "64 goroutines, names of their own"},
+		{file, "", "own-1", "cycles/s", "one goroutine"},
+		{file, "", "local-64", "cycles/s", "64 goroutines of a process, one name"},
+		{file, "", "one-64-2ms", "ms/hand-over", "64 clients on one name, 2 ms of work"},
+		{file, "", "one-64-2ms", "longest wait ms", "64 clients on one name: fairness"},
+		{file, "", "held-10000", "B/lease", "10 000 leases held"},
 	})
 }
 
 // databasesChart is Pawl beside what is used on other databases.
 func databasesChart(docs string) (*canvas, error) {
-	const sql, other = "benchmarks-postgresql-mariadb.md", "benchmarks-etcd-nats-mongodb.md"
+	const sql, other = "internals/benchmarks-postgresql-mariadb.md", "internals/benchmarks-etcd-nats-mongodb.md"
 	var all []figures
 	for _, engine := range []struct{ file, heading string }{{sql, "PostgreSQL"}, {sql, "MariaDB"}, {other, "etcd"}, {other, "NATS"}} {
 		all = append(all,
-			figures{engine.file, engine.heading, "own-64", "cycles/s"},
-			figures{engine.file, engine.heading, "one-8-2ms", "ms/hand-over"},
-			figures{engine.file, engine.heading, "one-8-2ms", "longest wait ms"})
+			figures{engine.file, engine.heading, "own-64", "cycles/s", "64 names"},
+			figures{engine.file, engine.heading, "one-8-2ms", "ms/hand-over", "8 clients, one name"},
+			figures{engine.file, engine.heading, "one-8-2ms", "longest wait ms", "fairness"})
 	}
-	return contenders(docs, "Pawl on other databases, beside what is used there", all)
+	return contenders(docs, "Pawl on other databases, beside what is used there", 3, 114, all)
 }
 
-// figures are those of one column of a table.
-type figures struct{ file, heading, scenario, column string }
+// units say what a column is, and which way it is better.
+var units = map[string]string{
+	"cycles/s":        "locks and releases a second, more is better",
+	"ms/hand-over":    "ms from a release to the next grant, less is better",
+	"longest wait ms": "longest wait in ms, less is better",
+	"B/lease":         "bytes of the client for each, less is better",
+}
 
-func contenders(docs, title string, all []figures) (*canvas, error) {
-	type group struct {
-		title   string
-		strokes []stroke
-	}
-	var groups []group
-	height := 12.0
+// figures are the figures of one column of a table.
+type figures struct{ file, heading, scenario, column, title string }
+
+func contenders(docs, title string, columns int, label float64, all []figures) (*canvas, error) {
+	var panels []panel
+	rows := 0.0
 	for _, f := range all {
 		tables, err := printed(docs, f.file)
 		if err != nil {
@@ -52,36 +57,59 @@ func contenders(docs, title string, all []figures) (*canvas, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("%s has no %s of %s", f.file, f.scenario, f.heading)
 		}
-		t := tables[i]
-		g := group{title: t.what + ": " + f.column}
+		p := panel{title: f.title, unit: units[f.column], strokes: beside(tables[i], f.column)}
 		if f.heading != "" {
-			g.title = f.heading + ", " + g.title
+			p.title = f.heading + ": " + p.title
 		}
-		if f.column != "cycles/s" {
-			g.title += ", less is better"
+		if columns > 2 {
+			_, p.unit, _ = strings.Cut(p.unit, ", ")
+			p.unit = f.column + ", " + p.unit
 		}
-		for _, row := range t.rows {
-			s := stroke{label: row[0], ours: strings.HasPrefix(row[0], "pawl"), beside: "failed"}
-			if x, ok := t.figure(row, f.column); ok {
-				s.value, s.beside = x, grouped(x)
-			}
-			g.strokes = append(g.strokes, s)
+		if panels = append(panels, p); (len(panels)-1)%columns == 0 {
+			rows += panelHeight(len(p.strokes))
 		}
-		groups = append(groups, g)
-		height += groupHeight(len(g.strokes))
 	}
-	c := newCanvas(height, title, "Bars of the figures that the tables of the document have; Pawl's are in another colour.")
-	y := 8.0
-	for _, g := range groups {
-		y = c.group(y, g.title, g.strokes)
-	}
+	c := canvasOf(gridWidth, rows+36, title, "Bars of the figures that the tables of the document have. Pawl's bars are in another colour, and each of the others has how many times as good it is.")
+	y := c.grid(8, columns, label, panels)
+	c.rect("holds", panelMargin, y, 14, 12, 2)
+	c.text(panelMargin+20, y+11, "small", "Pawl")
+	c.text(panelMargin+70, y+11, "small dim", "×: how many times as good as Pawl on the first of its lines;")
+	c.text(panelMargin+470, y+11, "small better", "better than Pawl")
 	return c, nil
+}
+
+// beside are the bars of a column. Each has how many times as good as Pawl it is.
+func beside(t table, column string) []stroke {
+	var strokes []stroke
+	pawl := 0.0
+	for _, row := range t.rows {
+		s := stroke{label: row[0], ours: strings.HasPrefix(row[0], "pawl"), beside: "failed"}
+		if x, ok := t.figure(row, column); ok {
+			s.value, s.beside = x, grouped(x)
+			if pawl == 0 && s.ours {
+				pawl = x
+			}
+		}
+		strokes = append(strokes, s)
+	}
+	for i := range strokes {
+		s := &strokes[i]
+		if pawl == 0 || s.value == 0 || s.value == pawl && s.ours {
+			continue
+		}
+		good := s.value / pawl
+		if column != "cycles/s" {
+			good = pawl / s.value
+		}
+		s.ratio, s.better = fmt.Sprintf("%.2f×", good), good > 1
+	}
+	return strokes
 }
 
 // leasesChart is what leases cost that are held and renewed.
 func leasesChart(docs string) (*canvas, error) {
 	var strokes []stroke
-	for _, file := range []string{"benchmarks-redis.md", "benchmarks-postgresql-mariadb.md", "benchmarks-etcd-nats-mongodb.md"} {
+	for _, file := range []string{"internals/benchmarks-redis.md", "internals/benchmarks-postgresql-mariadb.md", "internals/benchmarks-etcd-nats-mongodb.md"} {
 		tables, err := printed(docs, file)
 		if err != nil {
 			return nil, err
@@ -120,7 +148,7 @@ func leasesChart(docs string) (*canvas, error) {
 
 // reliabilityChart is after how many schedules each planted bug is found.
 func reliabilityChart(docs string) (*canvas, error) {
-	rows, err := marked(docs, "reliability.md", "Planted bugs")
+	rows, err := marked(docs, "internals/reliability.md", "Planted bugs")
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,11 @@
 package main
 
-// lost is how a holder is told that it lost its lease before anybody else gets in, with
-// the default TTL of 30 s, and the margin of a tenth of it.
+// lost shows how the client notifies a holder that it lost its lease before the server
+// grants the name again, with the default TTL of 30 s, and the margin of a tenth of it.
 func lost() *canvas {
-	c := newCanvas(376, "How a holder is told that it lost its lease, before anyone else gets in",
+	c := newCanvas(376, "How the client notifies a holder that it lost its lease, before another client gets the name",
 		"With a TTL of 30 seconds. web-3 is granted the name, and renews its lease after 10 seconds. Then the backend is out of its reach. "+
-			"Its term ends 27 seconds after that renewal was sent, at second 37: there it is told that the lease is lost. "+
+			"Its term ends 27 seconds after that renewal was sent, at second 37: then the client notifies it that the lease is lost. "+
 			"The backend keeps the lease for 30 seconds from when the renewal came, until second 40, and then grants the name to cron-1. "+
 			"The 3 seconds between are for web-3 to stop.")
 	at := func(second float64) float64 { return 90 + 13.6*second }

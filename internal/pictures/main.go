@@ -25,6 +25,7 @@ var pictures = []picture{
 	{"benchmarks-databases", databasesChart},
 	{"benchmarks-leases", leasesChart},
 	{"reliability", reliabilityChart},
+	{"locks-lose", lossesChart},
 }
 
 // byHand is a picture that needs no numbers.

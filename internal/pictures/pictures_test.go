@@ -13,7 +13,8 @@ import (
 
 const docs = "../../docs"
 
-// Whoever changes a number of a document, or a drawing, draws anew.
+// After a change of a document's number, or of a drawing, the test fails until make
+// pictures has run.
 func TestThePicturesAreAsTheyAreDrawn(t *testing.T) {
 	drawn := map[string]bool{}
 	for _, p := range pictures {
@@ -31,7 +32,8 @@ func TestThePicturesAreAsTheyAreDrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range there {
-		if !drawn[filepath.Base(file)] {
+		// make growth measures what those show, on a server for each engine.
+		if name := filepath.Base(file); !drawn[name] && !strings.HasPrefix(name, "growth-") {
 			t.Errorf("nothing draws %s", file)
 		}
 	}
@@ -70,7 +72,7 @@ func TestEachPictureCanBeReadByAll(t *testing.T) {
 				t.Errorf("%s has no %s", file, has)
 			}
 		}
-		shown := regexp.MustCompile(`!\[[^\]]{10,}\]\([\w/]*` + regexp.QuoteMeta(filepath.Base(file)) + `\)`)
+		shown := regexp.MustCompile(`!\[[^\]]{10,}\]\([\w/.]*` + regexp.QuoteMeta(filepath.Base(file)) + `\)`)
 		if !shown.MatchString(pages) {
 			t.Errorf("no page shows %s with words in its place", file)
 		}
@@ -96,7 +98,7 @@ func pages(t *testing.T) string {
 	return all.String()
 }
 
-// What a chart is drawn from, of a document that is made for it.
+// The document is written for the test. The figures are the numbers that a chart draws.
 func TestFiguresAreThoseOfTheTable(t *testing.T) {
 	dir := t.TempDir()
 	text := "# Engine 1, one server\n\n```\nown-1: one goroutine, one name\n" +

@@ -1,0 +1,98 @@
+// Package doctable generates tables of the documents from rows that tests compute. A test
+// fails where a document has other rows. With the flag -update it writes them.
+package doctable
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+)
+
+var update = flag.Bool("update", false, "write the tables of the documents")
+
+// TB is the part of testing.TB that this package needs.
+type TB interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// Rows returns the rows of the table with this head in a document, by their first cells.
+func Rows(tb TB, file, head string) map[string]string {
+	tb.Helper()
+	_, table, _ := cut(tb, file, head)
+	rows := map[string]string{}
+	for row := range strings.Lines(table) {
+		rows[first(row)] = strings.TrimSuffix(row, "\n")
+	}
+	return rows
+}
+
+// Want requires that the table with this head has these rows, in any order; it ignores
+// empty rows. The flag -update keeps the order of the document, and puts new rows at the
+// end.
+func Want(tb TB, file, head string, rows []string) {
+	tb.Helper()
+	before, table, after := cut(tb, file, head)
+	var order []string
+	for row := range strings.Lines(table) {
+		order = append(order, first(row))
+	}
+	place := func(row string) int {
+		if i := slices.Index(order, first(row)); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	rows = slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return row == "" })
+	slices.SortStableFunc(rows, func(a, b string) int { return place(a) - place(b) })
+	want := strings.Join(rows, "\n") + "\n"
+	if want == table {
+		return
+	}
+	if !*update {
+		tb.Errorf("%s: a table is not current; go test -update writes it. It has\n%s\nwant\n%s", file, without(table, want), without(want, table))
+		return
+	}
+	if err := os.WriteFile(file, []byte(before+want+after), 0o600); err != nil {
+		tb.Errorf("%v", err)
+	}
+}
+
+// cut returns the rows of a table, and the text of the document before and after them.
+func cut(tb TB, file, head string) (before, rows, after string) {
+	tb.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	before, rest, found := strings.Cut(string(text), "\n"+head+"\n")
+	ruler, rest, ruled := strings.Cut(rest, "\n")
+	if !found || !ruled {
+		tb.Fatalf("%s has no table that begins with %s", file, head)
+	}
+	for row := range strings.Lines(rest) {
+		if !strings.HasPrefix(row, "|") {
+			break
+		}
+		rows += row
+	}
+	return before + "\n" + head + "\n" + ruler + "\n", rows, rest[len(rows):]
+}
+
+// without returns the rows of one table that another table lacks.
+func without(table, other string) (rows string) {
+	for row := range strings.Lines(table) {
+		if !strings.Contains("\n"+other, "\n"+row) {
+			rows += row
+		}
+	}
+	return rows
+}
+
+// first returns the first cell of a row.
+func first(row string) string {
+	cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
+	return cell
+}
