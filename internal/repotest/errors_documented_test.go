@@ -12,27 +12,24 @@ import (
 	"testing"
 )
 
-// docs/errors.md and the pages below it say of each error what it means, why it came and
-// what to do next. Here the errors are held against the pages: the texts that the golden
-// files have, the hints of the backends, and the exported names.
+// docs/errors.md and the pages below it say of each error what it means, what causes it,
+// and what to do next. These tests compare the pages with the errors: the texts in the
+// golden files, the hints of the backends, and the exported names.
 
-// An errorEntry is a section of those pages that begins with texts.
+// An errorEntry is a section of a page that begins with texts of errors.
 type errorEntry struct {
 	page, title string
-	texts       []string // as they are shown, with "…" for what changes
+	texts       []string // as the page shows them, with "…" for variable parts
 	body        string
 }
 
 func errorPages(t *testing.T) (names []string) {
 	t.Helper()
-	below, err := filepath.Glob("docs/errors/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append([]string{"docs/errors.md"}, below...)
+	names = append(names, slices.Collect(maps.Keys(matching(t, "docs/errors*.md")))...)
+	return append(names, slices.Collect(maps.Keys(matching(t, "docs/internals/errors-*.md")))...)
 }
 
-// entriesOf are the sections of a page that have texts.
+// entriesOf returns the sections of a page that have texts.
 func entriesOf(page, text string) (entries []*errorEntry) {
 	e := &errorEntry{page: page}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -51,12 +48,12 @@ func entriesOf(page, text string) (entries []*errorEntry) {
 	return entries
 }
 
-// patternOf makes a pattern of a text as a page shows it.
+// patternOf returns a pattern for a text of a page.
 func patternOf(text string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(text), "…", ".*") + "$")
 }
 
-// saidTexts are the lines of the golden files that are errors, with the file of each.
+// saidTexts returns the lines of the golden files that are errors, each with its file.
 func saidTexts(t *testing.T) map[string]string {
 	t.Helper()
 	said := map[string]string{}
@@ -82,7 +79,7 @@ func TestErrorsAreAllListedInTheDocuments(t *testing.T) {
 	said := saidTexts(t)
 	listed := map[string]bool{}
 	for _, e := range entries {
-		for _, label := range []string{"**Means**: ", "**Why**: ", "**Next**: ", "**Where**: "} {
+		for _, label := range []string{"**Means**: ", "**Why**: ", "**Next**: "} {
 			if !strings.Contains(e.body, "\n- "+label) {
 				t.Errorf("%s: %q does not say %s", e.page, e.title, label)
 			}
@@ -104,12 +101,12 @@ func TestErrorsAreAllListedInTheDocuments(t *testing.T) {
 	}
 	for _, s := range slices.Sorted(maps.Keys(said)) {
 		if !listed[s] {
-			t.Errorf("no entry of docs/errors.md, or of docs/errors/, has this text of %s:\n%s", said[s], s)
+			t.Errorf("no entry of docs/errors*.md, or of docs/internals/errors-*.md, has this text of %s:\n%s", said[s], s)
 		}
 	}
 }
 
-// exportedErrors are the errors of a package to branch on, and their types.
+// exportedErrors matches the errors of a package to branch on, and their types.
 var exportedErrors = regexp.MustCompile(`^Err[A-Z]\w*$|^[A-Z]\w*Error$|^Error$|^Reason[A-Z]\w*$`)
 
 func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
@@ -147,7 +144,7 @@ func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
 	}
 }
 
-// declared are the types, values and constants of a file.
+// declared returns the types, values and constants of a file.
 func declared(f *ast.File) (names []string) {
 	for _, d := range f.Decls {
 		g, ok := d.(*ast.GenDecl)

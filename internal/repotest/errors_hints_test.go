@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,17 +13,34 @@ import (
 	"testing"
 )
 
-// The hints of the backends, which stand in parentheses at the end of their errors, are
-// found where they are written, and held against docs/errors/backends.md.
+// The backends put hints in parentheses at the end of their errors. These tests find the
+// hints in the source, and compare them with the tables of the documents whose first
+// column is "hint".
 
-const hintsDocument = "docs/errors/backends.md"
+// hintsDocuments returns the pages of the databases, the page of the errors common to all
+// backends, and the page of fences.
+func hintsDocuments(t *testing.T) map[string]string {
+	t.Helper()
+	found := matching(t, "docs/backends/*.md")
+	maps.Copy(found, matching(t, "docs/errors.md"))
+	maps.Copy(found, matching(t, "docs/fencing.md"))
+	return found
+}
 
 func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
-	listed := map[string]bool{} // and whether somebody says it
-	for line := range strings.SplitSeq(read(t, hintsDocument), "\n") {
-		if cells := strings.Split(strings.Trim(line, "| "), " | "); strings.HasPrefix(line, "| ") && cells[0] != "hint" {
-			if listed[cells[0]] = false; len(cells) != 2 || cells[1] == "" {
-				t.Errorf("%s does not say when this comes: %s", hintsDocument, line)
+	listed := map[string]bool{} // and whether the source contains it
+	for page, text := range hintsDocuments(t) {
+		hints := false // whether line is in a table of hints
+		for line := range strings.SplitSeq(text, "\n") {
+			switch cells := strings.Split(strings.Trim(line, "| "), " | "); {
+			case !strings.HasPrefix(line, "|"):
+				hints = false
+			case cells[0] == "hint":
+				hints = true
+			case hints && strings.HasPrefix(line, "| "):
+				if listed[cells[0]] = false; len(cells) != 2 || cells[1] == "" {
+					t.Errorf("%s does not say when this comes: %s", page, line)
+				}
 			}
 		}
 	}
@@ -39,7 +57,7 @@ func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 			for _, h := range hintsOf(t, file) {
 				found++
 				if _, ok := listed[h]; !ok {
-					t.Errorf("%s does not have this hint of %s: %s", hintsDocument, file, h)
+					t.Errorf("no page of docs/backends has this hint of %s: %s", file, h)
 				}
 				listed[h] = true
 			}
@@ -50,7 +68,7 @@ func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 	}
 	for h, said := range listed {
 		if !said {
-			t.Errorf("%s has a hint that nobody gives: %s", hintsDocument, h)
+			t.Errorf("the documents have a hint that no backend gives: %s", h)
 		}
 	}
 }
@@ -62,7 +80,7 @@ var (
 	isHint     = regexp.MustCompile(`^([Hh]int|\w+Hint|afresh)$`)
 )
 
-// hintsOf are the hints that are written in a file.
+// hintsOf returns the hints in a source file.
 func hintsOf(t *testing.T, file string) (hints []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -128,8 +146,8 @@ func nameOf(e ast.Expr) string {
 
 var verb = regexp.MustCompile(`%[a-z]`)
 
-// wording is what an expression says, with "…" for what is put in, and whether any of it
-// is written there.
+// wording returns the text of an expression, with "…" for inserted values, and whether
+// the expression contains a literal.
 func wording(e ast.Expr) (text string, literal bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

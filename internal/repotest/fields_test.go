@@ -10,14 +10,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// CONTRIBUTING.md lists what changes with a new field of a claim. What is there of
-// Owner.Labels stands for a field that people read, and Claim.LockDelay for one that the
-// algorithm reads.
+// CONTRIBUTING.md lists the files that change with a new field of a claim. The test takes
+// three fields as examples: Owner.Labels for a field that operators read, Claim.LockDelay
+// for one that the algorithm reads, and Holder.TTL for a field of a holder that operators
+// see.
 func TestContributingNamesTheFilesThatAFieldOfAClaimIsIn(t *testing.T) {
 	list := section(t, "CONTRIBUTING.md", "## Adding a field to a claim")
 	var named []string
 	for _, m := range regexp.MustCompile("`([a-z/_]+\\.(?:go|lua|md))`").FindAllStringSubmatch(list, -1) {
-		read(t, m[1]) // it is there
+		read(t, m[1]) // the file exists
 		named = append(named, m[1])
 	}
 	for file, text := range sources(t, ".go") {
@@ -28,15 +29,20 @@ func TestContributingNamesTheFilesThatAFieldOfAClaimIsIn(t *testing.T) {
 		if people && !slices.Contains(named, file) {
 			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it leaves out %s, which names Owner.Labels", file)
 		}
-		algorithm := regexp.MustCompile(`\bLockDelay\b[:,]`).Match(text) // it is copied, and not only computed with
+		algorithm := regexp.MustCompile(`\bLockDelay\b[:,]`).Match(text) // copied, and not only computed with
 		if algorithm && !slices.Contains(named, file) && !within(file, "internal/redisscript") {
 			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it leaves out %s, which copies Claim.LockDelay", file)
+		}
+		holder := regexp.MustCompile(`\b[hwx]\.TTL\b`).Match(text)
+		shows := slices.ContainsFunc([]string{"locktable", "quorumlock", "cmd", "dashboard"}, func(dir string) bool { return within(file, dir) })
+		if holder && shows && !slices.Contains(named, file) {
+			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it leaves out %s, which names Holder.TTL", file)
 		}
 	}
 }
 
-// The documentation of a type of the root that is a driver's has to name its fields, for
-// pkg.go.dev does not show them there.
+// A type of the root may be an alias of a driver's type. Its documentation has to name
+// the fields, because pkg.go.dev does not show them there.
 func TestAliasesNameTheFields(t *testing.T) {
 	text := read(t, "entry.go")
 	for _, typ := range []reflect.Type{
@@ -52,7 +58,7 @@ func TestAliasesNameTheFields(t *testing.T) {
 	}
 }
 
-// section is what stands below a heading of a document.
+// section returns the text below a heading of a document.
 func section(t *testing.T, file, heading string) string {
 	t.Helper()
 	_, after, found := strings.Cut(read(t, file), "\n"+heading+"\n")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Lists that people read, held against what they list: a new package, scheme, target or
-// benchmark is in all of them, and what is gone is in none.
+// These tests compare lists in documents with the repository. Every list contains each
+// new package, scheme, target or benchmark, and nothing that was removed.
 
 func TestContributingSaysWhereEachPackageIs(t *testing.T) {
 	table, _, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "## Running things")
@@ -19,7 +19,7 @@ func TestContributingSaysWhereEachPackageIs(t *testing.T) {
 		place := strings.TrimSuffix(m[1], "/")
 		named = append(named, place)
 		found, _ := filepath.Glob(place)
-		below, _ := filepath.Glob(filepath.Join("*", place)) // a file of the package that the row is about
+		below, _ := filepath.Glob(filepath.Join("*", place)) // a file of the package of this row
 		testdata, _ := filepath.Glob(filepath.Join("cmd", "pawl", place))
 		if len(found)+len(below)+len(testdata) == 0 {
 			t.Errorf("CONTRIBUTING.md names %s, which is not there", place)
@@ -38,8 +38,8 @@ func TestContributingSaysWhereEachPackageIs(t *testing.T) {
 func TestDocumentsNameTheCorePackages(t *testing.T) {
 	quoted := regexp.MustCompile("`([^`]+)`")
 	for file, sentence := range map[string]*regexp.Regexp{
-		"CONTRIBUTING.md": regexp.MustCompile(`(?s)The\s+core\s+\(the\s+root, (.*?)\)`),
-		"docs/design.md":  regexp.MustCompile(`(?s)The root, (.*?) import the\s+standard\s+library`),
+		"CONTRIBUTING.md":          regexp.MustCompile(`(?s)The\s+core\s+\(the\s+root, (.*?)\)`),
+		"docs/internals/design.md": regexp.MustCompile(`(?s)The root, (.*?) import the\s+standard\s+library`),
 	} {
 		m := sentence.FindStringSubmatch(read(t, file))
 		if m == nil {
@@ -63,22 +63,23 @@ func TestDocumentsNameTheCorePackages(t *testing.T) {
 	}
 }
 
-// A package that imports a module of somebody else's is named where that is decided.
+// A package may import a module of another project. Then the design names it, with the
+// reason.
 func TestEachDependencyIsExplained(t *testing.T) {
-	design := read(t, "docs/design.md")
+	design := read(t, "docs/internals/design.md")
 	for _, module := range modules(t) {
 		for _, m := range module.Require {
 			if !m.Indirect && !within(m.Path, modulePath) && !strings.Contains(design, "| "+m.Path+" ") {
-				t.Errorf("docs/design.md does not say why there is %s in %s", m.Path, module.Folder)
+				t.Errorf("docs/internals/design.md does not say why there is %s in %s", m.Path, module.Folder)
 			}
 		}
 	}
 }
 
-// The diagram of the layers: what stands in a line imports what it stands on, and nothing
-// imports what stands above it.
+// The diagram of the layers is true: an upper package depends on the lower one, and no
+// lower package depends on the root.
 func TestTheDiagramOfTheLayersIsTrue(t *testing.T) {
-	_, after, found := strings.Cut(read(t, "docs/design.md"), "## 3. Layers")
+	_, after, found := strings.Cut(read(t, "docs/internals/design.md"), "## 3. Layers")
 	if !found {
 		t.Fatal("there are no layers")
 	}
@@ -119,12 +120,12 @@ func TestTheDiagramOfTheLayersIsTrue(t *testing.T) {
 	}
 }
 
-// makeCommand is one at the begin of a line of code, or quoted. What it does may follow
-// after more than one blank.
+// makeCommand matches a make command at the start of a line of code, or in quotes. A
+// description may follow after two or more blanks.
 var makeCommand = regexp.MustCompile("(?m)(?:^    |`)make((?: [A-Za-z_]+=(?:'[^']*'|[^ `\n]+)| [a-z]+)+)")
 
-// What documents tell people to type: each target is there, each variable is one, and a
-// benchmark that is named runs.
+// Documents tell readers which commands to type: each target exists, each variable
+// exists, and each named benchmark runs.
 func TestTheCommandsOfTheDocumentsRunSomething(t *testing.T) {
 	makefile := read(t, "Makefile")
 	word := regexp.MustCompile(`([A-Za-z_]+)=('[^']*'|\S+)|([a-z]+)`)
@@ -155,7 +156,7 @@ func TestTheCommandsOfTheDocumentsRunSomething(t *testing.T) {
 	if commands < 20 {
 		t.Errorf("only %d commands were found: is the pattern right?", commands)
 	}
-	for file, text := range matching(t, "docs/benchmarks*.md") {
+	for file, text := range matching(t, "docs/internals/benchmarks*.md") {
 		for _, m := range regexp.MustCompile("`BENCH=('[^'`]*'|[^` ]+)`").FindAllStringSubmatch(text, -1) {
 			wantBenchmark(t, file, "./...", strings.Trim(m[1], "'"))
 		}
@@ -184,14 +185,14 @@ func wantBenchmark(t *testing.T, file, pkg, pattern string) {
 	t.Errorf("%s: no benchmark in %s is called %s", file, pkg, pattern)
 }
 
-// What CI does elsewhere is what .ci/run does, and a release is for the platforms that
-// are compiled.
+// The CI of GitHub does the same as .ci/run. A release has the platforms that the tests
+// compile for.
 func TestTheWorkflowsDoWhatMakeDoes(t *testing.T) {
 	workflow, makefile := read(t, ".github/workflows/ci.yml"), read(t, "Makefile")
 	if !strings.Contains(workflow, "- run: .ci/run\n") {
 		t.Error(".github/workflows/ci.yml does not run .ci/run")
 	}
-	for _, file := range []string{".github/workflows/ci.yml", ".github/workflows/release.yml", ".ci/run"} {
+	for _, file := range []string{".github/workflows/ci.yml", ".github/workflows/nightly.yml", ".github/workflows/release.yml", ".ci/run"} {
 		for _, m := range regexp.MustCompile(`(?m)(?:- run:|^step '[a-z]+' +) ?make ([a-z]+)`).FindAllStringSubmatch(read(t, file), -1) {
 			if !strings.Contains(makefile, "\n"+m[1]+":") {
 				t.Errorf("%s: make has no %s", file, m[1])

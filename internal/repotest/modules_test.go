@@ -6,16 +6,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/doctable"
 )
 
-// Who imports a package pays for its module: the versions that its go.mod requires. So
-// there are several, and what each requires is a decision.
+// A program that imports a package gets the requirements of its module: the versions in
+// its go.mod. So there are several modules, and each requirement is a decision.
 
-// A module is what a go.mod says.
+// A module is the content of a go.mod.
 type module struct {
 	Folder  string // "" is the root
 	Module  struct{ Path string }
@@ -28,7 +29,7 @@ type requirement struct {
 	Indirect      bool
 }
 
-// A workspace is what a go.work says.
+// A workspace is the content of a go.work.
 type workspace struct {
 	Use     []struct{ DiskPath string }
 	Replace []replacement
@@ -48,7 +49,7 @@ func goEdit[T any](t *testing.T, what, file string) (v T) {
 	return v
 }
 
-// modules are those of go.work.
+// modules returns the modules of go.work.
 func modules(t *testing.T) (all []module) {
 	t.Helper()
 	for _, use := range goEdit[workspace](t, "work", "go.work").Use {
@@ -72,25 +73,36 @@ func TestTheRootRequiresNoClient(t *testing.T) {
 	}
 }
 
+// Each row has the versions of a go.mod. An author may add a note after a semicolon.
 func TestTheOldestClientsAreDocumented(t *testing.T) {
-	documented := section(t, "docs/backends.md", "### The oldest clients")
+	const file, head = "docs/internals/guarantees.md", "| package | asks for |"
+	documented := doctable.Rows(t, file, head)
+	var rows []string
 	for _, m := range modules(t) {
 		if m.Folder == "" || slices.Contains(requireBackends, m.Folder) {
 			continue
 		}
-		row := regexp.MustCompile("(?m)^\\| `" + m.Folder + "` \\|.*$").FindString(documented)
+		var clients []string
 		for _, r := range m.Require {
 			part := slices.ContainsFunc(m.Require, func(c requirement) bool { return c.Path != r.Path && within(r.Path, c.Path) })
-			ours := r.Indirect || within(r.Path, modulePath) || part
-			if want := r.Path + " " + r.Version; !ours && !strings.Contains(row, want) {
-				t.Errorf("docs/backends.md, The oldest clients: %s has no %s", m.Folder, want)
+			if ours := r.Indirect || within(r.Path, modulePath) || part; !ours {
+				clients = append(clients, r.Path+" "+r.Version)
 			}
 		}
+		if len(clients) == 0 {
+			continue
+		}
+		name, end := "`"+m.Folder+"`", " |"
+		if _, note, found := strings.Cut(documented[name], ";"); found {
+			end = ";" + note
+		}
+		rows = append(rows, "| "+name+" | "+strings.Join(clients, ", ")+end)
 	}
+	doctable.Want(t, file, head, rows)
 }
 
-// What needs several backends is in one of these. A backend that required another would
-// take its client into the go.mod of its users.
+// Code that needs several backends is in one of these modules. If a backend required
+// another backend, the go.mod of its users would get the client of both.
 var requireBackends = []string{"cmd/pawl", "internal/e2e", "examples"}
 
 func TestBackendsRequireTheRootOnly(t *testing.T) {
@@ -103,8 +115,8 @@ func TestBackendsRequireTheRootOnly(t *testing.T) {
 	}
 }
 
-// A go.mod with a replace cannot be installed from with @latest. So go.work has it, and a
-// module that is not in go.work, and requires one of ours, has a go.work of its own.
+// `go install` with @latest refuses a go.mod with a replace. So go.work has the replace.
+// A module that is not in go.work, and requires one of ours, has its own go.work.
 func TestEachModuleIsOfOneWorkspace(t *testing.T) {
 	used := map[string]bool{}
 	all := goEdit[workspace](t, "work", "go.work")

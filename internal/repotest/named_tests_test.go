@@ -1,6 +1,7 @@
 package repotest
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,14 +10,23 @@ import (
 	"testing"
 )
 
-// The documents of the backends say of each thing which test shows it. Here the tests are
-// looked up, so that none is named that is not there, and no row is without one.
+// The documents of the backends name for each guarantee the test that shows it, and the
+// documents of reliability for each fault and each defect. These tests look the names up:
+// each named test exists, and no row of a guarantee is without a test.
 
-const backendsDocuments = "docs/backends*.md"
+func guaranteesDocuments(t *testing.T) map[string]string {
+	t.Helper()
+	found := matching(t, "docs/internals/guarantees*.md")
+	maps.Copy(found, matching(t, "docs/internals/bad-days.md"))
+	maps.Copy(found, matching(t, "docs/internals/reliability.md"))
+	maps.Copy(found, matching(t, "docs/internals/track-record.md"))
+	maps.Copy(found, matching(t, "docs/backends/*.md"))
+	return found
+}
 
 func TestTheTestsThatTheDocumentsOfTheBackendsNameAreThere(t *testing.T) {
 	named := 0
-	for file, text := range matching(t, backendsDocuments) {
+	for file, text := range guaranteesDocuments(t) {
 		for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(text, -1) {
 			there, isTest := testIsThere(t, m[1])
 			if !isTest {
@@ -32,11 +42,11 @@ func TestTheTestsThatTheDocumentsOfTheBackendsNameAreThere(t *testing.T) {
 	}
 }
 
-// A row of a table that ends in "shown by" names a test, or whose word it is: somebody's
-// documentation, what was measured, or what lies in the nature of the thing.
+// A row of a table that ends in "shown by" names a test, or another source: the
+// documentation of a project, a measurement, or a logical reason.
 func TestEachRowOfTheDocumentsOfTheBackendsSaysWhatShowsIt(t *testing.T) {
 	rows := 0
-	for file, text := range matching(t, backendsDocuments) {
+	for file, text := range guaranteesDocuments(t) {
 		shown := false
 		for i, line := range strings.Split(text, "\n") {
 			if !strings.HasPrefix(line, "|") {
@@ -70,7 +80,7 @@ func saysWhatShowsIt(t *testing.T, cell string) bool {
 	return regexp.MustCompile(`documentation|\(benchmarks\.md\)|by its nature|as for `).MatchString(cell)
 }
 
-// Elsewhere a test is named without its package.
+// Other documents name a test without its package.
 func TestTheTestsThatDocumentsNameAreThere(t *testing.T) {
 	tests := map[string]bool{}
 	for _, text := range sources(t, ".go") {
@@ -93,8 +103,8 @@ var (
 	suiteTopics = regexp.MustCompile(`\{"(\w+)", (test\w+), `)
 )
 
-// testIsThere looks a name up that may be that of a test: Topic/Subtest of the suite, or
-// package.TestName, with a subtest or without.
+// testIsThere looks up a name that may be the name of a test: Topic/Subtest of the suite,
+// or package.TestName, with or without a subtest.
 func testIsThere(t *testing.T, name string) (there, isTest bool) {
 	t.Helper()
 	if m := ofTheSuite.FindStringSubmatch(name); m != nil {
@@ -112,13 +122,13 @@ func testIsThere(t *testing.T, name string) (there, isTest bool) {
 	}
 	there = anyFile(t, folder, "_test.go", "\nfunc "+test+"(")
 	if sub != "" {
-		kits, _ := filepath.Glob("internal/*test") // what the packages of a kind share
+		kits, _ := filepath.Glob("internal/*test") // code that several packages share
 		there = there && slices.ContainsFunc(append(kits, folder), func(in string) bool { return anyFile(t, in, ".go", `"`+sub+`"`) })
 	}
 	return there, true
 }
 
-// anyFile reports whether a file of a folder has all of these words.
+// anyFile reports whether a file in a folder contains all of these words.
 func anyFile(t *testing.T, folder, ending string, words ...string) bool {
 	t.Helper()
 	files, err := os.ReadDir(folder)

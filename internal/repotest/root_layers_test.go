@@ -18,7 +18,7 @@ import (
 )
 
 // rootLayers are the files of the root package from the bottom to the top. A file uses
-// what the files before it declare, in its own layer and in those below.
+// only the declarations of files before it, in its own layer and in the layers below.
 var rootLayers = []struct {
 	layer string
 	files []string
@@ -30,17 +30,17 @@ var rootLayers = []struct {
 	}},
 	{"API: what users call", []string{
 		"lock.go", "client.go", "namespace.go", "open.go", "close.go", "observer_log.go", "value.go", "do.go", "mutex.go",
-		"locker.go", "rwmutex.go", "semaphore.go", "all.go", "once.go", "inspect.go", "break.go", "watch.go", "election.go",
+		"locker.go", "rwmutex.go", "force.go", "semaphore.go", "all.go", "once.go", "inspect.go", "break.go", "watch.go", "election.go",
 		"detach.go",
 	}},
 }
 
-// mostUpwardUses is how many uses may go up: lower it when there are fewer.
+// mostUpwardUses is how many uses may point upward. Lower it when there are fewer.
 const mostUpwardUses = 5
 
-// A use is a name that a file uses and another file declares: a function, type, variable
-// or constant of the package, a method, or a field of a struct, also as the receiver of a
-// method. However often the file uses the name, it is one use.
+// A use is a name that one file uses and another file declares: a function, type,
+// variable or constant of the package, a method, or a field of a struct, also as the
+// receiver of a method. Several uses of one name in one file count as one.
 type use struct{ file, name, declaredIn string }
 
 func TestRootFilesUseThoseBelow(t *testing.T) {
@@ -72,7 +72,8 @@ func TestRootFilesUseThoseBelow(t *testing.T) {
 	}
 }
 
-// rootUses finds all uses between the files of the root package, with its types.
+// rootUses returns all uses between the files of the root package, and the names of its
+// types.
 func rootUses(t *testing.T) (uses map[use]bool, names []string) {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
@@ -125,7 +126,7 @@ func rootUses(t *testing.T) (uses map[use]bool, names []string) {
 	return uses, names
 }
 
-// fieldNames are the fields of a package's structs as "struct.field".
+// fieldNames returns the fields of a package's structs as "struct.field".
 func fieldNames(p *types.Package) map[types.Object]string {
 	names := map[types.Object]string{}
 	for _, name := range p.Scope().Names() {
@@ -138,7 +139,7 @@ func fieldNames(p *types.Package) map[types.Object]string {
 	return names
 }
 
-// exportData finds the types of what a package imports where the go command keeps them.
+// exportData returns the export data of the imported packages, from the build cache.
 func exportData(t *testing.T, dir string) importer.Lookup {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", dir)

@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// fenced finds the code in a document: its language, and the code.
+// fenced matches a block of code in a document: its language, and the code.
 var fenced = regexp.MustCompile("(?sm)^```(\\w*)\n(.*?)^```$")
 
-// pairColumn is where the right side of a pair of docs/coming-from.md begins.
+// pairColumn is the column where the right side of a pair in docs/coming-from.md begins.
 const pairColumn = 47
 
-// Whoever wraps a document leaves its code as it is.
+// The Go code in a document parses, also after an author has wrapped the document.
 func TestTheGoOfDocumentsIsGo(t *testing.T) {
-	imports := regexp.MustCompile(`(?s)^import \(.*?\n\)\n`) // of what is the body of a function else
+	imports := regexp.MustCompile(`(?s)^import \(.*?\n\)\n`) // the rest is the body of a function
 	for file, text := range sources(t, ".md") {
 		for _, block := range fenced.FindAllSubmatch(text, -1) {
 			if code := imports.ReplaceAllString(string(block[2]), ""); string(block[1]) == "go" && !isPaired(code) {
@@ -33,7 +33,7 @@ func TestTheGoOfDocumentsIsGo(t *testing.T) {
 }
 
 // docs/coming-from.md shows Pawl's side of each pair as it stands in
-// example_coming_test.go, but for comments and white space.
+// example_coming_test.go, except comments and white space.
 func TestComingFromShowsWhatIsCompiled(t *testing.T) {
 	comment, space := regexp.MustCompile(`//.*`), regexp.MustCompile(`\s+`)
 	plain := func(code string) string {
@@ -50,7 +50,7 @@ func TestComingFromShowsWhatIsCompiled(t *testing.T) {
 			code = strings.Join(lines, "\n")
 		}
 		if strings.HasPrefix(code, "pawl ") {
-			continue // of the command, whose scripts are in cmd/pawl/testdata
+			continue // a pair of commands; cmd/pawl/testdata has their scripts
 		}
 		shown++
 		if !strings.Contains(compiled, plain(code)) {
@@ -66,8 +66,7 @@ func isPaired(code string) bool {
 	return len(code) > pairColumn && !strings.Contains(code[:pairColumn], "\n") && code[pairColumn-1] == ' '
 }
 
-// docs/uses.md and its second page show examples as they run, and below each what it
-// prints.
+// docs/uses.md shows examples that run, and below each its output.
 func TestUsesShowsExamplesThatRun(t *testing.T) {
 	examples := map[string]string{} // what each prints, by its code
 	for _, folder := range []string{".", "cronlock", "fence", "otellock"} {
@@ -92,8 +91,8 @@ func TestUsesShowsExamplesThatRun(t *testing.T) {
 			}
 		}
 	}
-	pages := read(t, "docs/uses.md") + read(t, "docs/uses-leases.md")
-	blocks, shown := fenced.FindAllStringSubmatch(pages, -1), 0
+	page := read(t, "docs/uses.md")
+	blocks, shown := fenced.FindAllStringSubmatch(page, -1), 0
 	for i, block := range blocks {
 		if block[1] != "go" {
 			continue
@@ -102,9 +101,9 @@ func TestUsesShowsExamplesThatRun(t *testing.T) {
 		prints, ok := examples[strings.TrimSpace(block[2])]
 		switch {
 		case !ok:
-			t.Errorf("the pages show what is no example that runs:\n%s", block[2])
+			t.Errorf("the page shows what is no example that runs:\n%s", block[2])
 		case prints != "" && (i+1 == len(blocks) || strings.TrimSpace(blocks[i+1][2]) != prints):
-			t.Errorf("the pages do not show what this prints:\n%s\nIt prints:\n%s", block[2], prints)
+			t.Errorf("the page does not show what this prints:\n%s\nIt prints:\n%s", block[2], prints)
 		}
 	}
 	if shown < 11 {

@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// What docs/design.md says about the repository itself, as tests: who imports whom, what
-// is documented, how long a file may be, and that the README's example is code that
-// compiles.
+// These tests check the rules of docs/internals/design.md for the repository itself:
+// which packages import which, which names have comments, and how long a file may be.
+// They also check that the README's example compiles.
 
-// corePackages are those that import nothing but the standard library, x/sys and each
-// other, and what else each of them may import.
+// corePackages are the packages that import only the standard library, x/sys and each
+// other, and the further imports that each of them may have.
 var corePackages = map[string][]string{
 	modulePath:                 nil,
 	modulePath + "/driver":     nil,
@@ -39,10 +39,10 @@ var corePackages = map[string][]string{
 	modulePath + "/internal/watching":   nil,
 }
 
-// timeless are the packages that take the time as a value, so that their tests need
-// neither a bubble nor patience: they read no clock, make no timer, and start no
+// timeless are the packages that take the time as a value. So their tests need neither a
+// bubble nor long waits: these packages read no clock, make no timer, and start no
 // goroutine.
-var timeless = []string{"internal/backoff", "internal/inbox", "internal/keepalive", "internal/localqueue", "internal/trust", "locktable"}
+var timeless = []string{"internal/inbox", "internal/keepalive", "internal/localqueue", "internal/trust", "locktable"}
 
 var systems = []string{"linux", "darwin", "windows"}
 
@@ -92,8 +92,8 @@ func checkCoreImport(t *testing.T, packages map[string]*listed, path, i string, 
 	}
 }
 
-// Those that the root uses are in the list, so that no machinery moves into a package
-// that nobody thinks of.
+// The list contains each package that the root imports. So no code moves unnoticed into a
+// package without these rules.
 func TestCorePackagesAreAllListed(t *testing.T) {
 	for _, i := range goList(t, "")[modulePath].Imports {
 		if _, ok := corePackages[i]; !ok && within(i, modulePath) {
@@ -137,7 +137,7 @@ func TestEveryExportedNameHasADocComment(t *testing.T) {
 		if p.DepOnly || p.Name == "main" || within(p.ImportPath, modulePath+"/internal") {
 			continue
 		}
-		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go")) // those for other systems, too
+		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go")) // also files for other systems
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func undocumented(t *testing.T, file string) {
 			name, exported := d.Name.Name, d.Name.IsExported()
 			if d.Recv != nil {
 				recv := receiver(d.Recv.List[0].Type)
-				exported = exported && ast.IsExported(recv) && name != "Error" && name != "String" // which say it all
+				exported = exported && ast.IsExported(recv) && name != "Error" && name != "String" // need no comment
 				name = recv + "." + name
 			}
 			if exported && d.Doc == nil {
@@ -177,7 +177,7 @@ func undocumented(t *testing.T, file string) {
 					if s.Name.IsExported() && s.Doc == nil && s.Comment == nil && (d.Doc == nil || d.Lparen.IsValid()) {
 						missing(s.Pos(), s.Name.Name)
 					}
-				case *ast.ValueSpec: // one comment may be for the whole block
+				case *ast.ValueSpec: // one comment may cover the whole block
 					if s.Names[0].IsExported() && s.Doc == nil && s.Comment == nil && d.Doc == nil {
 						missing(s.Pos(), s.Names[0].Name)
 					}
@@ -211,7 +211,7 @@ func TestNoFileIsLong(t *testing.T) {
 	}
 }
 
-// Tests stand in files with the name of what they test, and their helpers in kits.
+// A file of tests has the name of the file that it tests. The tests' helpers are in kits.
 func TestKitsHaveNoTests(t *testing.T) {
 	test := regexp.MustCompile(`(?m)^func (Test|Benchmark|Fuzz|Example)\w*\(`)
 	for file, text := range sources(t, ".go") {
