@@ -21,7 +21,7 @@ NEEDS := $(firstword $(shell go env CC)):gcc $(shell sed -n 's/.*Needs: *"\(.*\)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo '  variables: PKG=./driver  BENCH=Cycle  COUNT=10  FUZZTIME=1m  SEEDS=100000'
+	@echo '  variables: PKG=./driver  BENCH=Cycle  COUNT=10  FUZZTIME=1m  SEEDS=100000  FILES=docs/locks.md'
 
 .PHONY: needs
 needs: ## install what the tests need and the machine lacks
@@ -44,12 +44,13 @@ built: needs ## build what the tests need, before they run: the servers, Prometh
 		GOFLAGS= GOWORK=$$([ -f internal/testservers/$$server/go.work ] || echo off) CGO_ENABLED=0 go build -C internal/testservers/$$server -o ../../../bin/testservers/$$server . || exit 1; \
 	done
 	@GOFLAGS= GOWORK= CGO_ENABLED=0 go test -C otellock/dashboard -c -o ../../bin/dashboard.test .
+	@GOFLAGS= GOWORK=off CGO_ENABLED=0 go test -C internal/e2e/kubernetes -c -o ../../../bin/kubernetes.test .
 	@CGO_ENABLED=1 go build -race $$(go list -deps -test -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' $(PKG) | grep -v ' \[\|\.test$$')
 	@GOFLAGS= GOWORK= CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
 
 # go test runs the packages side by side. These keep all processors busy by themselves, with whole clusters or dozens of
 # servers, and beside others that do so their members take each other for dead.
-ALONE := $(MODULE)/etcdlock $(MODULE)/postgreslock
+ALONE := $(MODULE)/etcdlock $(MODULE)/postgreslock $(MODULE)/natslock $(MODULE)/redislock/redlock
 
 .PHONY: test
 test: built ## run all tests, with the race detector; what cannot be tested fails, nothing is skipped
@@ -58,8 +59,11 @@ test: built ## run all tests, with the race detector; what cannot be tested fail
 		case ' $(ALONE) ' in *" $$pkg "*) alone="$$alone $$pkg" ;; *) beside="$$beside $$pkg" ;; esac; \
 	done; \
 	for pkgs in "$$beside" $$alone; do \
-		[ -z "$$pkgs" ] || CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 internal/tools/racetest.sh -shuffle=on -count=$(COUNT) -- $$pkgs || ok=false; \
-	done; $$ok
+		[ -z "$$pkgs" ] || CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 internal/tools/racetest.sh -shuffle=on -timeout=25m -count=$(COUNT) -- $$pkgs || ok=false; \
+	done; \
+	case "$$beside " in *" $(MODULE)/cmd/pawl "*) \
+		CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 PAWL_TEST_PROVE=1 internal/tools/racetest.sh -run '^TestProveFinds|^TestFiftyAtOnce' -count=$(COUNT) -- $(MODULE)/cmd/pawl || ok=false ;; \
+	esac; $$ok
 
 # Which versions, oldest or newest, and which modules.
 VERSIONS ?= oldest
@@ -69,9 +73,11 @@ CLIENTS  ?= $(patsubst %/go.mod,%,$(wildcard *lock/go.mod))
 clients: needs ## run the tests of each client's module with the VERSIONS oldest or newest
 	PAWL_TEST_REQUIRE=1 internal/tools/clients.sh $(VERSIONS) $(CLIENTS)
 
+# Most packages of these wait rather than work, so more of them than processors run side by side. The simulation runs a
+# tenth of its schedules.
 .PHONY: quick
 quick: ## run the tests that need no server, without the race detector
-	PAWL_TEST_SERVERS=none go test $(PKG)
+	PAWL_TEST_SERVERS=none PAWL_SIM_SEEDS=150 go test -p 6 $(PKG)
 
 .PHONY: cover
 cover: ## run the tests and say how much of the code they reach, whoever's tests they are
@@ -80,7 +86,7 @@ cover: ## run the tests and say how much of the code they reach, whoever's tests
 	@go tool cover -func=bin/cover.out | awk '/^total:/ { print $$NF " in all; go tool cover -html=bin/cover.out shows the lines" }'
 
 .PHONY: bench
-bench: ## run the benchmarks, and Pawl beside its peers; with PKG= or BENCH= only those; docs/benchmarks.md has the numbers
+bench: ## run the benchmarks, and Pawl beside its peers; with PKG= or BENCH= only those; docs/internals/benchmarks.md has the numbers
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) $(PKG)
 	$(if $(filter-out file,$(origin PKG) $(origin BENCH)),,$(MAKE) --no-print-directory peers)
 
@@ -92,6 +98,11 @@ ENGINE ?= redis
 peers: NEEDS := redis-server:redis-server
 peers: needs ## run Pawl beside other locks on one ENGINE; PEERS='-scenario own -rounds 1' for a part of it
 	cd bench && go run . -engine $(ENGINE) $(PEERS)
+
+.PHONY: growth
+growth: NEEDS := redis-server:redis-server
+growth: needs ## measure how each step's cost grows with names, holders, waiters, watchers, clients; ENGINE= as above, mem or sqlite
+	cd bench && go run . -growth -engine $(ENGINE) -keep ../bin/growth
 
 # How many schedules, and over how many processes; or the one to repeat. BACKEND= for one of memory, store, quorum, redis.
 SEEDS    ?= 20000
@@ -130,6 +141,14 @@ screenshots: needs ## make the pictures of the dashboard in docs/pictures, of th
 		mv $$picture docs/pictures/$$name.png; \
 	done
 
+# How long a run on an engine is, and which bug is planted; ENGINE=all takes all engines one after the other.
+FOR     ?= 10m
+PLANTED ?=
+
+.PHONY: prove
+prove: needs ## run `pawl prove` on ENGINE=redis or all FOR=10m; alone, with each planted bug, which it must find
+	go run ./internal/e2e/prove $(if $(filter-out file,$(origin ENGINE)),-engine '$(ENGINE)') -for $(FOR) -planted '$(PLANTED)'
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
 	@set -e; for pkg in $$(go list $(PKG)); do \
@@ -142,7 +161,7 @@ fuzz: ## run each fuzz target for FUZZTIME
 model: NEEDS := spin:spin cc:gcc
 .PHONY: model
 model: needs ## check the models with Spin, and show that their counterexamples are found; four minutes
-	docs/models/check.sh
+	docs/internals/models/check.sh
 
 .PHONY: build
 build: ## build the command, to bin/pawl: one static file
@@ -200,12 +219,13 @@ cross: ## compile everything, tests too, for each platform
 	done
 
 .PHONY: lint
-lint: ## run gofmt, go vet, golangci-lint and the go.mod check
+lint: bin/vale ## run gofmt, go vet, golangci-lint, the linter of the prose and the go.mod check
 	@files=$$(find . -name '*.go' -not -path './bin/*' -exec gofmt -s -l {} +) || exit 1; \
 	[ -z "$$files" ] || { echo "not as gofmt -s -w writes it:"; echo "$$files"; exit 1; }
 	go vet work
 	@GOWORK=off go -C internal/tools build -o $(CURDIR)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run $(if $(filter work,$(PKG)),$$(go list -m -f '{{.Dir}}/...'),$(PKG))
+	@internal/tools/prose.sh
 	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q sent)
 	internal/tools/tidy.sh -diff
 	internal/tools/apidiff.sh
@@ -213,6 +233,30 @@ lint: ## run gofmt, go vet, golangci-lint and the go.mod check
 .PHONY: pictures
 pictures: ## draw docs/pictures: how it works, and the charts, from the numbers that the documents have
 	go run ./internal/pictures
+
+# The generator is in bin, too: what it is made of is no part of the repository. SITE_BASE is the
+# folder of the server that the site will be in, such as /pawl/.
+bin/site.build/node_modules: internal/site/package-lock.json
+	@mkdir -p bin/site.build && cp internal/site/package.json internal/site/package-lock.json internal/site/.npmrc bin/site.build/
+	npm ci --prefix bin/site.build --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+.PHONY: site
+site: bin/site.build/node_modules ## build the documents as HTML, to bin/site; it needs Node 20 or later
+	@rm -rf bin/site bin/site.build/pages bin/site.build/.vitepress && mkdir -p bin/site.build/pages
+	@cp -R internal/site/.vitepress bin/site.build/ && cp -R docs README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md bin/site.build/pages/
+	cd bin/site.build && PAWL_VERSION=$$(git describe --tags --always) npx --offline vitepress build
+
+# FILES=docs/locks.md looks at that one only.
+FILES ?=
+
+.PHONY: prose
+prose: bin/vale ## find sentences that are hard to read, in documents and comments; FILES=docs/locks.md
+	@internal/tools/prose.sh $(FILES)
+
+.PHONY: bin/vale
+bin/vale:
+	@GOWORK=off CGO_ENABLED=1 CGO_CFLAGS=-w go -C internal/tools/vale build -o $(CURDIR)/bin/vale github.com/vale-cli/vale/v3/cmd/vale
 
 .PHONY: tidy
 tidy: ## make go.mod and go.sum of all modules right
