@@ -1,6 +1,6 @@
-// Fenced-postgres writes to PostgreSQL under a lock that is kept in the same database.
-// A check in the transaction refuses to commit unless the lease still holds the lock,
-// and keeps others out until it has: no fence is stored beside the data.
+// Fenced-postgres writes to PostgreSQL under two locks that are kept in the same
+// database. A check in the transaction refuses to commit unless both leases still hold
+// their locks, and keeps others out until it has: no fence is stored beside the data.
 //
 //	go run ./examples/fenced-postgres postgres://USER@HOST/DATABASE
 package main
@@ -12,6 +12,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl"
@@ -34,25 +35,34 @@ func main() {
 	check(err)
 	defer locks.Close()
 
-	lease, err := locks.Mutex("pawl-example").Lock(ctx)
-	check(err)
-	fmt.Println("while it holds the lock:", write(ctx, pool, lease))
-	check(lease.Release(ctx))
-	fmt.Println("after that:             ", write(ctx, pool, lease))
+	var from, to *pawl.Lease
+	err = pawl.All(locks.Mutex("pawl-example:from"), locks.Mutex("pawl-example:to")).Do(ctx, func(ctx context.Context) error {
+		from, _ = pawl.LeaseOf(ctx, "pawl-example:from")
+		to, _ = pawl.LeaseOf(ctx, "pawl-example:to")
+		return write(ctx, pool, from, to)
+	})
+	var lost *pawl.LostError
+	if errors.As(err, &lost) && lost.Finished {
+		err = nil // the transaction has committed under the leases: do not repeat it
+	}
+	switch {
+	case errors.Is(err, pawl.ErrStale), errors.Is(err, pawl.ErrLost):
+		log.Fatal("another holder may be at work: ", err)
+	case err != nil:
+		log.Fatal(err)
+	}
+	fmt.Println("while it holds the locks:", err)
+	fmt.Println("after that:              ", write(ctx, pool, from, to))
 }
 
-func write(ctx context.Context, pool *pgxpool.Pool, lease *pawl.Lease) error {
-	tx, err := pool.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, "INSERT INTO pawl_example VALUES (now())"); err != nil {
-		return errors.Join(err, tx.Rollback(ctx))
-	}
-	if err := postgreslock.CheckLease(ctx, tx, lease); err != nil { // last, right before Commit
-		return errors.Join(err, tx.Rollback(ctx))
-	}
-	return tx.Commit(ctx)
+func write(ctx context.Context, pool *pgxpool.Pool, from, to *pawl.Lease) error {
+	whole := context.WithoutCancel(ctx) // a loss must not cut the commit off
+	return pgx.BeginFunc(whole, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "INSERT INTO pawl_example VALUES (now())"); err != nil {
+			return err
+		}
+		return postgreslock.CheckLease(ctx, tx, from, to) // last, right before the commit
+	})
 }
 
 func check(err error) {

@@ -44,7 +44,7 @@ func main() {
 
 // write changes the balance, if the lease's fence is good.
 func write(ctx context.Context, db *sql.DB, lease *pawl.Lease, amount int) error {
-	tx, err := db.BeginTx(ctx, nil)
+	tx, err := db.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
 	if err != nil {
 		return err
 	}
