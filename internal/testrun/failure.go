@@ -1,0 +1,80 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+)
+
+// failure is a package whose tests failed, with what go test printed of it.
+type failure struct {
+	pkg     string
+	shuffle string // the seed of the order of its tests; empty if they were not shuffled
+	output  string
+}
+
+// A line of go test that ends the output of a package.
+var (
+	packageLine = regexp.MustCompile(`^(?:ok|\?|---|FAIL) *\t(\S+)`)
+	shuffleLine = regexp.MustCompile(`(?m)^-test\.shuffle (\d+)$`)
+	failedTest  = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+)
+
+// failures returns the packages that failed. go test prints what a package has printed
+// before the line that names the package.
+func failures(output string) (all []failure) {
+	var block strings.Builder
+	for line := range strings.Lines(output) {
+		block.WriteString(line)
+		m := packageLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		if strings.HasPrefix(line, "FAIL") {
+			f := failure{pkg: m[1], output: block.String()}
+			if seed := shuffleLine.FindStringSubmatch(f.output); seed != nil {
+				f.shuffle = seed[1]
+			}
+			all = append(all, f)
+		}
+		block.Reset()
+	}
+	return all
+}
+
+// neverRepeated returns why a failure stays red at once, or "" if the package may run
+// again.
+func (f failure) neverRepeated() string {
+	if f.endedByDetector() {
+		return ""
+	}
+	for _, sign := range []struct {
+		in     *regexp.Regexp
+		reason string
+	}{
+		{regexp.MustCompile(`(?m)^FAIL\t\S+ \[(?:build|setup) failed\]`), "it does not compile"},
+		{regexp.MustCompile(`WARNING: DATA RACE`), "a data race"},
+		{regexp.MustCompile(`VIOLATION: `), "a checker found a violation"},
+		{regexp.MustCompile(`panic: test timed out`), "a test hangs"},
+		{regexp.MustCompile(`(?m)^(?:panic: |fatal error: |SIG[A-Z]+: |\s+panic: )`), "a panic"},
+		{regexp.MustCompile(`(?m)^\d+ goroutines are left by the tests:`), "a leak"},
+	} {
+		if sign.in.MatchString(f.output) {
+			return sign.reason
+		}
+	}
+	if !failedTest.MatchString(f.output) {
+		return "it ended without the verdict of a test"
+	}
+	return ""
+}
+
+// flaky returns the lines that name the tests that failed.
+func (f failure) flaky() (lines []string) {
+	for _, m := range failedTest.FindAllStringSubmatch(f.output, -1) {
+		lines = append(lines, "FLAKY: "+f.pkg+" "+m[1])
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "FLAKY: "+f.pkg+" ended by the race detector itself (golang/go#78156)")
+	}
+	return lines
+}

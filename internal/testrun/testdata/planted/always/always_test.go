@@ -1,0 +1,5 @@
+package always
+
+import "testing"
+
+func TestAlways(t *testing.T) { t.Error("each time") }

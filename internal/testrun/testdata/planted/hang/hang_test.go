@@ -1,0 +1,8 @@
+package hang
+
+import (
+	"testing"
+	"time"
+)
+
+func TestHang(*testing.T) { time.Sleep(time.Hour) }

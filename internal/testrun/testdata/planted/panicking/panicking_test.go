@@ -1,0 +1,5 @@
+package panicking
+
+import "testing"
+
+func TestPanic(*testing.T) { panic("planted") }

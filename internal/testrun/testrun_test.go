@@ -1,0 +1,96 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each planted package fails in another way. A package that then passes twice is flaky, and
+// everything else stays red.
+func TestPlantedFailures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it builds eight programs with the race detector")
+	}
+	t.Chdir(filepath.Join("testdata", "planted"))
+	t.Setenv("GOWORK", "off")
+	for _, c := range []struct {
+		pkg    string
+		passes bool
+	}{
+		{"flaky", true}, {"always", false}, {"race", false}, {"panicking", false},
+		{"violation", false}, {"leak", false}, {"hang", false}, {"broken", false},
+	} {
+		t.Run(c.pkg, func(t *testing.T) {
+			folder := t.TempDir()
+			t.Setenv("PLANTED_FIRST", filepath.Join(folder, "first"))
+			list := filepath.Join(folder, "flaky.txt")
+			if got := run([]string{"-shuffle=on", "-timeout=10s"}, []string{"./" + c.pkg}, list); got != c.passes {
+				t.Errorf("the run may go on: %v; want %v", got, c.passes)
+			}
+			text, err := os.ReadFile(list)
+			if want := "FLAKY: planted/flaky TestOnce\n"; c.passes && (err != nil || string(text) != want) {
+				t.Errorf("the list has %q, %v; want %q", text, err, want)
+			}
+			if !c.passes && err == nil {
+				t.Errorf("the list has %q; want none", text)
+			}
+		})
+	}
+}
+
+const crash = `SIGSEGV: segmentation violation
+PC=0x5a2f20 m=7 sigcode=1
+
+goroutine 0 gp=0xc000504fc0 m=7 mp=0xc000580008 [idle]:
+__tsan::SlotLock()
+
+goroutine 9 gp=0xc0001 m=7 mp=0xc0002 [running, synctest bubble 1]:
+runtime.systemstack_switch()
+exit status 2
+`
+
+func TestFailuresThatAreNotRepeated(t *testing.T) {
+	for want, output := range map[string]string{
+		"":                                       "--- FAIL: TestA (0.1s)\n    a_test.go:1: no\nFAIL\n",
+		"a data race":                            "WARNING: DATA RACE\n--- FAIL: TestA (0.1s)\nFAIL\n",
+		"a panic":                                "--- FAIL: TestA (0.1s)\npanic: a\n\ngoroutine 1 [running]:\n",
+		"a test hangs":                           "panic: test timed out after 10s\n",
+		"a leak":                                 "PASS\n2 goroutines are left by the tests:\n\nx\n",
+		"a checker found a violation":            "--- FAIL: TestA (0.1s)\n    a_test.go:1: VIOLATION: two are inside\nFAIL\n",
+		"it ended without the verdict of a test": "exit status 3\n",
+	} {
+		all := failures("ok  \tp/first\t0.1s\n" + output + "FAIL\tp/second\t0.2s\nok  \tp/third\t0.1s\n")
+		if len(all) != 1 || all[0].pkg != "p/second" {
+			t.Errorf("%q: the packages that failed: %+v", want, all)
+			continue
+		}
+		if got := all[0].neverRepeated(); got != want {
+			t.Errorf("%q is the reason for\n%s\nwant %q", got, all[0].output, want)
+		}
+	}
+	if f := failures("FAIL\tp [build failed]\n"); len(f) != 1 || f[0].neverRepeated() != "it does not compile" {
+		t.Errorf("a build that fails: %+v", f)
+	}
+}
+
+func TestTheDetectorsOwnFault(t *testing.T) {
+	check := "ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346 \"((x)) != (0)\" (0x0, 0x0) (tid=9)\nexit status 66\n"
+	for output, want := range map[string]bool{
+		check:                              true,
+		crash:                              true,
+		"--- FAIL: TestA (0.1s)\n" + crash: false,
+		strings.ReplaceAll(crash, "9 ", "") + "panic: x\n": false,
+		"exit status 2\n": false,
+		strings.Replace(crash, "synctest bubble 1", "x", 1): false,
+	} {
+		f := failures("-test.shuffle 17\n" + output + "FAIL\tp\t0.2s\n")[0]
+		if f.endedByDetector() != want {
+			t.Errorf("ended by the detector: %v; want %v for\n%s", !want, want, output)
+		}
+		if f.shuffle != "17" {
+			t.Errorf("the seed is %q", f.shuffle)
+		}
+	}
+}
