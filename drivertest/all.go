@@ -205,7 +205,7 @@ func testAll(s *suite) {
 	if !s.NoNetwork {
 		s.test("ThoseThatComeAfterTheirEndChangeNothing", func(k *kit) {
 			slow := k.slow()
-			for _, w := range k.ways() {
+			for _, w := range k.lateWays() {
 				claims := k.several(k.mutex, k.mutex)
 				letGo := slow.hold()
 				k.givesUp(w, slow.calls("AcquireAll", func(ctx context.Context) error {

@@ -25,6 +25,11 @@
 // does not wait, it tests the exact instants of expiry, and time passes in the random
 // comparison with memlock, too.
 //
+// With -short, a suite that lets real time pass begins each subtest with half of
+// [Harness.Unit], and runs it again with a whole one if it fails and was late. The few
+// subtests that wait for many units are left out. Every promise that a backend keeps by
+// itself is still tested.
+//
 // With [Harness.OpenThrough] the suite has a network of its own between a client and its
 // servers. It delays requests until their end has passed, makes them slower, and cuts
 // connections. For a backend without a network, in memory or in a file, set NoNetwork.

@@ -33,7 +33,7 @@ func testLateClaims(s *suite) {
 	} {
 		s.test(name, func(k *kit) {
 			slow := k.slow()
-			for _, w := range k.ways() {
+			for _, w := range k.lateWays() {
 				free, held := k.mutex(append(mode, on(k.name+w.name+"free"))...), k.mutex(append(mode, on(k.name+w.name+"held"))...)
 				slow.knows(free.Name)
 				g := k.a.gets(k.mutex(on(held.Name)))
@@ -109,7 +109,7 @@ func testLateClaims(s *suite) {
 			err := o.wait()
 			switch granted := !o.held || o.mode == 2; {
 			case !o.timely:
-				k.gaveUp(err)
+				k.gaveUp("Acquire", err)
 			case granted && err != nil:
 				k.Errorf("Acquire in time: %v; want it granted", err)
 			case !granted && !errors.Is(err, driver.ErrHeld):
@@ -137,7 +137,7 @@ func testLateClaims(s *suite) {
 		late.begin(ctx)
 		k.pauses(k.brief())
 		cancel()
-		k.gaveUp(late.wait())
+		k.gaveUp(late.what, late.wait())
 		k.past(driver.MaxRequest + k.brief())
 		letGo()
 		k.settle()
@@ -227,7 +227,7 @@ func testLateReleases(s *suite) {
 		slow, held, queued := k.slow(), k.mutex(), k.mutex(queue(long))
 		slow.gets(held)
 		slow.waits(queued, 1)
-		for _, w := range k.ways() {
+		for _, w := range k.lateWays() {
 			letGo := slow.hold()
 			k.givesUp(w, slow.releasesOnTime(held), slow.releasesOnTime(queued))
 			k.past(2 * k.brief())
@@ -352,7 +352,7 @@ func testGivenUp(s *suite) {
 		cancel()
 		letGo() // the requests arrive before their end, and may well be granted
 		for _, c := range calls {
-			k.gaveUp(c.wait())
+			k.gaveUp(c.what, c.wait())
 		}
 	})
 
@@ -373,7 +373,7 @@ func testGivenUp(s *suite) {
 			k.pauses(k.brief() / 2)
 			cancel()
 			for _, c := range calls {
-				k.gaveUp(c.wait())
+				k.gaveUp(c.what, c.wait())
 			}
 			for _, c := range calls {
 				k.settles(k.b, c.claim) // the release may be the first to arrive
@@ -412,7 +412,7 @@ func testNothingOutlivesItsCall(s *suite) {
 				defer cancel()
 				_, err := k.a.Acquire(ctx, c)
 				if err != nil && !errors.Is(err, driver.ErrHeld) {
-					k.gaveUp(err)
+					k.gaveUp("Acquire", err)
 				}
 				if seen[i], err = k.b.Inspect(k.ctx, c.Name); err != nil {
 					k.Errorf("Entry: %v", err)

@@ -116,6 +116,15 @@ type way struct {
 
 func (k *kit) ways() []way { return []way{{"deadline", false}, {"cancelled", true}} }
 
+// lateWays are the ways for requests that arrive after their end. The end is the same for
+// both ways, and waiting for it takes long, so with -short there is only the quicker one.
+func (k *kit) lateWays() []way {
+	if k.s.short {
+		return k.ways()[1:]
+	}
+	return k.ways()
+}
+
 // givesUp makes calls with a ctx that ends while the requests are delayed, at its
 // deadline or before it. It wants the calls to return soon after that.
 func (k *kit) givesUp(w way, calls ...*call) {
@@ -137,7 +146,7 @@ func (k *kit) givesUp(w way, calls ...*call) {
 			if after := c.ended.Sub(ended); after > k.soon() {
 				k.Errorf("%s returned %v after its ctx had ended (%s)", c.what, after, w.name)
 			}
-			k.gaveUp(c.err)
+			k.gaveUp(c.what, c.err)
 		case <-soon.C:
 			k.asked.Add(int64(k.soon())) // waiting for it was no delay
 			k.Fatalf("%s has not returned %v after its ctx had ended (%s): each request has to end with its ctx", c.what, k.soon(), w.name)
@@ -147,18 +156,19 @@ func (k *kit) givesUp(w way, calls ...*call) {
 
 // runsOut waits for the end of ctx.
 func (k *kit) runsOut(ctx context.Context) time.Time {
-	k.asked.Add(int64(k.brief()))
+	began := time.Now()
 	<-ctx.Done()
+	k.asked.Add(int64(min(time.Since(began), k.brief())))
 	return time.Now()
 }
 
 // gaveUp wants the error of a call whose ctx ended before its answer: the ctx's error, or
 // that the backend did not answer, and no answer of the backend.
-func (k *kit) gaveUp(err error) {
+func (k *kit) gaveUp(what string, err error) {
 	k.Helper()
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) ||
 		errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNotHeld) {
-		k.Errorf("%v; want the error of the ctx, for it ended first", err)
+		k.Errorf("%s: %v; want the error of the ctx, for it ended first", what, err)
 	}
 }
 

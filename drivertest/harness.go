@@ -133,6 +133,7 @@ func Run(t *testing.T, h Harness) {
 		}
 	}
 	h.Unit = max(h.Unit, 2*properties.MinTTL)
+	short := testing.Short() && h.Clock == nil
 	if h.Patience == 0 {
 		h.Patience = 5 * time.Second
 	}
@@ -140,7 +141,7 @@ func Run(t *testing.T, h Harness) {
 	s := &suite{
 		Harness: h, properties: properties, running: newRunning(),
 		breaks: breaks, raises: raises, lists: lists, diagnoses: diagnoses,
-		signals: signals && properties.Push, tells: watches && properties.PushesChanges,
+		signals: signals && properties.Push, tells: watches && properties.PushesChanges, short: short,
 	}
 	defer s.stalls.watch()()
 	s.runTopics(t)

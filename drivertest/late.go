@@ -14,6 +14,8 @@ import (
 // backend: it may have looked after an expiry, and not before. If such a subtest fails,
 // it is run again with a longer unit. A subtest that fails and was on time has failed. So
 // has a subtest of a timeless topic, because mutual exclusion does not depend on time.
+// With an injected clock, a subtest is run again only if the process stood still: then a
+// Patience, or a ctx, may have ended before anything could happen.
 
 // tries is how often a subtest is run at most, each time with a unit twice as long. A
 // subtest that was a little late has one more try, because times that include some round
@@ -24,7 +26,11 @@ const tries = 4
 // attempt runs f until it passes, or fails while it was on time. It reports nothing
 // before its turn, if turn is not nil.
 func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(k *kit)) {
-	for try, u := 1, s.Unit; ; try, u = try+1, 2*u {
+	try, u := 1, s.Unit
+	if s.short { // one more try, and the first with half a unit: most subtests pass with that
+		try, u = 0, max(s.Unit/2, min(s.Unit, 2*s.properties.MinTTL), min(s.Unit, shortUnit))
+	}
+	for ; ; try, u = try+1, s.next(u) {
 		k := newKit(t, s, u)
 		done := make(chan struct{})
 		go func() { // FailNow ends it
@@ -40,9 +46,18 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			t.Skip("not run to its end: " + alreadyFailed)
 		}
 		late := k.late()
-		final := s.Clock != nil || s.timeless || try == tries || late <= u/16 ||
-			(hangs || s.name == basics && k.whole.Err() != nil) && late < s.Patience ||
-			try > 1 && (late <= u/4 || k.whole.Err() != nil)
+		var final bool
+		switch {
+		case s.timeless || try == tries:
+			final = true
+		case s.Clock != nil:
+			late = s.stalls.since(k.began)
+			final = late < s.Patience/20
+		default:
+			final = late <= u/16 ||
+				(hangs || s.name == basics && k.whole.Err() != nil) && late < s.Patience ||
+				try > 1 && (late <= u/4 || k.whole.Err() != nil)
+		}
 		if len(failures) > 0 && !final {
 			t.Logf("%v late, where a unit was %v; once more, with a longer one, after %q", late.Round(time.Millisecond), u, failures)
 			continue
@@ -67,6 +82,17 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 	}
 }
 
+// shortUnit is the shortest unit with which -short begins, if the backend allows it.
+const shortUnit = 500 * time.Millisecond
+
+// next is the unit of the next try.
+func (s *suite) next(u time.Duration) time.Duration {
+	if s.Clock != nil {
+		return u
+	}
+	return 2 * u
+}
+
 const alreadyFailed = "another subtest has failed some time ago"
 
 // returns waits for a subtest, and reports false if it should have ended some time ago.
@@ -74,6 +100,11 @@ func (k *kit) returns(done <-chan struct{}) bool {
 	over := k.s.over
 	for {
 		left := time.Until(time.Unix(0, k.until.Load())) + k.s.Patience
+		select {
+		case <-done: // while the process stood still, perhaps
+			return true
+		default:
+		}
 		if left <= 0 {
 			return false
 		}
@@ -103,8 +134,9 @@ func stuckIn() string {
 // stalls are the times in which the process did not run, as far as one of its goroutines
 // can tell.
 type stalls struct {
-	mu  sync.Mutex // protects all
-	all []stall
+	mu    sync.Mutex // protects both below
+	all   []stall
+	began time.Time // of the wait that is under way; zero if there is none
 }
 
 type stall struct {
@@ -129,7 +161,11 @@ func (s *stalls) watch() (stop func()) {
 func (s *stalls) look(done <-chan struct{}) {
 	tick := time.NewTimer(stallCheckInterval)
 	defer tick.Stop()
-	for began := time.Now(); ; began = time.Now() {
+	for {
+		began := time.Now()
+		s.mu.Lock()
+		s.began = began
+		s.mu.Unlock()
 		tick.Reset(stallCheckInterval)
 		select {
 		case <-done:
@@ -144,10 +180,14 @@ func (s *stalls) look(done <-chan struct{}) {
 	}
 }
 
-// since is the longest stall since then.
+// since is the longest stall since then. One that has just ended counts although the
+// goroutine that checks has not run yet.
 func (s *stalls) since(t time.Time) (longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.began.IsZero() {
+		longest = max(time.Since(s.began)-stallCheckInterval, 0)
+	}
 	for i := len(s.all) - 1; i >= 0 && s.all[i].at.After(t); i-- {
 		longest = max(longest, s.all[i].last)
 	}

@@ -21,6 +21,7 @@ type suite struct {
 
 	breaks, raises, lists, signals, tells, diagnoses bool // what the driver can do
 
+	short    bool // -short, and time is real
 	timeless bool // being late is no excuse, see late.go
 
 	tests sync.WaitGroup // subtests that run side by side
@@ -32,6 +33,7 @@ func (s *suite) of(t *testing.T, topic topic) *suite {
 	return &suite{
 		T: t, Harness: s.Harness, properties: s.properties, topic: topic, running: s.running,
 		breaks: s.breaks, raises: s.raises, lists: s.lists, diagnoses: s.diagnoses, signals: s.signals, tells: s.tells,
+		short: s.short,
 	}
 }
 
@@ -111,6 +113,16 @@ func (s *suite) lookAt(look, name string, f func(k *kit)) {
 		defer func() { <-room() }()
 		do()
 	})
+}
+
+// patient is test for a subtest that waits for many units, and that -short leaves out
+// where they are real time.
+func (s *suite) patient(name string, f func(k *kit)) {
+	if s.short {
+		s.Run(name, func(t *testing.T) { t.Skip("make test-all runs this: it waits for many units of real time") })
+		return
+	}
+	s.test(name, f)
 }
 
 // exact is test for an event at an exact instant, which needs a clock that stands still.

@@ -138,7 +138,7 @@ func testFarAway(s *suite) {
 					c := far.asks(k.mutex(on(k.nth(8*round + i))))
 					c.begin(ctx)
 					<-ctx.Done()
-					k.gaveUp(c.wait())
+					k.gaveUp(c.what, c.wait())
 					time.Sleep(driver.MaxLead)
 					k.settles(k.b, c.claim)
 				})

@@ -428,7 +428,7 @@ func testValueLate(s *suite) {
 	s.test("ARenewalOrAReleaseThatComesAfterItsEndWritesNothing", func(k *kit) {
 		slow, c := k.slow(), k.mutex(value("one"))
 		g := slow.gets(c)
-		for _, w := range k.ways() {
+		for _, w := range k.lateWays() {
 			letGo := slow.hold()
 			k.givesUp(w, slow.renewsWith(withValue(c, "late")), slow.releasesWith(withValue(c, "late")))
 			k.past(2 * k.brief())
@@ -443,7 +443,7 @@ func testValueLate(s *suite) {
 	s.test("AClaimThatComesAfterItsEndWritesNothing", func(k *kit) {
 		slow := k.slow()
 		k.b.releases(k.granted(k.mutex(value("one"))))
-		for _, w := range k.ways() {
+		for _, w := range k.lateWays() {
 			letGo := slow.hold()
 			k.givesUp(w, slow.asks(k.mutex(value("late"))), slow.asks(k.mutex(value("late"), force)))
 			k.past(2 * k.brief())
