@@ -10,10 +10,15 @@ BENCH    ?= .
 COUNT    ?= 1
 FUZZTIME ?= 10s
 
+PROCESSORS := $(shell nproc 2>/dev/null || echo 2)
+
 # What `make test` needs on the machine, as COMMAND:DEBIAN-PACKAGE. It is installed where it is missing.
 # The servers of the backends stand in their table, and the harness of a backend finds the command in PATH.
 # bash-completion is no command: so it is looked for where Debian has it.
-NEEDS := $(firstword $(shell go env CC)):gcc $(shell sed -n 's/.*Needs: *"\(.*\)".*/\1/p' internal/backends/backends.go) $(if $(filter Linux,$(shell uname -s)),cron:cron chromium:chromium zsh:zsh fish:fish $(if $(wildcard /usr/share/bash-completion/bash_completion),,bash-completion:bash-completion))
+NEEDS := $(firstword $(shell go env CC)):gcc $(shell sed -n 's/.*Needs: *"\(.*\)".*/\1/p' internal/backends/backends.go) $(if $(filter Linux,$(shell uname -s)),zsh:zsh fish:fish $(if $(wildcard /usr/share/bash-completion/bash_completion),,bash-completion:bash-completion))
+
+# make test-all needs these, too.
+NEEDS_ALL := $(if $(filter Linux,$(shell uname -s)),cron:cron chromium:chromium)
 
 .DEFAULT_GOAL := help
 
@@ -36,34 +41,58 @@ needs: ## install what the tests need and the machine lacks
 	fi; \
 	set -x; $$as apt-get update -qq && $$as apt-get install -y -qq --no-install-recommends $$missing libc6-dev
 
-# A busy machine is no place for tests of what happens when something is slow: so all that they need is built before
-# the first of them runs. The servers are modules of their own.
+# A test of what happens when something is slow needs a machine that is not compiling. So everything is built before the
+# first test runs. The servers are modules of their own.
+SERVERS := $(patsubst internal/testservers/%/go.mod,%,$(wildcard internal/testservers/*/go.mod))
+
 .PHONY: built
-built: needs ## build what the tests need, before they run: the servers, Prometheus, and all dependencies
-	@for server in $(patsubst internal/testservers/%/go.mod,%,$(wildcard internal/testservers/*/go.mod)); do \
-		GOFLAGS= GOWORK=$$([ -f internal/testservers/$$server/go.work ] || echo off) CGO_ENABLED=0 go build -C internal/testservers/$$server -o ../../../bin/testservers/$$server . || exit 1; \
+built: needs ## build what the tests need, before they run: the servers, and all dependencies
+	@for server in $(SERVERS); do \
+		GOFLAGS= GOWORK=$$([ -f internal/testservers/$$server/go.work ] || echo off) CGO_ENABLED=0 go build -buildvcs=false -C internal/testservers/$$server -o ../../../bin/testservers/$$server . || exit 1; \
 	done
+	@CGO_ENABLED=1 go build -race $$(go list -deps -test -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' $(PKG) | grep -v ' \[\|\.test$$')
+
+# Programs that only make test-all runs: Prometheus, the decoder of manifests, and what drives Chromium.
+.PHONY: built-all
+built-all: NEEDS += $(NEEDS_ALL)
+built-all: built
 	@GOFLAGS= GOWORK= CGO_ENABLED=0 go test -C otellock/dashboard -c -o ../../bin/dashboard.test .
 	@GOFLAGS= GOWORK=off CGO_ENABLED=0 go test -C internal/e2e/kubernetes -c -o ../../../bin/kubernetes.test .
-	@CGO_ENABLED=1 go build -race $$(go list -deps -test -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' $(PKG) | grep -v ' \[\|\.test$$')
 	@GOFLAGS= GOWORK= CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
 
-# go test runs the packages side by side. These keep all processors busy by themselves, with whole clusters or dozens of
-# servers, and beside others that do so their members take each other for dead.
-ALONE := $(MODULE)/etcdlock $(MODULE)/postgreslock $(MODULE)/natslock $(MODULE)/redislock/redlock
+# TEST runs the tests of packages. make lint runs go vet on all of them.
+TEST = CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 go run ./internal/testrun -flaky bin/flaky.txt -vet=off -shuffle=on -timeout=25m -count=$(COUNT)
 
+# Most tests with a server wait rather than work, so more packages than processors run side by side.
 .PHONY: test
-test: built ## run all tests, with the race detector; what cannot be tested fails, nothing is skipped
+test: built ## run the tests of each change, with the race detector; what cannot be tested fails
+	@rm -f bin/flaky.txt
+	@$(TEST) -short -p $$(($(PROCESSORS) + 1)) -- $$(go list $(PKG))
+
+# These keep all processors busy by themselves, with whole clusters or dozens of servers. Beside others that do so, their
+# members take each other for dead.
+ALONE := $(patsubst %,$(MODULE)/%,etcdlock postgreslock natslock redislock/redlock cmd/pawl)
+
+.PHONY: test-all
+test-all: built-all ## run all tests: also clusters, crowds, the browser, proofs and what waits for time to pass
+	@rm -f bin/flaky.txt
 	@all=$$(go list $(PKG)) && [ -n "$$all" ] || exit 1; beside=; alone=; ok=true; \
 	for pkg in $$all; do \
 		case ' $(ALONE) ' in *" $$pkg "*) alone="$$alone $$pkg" ;; *) beside="$$beside $$pkg" ;; esac; \
 	done; \
 	for pkgs in "$$beside" $$alone; do \
-		[ -z "$$pkgs" ] || CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 internal/tools/racetest.sh -shuffle=on -timeout=25m -count=$(COUNT) -- $$pkgs || ok=false; \
-	done; \
-	case "$$beside " in *" $(MODULE)/cmd/pawl "*) \
-		CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 PAWL_TEST_PROVE=1 internal/tools/racetest.sh -run '^TestProveFinds|^TestFiftyAtOnce' -count=$(COUNT) -- $(MODULE)/cmd/pawl || ok=false ;; \
-	esac; $$ok
+		[ -z "$$pkgs" ] || $(TEST) -- $$pkgs || ok=false; \
+	done; $$ok
+
+# A clone of HEAD, for those who are about to push; with fresh caches and a hostile environment, for those who change
+# what the tests need.
+.PHONY: check
+check: ## run .ci/run on a fresh clone of HEAD, with a home and temporary files of its own
+	@internal/tools/check.sh
+
+.PHONY: bare
+bare: ## the same as on a bare machine: cold caches, no history, another umask, time zone and language; BARE_USER=nobody
+	@internal/tools/check.sh bare $(BARE_USER)
 
 # Which versions, oldest or newest, and which modules.
 VERSIONS ?= oldest
@@ -106,7 +135,7 @@ growth: needs ## measure how each step's cost grows with names, holders, waiters
 
 # How many schedules, and over how many processes; or the one to repeat. BACKEND= for one of memory, store, quorum, redis.
 SEEDS    ?= 20000
-PARALLEL ?= $(shell nproc 2>/dev/null || echo 2)
+PARALLEL ?= $(PROCESSORS)
 SEED     ?=
 BACKEND  ?=
 
@@ -132,8 +161,8 @@ screenshots: NEEDS := chromium:chromium pngquant:pngquant $(if $(wildcard /usr/s
 .PHONY: screenshots
 screenshots: needs ## make the pictures of the dashboard in docs/pictures, of the real thing
 	@rm -rf bin/screenshots && mkdir -p bin/screenshots
-	FONTCONFIG_FILE=$(CURDIR)/dashboard/browser/testdata/fonts.conf \
-		go test -C dashboard/browser -tags pictures -run '^TestPictures$$' -count=1 . -into $(CURDIR)/bin/screenshots
+	FONTCONFIG_FILE="$(CURDIR)"/dashboard/browser/testdata/fonts.conf \
+		go test -C dashboard/browser -tags pictures -run '^TestPictures$$' -count=1 . -into "$(CURDIR)"/bin/screenshots
 	pngquant --quality 70-95 --speed 1 --strip --ext .small.png bin/screenshots/*.png
 	@for picture in bin/screenshots/*.small.png; do \
 		name=$$(basename $$picture .small.png); size=$$(wc -c < $$picture); \
@@ -205,7 +234,7 @@ snapshot: ## build what a release consists of, to dist/, and look at it; it take
 
 .PHONY: release
 release: ## tag all modules in a clone, bin/release, and say what to push: VERSION=v0.1.0
-	@rm -rf bin/release && mkdir -p bin && internal/tools/release.sh '$(VERSION)' $(CURDIR)/bin/release
+	@rm -rf bin/release && mkdir -p bin && internal/tools/release.sh '$(VERSION)' "$(CURDIR)"/bin/release
 
 .PHONY: draft
 draft: ## draft the release of the tag that is checked out, on GitHub
@@ -223,7 +252,7 @@ lint: bin/vale ## run gofmt, go vet, golangci-lint, the linter of the prose and 
 	@files=$$(find . -name '*.go' -not -path './bin/*' -exec gofmt -s -l {} +) || exit 1; \
 	[ -z "$$files" ] || { echo "not as gofmt -s -w writes it:"; echo "$$files"; exit 1; }
 	go vet work
-	@GOWORK=off go -C internal/tools build -o $(CURDIR)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@GOWORK=off go -C internal/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run $(if $(filter work,$(PKG)),$$(go list -m -f '{{.Dir}}/...'),$(PKG))
 	@internal/tools/prose.sh
 	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q sent)
@@ -256,7 +285,7 @@ prose: bin/vale ## find sentences that are hard to read, in documents and commen
 
 .PHONY: bin/vale
 bin/vale:
-	@GOWORK=off CGO_ENABLED=1 CGO_CFLAGS=-w go -C internal/tools/vale build -o $(CURDIR)/bin/vale github.com/vale-cli/vale/v3/cmd/vale
+	@GOWORK=off CGO_ENABLED=1 CGO_CFLAGS=-w go -C internal/tools/vale build -o ../../../bin/vale github.com/vale-cli/vale/v3/cmd/vale
 
 .PHONY: tidy
 tidy: ## make go.mod and go.sum of all modules right
