@@ -72,7 +72,7 @@ func TestThoseWhoWantTheSameLocksDoNotDeadlock(t *testing.T) {
 						fx, okx := pawl.FenceOf(ctx, "x")
 						fy, oky := pawl.FenceOf(ctx, "y")
 						if inside != 1 || !okx || !oky || fx == 0 || fy == 0 {
-							t.Errorf("%d inside, fences %d and %d", inside, fx, fy)
+							t.Errorf("VIOLATION: %d inside, fences %d and %d", inside, fx, fy)
 						}
 						time.Sleep(time.Millisecond)
 						return nil

@@ -49,7 +49,7 @@ func (r *runs) run(d time.Duration) {
 	r.mu.Lock()
 	r.at = append(r.at, time.Now())
 	if r.n++; r.n > 1 {
-		r.t.Error("two run at once")
+		r.t.Error("VIOLATION: two run at once")
 	}
 	r.mu.Unlock()
 	time.Sleep(d)

@@ -134,7 +134,7 @@ func testBasics(s *suite) {
 					s.trip.Store(took)
 				}
 				if g.Fence <= last {
-					k.Fatalf("fence %d after %d; want it to rise", g.Fence, last)
+					k.Fatalf("VIOLATION: fence %d after %d; want it to rise", g.Fence, last)
 				}
 				last = g.Fence
 				k.b.releases(c)
@@ -155,7 +155,7 @@ func testBasics(s *suite) {
 				}
 			})
 			if n := granted.Load(); n != 1 && (n != 0 || !k.s.WritesLate) { // or no claim has a quorum
-				k.Fatalf("%d of 8 were granted one mutex; want 1", n)
+				k.Fatalf("VIOLATION: %d of 8 were granted one mutex; want 1", n)
 			}
 		}
 	})

@@ -43,7 +43,7 @@ func (s *section) visit(c driver.Claim, g driver.Grant) {
 func (s *section) wants(k *kit, visits int64) {
 	k.Helper()
 	if n := s.faults.Load(); n > 0 {
-		k.Errorf("%d of %d visitors met others who should not have been there, or had an old fence", n, s.passed.Load())
+		k.Errorf("VIOLATION: %d of %d visitors met others who should not have been there, or had an old fence", n, s.passed.Load())
 	}
 	if got, want := s.counter.Load(), s.alone.Load(); got != want {
 		k.Errorf("the counter stands at %d after %d increments", got, want)

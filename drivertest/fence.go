@@ -12,7 +12,7 @@ func testFence(s *suite) {
 	rises := func(k *kit, last *uint64, g driver.Grant) {
 		k.Helper()
 		if g.Fence <= *last {
-			k.Fatalf("fence %d after %d; want it to rise strictly", g.Fence, *last)
+			k.Fatalf("VIOLATION: fence %d after %d; want it to rise strictly", g.Fence, *last)
 		}
 		*last = g.Fence + uint64(g.Fences) - 1
 	}
@@ -203,7 +203,7 @@ func testFence(s *suite) {
 		seen := map[uint64]bool{}
 		for f := range fences {
 			if seen[f] {
-				k.Fatalf("the fence %d was granted twice", f)
+				k.Fatalf("VIOLATION: the fence %d was granted twice", f)
 			}
 			seen[f] = true
 		}

@@ -68,7 +68,11 @@ func (r *random) same(t *rapid.T, what string, got, want error) {
 	g, w := r.kind(got), r.kind(want)
 	t.Logf("%s: %s", what, g)
 	if g != w {
-		t.Fatalf("%s: %s (%v)\nmemlock: %s (%v)", what, g, got, w, want)
+		mark := ""
+		if what == "Acquire" && got == nil {
+			mark = "VIOLATION: " // a grant that memlock refuses
+		}
+		t.Fatalf("%s%s: %s (%v)\nmemlock: %s (%v)", mark, what, g, got, w, want)
 	}
 	var gotHeld, wantHeld *driver.HeldError
 	if !errors.As(got, &gotHeld) || !errors.As(want, &wantHeld) {
@@ -126,13 +130,13 @@ func (r *random) ordered(t *rapid.T, name string, p pair) {
 	case r.k.s.AgreesLate:
 		for _, other := range known {
 			if other.got == p.got {
-				t.Fatalf("fence %d, which somebody else had before", p.got)
+				t.Fatalf("VIOLATION: fence %d, which another claim had before", p.got)
 			}
 		}
 	case at > 0 && known[at-1].got >= p.got:
-		t.Fatalf("fence %d does not come after %d", p.got, known[at-1].got)
+		t.Fatalf("VIOLATION: fence %d does not come after %d", p.got, known[at-1].got)
 	case at < len(known) && known[at].got <= p.got:
-		t.Fatalf("fence %d does not come before %d", p.got, known[at].got)
+		t.Fatalf("VIOLATION: fence %d does not come before %d", p.got, known[at].got)
 	}
 	r.fences[name] = slices.Insert(known, at, p)
 }

@@ -19,7 +19,7 @@ func testQueue(s *suite) {
 			}
 			g := k.a.gets(c)
 			if g.Fence <= last {
-				k.Fatalf("fences %d, then %d; want them to rise along the queue", last, g.Fence)
+				k.Fatalf("VIOLATION: fences %d, then %d; want them to rise along the queue", last, g.Fence)
 			}
 			holder, last = c, g.Fence
 		}

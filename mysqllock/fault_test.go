@@ -116,7 +116,7 @@ func TestConnectionsThatAreKilled(t *testing.T) {
 				}
 				mu.Lock()
 				if inside++; inside > 1 || l.Fence() <= last {
-					t.Errorf("%d hold it, with the fence %d after %d", inside, l.Fence(), last)
+					t.Errorf("VIOLATION: %d hold it, with the fence %d after %d", inside, l.Fence(), last)
 				}
 				last = l.Fence()
 				if turns++; turns >= enough && time.Since(began) > 3*time.Second {

@@ -100,7 +100,7 @@ func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 					return
 				}
 				if !inside.TryLock() {
-					t.Error("two are inside")
+					t.Error("VIOLATION: two are inside")
 					return
 				}
 				if l.Fence() <= last {

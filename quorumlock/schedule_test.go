@@ -52,7 +52,7 @@ func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
 				turn := took / (clients * rounds)
 				t.Logf("%d nodes, up to %v of jitter: %v a turn, longest wait %v", nodes, jitter, turn, w.waits[len(w.waits)-1])
 				if w.most > 1 || w.fell {
-					t.Errorf("%d were inside at once; fences fell: %v", w.most, w.fell)
+					t.Errorf("VIOLATION: %d were inside at once; fences fell: %v", w.most, w.fell)
 				}
 				if longest := w.waits[len(w.waits)-1]; longest > 4*clients*(turn+10*time.Millisecond) {
 					t.Errorf("the longest wait was %v, a turn takes %v", longest, turn)
@@ -127,7 +127,7 @@ func TestEverybodyGetsItWhileNodesComeAndGo(t *testing.T) {
 		slices.Sort(w.waits)
 		t.Logf("longest wait %v, median %v", w.waits[len(w.waits)-1], w.waits[len(w.waits)/2])
 		if w.most > 1 || w.fell {
-			t.Errorf("%d were inside at once; fences fell: %v", w.most, w.fell)
+			t.Errorf("VIOLATION: %d were inside at once; fences fell: %v", w.most, w.fell)
 		}
 	})
 }

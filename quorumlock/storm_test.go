@@ -75,7 +75,7 @@ func crowdCosts(t *testing.T, clients, rounds int) (turn time.Duration, requests
 		t.Logf("%d clients, %d times: %v and %.1f requests a turn, beside the work", clients, rounds, turn, requests)
 		w.close(all)
 		if w.most > 1 || w.fell {
-			t.Errorf("%d were inside at once; fences fell: %v", w.most, w.fell)
+			t.Errorf("VIOLATION: %d were inside at once; fences fell: %v", w.most, w.fell)
 		}
 	})
 	return turn, requests

@@ -24,7 +24,7 @@ func TestNoTwoLeadersAtOnce(t *testing.T) {
 			p.wantCode(0)
 			b.wantGone(group)
 			if b.read("ran") == "" || b.read("overlap") != "" {
-				t.Errorf("when it led again there was %q", b.read("overlap"))
+				t.Errorf("VIOLATION: when it led again there was %q", b.read("overlap"))
 			}
 			if got := p.stderr.String(); strings.Count(got, "pawl: ") != 1 {
 				t.Errorf("it said %q", got)

@@ -46,7 +46,7 @@ func TestLostByABreak(t *testing.T) {
 			b.wantGone(b.group())
 			q.wantCode(0)
 			if b.read("ran") == "" || b.read("overlap") != "" {
-				t.Errorf("when the next holder started there was %q", b.read("overlap"))
+				t.Errorf("VIOLATION: when the next holder started there was %q", b.read("overlap"))
 			}
 			if got := p.stderr.String(); !strings.Contains(got, `pawl: lost "x" (fence `) || !strings.Contains(got, "broken by ") || strings.Count(got, "pawl: ") != 1 {
 				t.Errorf("it said %q", got)

@@ -212,7 +212,7 @@ func TestNeverTwoHoldersWhateverTheServerDoes(t *testing.T) {
 					}
 					mu.Lock()
 					if inside++; inside > 1 {
-						t.Error("two at once")
+						t.Error("VIOLATION: two at once")
 					}
 					if lease.Fence() <= last {
 						t.Errorf("fence %d after %d", lease.Fence(), last)

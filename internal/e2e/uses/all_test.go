@@ -58,7 +58,7 @@ func TestThoseWhoWantTheSameLocksDoNotDeadlock(t *testing.T) {
 						select {
 						case inside <- struct{}{}:
 						default:
-							t.Error("two are inside")
+							t.Error("VIOLATION: two are inside")
 							return nil
 						}
 						_, okx := pawl.FenceOf(ctx, x)
