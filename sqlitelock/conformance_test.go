@@ -31,6 +31,9 @@ func TestConformance(t *testing.T) {
 }
 
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a thousand waiters are a crowd")
+	}
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "locks.db")
 	a, b := open(t, path, nil), open(t, path, nil)

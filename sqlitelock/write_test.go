@@ -31,6 +31,9 @@ func TestAPanicInsideAStepLocksNobodyOut(t *testing.T) {
 }
 
 func TestTheLogStaysShortHoweverManyWrite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it writes a log of megabytes")
+	}
 	t.Parallel()
 	path := file(t)
 	d := open(t, path, nil)

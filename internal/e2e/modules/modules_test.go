@@ -53,6 +53,9 @@ func requirements(t *testing.T, folder string) map[string]string {
 }
 
 func TestWhoImportsOneBackendGetsOneClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it builds a program for each backend")
+	}
 	p := pack(t)
 	for _, backend := range released(t) {
 		if backend == "cmd/pawl" {
@@ -103,6 +106,9 @@ func TestWhoImportsOneBackendGetsOneClient(t *testing.T) {
 }
 
 func TestTheCommandCanBeInstalled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it builds the command")
+	}
 	p := pack(t)
 	folder := t.TempDir()
 	p.run(t, folder, "install", modulePath+"/cmd/pawl@latest")
