@@ -11,12 +11,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// mount makes a small filesystem, which requires root.
+// mount makes a small filesystem. Where this user may not do that, the test is skipped: it
+// requires root, and in a container CAP_SYS_ADMIN.
 func mount(t *testing.T, options string) string {
 	t.Helper()
 	folder := t.TempDir()
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, options); err != nil {
-		t.Skipf("mounting a small filesystem failed (%v): run as root, where mounting is allowed", err)
+		t.Skipf("NOT TESTED: a small filesystem needs the rights of root, and CAP_SYS_ADMIN: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
 	return folder

@@ -13,6 +13,17 @@ import (
 
 var ctx = context.Background()
 
+// hangTime bounds what ends within seconds, unless it hangs. A machine may stand still for
+// some of these seconds.
+const hangTime = 3 * time.Minute
+
+// patient is a ctx whose requests do not give up while the machine stands still.
+func patient(tb testing.TB) context.Context {
+	bounded, cancel := context.WithTimeout(ctx, hangTime)
+	tb.Cleanup(cancel)
+	return bounded
+}
+
 // file is the path of a file that does not exist yet.
 func file(tb testing.TB) string { return filepath.Join(tb.TempDir(), "locks.db") }
 
@@ -68,7 +79,7 @@ func hear(tb testing.TB, heard <-chan driver.Signal) driver.Signal {
 	select {
 	case s := <-heard:
 		return s
-	case <-time.After(5 * time.Second):
+	case <-time.After(hangTime):
 		tb.Fatal("no signal came")
 		return driver.Signal{}
 	}

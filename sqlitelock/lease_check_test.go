@@ -104,7 +104,8 @@ func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
 	for what, parameters := range map[string]string{"beside the locks": "", "immediate": immediate, "attached": ""} {
 		t.Run(what, func(t *testing.T) {
 			path := file(t)
-			d := open(t, path, nil)
+			clock := clock()
+			d := open(t, path, &Options{now: clock.Now})
 			db := database(t, path, parameters)
 			if what == "attached" {
 				db = database(t, filepath.Join(t.TempDir(), "work.db"), parameters)
@@ -115,14 +116,14 @@ func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
 			}
 			run(t, conn, "CREATE TABLE work (n INT)")
 			c := mutex("job")
-			c.TTL = 500 * time.Millisecond
+			c.TTL = time.Hour // CheckLease, without the driver, has the real clock
 			g := gets(t, d, c)
 			tx := begin(t, conn)
 			run(t, tx, "INSERT INTO work VALUES (1)")
 			if err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(600 * time.Millisecond) // its lease is over
+			clock.Advance(2 * c.TTL) // its lease is over
 			short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 			defer cancel()
 			if g, err := d.Acquire(short, mutex("job")); err == nil {
@@ -170,8 +171,8 @@ func TestALeaseCheckWaitsForWhoWrites(t *testing.T) {
 	if err := d.CheckLease(short, begin(t, db), fencetest.Lease("job", g.Fence)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v; want the end of its ctx", err)
 	}
-	passed := make(chan error, 1)
-	go func() { passed <- d.CheckLease(ctx, begin(t, db), fencetest.Lease("job", g.Fence)) }()
+	passed, bounded := make(chan error, 1), patient(t)
+	go func() { passed <- d.CheckLease(bounded, begin(t, db), fencetest.Lease("job", g.Fence)) }()
 	time.Sleep(50 * time.Millisecond)
 	unlock()
 	if err := <-passed; err != nil {

@@ -85,8 +85,9 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	return t, nil
 }
 
-// companionTimeout is how long the companions may take to get their owner and mode.
-const companionTimeout = time.Second
+// companionTimeout is how long the companions may take to get their owner and mode. Tests
+// set a longer time.
+var companionTimeout = time.Second
 
 // connect opens both connections. SQLite makes the companions with a mode from the umask,
 // and gives them the file's mode a moment later. If a process of another user opens them

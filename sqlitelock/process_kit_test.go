@@ -2,6 +2,7 @@ package sqlitelock
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +57,10 @@ func child(verb string) {
 	case "crowd":
 		childCrowds(os.Getenv(childFile))
 		return
-	case "opens":
+	case "opens", "opens patiently":
+		if verb != "opens" {
+			companionTimeout = hangTime
+		}
 		childOpens(os.Getenv(childFile))
 		return
 	}
@@ -118,10 +122,12 @@ func childStays(d driver.Driver) {
 // childCycles acquires and releases some names, and prints each fence, until it is
 // killed.
 func childCycles(d *Driver) {
+	bounded, cancel := context.WithTimeout(ctx, hangTime)
+	defer cancel()
 	for {
 		c := queued("name " + strconv.Itoa(rand.N(3)))
 		c.TTL, c.QueueTTL = 50*time.Millisecond, 20*time.Millisecond
-		g, err := d.Acquire(ctx, c)
+		g, err := d.Acquire(bounded, c)
 		switch {
 		case err == nil:
 			fmt.Printf("%s=%d\n", c.Name, g.Fence)
@@ -168,9 +174,12 @@ func childWaits(d *Driver) {
 
 // childCounts adds 1 to a number in a file, two hundred times, each time under the lock.
 func childCounts(d *Driver, heard <-chan driver.Signal) {
+	bounded, cancel := context.WithTimeout(ctx, hangTime)
+	defer cancel()
 	for range 200 {
 		c := queued("counter")
-		waitFor(d, c, heard)
+		c.TTL, c.QueueTTL = hangTime, hangTime // nothing renews
+		waitFor(bounded, d, c, heard)
 		b, err := os.ReadFile(os.Getenv(childFile) + ".count")
 		if err != nil {
 			panic(err)
@@ -182,7 +191,7 @@ func childCounts(d *Driver, heard <-chan driver.Signal) {
 		if err := os.WriteFile(os.Getenv(childFile)+".count", []byte(strconv.Itoa(n+1)), 0o600); err != nil {
 			panic(err)
 		}
-		if err := d.Release(ctx, lease(c)); err != nil {
+		if err := d.Release(bounded, lease(c)); err != nil {
 			panic(err)
 		}
 	}
@@ -193,7 +202,7 @@ func childCounts(d *Driver, heard <-chan driver.Signal) {
 func childPingPong(d *Driver, heard <-chan driver.Signal) {
 	for {
 		c := queued("ball")
-		waitFor(d, c, heard)
+		waitFor(ctx, d, c, heard)
 		got := time.Now()
 		time.Sleep(30 * time.Millisecond) // longer than the eager polls for a new place
 		released := time.Now()
@@ -206,7 +215,7 @@ func childPingPong(d *Driver, heard <-chan driver.Signal) {
 
 // waitFor does simply what the root package does: it claims, waits for a signal, and
 // claims again.
-func waitFor(d *Driver, c driver.Claim, heard <-chan driver.Signal) {
+func waitFor(ctx context.Context, d *Driver, c driver.Claim, heard <-chan driver.Signal) {
 	for {
 		_, err := d.Acquire(ctx, c)
 		if err == nil {
