@@ -9,6 +9,9 @@ import (
 )
 
 func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	for _, day := range redistest.BadDays {
 		t.Run(day.Name, func(t *testing.T) {
 			t.Parallel()
@@ -30,6 +33,9 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 }
 
 func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	server, day := redistest.StartOneNode(t), redistest.ClusterDown
 	d := newDriver(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}}))

@@ -15,6 +15,9 @@ import (
 // As in redislock: an attempt does not wait for ever for its subscription, and not at all
 // after Close has ended it.
 func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	t.Parallel()
 	proxy := redistest.StartProxy(t, redistest.Start(t))
 	silent := proxy.Silence("subscribe")
@@ -50,6 +53,9 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 }
 
 func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server)

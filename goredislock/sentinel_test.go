@@ -16,6 +16,9 @@ import (
 )
 
 func TestWithSentinel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: fail-overs")
+	}
 	t.Parallel()
 	group := redistest.StartGroup(t)
 	o := &redis.FailoverOptions{MasterName: "main"}

@@ -25,6 +25,9 @@ func opens(t *testing.T, o redis.Options) func(addr string) driver.Driver {
 var ways = map[string]redis.Options{"by its own time limits": {}, "by the ctx": {ContextTimeoutEnabled: true}}
 
 func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	t.Parallel()
 	for what, o := range ways {
 		t.Run(what, func(t *testing.T) {
@@ -35,6 +38,9 @@ func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
 }
 
 func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	t.Parallel()
 	for what, o := range ways {
 		t.Run(what, func(t *testing.T) {
@@ -45,6 +51,9 @@ func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
 }
 
 func TestAForcedClaimThatWasReportedAsFailedBreaksNobody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	t.Parallel()
 	redistest.CheckAFailedForceBreaksNobody(t, opens(t, redis.Options{}))
 }

@@ -67,22 +67,41 @@ func open(t testing.TB, servers []*memlock.Memory, now func() time.Time) *quorum
 	return d
 }
 
-func TestConformanceOfOneNode(t *testing.T)    { conforms(t, 0) }
+func TestConformanceOfOneNode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: other numbers of nodes")
+	}
+	conforms(t, 0)
+}
 func TestConformanceOfThreeNodes(t *testing.T) { conforms(t, 0, 0, 0) }
-func TestConformanceOfFiveNodes(t *testing.T)  { conforms(t, 0, 0, 0, 0, 0) }
+func TestConformanceOfFiveNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: other numbers of nodes")
+	}
+	conforms(t, 0, 0, 0, 0, 0)
+}
 
 // Nodes whose clocks differ grant a fence of their own each, and have to agree on one.
 
 func TestConformanceOnClocksThatDifferALittle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: other clocks")
+	}
 	t.Parallel()
 	conforms(t, 0, 7*time.Microsecond, -3*time.Microsecond)
 }
 
 func TestConformanceOnClocksThatDiffer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: other clocks")
+	}
 	conforms(t, 0, 200*time.Millisecond, -300*time.Millisecond)
 }
 
 func TestConformanceOnClocksThatAreWrong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: other clocks")
+	}
 	conforms(t, 0, time.Hour, -time.Hour)
 }
 

@@ -104,6 +104,9 @@ func TestAListWithoutTheRightToMGET(t *testing.T) {
 
 // Names in all slots, so that each node gets every command.
 func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	all := strings.Join([]string{

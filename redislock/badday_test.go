@@ -12,6 +12,9 @@ import (
 )
 
 func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	for _, day := range redistest.BadDays {
 		t.Run(day.Name, func(t *testing.T) {
 			t.Parallel()
@@ -31,6 +34,9 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 }
 
 func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	server, day := redistest.StartOneNode(t), redistest.ClusterDown
 	day.Check(t, start(t, "redis://"+server.Addr), server, nil)
@@ -40,6 +46,9 @@ func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
 // names are. When it is back without its data, the holder learns that it lost its lease,
 // and the next holder gets a greater fence.
 func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	owner, _ := redistest.Owner(nodes, "job")

@@ -10,6 +10,9 @@ import (
 )
 
 func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	url := ""

@@ -11,6 +11,9 @@ import (
 )
 
 func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d, other := start(t, "redis://"+nodes[0].Addr), start(t, "redis://"+nodes[1].Addr)
@@ -47,6 +50,9 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 // While a slot is being moved, Redis refuses a command with several keys of it if some of
 // them are missing.
 func TestASlotThatIsBeingMovedLocksAndReleases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := start(t, "redis://"+nodes[0].Addr)

@@ -28,6 +28,9 @@ func onEach(nodes []*redistest.Server) map[*redistest.Server]string {
 func state(name string) string { return "pawl:{" + name + "}s" }
 
 func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	o := rueidis.ClientOption{InitAddress: []string{nodes[0].Addr}}
@@ -80,6 +83,9 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 }
 
 func TestALeaseIsWatchedWhereItsSlotHasMoved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := start(t, "redis://"+nodes[0].Addr)
@@ -108,6 +114,9 @@ func TestALeaseIsWatchedWhereItsSlotHasMoved(t *testing.T) {
 }
 
 func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := start(t, "redis://"+nodes[0].Addr)
@@ -177,6 +186,9 @@ func follows(t *testing.T, master, replica *redistest.Server) {
 // A name that could not be armed is tried again, and its holder then looks: the name may
 // have been gone in between.
 func TestALeaseThatCouldNotBeWatchedIsTriedAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	server := redistest.Start(t)
 	d := start(t, user(t, server, rights+" "+rightsToPush+" "+rightsToTrack))
 	heard := listen(t, d)
@@ -201,6 +213,9 @@ func TestALeaseThatCouldNotBeWatchedIsTriedAgain(t *testing.T) {
 }
 
 func TestALeaseInAClusterIsLostWhenItsKeyIsDeleted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	locks, err := pawl.New(open(t, "redis://"+nodes[0].Addr), nil)

@@ -58,18 +58,27 @@ func TestConformance(t *testing.T) {
 // run.
 
 func TestConformanceWithoutRESP3(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a second topology")
+	}
 	t.Parallel()
 	server := redistest.Start(t)
 	shared(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, AlwaysRESP2: true, DisableCache: true}, true)
 }
 
 func TestConformanceOnACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	shared(t, rueidis.ClientOption{InitAddress: []string{nodes[0].Addr, nodes[1].Addr}}, false)
 }
 
 func TestConformanceWithSentinel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: fail-overs")
+	}
 	t.Parallel()
 	group := redistest.StartGroup(t)
 	o := rueidis.ClientOption{Sentinel: rueidis.SentinelOption{MasterSet: "main"}}
@@ -130,6 +139,9 @@ func open(t testing.TB, url string) *redislock.Driver {
 }
 
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: crowds")
+	}
 	t.Parallel()
 	server := redistest.Start(t)
 	drivertest.CheckLongQueue(t, start(t, "redis://"+server.Addr), start(t, "redis://"+server.Addr), 1000)

@@ -12,6 +12,9 @@ import (
 // rueidis panics, which ends the process, when it unsubscribes while the server answers
 // PING with an error.
 func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	for _, day := range redistest.BadDays {
 		if day.Cause != "MISCONF" && day.Cause != "MASTERDOWN" {
 			continue

@@ -49,6 +49,9 @@ func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 // but not unavailable: the claims go on without a subscription, and waiters poll now and
 // then, until the subscription is up after all.
 func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	t.Parallel()
 	proxy := redistest.StartProxy(t, redistest.Start(t))
 	d := start(t, "redis://"+proxy.Addr+"?tracking=false&write_timeout=30s") // rueidis takes long to see that it hangs
@@ -88,6 +91,9 @@ func TestPropertiesSayWhichServerItIs(t *testing.T) {
 }
 
 func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	t.Parallel()
 	for what, parameters := range map[string]string{"RESP3": "", "RESP2": "?protocol=2"} {
 		t.Run(what, func(t *testing.T) {

@@ -12,6 +12,9 @@ import (
 // A lease that was replicated is held on the new master, too. Its holder keeps it, and
 // when it is released there, the server notifies a waiter.
 func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: fail-overs")
+	}
 	t.Parallel()
 	group := redistest.StartGroup(t)
 	d, other := start(t, group.URL()), start(t, group.URL())
@@ -60,6 +63,9 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 // A lease that the replica lacked when the master died is forgotten, and granted again:
 // the fence is greater, and the first holder learns of it when it renews.
 func TestWhatTheReplicaLackedIsGrantedAgainWithAGreaterFence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: fail-overs")
+	}
 	t.Parallel()
 	group := redistest.StartGroup(t)
 	d, other := start(t, group.URL()), start(t, group.URL())

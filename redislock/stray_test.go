@@ -10,16 +10,25 @@ import (
 )
 
 func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	t.Parallel()
 	redistest.CheckNothingIsLeft(t, open(t, "redis://"+redistest.Start(t).Addr))
 }
 
 func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	t.Parallel()
 	redistest.CheckASlowConnection(t, func(addr string) driver.Driver { return start(t, "redis://"+addr) })
 }
 
 func TestAForcedClaimThatWasReportedAsFailedBreaksNobody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	t.Parallel()
 	redistest.CheckAFailedForceBreaksNobody(t, func(addr string) driver.Driver { return start(t, "redis://"+addr) })
 }

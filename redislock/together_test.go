@@ -13,6 +13,9 @@ import (
 // Steps of many goroutines share scripts. Each name still has its own fences, and a claim
 // that is answered "granted" holds its name.
 func TestManyGoroutinesOnNamesOfTheirOwn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: crowds")
+	}
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
 	const goroutines, cycles = 50, 40

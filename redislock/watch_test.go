@@ -133,6 +133,9 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 }
 
 func TestAWatchFollowsASlotThatMoves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d, other := start(t, "redis://"+nodes[0].Addr), start(t, "redis://"+nodes[1].Addr)
@@ -161,6 +164,9 @@ func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 
 // In a cluster the messages about a name go to no other node.
 func TestAWatchInAClusterIsOfASlot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := start(t, "redis://"+nodes[0].Addr)

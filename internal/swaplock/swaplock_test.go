@@ -211,6 +211,9 @@ func TestOutlastsCountsTheTicks(t *testing.T) {
 }
 
 func TestTheSuiteNamesTheMistakesOfThePage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for drivers that are wrong")
+	}
 	page, err := os.ReadFile("../../docs/internals/writing-a-store.md")
 	if err != nil {
 		t.Fatal(err)

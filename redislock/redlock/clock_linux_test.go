@@ -15,6 +15,9 @@ import (
 // early, or late. The lease stands on the other two: its holder keeps it, no other client
 // gets it, and fences rise.
 func TestTheClockOfOneServerIsSet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it sets a server's clock")
+	}
 	t.Parallel()
 	servers, url := three(t)
 	clock, env := timeshift.New(t, servers[0].Dir)

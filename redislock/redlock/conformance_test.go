@@ -78,4 +78,9 @@ func quorum(t testing.TB, clients []rueidis.Client) driver.Driver {
 }
 
 func TestConformanceOnThreeServers(t *testing.T) { conforms(t, 3) }
-func TestConformanceOnFiveServers(t *testing.T)  { conforms(t, 5) }
+func TestConformanceOnFiveServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a second topology")
+	}
+	conforms(t, 5)
+}

@@ -16,6 +16,9 @@ import (
 // Two of three servers stop, with the requests in their sockets, and go on later: no
 // caller wants any more what they grant then.
 func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: servers that stand still")
+	}
 	t.Parallel()
 	const ttl = 10 * time.Second
 	servers, url := three(t)

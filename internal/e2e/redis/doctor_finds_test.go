@@ -56,6 +56,9 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 }
 
 func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	for _, node := range nodes[:2] {

@@ -101,6 +101,9 @@ func TestAGrantThatIsPassedOnIsConfirmedByWhoGetsIt(t *testing.T) {
 }
 
 func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: replicas that stand still")
+	}
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
 	for who, two := range waiting(t, server, 300*time.Millisecond) {
@@ -188,6 +191,9 @@ func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 // The whole library over it: several processes have waiters, and each process confirms
 // its own grants.
 func TestWaitersTakeTurnsWhenGrantsAreConfirmed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: replicas that stand still")
+	}
 	server := redistest.Start(t)
 	redistest.StartReplica(t, server)
 	var last uint64 // guarded by the lock
@@ -235,6 +241,9 @@ func TestWaitOptionsThatCannotBeAreRefused(t *testing.T) {
 // In a cluster the confirmation goes to the node that has the name, also while its slot
 // moves.
 func TestAGrantIsConfirmedInACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	from, slot := redistest.Owner(nodes, "job")

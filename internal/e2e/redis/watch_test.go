@@ -137,6 +137,9 @@ func TestANameThatIsNotWatchedAnyMoreIsQuickAgain(t *testing.T) {
 }
 
 func TestAWatchFollowsASlotThatMoves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	nodes := redistest.StartCluster(t, 3)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}})
 	defer client.Close()

@@ -29,6 +29,9 @@ func (f fixed) Next(t time.Time) time.Time {
 var _ cron.Schedule = fixed{}
 
 func TestATickOfRobfigsCronIsDoneByOneInstance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	onEach(t, func(t *testing.T, b *backend) {
 		var ran, skipped atomic.Int32
 		o := &cronlock.Options{
@@ -61,6 +64,9 @@ func TestATickOfRobfigsCronIsDoneByOneInstance(t *testing.T) {
 // Three schedulers of gocron begin one job at the same time. The first keeps the name, so
 // a late one still finds it held.
 func TestGocronRunsAJobOnOneInstance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	onEach(t, func(t *testing.T, b *backend) {
 		var ran atomic.Int32
 		name, skipped := fresh(t), make(chan error, 10)
@@ -90,6 +96,9 @@ func TestGocronRunsAJobOnOneInstance(t *testing.T) {
 }
 
 func TestGocronRunsOnTheLeader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		var electors []*cronlock.Elector

@@ -57,6 +57,9 @@ func TestTwoThatAttachOneHandle(t *testing.T) {
 }
 
 func TestADetachedLeaseThatNobodyAttachesEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		// Detach renews, and loses the lease if that has no answer.

@@ -119,6 +119,9 @@ func TestOneLeadsAndTheNextFollows(t *testing.T) {
 // A leader that cannot reach the backend loses its term. Its function learns of it before
 // the next leader begins, and it campaigns again when it can.
 func TestALeaderThatIsCutOffIsFollowed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		all := campaign(t, name)
@@ -218,6 +221,9 @@ func TestWatchTellsWhoLeads(t *testing.T) {
 // the next leader. The test counts requests, not time. (If the backend pushes, as all do
 // on Linux, there is no second request.)
 func TestTheNextLeadsWithinTwoRequestsOfAShutdown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	ways := map[string]func(c *pawl.Client, stop func()){
 		"Shutdown": func(c *pawl.Client, _ func()) { go c.Shutdown(background) },
 		"Stop":     func(_ *pawl.Client, stop func()) { stop() },

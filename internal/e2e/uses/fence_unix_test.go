@@ -11,6 +11,9 @@ import (
 // continues, and writes as if it still held the lock. The database with the lock refuses
 // its write. (In memory, it is a client of this process that does not check its lease.)
 func TestAWriteOfAHolderThatWasPausedIsRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		c := b.client(t, nil)

@@ -69,6 +69,9 @@ func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
 // The instance dies at work. Its lease is not renewed, and the next instance repeats the
 // key.
 func TestADeadInstancesKeyIsTakenUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	onEach(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		a, cut := b.mortal(t, brief)
