@@ -52,7 +52,7 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			final = true
 		case s.Clock != nil:
 			late = s.stalls.since(k.began)
-			final = late < s.Patience/20
+			final = s.thorough || late < s.Patience/50 || strings.Contains(strings.Join(failures, "\n"), "VIOLATION")
 		default:
 			final = late <= u/16 ||
 				(hangs || s.name == basics && k.whole.Err() != nil) && late < s.Patience ||
