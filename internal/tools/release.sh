@@ -26,7 +26,7 @@ git commit --quiet --all --message "release: $version"
 
 push() { # push TAGS...
 	for tag in "$@"; do git tag "$tag"; done
-	echo "git -C $folder push \$REMOTE $*"
+	printf 'git -C %q push $REMOTE %s\n' "$folder" "$*"
 }
 echo 'When it has been looked at, with REMOTE for the repository, one after the other:'
 push "$version"
