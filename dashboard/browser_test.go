@@ -16,15 +16,15 @@ func TestThePagesInABrowser(t *testing.T) {
 	}
 	t.Parallel()
 	if os.Getenv("PAWL_TEST_REQUIRE") == "" {
-		t.Skip("go test -C dashboard/browser . tries the pages in Chromium; make test does, too")
+		t.Skip("go test -C dashboard/browser . tries the pages in Chromium; make test-all does, too")
 	}
 	if runtime.GOOS != "linux" {
 		t.Skip("it wants Linux, and Chromium")
 	}
 	binary, command := filepath.Join(t.TempDir(), "browser.test"), filepath.Join(t.TempDir(), "pawl")
 	for _, args := range [][]string{
-		{"test", "-C", "browser", "-race", "-c", "-o", binary, "."},
-		{"build", "-C", "..", "-race", "-o", command, "./cmd/pawl"},
+		{"test", "-C", "browser", "-buildvcs=false", "-race", "-c", "-o", binary, "."},
+		{"build", "-C", "..", "-buildvcs=false", "-race", "-o", command, "./cmd/pawl"},
 	} {
 		build := exec.CommandContext(t.Context(), "go", args...)
 		build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=", "CGO_ENABLED=1")

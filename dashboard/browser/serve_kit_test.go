@@ -24,7 +24,7 @@ var command = sync.OnceValues(func() (string, error) {
 	}
 	removeCommand = func() { _ = os.RemoveAll(folder) }
 	path := filepath.Join(folder, "pawl")
-	build := exec.Command("go", "build", "-C", "../..", "-o", path, "./cmd/pawl")
+	build := exec.Command("go", "build", "-C", "../..", "-buildvcs=false", "-o", path, "./cmd/pawl")
 	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=")
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the command cannot be built: %w\n%s", err, said)

@@ -24,7 +24,7 @@ var pawlCommand = sync.OnceValues(func() (folder string, err error) {
 	if commandFolder, err = os.MkdirTemp("", "pawl-doctest-"); err != nil {
 		return "", err
 	}
-	build := append([]string{"build", "-o", filepath.Join(commandFolder, "pawl")}, buildFlags...)
+	build := append([]string{"build", "-buildvcs=false", "-o", filepath.Join(commandFolder, "pawl")}, buildFlags...)
 	cmd := exec.Command("go", append(build, "github.com/pawl-go/pawl/cmd/pawl")...)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, said)
