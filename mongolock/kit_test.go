@@ -54,6 +54,9 @@ func serve(t testing.TB) *testServer {
 // ferret starts a FerretDB.
 func ferret(t testing.TB) *testServer {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("make test-all runs this: it builds FerretDB")
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

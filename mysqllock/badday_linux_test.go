@@ -19,6 +19,9 @@ import (
 // When the server hangs, the holder is notified before its lease ends, and a Lock that is
 // cancelled returns at once.
 func TestAHolderIsToldInTimeThatTheServerStandsStill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a server that stands still")
+	}
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	holder, other := client(t, url), client(t, url)
@@ -55,6 +58,9 @@ func TestAHolderIsToldInTimeThatTheServerStandsStill(t *testing.T) {
 // The disk of the tables is full: new names are refused, and held ones can be renewed and
 // released in the free space of their page.
 func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a full disk")
+	}
 	s := mysqltest.Start(t)
 	folder := filepath.Join(s.Dir, "data", s.NewDatabase(t))
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=2m"); err != nil {

@@ -70,6 +70,9 @@ func openWith(t testing.TB, s *mysqltest.Server, database, parameters string) *s
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: crowds")
+	}
 	s := mysqltest.Shared(t)
 	url := "mysql:" + s.DSN(s.NewDatabase(t))
 	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)

@@ -47,6 +47,9 @@ func TestStatementsThatLoseAgainstOthersAreSentAgain(t *testing.T) {
 // Rows are deleted, tables are dropped, or restored: the next renewal tells the holder,
 // and the next fence is greater.
 func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a backup")
+	}
 	for what, statements := range map[string][]string{
 		"deleted":   {"DELETE FROM pawl_names"},
 		"truncated": {"TRUNCATE TABLE pawl_names"},
@@ -75,6 +78,9 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 
 // A server that can prepare no more statements gets them with their values in them.
 func TestAServerWithTooManyPreparedStatements(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: crowds")
+	}
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	before := start(t, url)
@@ -120,6 +126,9 @@ func TestPeopleCanReadTheTable(t *testing.T) {
 
 // Entries of 64 kB and more are renewed together, and stay as they are.
 func TestLargeEntriesAreRenewedTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: crowds")
+	}
 	t.Parallel()
 	_, _, d := fresh(t)
 	var leases []driver.LeaseRef

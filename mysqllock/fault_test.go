@@ -62,6 +62,9 @@ func arrives(t *testing.T, got <-chan *pawl.Lease) *pawl.Lease {
 // A server that is killed while a name is held and waited for keeps both: the lease goes
 // on, and the waiter gets the name when it is released.
 func TestAServerThatIsKilledAndComesBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	one, two := client(t, url), client(t, url)
@@ -84,6 +87,9 @@ func TestAServerThatIsKilledAndComesBack(t *testing.T) {
 
 // Connections that are killed, all of them again and again, cost nothing but time.
 func TestConnectionsThatAreKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	root := s.Root(t)
@@ -185,6 +191,9 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 // When the server hangs, no call takes longer than its ctx, and the server grants nothing
 // to claims that have ended.
 func TestAServerThatStandsStill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a server that stands still")
+	}
 	s := mysqltest.Start(t)
 	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
 	first := mutex("job")
@@ -216,6 +225,9 @@ func TestAServerThatStandsStill(t *testing.T) {
 // A process that waits long costs four reads a second, however many of its claims wait
 // for however many names.
 func TestWaitingCostsFourStatementsASecond(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	s := mysqltest.Start(t)
 	d, waiting := start(t, "mysql:"+s.DSN(mysqltest.Database)), start(t, "mysql:"+s.DSN(mysqltest.Database))
 	for i := range 20 {
@@ -243,6 +255,9 @@ func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 // In a crowd, the server sends the entry only when that shows something new for the
 // process, not whenever another waiter keeps its place.
 func TestInACrowdTheEntryIsSentWhenSomethingHappens(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: crowds")
+	}
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	d, waiting := start(t, url), start(t, url)

@@ -103,6 +103,9 @@ func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
 
 // Twenty processes that start at once make the tables once.
 func TestTheTablesAreMadeOnceByTwentyAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: crowds")
+	}
 	s := mysqltest.Shared(t)
 	url := "mysql:" + s.DSN(s.NewDatabase(t))
 	var all sync.WaitGroup
@@ -195,6 +198,9 @@ func TestADamagedRowIsNoFreeName(t *testing.T) {
 // A slow dial fails with context.DeadlineExceeded, like the end of a ctx, but it is not
 // the caller's ctx.
 func TestAnAddressThatDoesNotAnswerIsSaid(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a server that stands still")
+	}
 	mysql.RegisterDialContext("nowhere", func(ctx context.Context, _ string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()

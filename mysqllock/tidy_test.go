@@ -125,6 +125,9 @@ func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 
 // Tidying may have to wait for a locked row. A hand-over does not wait for it.
 func TestTidyingHoldsUpNoHandOver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
 	d, err := New(db, nil)

@@ -17,6 +17,9 @@ import (
 // A process checks whether its leases were taken only while it has any, not as long as
 // they would have lasted. It does not check one that has lapsed.
 func TestAProcessThatHoldsNothingAsksNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	s := mysqltest.Start(t)
 	d, root := start(t, "mysql:"+s.DSN(mysqltest.Database)), s.Root(t)
 	asks := func() int {
@@ -39,6 +42,9 @@ func TestAProcessThatHoldsNothingAsksNothing(t *testing.T) {
 
 // While a server is down, not every due poll dials it.
 func TestAServerThatIsDownIsNotDialledAllTheTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	s, db, d := fresh(t)
 	var down atomic.Bool
 	var dials atomic.Int64

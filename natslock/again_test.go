@@ -60,6 +60,9 @@ func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, kee
 // The node that has the bucket in its memory restarts, and makes it again as it was made.
 // The clients are connected to another node, and get no notice.
 func TestANodeThatForgetsAndIsNotOurs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
 	start(t, "nats://"+nodes[0].Addr+"?replicas=1&storage=memory")
@@ -79,6 +82,9 @@ func TestANodeThatForgetsAndIsNotOurs(t *testing.T) {
 
 // An operator restores a backup with the tools of NATS, which do this.
 func TestABackupThatIsRestored(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a backup")
+	}
 	t.Parallel()
 	server := natstest.Start(t, "")
 	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)

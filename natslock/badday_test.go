@@ -22,6 +22,9 @@ import (
 // A full bucket is like a full disk: the error is typed, and nothing is granted. A lease
 // expires at the latest, and its key is forgotten.
 func TestABucketThatIsFull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	t.Parallel()
 	server := natstest.Start(t, "")
 	_, js := connect(t, server)
@@ -53,6 +56,9 @@ func TestABucketThatIsFull(t *testing.T) {
 
 // An account at its limit is like a full bucket.
 func TestAnAccountThatIsFull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	t.Parallel()
 	server := natstest.Start(t, `accounts: { A: { jetstream: { max_file: 32KB, max_mem: 0 }, users: [
 	  { user: all, password: secret } ] } }`)
@@ -99,6 +105,9 @@ func TestALostReplyIsNoLostGrant(t *testing.T) {
 
 // A connection that hangs, in both directions and without an end, is replaced.
 func TestAConnectionThatHangs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
@@ -120,6 +129,9 @@ func TestAConnectionThatHangs(t *testing.T) {
 }
 
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
@@ -129,6 +141,9 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 // On a link whose answers take longer than a value that was read may be used, a claim is
 // still granted, and its lease renewed and released.
 func TestALinkWithSlowAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
@@ -150,6 +165,9 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 // A batch of renewals is read and written in two round trips, however large it is. In
 // parts, the values that were read first would be too old when the last ones arrive.
 func TestABatchOnASlowLink(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
@@ -172,6 +190,9 @@ func TestABatchOnASlowLink(t *testing.T) {
 // A read is sent again soon, because an election loses it. On a link that is slower than
 // that, only the first one is.
 func TestASlowLinkIsNotAskedTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		if asked := natslock.Questions(t.Context(), 3, 900*time.Millisecond); !slices.Equal(asked, []int{2, 1, 1}) {
@@ -183,6 +204,9 @@ func TestASlowLinkIsNotAskedTwice(t *testing.T) {
 // A server that keeps a bucket in memory forgets all leases, and grants the names again
 // with greater fences.
 func TestAServerThatLosesItsData(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: bad days")
+	}
 	t.Parallel()
 	server := natstest.Start(t, "")
 	a, b := start(t, "nats://"+server.Addr+"?storage=memory"), start(t, "nats://"+server.Addr)

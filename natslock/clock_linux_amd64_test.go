@@ -13,6 +13,9 @@ import (
 // is held and waited for. Holder and waiter notice nothing, because their leases are
 // longer. Leases that begin then last as long as they should.
 func TestTheServersClockIsSet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it sets a server's clock")
+	}
 	t.Parallel()
 	clock := timeshift.NewGo(t, 0)
 	server := natstest.StartWith(t, clock.Start)
@@ -53,6 +56,9 @@ func TestTheServersClockIsSet(t *testing.T) {
 // A clock that is set ahead by more than a lease has left ends it: its holder learns that
 // by its next renewal, and the next one has a greater fence.
 func TestTheServersClockIsSetAheadOfALease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it sets a server's clock")
+	}
 	t.Parallel()
 	clock := timeshift.NewGo(t, 0)
 	server := natstest.StartWith(t, clock.Start)

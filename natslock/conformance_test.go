@@ -35,6 +35,9 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOnACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
 	conforms(t, nodes[0], fmt.Sprintf("%s,%s,%s/pawl?replicas=3", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr), 2*unit)
@@ -68,6 +71,9 @@ func open(t testing.TB, url string) *natslock.Driver {
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: crowds")
+	}
 	t.Parallel()
 	url := "nats://" + natstest.Start(t, "").Addr
 	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)

@@ -103,6 +103,9 @@ func TestDiagnoseOfABucketInMemory(t *testing.T) {
 }
 
 func TestDiagnoseOfACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes, leader := cluster(t)
 	d := start(t, "nats://"+nodes[leader].Addr)

@@ -123,6 +123,9 @@ func leaderOf(t *testing.T, nodes []*natstest.Server) (leader int) {
 }
 
 func TestALeaderThatGoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	for name, goes := range map[string]func(*natstest.Server){
 		"Stopped": (*natstest.Server).Stop,
@@ -144,6 +147,9 @@ func TestALeaderThatGoes(t *testing.T) {
 
 // A leader steps down: clients that asked it have to ask another one.
 func TestALeaderThatStepsDown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes, _ := cluster(t)
 	url := "nats://" + nodes[0].Addr
@@ -201,6 +207,9 @@ func TestABucketThatOthersMakeAnew(t *testing.T) {
 }
 
 func TestABucketThatIsMadeByManyAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: crowds")
+	}
 	t.Parallel()
 	server := natstest.Start(t, "")
 	var all sync.WaitGroup

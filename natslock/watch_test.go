@@ -32,6 +32,9 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 }
 
 func TestALeaderThatGoesIsNoEndOfAWatch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: whole clusters")
+	}
 	t.Parallel()
 	nodes, leader := cluster(t)
 	at := nodes[(leader+1)%3].Addr

@@ -21,6 +21,9 @@ func collection(t *testing.T) *mongo.Collection {
 	t.Helper()
 	url := os.Getenv("PAWL_TEST_MONGODB_URL")
 	if url == "" {
+		if testing.Short() {
+			t.Skip("make test-all runs this: it builds FerretDB")
+		}
 		data := t.TempDir()
 		url = "mongodb://" + testservers.Start(t, "ferretdb", func(addr string) []string {
 			return []string{"-data", data, "-listen", addr}
