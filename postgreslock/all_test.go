@@ -45,6 +45,9 @@ func TestSeveralNamesAreOneTransaction(t *testing.T) {
 // turns in the order of names. So a crowd can use up a much smaller pool without a
 // deadlock.
 func TestManyWhoWantSeveralNamesShareAFewConnections(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a crowd")
+	}
 	t.Parallel()
 	_, url, _ := fresh(t)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -18,24 +17,38 @@ import (
 // whichever connection it came on: PgBouncer 1.18 can end when it is asked.
 func TestNothingAsksTheServerToCancel(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t)
-	_ = start(t, server.URL("postgres")) // it makes the tables
+	server, url, name := fresh(t)
+	_ = start(t, url) // it makes the tables
 	for statement, hosts := range map[string]string{
 		"SELECT pg_backend_pid()": "", "SELECT version()": "", "LISTEN ": "", "show transaction_read_only": ",127.0.0.1:1",
 	} {
-		m := startMute(t, server.Addr, statement)
-		brief, cancel := context.WithTimeout(ctx, 2*time.Second)
-		d, err := postgreslock.Open(brief, "postgres://postgres@"+m.addr+hosts+"/postgres")
-		if err == nil { // the listener's statement comes after the opening
-			gets(t, d, mutex("held"))
+		t.Run(statement, func(t *testing.T) {
+			t.Parallel()
+			m := startMute(t, server.Addr, statement)
+			brief, cancel := context.WithCancel(ctx)
+			defer cancel()
+			opened := make(chan *postgreslock.Driver)
+			go func() {
+				d, _ := postgreslock.Open(brief, "postgres://postgres@"+m.addr+hosts+"/"+name)
+				opened <- d
+			}()
+			var d *postgreslock.Driver
+			if statement == "LISTEN " { // the listener's statement comes after the opening
+				d = <-opened
+				gets(t, d, mutex("held"))
+			}
 			eventually(t, statement+" is sent", func() bool { return m.muted.Load() > 0 })
-			_ = d.Close()
-		}
-		cancel()
-		time.Sleep(300 * time.Millisecond) // a cancel request would arrive by then
-		if n, asked := m.muted.Load(), m.cancels.Load(); n == 0 || asked > 0 {
-			t.Errorf("%s was sent %d times, and %d cancel requests", statement, n, asked)
-		}
+			if cancel(); d == nil {
+				d = <-opened
+			}
+			if d != nil {
+				_ = d.Close()
+			}
+			time.Sleep(300 * time.Millisecond) // a cancel request would arrive by then
+			if asked := m.cancels.Load(); asked > 0 {
+				t.Errorf("after %s came %d cancel requests", statement, asked)
+			}
+		})
 	}
 }
 

@@ -31,15 +31,15 @@ const blur = unit / 4
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t)
+	server, url, _ := fresh(t)
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return open(t, server.URL("postgres")) },
+		Open: func(t testing.TB) driver.Driver { return open(t, url) },
 		Elsewhere: []func(testing.TB) driver.Driver{
-			func(t testing.TB) driver.Driver { return open(t, server.URL("postgres")+"?schema=other") },
-			func(t testing.TB) driver.Driver { return open(t, server.URL("postgres")+"?prefix=other_") },
+			func(t testing.TB) driver.Driver { return open(t, url+"?schema=other") },
+			func(t testing.TB) driver.Driver { return open(t, url+"?prefix=other_") },
 		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return open(t, through(n, server.URL("postgres"), server.Addr))
+			return open(t, through(n, url, server.Addr))
 		},
 		Unit: unit,
 		Blur: blur,
@@ -57,6 +57,9 @@ func through(n *drivertest.Network, url, addr string) string {
 // Behind PgBouncer in transaction mode nothing is pushed, and all else works as without
 // it. PgBouncer 1.18 can end when it gets a cancel request, so it gets none.
 func TestConformanceBehindPgBouncer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a second topology")
+	}
 	t.Parallel()
 	server := pgtest.Start(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
@@ -83,6 +86,9 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 // by URL, and so on by turns. So each topic is tested on database/sql, and each kind
 // reads what the other one stored.
 func TestConformanceOfSharedPools(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a second kind of client")
+	}
 	t.Parallel()
 	server := pgtest.Start(t)
 	over := func(db *sql.DB, pool *pgxpool.Pool, second bool) (*postgreslock.Driver, error) {
@@ -119,8 +125,15 @@ func (s *turns) second(t testing.TB) bool {
 	return count.(*atomic.Int64).Add(1)%2 == 0
 }
 
+// open opens a driver, again if that failed slowly: the machine may have stood still.
 func open(t testing.TB, url string) *postgreslock.Driver {
 	t.Helper()
+	for range 20 {
+		began := time.Now()
+		if d, err := postgreslock.Open(ctx, url); err == nil || time.Since(began) < time.Second || permanent(err) {
+			return opened(t)(d, err)
+		}
+	}
 	return opened(t)(postgreslock.Open(ctx, url))
 }
 
@@ -161,7 +174,34 @@ func dbOf(t testing.TB, url string, most int) *sql.DB {
 	return db
 }
 
+// A pool of database/sql.
+func TestAPoolOfDatabaseSQL(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	db := dbOf(t, url, 3)
+	d := opened(t)(postgreslock.NewDB(db, nil))
+	defer d.Close()
+	held, next := mutex("job"), queued("job")
+	gets(t, d, held)
+	waits(t, start(t, url), next)
+	renews(t, d, held)
+	releases(t, d, held)
+	gets(t, d, next)
+	waits(t, d, mutex("job"))
+	e, err := d.Inspect(ctx, "job")
+	if err != nil || len(e.Holders) != 1 || len(e.Waiters) != 0 {
+		t.Errorf("%+v, %v; want one holder", e, err)
+	}
+	others := []driver.Claim{mutex("one"), mutex("two")}
+	if grants, err := d.AcquireAll(ctx, others); err != nil || len(grants) != 2 {
+		t.Errorf("AcquireAll: %v, %v", grants, err)
+	}
+}
+
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a crowd")
+	}
 	t.Parallel()
 	_, url, _ := fresh(t)
 	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 1000)

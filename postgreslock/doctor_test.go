@@ -47,11 +47,14 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 // that works until the next step gets another connection.
 func TestTheDoctorFindsAPoolThatPreparesBehindAPooler(t *testing.T) {
 	t.Parallel()
-	pooler := pgtest.StartPooler(t, pgtest.Start(t, "fsync=on"), "session")
+	server, _, name := fresh(t)
+	pooler := pgtest.StartPooler(t, server, "session")
 	for mode, want := range map[pgx.QueryExecMode]string{
-		pgx.QueryExecModeCacheStatement: "warning pooler,info tables", pgx.QueryExecModeCacheDescribe: "info tables", pgx.QueryExecModeExec: "info tables",
+		pgx.QueryExecModeCacheStatement: "error fsync,warning pooler,info tables",
+		pgx.QueryExecModeCacheDescribe:  "error fsync,info tables",
+		pgx.QueryExecModeExec:           "error fsync,info tables",
 	} {
-		config, err := pgxpool.ParseConfig(pooler.URL("postgres"))
+		config, err := pgxpool.ParseConfig(pooler.URL(name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -80,6 +80,9 @@ func TestAServerThatIsRestartedLosesNothing(t *testing.T) {
 // Connections that end in the middle, again and again, cost no lock, and no name is
 // granted twice.
 func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a storm")
+	}
 	t.Parallel()
 	_, url, name := fresh(t)
 	a, b := client(t, url), client(t, url)
@@ -236,6 +239,9 @@ func fenceOf(t testing.TB, d driver.Driver, name string) uint64 {
 
 // Without a claim there is no connection that listens.
 func TestTheConnectionThatListensIsOnlyThereWhileSomethingHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for 5 s")
+	}
 	t.Parallel()
 	_, url, name := fresh(t)
 	d, c := start(t, url), conn(t, url)
@@ -315,6 +321,9 @@ func TestSerializationFailuresAreRetried(t *testing.T) {
 
 // A pooler that is restarted costs no lock.
 func TestAPoolerThatIsRestartedLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a pooler that is restarted")
+	}
 	t.Parallel()
 	server := pgtest.Start(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
@@ -348,33 +357,40 @@ func TestAPoolerThatIsRestartedLosesNothing(t *testing.T) {
 	}
 }
 
-// Behind PgBouncer in transaction mode the driver finds out by itself that nothing is
-// pushed; in session mode, that it is.
+// Behind PgBouncer in session mode the driver finds out by itself that the server pushes.
 func TestBehindAPoolerPushIsFoundOut(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t)
-	for mode, pushes := range map[string]bool{"transaction": false, "session": true} {
-		pooler := pgtest.StartPooler(t, server, mode)
-		d := start(t, pooler.URL("postgres"))
-		if d.Properties().Push {
-			t.Errorf("%s: it pushes before that is known", mode)
-		}
-		gets(t, d, mutex("job "+mode))
-		if pushes {
-			eventually(t, "it is found out that it pushes", func() bool { return d.Properties().Push })
-		} else if time.Sleep(3 * time.Second); d.Properties().Push {
-			t.Errorf("%s: it says that it pushes", mode)
-		}
+	server, url, name := fresh(t)
+	d := start(t, pgtest.StartPooler(t, server, "session").URL(name))
+	if d.Properties().Push {
+		t.Error("it pushes before that is known")
 	}
-	if direct := start(t, server.URL("postgres")); !direct.Properties().Push {
+	gets(t, d, mutex("job"))
+	eventually(t, "it is found out that it pushes", func() bool { return d.Properties().Push })
+	if direct := start(t, url); !direct.Properties().Push {
 		t.Error("without a pooler it does not push")
 	}
 }
 
-// A thousand leases are renewed in one statement.
+// Behind PgBouncer in transaction mode the server pushes nothing.
+func TestBehindAPoolerNothingIsPushed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for 3 s")
+	}
+	t.Parallel()
+	server, _, name := fresh(t)
+	d := start(t, pgtest.StartPooler(t, server, "transaction").URL(name))
+	gets(t, d, mutex("job"))
+	if time.Sleep(3 * time.Second); d.Properties().Push {
+		t.Error("it says that it pushes")
+	}
+}
+
+// Many leases are renewed in one statement.
 func TestRenewalsShareAStatement(t *testing.T) {
 	t.Parallel()
-	config, err := pgxpool.ParseConfig(pgtest.Start(t).URL("postgres"))
+	_, url, _ := fresh(t)
+	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,14 +407,18 @@ func TestRenewalsShareAStatement(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	var leases []driver.LeaseRef
-	for i := range 1000 {
+	many := 1000
+	if testing.Short() {
+		many = 200
+	}
+	for i := range many {
 		c := mutex(fmt.Sprintf("job %d", i))
 		c.TTL = 10 * time.Minute
 		gets(t, d, c)
 		c.TTL = 20 * time.Minute
 		leases = append(leases, lease(c))
 	}
-	fewest := int64(1000)
+	fewest := int64(many)
 	for range 5 { // a busy machine may need one more, but not each time
 		before := sent.queries.Load()
 		answers, err := d.Renew(ctx, leases)
@@ -413,7 +433,7 @@ func TestRenewalsShareAStatement(t *testing.T) {
 		fewest = min(fewest, sent.queries.Load()-before)
 	}
 	if fewest != 1 {
-		t.Errorf("%d statements for 1000 renewals", fewest)
+		t.Errorf("%d statements for %d renewals", fewest, many)
 	}
 }
 
@@ -441,6 +461,9 @@ func TestATableThatIsGoneIsNoFreeName(t *testing.T) {
 
 // A row that another transaction keeps locked is reported before the request is over.
 func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for 10 s")
+	}
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d := start(t, url)
@@ -460,6 +483,9 @@ func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
 }
 
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for 15 s")
+	}
 	t.Parallel()
 	server, url, _ := fresh(t)
 	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})

@@ -1,6 +1,7 @@
 package postgreslock_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -28,9 +31,9 @@ func mutex(name string) driver.Claim { return patient(claimtest.Mutex(name)) }
 // queued is a claim that takes a place in the queue.
 func queued(name string) driver.Claim { return patient(claimtest.Queued(name)) }
 
-// patient gives a claim a place that outlasts a restart of the server.
+// patient gives a claim a lease and a place that outlast the test, on any machine.
 func patient(c driver.Claim) driver.Claim {
-	c.QueueTTL = 15 * time.Second
+	c.TTL, c.QueueTTL = 10*time.Minute, 10*time.Minute
 	return c
 }
 
@@ -44,6 +47,13 @@ func start(t testing.TB, url string) *postgreslock.Driver {
 		}
 	})
 	return d
+}
+
+// far opens a driver whose requests go through a proxy.
+func far(t testing.TB, server *pgtest.Server, url string) (*postgreslock.Driver, *redistest.Proxy) {
+	t.Helper()
+	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	return start(t, strings.Replace(url, server.Addr, proxy.Addr, 1)), proxy
 }
 
 // conn is a connection of another program.
@@ -69,7 +79,7 @@ func exec(t testing.TB, c *pgx.Conn, statements ...string) {
 // eventually waits until f is true.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !f(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !f(); time.Sleep(20 * time.Millisecond) { // only a hang takes so long
 		if time.Now().After(end) {
 			t.Fatalf("it never came to pass: %s", what)
 		}

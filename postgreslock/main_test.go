@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 var shared = struct {
 	sync.Mutex
 	server    *pgtest.Server
+	standby   *pgtest.Server // stays in recovery
 	databases int
 }{}
 
@@ -51,6 +52,18 @@ func fresh(t testing.TB) (server *pgtest.Server, url, name string) {
 	shared.databases++ // a test may run several times
 	name = fmt.Sprintf("%s_%d", name[:min(len(name), 50)], shared.databases)
 	return shared.server, shared.server.Database(name), name
+}
+
+// standby is a server that stays in recovery.
+func standby(t testing.TB) *pgtest.Server {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.standby == nil {
+		shared.standby = pgtest.Start(keptTB{t})
+		shared.standby.Standby()
+	}
+	return shared.standby
 }
 
 // keptTB is a test whose server outlives it.

@@ -110,6 +110,9 @@ func sessions(server *pgtest.Server, url string) []func(t testing.TB) driver.Dri
 
 // TestConformanceOfSessions runs the part of the suite about sessions.
 func TestConformanceOfSessions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it runs the whole suite once more")
+	}
 	t.Parallel()
 	server, url, _ := fresh(t)
 	c := conn(t, url)

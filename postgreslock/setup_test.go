@@ -127,9 +127,7 @@ func TestDifferentSchemasAndPrefixesDoNotMeet(t *testing.T) {
 
 func TestAStandbyIsRefused(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t)
-	server.Standby()
-	_, err := postgreslock.Open(ctx, server.URL("postgres"))
+	_, err := postgreslock.Open(ctx, standby(t).URL("postgres"))
 	if !permanent(err) || !strings.Contains(err.Error(), "recovery") {
 		t.Errorf("%v; want a standby refused", err)
 	}
@@ -156,7 +154,7 @@ func TestWhatCannotBeOpenedIsExplained(t *testing.T) {
 		"postgres://postgres:hunter2@" + server.Addr + "/x?schema=a%00b":           "schema",
 		"postgres:hunter2": "slash",
 	} {
-		short, cancel := context.WithTimeout(ctx, 20*time.Second)
+		short, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
 		_, err := driver.Open(short, raw)
 		cancel()
 		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), want) && want != "slash" {
@@ -214,8 +212,7 @@ func permanent(err error) bool {
 func TestAURLOfSeveralHostsAndPorts(t *testing.T) {
 	t.Parallel()
 	server, _, _ := fresh(t)
-	standby := pgtest.Start(t)
-	standby.Standby()
+	standby := standby(t)
 	for _, hosts := range []string{
 		"127.0.0.1:" + standby.Port + ",127.0.0.1:" + server.Port, // the last one has a port
 		"127.0.0.1:" + server.Port + ",127.0.0.1",
@@ -278,7 +275,7 @@ func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v; want the end of its ctx", err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("it waits on after its ctx")
 		letGo()
 		<-second

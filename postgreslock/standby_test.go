@@ -14,6 +14,9 @@ import (
 
 // A server that was demoted takes no locks and answers no questions until it is promoted.
 func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a fail-over")
+	}
 	t.Parallel()
 	server := pgtest.Start(t)
 	d := start(t, server.URL("postgres"))
@@ -37,6 +40,9 @@ func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
 // Of several hosts the driver finds the one that accepts writes, even after the other one
 // was down.
 func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a fail-over")
+	}
 	t.Parallel()
 	primary, standby := pgtest.Start(t), pgtest.Start(t)
 	standby.Standby()

@@ -49,17 +49,37 @@ func Lease(c driver.Claim) driver.LeaseRef {
 // Gets wants the claim to be granted.
 func Gets(tb TB, d driver.Driver, c driver.Claim) driver.Grant {
 	tb.Helper()
-	g, err := d.Acquire(ctx, c)
+	var g driver.Grant
+	err := repeat(func() (err error) {
+		g, err = d.Acquire(ctx, c)
+		return err
+	})
 	if err != nil {
 		tb.Fatalf("Acquire: %v; want it granted", err)
 	}
 	return g
 }
 
+// repeat repeats a request that failed slowly, as a client does: the machine may have
+// stood still for longer than the request may take. A request that fails at once is not
+// repeated.
+func repeat(request func() error) (err error) {
+	for range 20 {
+		began := time.Now()
+		if err = request(); !errors.Is(err, driver.ErrUnavailable) || time.Since(began) < time.Second {
+			break
+		}
+	}
+	return err
+}
+
 // Waits wants the claim not to be granted, because others hold the name.
 func Waits(tb TB, d driver.Driver, c driver.Claim) {
 	tb.Helper()
-	_, err := d.Acquire(ctx, c)
+	err := repeat(func() error {
+		_, err := d.Acquire(ctx, c)
+		return err
+	})
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || c.Queue != (held.Position > 0) {
 		tb.Fatalf("Acquire: %v; want it held, and a place if it queues", err)
 	}
@@ -68,16 +88,24 @@ func Waits(tb TB, d driver.Driver, c driver.Claim) {
 // Renews wants the lease to be renewed.
 func Renews(tb TB, d driver.Driver, c driver.Claim) {
 	tb.Helper()
-	answers, err := d.Renew(ctx, []driver.LeaseRef{Lease(c)})
-	if err != nil || answers[0] != nil {
-		tb.Fatalf("Renew: %v, %v; want it held", answers, err)
+	err := repeat(func() error {
+		answers, err := d.Renew(ctx, []driver.LeaseRef{Lease(c)})
+		return errors.Join(append(answers, err)...)
+	})
+	if err != nil {
+		tb.Fatalf("Renew: %v; want it held", err)
 	}
 }
 
 // Releases wants the lease to be released.
 func Releases(tb TB, d driver.Driver, c driver.Claim) {
 	tb.Helper()
-	if err := d.Release(ctx, Lease(c)); err != nil {
+	tries := 0
+	err := repeat(func() error {
+		tries++
+		return d.Release(ctx, Lease(c))
+	})
+	if err != nil && !(tries > 1 && errors.Is(err, driver.ErrNotHeld)) { // an earlier try may have released it
 		tb.Fatalf("Release: %v", err)
 	}
 }
@@ -92,7 +120,7 @@ func Listen(tb TB, d driver.Signaler) <-chan driver.Signal {
 // Hear waits for a signal of this kind for this token, and says how long it took.
 func Hear(tb TB, heard <-chan driver.Signal, kind driver.SignalKind, token driver.Token) time.Duration {
 	tb.Helper()
-	began, late := time.Now(), time.After(20*time.Second)
+	began, late := time.Now(), time.After(2*time.Minute) // only a hang takes so long
 	for {
 		select {
 		case s := <-heard:

@@ -17,7 +17,7 @@ func Watch(tb TB, d driver.Watcher, name string) (tells func(what string)) {
 		tb.Helper()
 		select {
 		case <-told:
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute): // only a hang takes so long
 			tb.Fatalf("%s was not told", what)
 		}
 		for quiet := false; !quiet; {

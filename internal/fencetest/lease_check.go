@@ -19,7 +19,7 @@ import (
 func ChecksTheHolder(t TB, d driver.Driver, check func(leases ...driver.Lease) error, sleep func(time.Duration)) {
 	t.Helper()
 	c := claimtest.Mutex("job")
-	c.TTL = 2 * time.Second
+	c.TTL = time.Hour
 	g := claimtest.Gets(t, d, c)
 	if err := check(Lease("job", g.Fence)); err != nil {
 		t.Errorf("the holder: %v", err)
@@ -29,12 +29,31 @@ func ChecksTheHolder(t TB, d driver.Driver, check func(leases ...driver.Lease) e
 			t.Errorf("%s with %d: %v; want ErrStale", name, fence, err)
 		}
 	}
-	sleep(4 * time.Second)
+	claimtest.Releases(t, d, c)
+	g = brief(t, d, "job", sleep)
 	if err := check(Lease("job", g.Fence)); !errors.Is(err, driver.ErrStale) {
 		t.Errorf("after its lease: %v; want ErrStale", err)
 	}
 	if err := check(Lease("", g.Fence)); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("without a name: %v; want ErrInvalid", err)
+	}
+}
+
+// brief is the grant of a lease that is over.
+func brief(t TB, d driver.Driver, name string, sleep func(time.Duration)) driver.Grant {
+	t.Helper()
+	c := claimtest.Mutex(name)
+	c.TTL = time.Second
+	for {
+		g, err := d.Acquire(t.Context(), c)
+		sleep(2 * c.TTL)
+		switch {
+		case err == nil:
+			return g
+		case !errors.Is(err, driver.ErrUnavailable): // the request took longer than the TTL
+			t.Fatalf("Acquire: %v; want it granted", err)
+		}
+		c.Token = driver.NewToken()
 	}
 }
 
@@ -46,17 +65,23 @@ func ChecksEachWrite(t TB, d driver.Driver, increment func(l driver.Lease, pause
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	accepted, refused := 0, 0
+	both := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return accepted > 0 && refused > 0
+	}
 	for range 6 {
 		all.Go(func() {
-			for k := range 30 {
+			for k := 0; k < 30 || k < 300 && !both(); k++ {
+				longer := time.Duration(1) << (k / 30)
 				c := claimtest.Mutex("job")
-				c.TTL = 60 * time.Millisecond
+				c.TTL = 60 * time.Millisecond * longer
 				g, err := d.Acquire(t.Context(), c)
 				if err != nil {
 					time.Sleep(10 * time.Millisecond)
 					continue
 				}
-				err = increment(Lease("job", g.Fence), time.Duration(k%3)*100*time.Millisecond)
+				err = increment(Lease("job", g.Fence), time.Duration(k%3)*100*time.Millisecond*longer)
 				mu.Lock()
 				switch {
 				case err == nil:

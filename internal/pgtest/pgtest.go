@@ -46,7 +46,7 @@ func Start(tb TB, settings ...string) *Server {
 	data := filepath.Join(s.Dir, "data")
 	s.args = []string{"-D", data, "-p", s.Port}
 	for _, setting := range append([]string{
-		"listen_addresses=127.0.0.1", "unix_socket_directories=" + s.Dir, "max_connections=400", "shared_buffers=32MB",
+		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=400", "shared_buffers=32MB",
 		"fsync=off", "log_min_messages=fatal", "autovacuum=on", "max_wal_size=256MB",
 	}, settings...) {
 		s.args = append(s.args, "-c", setting)
@@ -240,7 +240,7 @@ func StartPooler(tb TB, to *Server, mode string) *Pooler {
 	files := map[string][]byte{
 		"users": file(`"postgres" ""`),
 		"ini": file("[databases]", "* = host=127.0.0.1 port="+to.Port, "[pgbouncer]", "listen_addr = 127.0.0.1",
-			"listen_port = "+p.Port, "unix_socket_dir = "+p.Dir, "auth_type = trust", "auth_file = "+filepath.Join(p.Dir, "users"),
+			"listen_port = "+p.Port, "unix_socket_dir =", "auth_type = trust", "auth_file = "+filepath.Join(p.Dir, "users"),
 			"pool_mode = "+mode, "max_client_conn = 500", "default_pool_size = 20", "ignore_startup_parameters = extra_float_digits"),
 	}
 	for name, text := range files {
