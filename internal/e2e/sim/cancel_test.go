@@ -84,7 +84,11 @@ func (s scene) cancelled(backend string, at time.Duration) *plan {
 }
 
 func TestEveryOperationIsCancelledAtEveryMoment(t *testing.T) {
-	for _, backend := range []string{"memory", "quorum"} {
+	backends := []string{"memory", "quorum"}
+	if testing.Short() {
+		backends = backends[:1]
+	}
+	for _, backend := range backends {
 		for _, s := range scenes {
 			t.Run(fmt.Sprintf("%s over %s", s.name, backend), func(t *testing.T) {
 				h := live(t, s.plan(backend), planted{})

@@ -59,6 +59,9 @@ func (b *bug) find(t *testing.T) (seed uint64, said string) {
 }
 
 func TestPlantedBugsAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: many schedules")
+	}
 	for _, b := range slices.Concat(reviewed, faults, ofQuorums, ofStores, ofFeatures) {
 		t.Run(b.name, func(t *testing.T) {
 			began := time.Now()

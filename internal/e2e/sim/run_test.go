@@ -48,6 +48,9 @@ func report(t *testing.T, h *history, how, repeat string) {
 //	PAWL_SIM_TRACE    says for each a number for all that happened
 func TestSchedules(t *testing.T) {
 	count, first, step := uint64(1500), number(t, "PAWL_SIM_SEED", 1), number(t, "PAWL_SIM_STEP", 1)
+	if testing.Short() {
+		count = 300
+	}
 	if os.Getenv("PAWL_SIM_SEED") != "" {
 		count = 1
 	}
