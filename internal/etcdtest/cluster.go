@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -75,6 +76,8 @@ func (s Setup) Start(tb TB) *Cluster {
 	for i := range s.Members {
 		c.newMember(path, fmt.Sprintf("m%d", i)).begin = s.Begin
 	}
+	starting <- struct{}{}
+	defer func() { <-starting }()
 	for _, m := range c.Members {
 		m.args = append(s.args(tb, c, m), "--initial-cluster", strings.Join(c.all, ","), "--initial-cluster-state", "new")
 		m.launch()
@@ -85,6 +88,10 @@ func (s Setup) Start(tb TB) *Cluster {
 	}
 	return c
 }
+
+// starting limits how many clusters start side by side. On a slow machine none of some
+// dozen would elect a leader in time.
+var starting = make(chan struct{}, runtime.NumCPU())
 
 // newMember returns a further member, which is not started.
 func (c *Cluster) newMember(path, name string) *Member {
@@ -170,10 +177,13 @@ func (m *Member) launch() {
 	}
 }
 
+// startTimeout is how long a member may take to start. Only one that hangs takes so long.
+const startTimeout = 3 * time.Minute
+
 // await waits until the member accepts clients, which it does when there is a leader.
 func (m *Member) await() {
 	m.tb.Helper()
-	for range 1500 {
+	for began := time.Now(); time.Since(began) < startTimeout; {
 		d := net.Dialer{Timeout: time.Second}
 		if conn, err := d.DialContext(context.Background(), "tcp", m.Addr); err == nil {
 			_ = conn.Close()

@@ -126,10 +126,13 @@ func (s *Server) run(env ...string) {
 	}
 }
 
+// startTimeout is how long a server may take to start. Only one that hangs takes so long.
+const startTimeout = 3 * time.Minute
+
 // awaitPort waits until the server greets a connection.
 func (s *Server) awaitPort() {
 	s.tb.Helper()
-	for range 1000 {
+	for began := time.Now(); time.Since(began) < startTimeout; {
 		c, err := new(net.Dialer).DialContext(context.Background(), "tcp", s.Addr)
 		if err == nil {
 			b := make([]byte, 4)
