@@ -1,6 +1,7 @@
 package etcdlock_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,29 +12,35 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conforms(t, etcdtest.Start(t, 1), 2*time.Second)
+	url, _, c := place(t)
+	blur := 2 * time.Second
+	if testing.Short() {
+		blur /= 2 // as the suite does with the unit
+	}
+	conforms(t, c, url, blur)
 }
 
 // With three members each client is connected to any of them, and most not to the leader.
 func TestConformanceOnThreeMembers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes half a minute")
+		t.Skip("make test-all runs this: the suite again, on a cluster")
 	}
 	t.Parallel()
-	conforms(t, etcdtest.Start(t, 3), 3*time.Second)
+	c := etcdtest.Start(t, 3)
+	conforms(t, c, c.URL()+"/locks", 3*time.Second)
 }
 
 // conforms runs the suite. The clock loses a moment whenever another client takes over,
 // and here a hundred of them come and go.
-func conforms(t *testing.T, c *etcdtest.Cluster, blur time.Duration) {
-	uses(t, c.URL())
+func conforms(t *testing.T, c *etcdtest.Cluster, url string, blur time.Duration) {
+	uses(t, url)
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return open(t, c.URL()) },
+		Open: func(t testing.TB) driver.Driver { return open(t, url) },
 		Elsewhere: []func(testing.TB) driver.Driver{
-			func(t testing.TB) driver.Driver { return open(t, c.URL()+"/other") },
+			func(t testing.TB) driver.Driver { return open(t, url+"/other") },
 		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return open(t, "etcd://"+n.Addr(c.Members[0].Addr))
+			return open(t, "etcd://"+n.Addr(c.Members[0].Addr)+strings.TrimPrefix(url, c.URL()))
 		},
 		Unit: 4 * time.Second,
 		Blur: blur,
@@ -41,6 +48,9 @@ func conforms(t *testing.T, c *etcdtest.Cluster, blur time.Duration) {
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it is a crowd")
+	}
 	t.Parallel()
 	url := etcdtest.Start(t, 1).URL()
 	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)

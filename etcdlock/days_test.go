@@ -45,7 +45,7 @@ func (ts *turns) goOn(t *testing.T, after string) {
 	t.Helper()
 	had := ts.count()
 	for began := time.Now(); ts.count() < had+4; time.Sleep(20 * time.Millisecond) {
-		if time.Since(began) > 2*time.Minute {
+		if time.Since(began) > hang {
 			t.Fatalf("nobody is served after %s", after)
 		}
 	}
@@ -137,7 +137,7 @@ func opened(t *testing.T, url string) *pawl.Client {
 // members are stopped, killed, cut off, compacted and defragmented.
 func TestOneAtATimeOnBadDays(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes half a minute")
+		t.Skip("make test-all runs this: it is a storm on a cluster")
 	}
 	t.Parallel()
 	c := etcdtest.Setup{Members: 3, Wires: true}.Start(t)
@@ -173,6 +173,9 @@ func TestOneAtATimeOnBadDays(t *testing.T) {
 // A holder whose member is cut off learns that its lease is lost before another client
 // has the name. Meanwhile its requests fail with an error that says why.
 func TestAHolderIsCutOffWithItsMember(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it starts a cluster")
+	}
 	t.Parallel()
 	c := etcdtest.Setup{Members: 3, Wires: true}.Start(t)
 	admin := client(t, c.Addrs()...)
@@ -189,14 +192,21 @@ func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 			}
 		}
 	}
-	old, err := lock(apart, 20*time.Second)
+	old, err := lock(apart, hang)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Cut(m, id(t, admin, m))
-	told := make(chan time.Time, 1)
-	context.AfterFunc(old.Context(), func() { told <- time.Now() })
-	next, err := lock(others, time.Minute)
+	believed := make(chan time.Time, 1)
+	go func() { // when the holder believed last that it holds
+		var last time.Time
+		for now := time.Now(); old.Err() == nil; now = time.Now() {
+			last = now
+			time.Sleep(2 * time.Millisecond)
+		}
+		believed <- last
+	}()
+	next, err := lock(others, hang)
 	at := time.Now()
 	if err != nil {
 		t.Fatal(err)
@@ -205,13 +215,14 @@ func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 		t.Errorf("fence %d after %d", next.Fence(), old.Fence())
 	}
 	select {
-	case lost := <-told:
-		if lost.After(at) {
-			t.Errorf("the holder was told %v after another one had the name", lost.Sub(at))
+	case last := <-believed:
+		if last.After(at) {
+			t.Errorf("the holder believed so %v after another one had the name", last.Sub(at))
 		}
-	case <-time.After(time.Second):
-		t.Error("the holder was not told")
+	case <-time.After(hang):
+		t.Fatal("the holder was not told")
 	}
+	<-old.Done()
 	if !errors.Is(context.Cause(old.Context()), pawl.ErrLost) {
 		t.Errorf("it was told %v; want ErrLost", context.Cause(old.Context()))
 	}
@@ -219,11 +230,11 @@ func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 		t.Errorf("granted by one of three, fence %d", l.Fence())
 	}
 	c.Heal()
-	// The members may choose another leader first.
-	if err := next.Release(t.Context()); err != nil && !errors.Is(err, pawl.ErrUnavailable) {
+	// The members may choose another leader first, or the machine may be slow.
+	if err := next.Release(t.Context()); err != nil && !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrLost) {
 		t.Error(err)
 	}
-	last, err := lock(apart, time.Minute)
+	last, err := lock(apart, hang)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,6 +300,9 @@ func moveLeader(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) {
 
 // Connections end all the time, in the middle of requests and of their answers.
 func TestConnectionsThatAreCutInTheMiddle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it is a storm")
+	}
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)

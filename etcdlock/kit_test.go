@@ -3,6 +3,8 @@ package etcdlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,13 +30,47 @@ func client(t testing.TB, addrs ...string) *clientv3.Client {
 	return c
 }
 
-func open(t testing.TB, url string) *etcdlock.Driver {
+// hang is how long a test waits for what has to happen. Only a hang takes so long.
+const hang = 3 * time.Minute
+
+// until tries f until it succeeds, because the machine may be slow.
+func until(t testing.TB, what string, f func() error) {
 	t.Helper()
-	d, err := etcdlock.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Since(began) > hang {
+			t.Fatalf("%s: %v", what, err)
+		}
 	}
-	return d
+}
+
+// places counts the prefixes of the shared server that tests got.
+var places atomic.Int64
+
+// place returns the URL of a prefix that no other test uses, and its server. A test that
+// damages the server, or counts what that does, starts one of its own.
+func place(t testing.TB) (url, prefix string, c *etcdtest.Cluster) {
+	t.Helper()
+	c = etcdtest.Shared(t)
+	prefix = fmt.Sprint("place", places.Add(1))
+	return c.URL() + "/" + prefix, prefix, c
+}
+
+// open opens a driver. It tries again while the server does not answer in time.
+func open(t testing.TB, url string) (d *etcdlock.Driver) {
+	t.Helper()
+	for began := time.Now(); ; {
+		var err error
+		if d, err = etcdlock.Open(t.Context(), url); err == nil {
+			return d
+		}
+		if !errors.Is(err, driver.ErrUnavailable) || time.Since(began) > hang {
+			t.Fatal(err)
+		}
+	}
 }
 
 // start opens a driver that is closed with the test.
@@ -80,7 +116,7 @@ func lease(c driver.Claim) driver.LeaseRef {
 	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 }
 
-// brief bounds one call.
+// brief bounds one call, longer than a machine stands still.
 func brief(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -165,16 +201,32 @@ func hears(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan driver.S
 	return all
 }
 
-// hearsOfGrant wants the signal that the claim was granted.
+// hearsOrLooks is hears for a client whose watch begins again, which may lose a signal.
+// The client then notifies all who wait that they have to look.
+func hearsOrLooks(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan driver.Signal {
+	t.Helper()
+	all := make(chan driver.Signal, 100)
+	t.Cleanup(d.Listen(func(s driver.Signal) {
+		if s.Token == token || s.Kind == driver.SignalLook {
+			select {
+			case all <- s:
+			default:
+			}
+		}
+	}))
+	return all
+}
+
+// hearsOfGrant wants the signal that the claim was granted, or that it may have been.
 func hearsOfGrant(t testing.TB, heard <-chan driver.Signal) {
 	t.Helper()
 	for {
 		select {
 		case s := <-heard:
-			if s.Kind == driver.SignalGranted {
+			if s.Kind == driver.SignalGranted || s.Kind == driver.SignalLook {
 				return
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(hang):
 			t.Fatal("no signal of the grant")
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // A process has one etcd lease and two watches, however much it holds.
 func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes ten seconds: run it without -short")
+		t.Skip("make test-all runs this: it is a crowd")
 	}
 	t.Parallel()
 	const leases = 10_000

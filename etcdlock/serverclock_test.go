@@ -2,7 +2,6 @@ package etcdlock_test
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,6 +30,9 @@ func dies(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 // A job that tries, fails and ends, again and again, sees a dead holder expire, though no
 // client is open in between: whether it closes its client or just exits.
 func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for a lease to end")
+	}
 	t.Parallel()
 	for what, exits := range map[string]bool{"closed": false, "not closed": true} {
 		t.Run(what, func(t *testing.T) {
@@ -41,7 +43,7 @@ func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
 			dies(t, c, holder)
 			began := time.Now()
 			for !tries(t, c, mutex("job"), exits) {
-				if time.Since(began) > time.Minute {
+				if time.Since(began) > hang {
 					t.Fatal("not granted yet")
 				}
 				time.Sleep(2 * time.Second)
@@ -76,8 +78,11 @@ func tries(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bo
 	return err == nil
 }
 
-// While a client is open, a dead holder expires in time, for every claimant.
+// While a client is open, a dead holder expires, for every claimant, and not early.
 func TestADeadHolderEndsInTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for a lease to end")
+	}
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	start(t, c.URL()) // it does nothing
@@ -92,18 +97,22 @@ func TestADeadHolderEndsInTime(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > hang {
 			t.Fatalf("%v; want it granted", err)
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
-	if took := time.Since(began); took < 4*time.Second || took > 30*time.Second {
-		t.Errorf("granted after %v; the lease was of 4s", took)
+	took := time.Since(began)
+	if t.Logf("granted after %v; the lease was of 4s", took); took < 4*time.Second {
+		t.Error("that is early")
 	}
 }
 
 // A client that waits keeps the clock going by itself.
 func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for a lease to end")
+	}
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	d := start(t, c.URL())
@@ -117,7 +126,7 @@ func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
 		if err == nil {
 			return
 		}
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > hang {
 			t.Fatalf("%v; want it granted", err)
 		}
 	}
@@ -128,11 +137,11 @@ func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
 // and then it is started again.
 func TestATimerCountsOnce(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, 1)
-	for try := 1; ; try++ {
-		switch went, passed := runsOut(t, c.URL(), c.Addrs(), fmt.Sprint("job", try)); {
-		case went > passed+10*time.Second, went < passed && try == 5:
-			t.Fatalf("the clock went on by %v; the timer was of %v", went, passed)
+	for began := time.Now(); ; {
+		url, prefix, c := place(t)
+		switch went, passed, took := runsOut(t, url, prefix, c.Addrs()); {
+		case went > passed+took+time.Second, went < passed && time.Since(began) > hang:
+			t.Fatalf("the clock went on by %v in %v; the timer was of %v", went, took, passed)
 		case went >= passed:
 			return
 		}
@@ -140,30 +149,38 @@ func TestATimerCountsOnce(t *testing.T) {
 }
 
 // runsOut makes a client hold a name and leave, another one start the timer, and the
-// timer run out. It returns by how much the clock goes on when the next client opens.
-func runsOut(t *testing.T, url string, addrs []string, name string) (went, passed time.Duration) {
+// timer run out. It returns by how much the clock goes on when the next client opens, the
+// time of the timer, and how long it really took.
+func runsOut(t *testing.T, url, prefix string, addrs []string) (went, passed, took time.Duration) {
 	t.Helper()
 	holds := open(t, url)
-	gets(t, holds, mutex(name))
+	gets(t, holds, mutex("job"))
 	if err := holds.Close(); err != nil {
 		t.Fatal(err)
 	}
 	admin := client(t, addrs...)
 	var seconds string
-	for tickBefore := ""; ; { // until no tick has come after the timer was started
+	for began := time.Now(); ; { // until no tick has come after the timer was started
+		if time.Since(began) > hang {
+			t.Fatal("no timer")
+		}
 		tries := open(t, url)
-		refused(t, tries, mutex(name))
+		refused(t, tries, mutex("job"))
 		if err := tries.Close(); err != nil { // it starts the timer
 			t.Fatal(err)
 		}
-		length, err := admin.Get(brief(t), "pawl//glass")
-		if err != nil || len(length.Kvs) == 0 {
-			t.Fatal("no timer", err)
+		length, err := admin.Get(brief(t), prefix+"//glass")
+		if err != nil {
+			t.Fatal(err)
 		}
-		tick, err := admin.Get(brief(t), "pawl//clock")
+		if len(length.Kvs) == 0 {
+			continue // the server was too slow for Close, which does not wait long
+		}
+		tick, err := admin.Get(brief(t), prefix+"//clock")
 		if err != nil || len(tick.Kvs) == 0 {
 			t.Fatal("no clock", err)
 		}
+		var tickBefore string
 		if tickBefore, seconds, _ = strings.Cut(string(length.Kvs[0].Value), " "); tickBefore == strconv.FormatInt(tick.Kvs[0].ModRevision, 10) {
 			break
 		}
@@ -172,23 +189,23 @@ func runsOut(t *testing.T, url string, addrs []string, name string) (went, passe
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.Delete(brief(t), "pawl//sand"); err != nil { // as if it had run out
+	if _, err := admin.Delete(brief(t), prefix+"//sand"); err != nil { // as if it had run out
 		t.Fatal(err)
 	}
-	before := clockTime(t, admin)
+	began, before := time.Now(), clockTime(t, admin, prefix)
 	next := open(t, url)
-	gets(t, next, mutex("other "+name))
-	went = clockTime(t, admin) - before
+	gets(t, next, mutex("other"))
+	went, took = clockTime(t, admin, prefix)-before, time.Since(began)
 	if err := next.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return went, passed
+	return went, passed, took
 }
 
 // clockTime returns the time of the clock.
-func clockTime(t *testing.T, admin *clientv3.Client) time.Duration {
+func clockTime(t *testing.T, admin *clientv3.Client, prefix string) time.Duration {
 	t.Helper()
-	r, err := admin.Get(brief(t), "pawl//clock")
+	r, err := admin.Get(brief(t), prefix+"//clock")
 	if err != nil || len(r.Kvs) == 0 {
 		t.Fatal("no clock", err)
 	}

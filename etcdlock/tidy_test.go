@@ -6,21 +6,19 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
 // Clients forget names that were not used for the retention, except those that are held.
 // Their fences rise all the same.
 func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, 1)
-	d := start(t, c.URL())
+	url, prefix, c := place(t)
+	d := start(t, url)
 	d.Forgets(time.Second)
 	held := mutex("held")
 	held.TTL = time.Hour // a slow machine takes its time for the rest
 	gets(t, d, held)
-	const names = 100
+	const names = 40
 	var last uint64
 	for i := range names {
 		one := mutex(fmt.Sprint("old", i))
@@ -32,14 +30,14 @@ func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 		one := mutex("now") // other steps tidy
 		gets(t, d, one)
 		releases(t, d, one)
-		left, err := admin.Get(brief(t), "pawl//entry/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		left, err := admin.Get(brief(t), prefix+"//entry/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if left.Count == 2 {
 			break
 		}
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > hang {
 			t.Fatalf("%d names are there still; want 2", left.Count)
 		}
 	}
@@ -52,15 +50,16 @@ func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 // With the default retention nothing is forgotten.
 func TestNamesAreRememberedForTheRetention(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, 1)
-	d := start(t, c.URL())
-	for i := range 100 {
+	url, prefix, c := place(t)
+	d := start(t, url)
+	const names = 70 // whose steps are more than those after which clients tidy
+	for i := range names {
 		one := mutex(fmt.Sprint("old", i))
 		gets(t, d, one)
 		releases(t, d, one)
 	}
-	left, err := client(t, c.Addrs()...).Get(brief(t), "pawl//entry/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-	if err != nil || left.Count != 100 {
-		t.Errorf("%d names, %v; want 100", left.Count, err)
+	left, err := client(t, c.Addrs()...).Get(brief(t), prefix+"//entry/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil || left.Count != names {
+		t.Errorf("%d names, %v; want %d", left.Count, err, names)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/etcdtest"
 	"github.com/pawl-go/pawl/internal/timeshift"
 )
 
@@ -15,15 +14,16 @@ import (
 // rise, and what another client holds stays held.
 func TestAClientsClockIsSet(t *testing.T) {
 	t.Parallel()
-	cluster := etcdtest.Start(t, 1)
-	d := start(t, cluster.URL())
+	url, _, _ := place(t)
+	d := start(t, url)
 	held := mutex("held")
+	held.TTL = 10 * time.Minute
 	gets(t, d, held)
 	var last uint64
 	for _, by := range []time.Duration{0, time.Hour, -24 * time.Hour, 24 * time.Hour, -time.Hour, 0} {
 		clock := timeshift.NewGo(t, by)
 		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), childsURL+"="+cluster.URL())
+		child.Env = append(os.Environ(), childsURL+"="+url)
 		said, err := child.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestAClientsClockIsSet(t *testing.T) {
 			t.Errorf("by %v: fence %d after %d", by, fence, last)
 		}
 		last = fence
-		refused(t, start(t, cluster.URL()), mutex("held"))
+		refused(t, start(t, url), mutex("held"))
 		keeps(t, d, held)
 	}
 }
