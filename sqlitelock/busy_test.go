@@ -74,8 +74,8 @@ func TestTheEndOfADeadlineSaysWhoMayBeInTheWay(t *testing.T) {
 	t.Log(err)
 }
 
-// A whileOthersWrite is a ctx without a deadline. The driver asks it after each pause, and
-// by then another process has written.
+// A whileOthersWrite is a ctx without a deadline. The driver asks it after each pause,
+// and by then another process has written.
 type whileOthersWrite struct {
 	context.Context
 

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// mount makes a small filesystem. Where this user may not do that, the test is skipped: it
-// requires root, and in a container CAP_SYS_ADMIN.
+// mount makes a small filesystem. Where this user may not do that, the test is skipped:
+// it requires root, and in a container CAP_SYS_ADMIN.
 func mount(t *testing.T, options string) string {
 	t.Helper()
 	folder := t.TempDir()

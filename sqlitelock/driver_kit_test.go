@@ -13,8 +13,8 @@ import (
 
 var ctx = context.Background()
 
-// hangTime bounds what ends within seconds, unless it hangs. A machine may stand still for
-// some of these seconds.
+// hangTime bounds what ends within seconds, unless it hangs. A machine may stand still
+// for some of these seconds.
 const hangTime = 3 * time.Minute
 
 // patient is a ctx whose requests do not give up while the machine stands still.
