@@ -75,6 +75,9 @@ func TestLeaseThatHangsDoesNotTakeItsBatchWithIt(t *testing.T) {
 // Small batches do not make the client ask a backend that is down more often, nor with
 // many goroutines.
 func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: ten thousand leases are a crowd")
+	}
 	for name, down := range map[string]func(context.Context){
 		"refuses": func(context.Context) {},
 		"hangs":   func(ctx context.Context) { <-ctx.Done() },
