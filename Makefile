@@ -43,7 +43,7 @@ needs: ## install what the tests need and the machine lacks
 
 # A test of what happens when something is slow needs a machine that is not compiling. So everything is built before the
 # first test runs. The servers are modules of their own.
-SERVERS := $(patsubst internal/testservers/%/go.mod,%,$(wildcard internal/testservers/*/go.mod))
+SERVERS := etcd nats
 
 .PHONY: built
 built: needs ## build what the tests need, before they run: the servers, and all dependencies
@@ -52,9 +52,11 @@ built: needs ## build what the tests need, before they run: the servers, and all
 	done
 	@CGO_ENABLED=1 go build -race $$(go list -deps -test -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' $(PKG) | grep -v ' \[\|\.test$$')
 
-# Programs that only make test-all runs: Prometheus, the decoder of manifests, and what drives Chromium.
+# Programs that only make test-all runs: FerretDB, the server and clients of S3, Prometheus, the decoder of manifests, and
+# what drives Chromium.
 .PHONY: built-all
 built-all: NEEDS += $(NEEDS_ALL)
+built-all: SERVERS := $(patsubst internal/testservers/%/go.mod,%,$(wildcard internal/testservers/*/go.mod))
 built-all: built
 	@GOFLAGS= GOWORK= CGO_ENABLED=0 go test -C otellock/dashboard -c -o ../../bin/dashboard.test .
 	@GOFLAGS= GOWORK=off CGO_ENABLED=0 go test -C internal/e2e/kubernetes -c -o ../../../bin/kubernetes.test .
