@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The race detector ends a process by a fault of its own, in two forms: CONTRIBUTING.md has
-// the evidence (golang/go#78156). The second form is a SIGSEGV without a panic: it is
+// The race detector ends a process by a fault of its own, in two forms: CONTRIBUTING.md
+// has the evidence (golang/go#78156). The second form is a SIGSEGV without a panic: it is
 // outside of Go code, in the detector that synctest.Run has called.
 var (
 	detectorCheck = regexp.MustCompile(`^ThreadSanitizer: CHECK failed: tsan_rtl\.cpp:346 `)

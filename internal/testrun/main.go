@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// maxRepeated is how many packages may fail and be run again. If more fail, the machine or
-// the change is the cause, and repeating would hide it.
+// maxRepeated is how many packages may fail and be run again. If more fail, the machine
+// or the change is the cause, and repeating would hide it.
 const maxRepeated = 2
 
 func main() {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Each planted package fails in another way. A package that then passes twice is flaky, and
-// everything else stays red.
+// Each planted package fails in another way. A package that then passes twice is flaky,
+// and everything else stays red.
 func TestPlantedFailures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs this: it builds eight programs with the race detector")
