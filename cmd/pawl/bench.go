@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,8 +17,10 @@ import (
 
 const (
 	benchName   = "pawl-bench"     // or a name that begins so, with a colon
-	benchTTL    = 10 * time.Second // after kill -9, the next bench waits this long
+	benchTTL    = 30 * time.Second // after kill -9, the next bench waits this long
 	mostClients = 256
+
+	maxFirstResult = time.Minute // how much longer a phase lasts that has measured nothing
 )
 
 func newBench(v *voice, where *location) *cobra.Command {
@@ -31,8 +34,9 @@ of them want one name: a hand-over is from the call that releases it until the
 next client has it. Each client has its own connection, as a process of its own
 would.
 
-The names begin with "pawl-bench", and one bench runs at a time. It leaves
-nothing held. It is load: do not run it where that hurts.
+A half in which nothing was locked lasts until something is, but no longer than
+another minute. The names begin with "pawl-bench", and one bench runs at a time.
+It leaves nothing held. It is load: do not run it where that hurts.
 
 With --json it prints one object: backend, clients, cycles and handovers, each
 with count, per_second, p50_ms, p90_ms, p99_ms and max_ms.
@@ -144,10 +148,24 @@ func (b *bench) run(ctx context.Context) error {
 }
 
 // measure makes each client lock and release its name until the phase is over. If the
-// clients share a name, it measures the time from each release to the next grant.
+// clients share a name, it measures the time from each release to the next grant. Where
+// nothing was measured by then, the phase lasts until something is.
 func (b *bench) measure(ctx context.Context, bar *progress, name func(client int) string) (pace, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.phase)
+	ctx, cancel := context.WithTimeout(ctx, b.phase+maxFirstResult)
 	defer cancel()
+	var measured, due atomic.Bool
+	enough := time.AfterFunc(b.phase, func() {
+		if due.Store(true); measured.Load() {
+			cancel()
+		}
+	})
+	defer enough.Stop()
+	note := func() {
+		bar.tick()
+		if measured.Store(true); due.Load() {
+			cancel()
+		}
+	}
 	type result struct {
 		took []time.Duration
 		err  error
@@ -169,13 +187,13 @@ func (b *bench) measure(ctx context.Context, bar *progress, name func(client int
 				}
 				if from := released.swapZero(began); shared && !from.IsZero() {
 					r.took = append(r.took, time.Since(from))
-					bar.tick()
+					note()
 				}
 				released.set(began)
 				r.err = lease.Release(context.WithoutCancel(ctx))
 				if !shared {
 					r.took = append(r.took, time.Since(start))
-					bar.tick()
+					note()
 				}
 			}
 			results <- r
