@@ -13,10 +13,13 @@ import (
 
 // These are how long pawl waits for a backend that does not answer.
 const (
-	tryPatience = 3 * time.Second        // with -n, which does not wait for a lock, but for an answer
-	straggle    = 500 * time.Millisecond // after --wait: the answer may still name the holder
-	lastWords   = 3 * time.Second        // to release what is on its way
+	straggle  = 500 * time.Millisecond // after --wait: the answer may still name the holder
+	lastWords = 3 * time.Second        // to release what is on its way
 )
+
+// tryPatience is how long pawl -n waits for an answer of the backend: it does not wait for
+// a lock. Tests set a longer time.
+var tryPatience = 3 * time.Second
 
 // A claimed is the result of claiming the lock.
 type claimed struct {

@@ -38,7 +38,9 @@ func (p *process) wantGaveUp(after string) {
 }
 
 func TestWaitBoundsTheOpeningOfAHungServer(t *testing.T) {
+	nightly(t, "it waits for real time to pass")
 	b := newLab(t)
+	b.env = []string{briefVariable + "=1"}
 	b.url = "redis://" + hungServer(t)
 	for after, args := range map[string][]string{"500ms": {"-w", "0.5"}, "3s": {"-n"}} {
 		p := b.start(append(append([]string{"run"}, args...), "-E", "0", "x", "--", "touch", "ran")...)
@@ -59,6 +61,7 @@ func TestNoWaitSaysWhoDidNotAnswer(t *testing.T) {
 		}
 		t.Run(scheme, func(t *testing.T) {
 			b := newLab(t)
+			b.env = []string{briefVariable + "=1"}
 			addr := hungServer(t)
 			b.url = scheme + "://joe:hunter2@" + addr
 			if _, path, _ := strings.Cut(at, "/"); path != "" {
@@ -83,7 +86,9 @@ func TestNoWaitSaysWhoDidNotAnswer(t *testing.T) {
 }
 
 func TestWaitBoundsTheOpeningOfAStalledFile(t *testing.T) {
+	nightly(t, "it waits for real time to pass")
 	b := newLab(t)
+	b.env = []string{briefVariable + "=1"}
 	_ = closeSoon(b.c) // its end would also end the test's lock
 	f, err := os.OpenFile(b.file("locks.db"), os.O_RDWR, 0)
 	if err != nil {

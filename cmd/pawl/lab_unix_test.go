@@ -19,9 +19,9 @@ import (
 
 // poll waits for a condition. Its bound only ends a wait for what never happens.
 func poll(f func() bool) error {
-	for end := time.Now().Add(3 * time.Minute); !f(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(hangTime); !f(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			return fmt.Errorf("waited three minutes in vain")
+			return fmt.Errorf("waited %v in vain", hangTime)
 		}
 	}
 	return nil
@@ -39,6 +39,7 @@ type lab struct {
 	t   *testing.T
 	dir string
 	url string
+	env []string     // of its processes, besides the environment of the test
 	c   *pawl.Client // for reading; it holds nothing
 }
 
@@ -104,12 +105,42 @@ func (b *lab) awaitWaiters(name string, n int) {
 	eventually(b.t, fmt.Sprintf("%d wait for %s", n, name), func() bool { return len(b.entry(name).Waiters) == n })
 }
 
+// A printed is the output of a process. It is a file and not a pipe: processes that are
+// left behind may keep the file open, and Wait does not wait for them.
+type printed struct{ file *os.File }
+
+func (p *printed) String() string {
+	text, err := os.ReadFile(p.file.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func (b *lab) newPrinted(name string) printed {
+	b.t.Helper()
+	file, err := os.Create(filepath.Join(b.t.TempDir(), name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = file.Close() })
+	return printed{file}
+}
+
+// nightly skips a test that make test leaves to make test-all.
+func nightly(t *testing.T, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make test-all runs this: " + why)
+	}
+}
+
 // A process is a pawl that was started.
 type process struct {
 	*exec.Cmd
 	b      *lab
-	stderr strings.Builder
-	stdout strings.Builder
+	stderr printed
+	stdout printed
 	failed error // what the wait for its end returned; written before done is closed
 	done   chan struct{}
 }
@@ -123,11 +154,14 @@ func (b *lab) start(args ...string) *process {
 // startAs starts another command, which becomes pawl.
 func (b *lab) startAs(name string, args ...string) *process {
 	b.t.Helper()
-	p := &process{Cmd: exec.Command(name, args...), b: b, done: make(chan struct{})}
+	p := &process{
+		Cmd: exec.Command(name, args...), b: b, done: make(chan struct{}),
+		stdout: b.newPrinted("stdout"), stderr: b.newPrinted("stderr"),
+	}
 	p.Dir = b.dir
 	p.Env = append(os.Environ(), "PAWL_URL="+b.url, "HOME="+b.dir)
-	p.Stdout, p.Stderr = &p.stdout, &p.stderr
-	p.WaitDelay = time.Second // processes that are left behind may have them open
+	p.Env = append(p.Env, b.env...)
+	p.Stdout, p.Stderr = p.stdout.file, p.stderr.file
 	if err := p.Start(); err != nil {
 		b.t.Fatal(err)
 	}
@@ -153,7 +187,7 @@ func (p *process) code() int {
 	p.b.t.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(time.Minute):
+	case <-time.After(hangTime):
 		p.b.t.Fatalf("pawl does not end; it said %s", p.stderr.String())
 	}
 	if p.ProcessState == nil {

@@ -15,6 +15,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// hangTime bounds what ends within seconds, unless it hangs. A machine may stand still for
+// some of these seconds.
+const hangTime = 3 * time.Minute
+
+// briefVariable makes the command give up as soon as it does for users.
+const briefVariable = "PAWL_TEST_BRIEF"
+
 // The command under test is this test binary, so the race detector checks it, too.
 func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f != nil {
@@ -24,7 +31,10 @@ func TestMain(m *testing.M) {
 	must(os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0")))
 	commands := map[string]func(){
 		"pawl": func() {
-			completionTime = time.Minute // a loaded machine with the race detector is slow to open a file
+			completionTime = hangTime // a loaded machine with the race detector is slow to open a file
+			if os.Getenv(briefVariable) == "" {
+				tryPatience = hangTime
+			}
 			os.Exit(pawlMain())
 		},
 	}

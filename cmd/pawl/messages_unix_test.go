@@ -82,7 +82,8 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	}{
 		{"no-interpreter", "#!/no/such/interpreter\n", 0o700}, {"no-program", "", 0o600}, {"readable", "words", 0o644}, {"readable-token", "0123456789abcdef0123456789abcdef", 0o644}, {"handle", handle, 0o600},
 	} {
-		if err := os.WriteFile(file.name, []byte(file.text), file.mode); err != nil {
+		// Chmod sets the mode whatever the umask is.
+		if err := errors.Join(os.WriteFile(file.name, []byte(file.text), file.mode), os.Chmod(file.name, file.mode)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -37,15 +37,6 @@ func (b *lab) prove(d time.Duration, args ...string) *proving {
 	return r
 }
 
-// alone skips a test whose workers would starve the other tests of the package, and be
-// starved by them. `make test` runs these tests by themselves.
-func alone(t *testing.T) {
-	t.Helper()
-	if os.Getenv("PAWL_TEST_PROVE") == "" {
-		t.Skip("it wants the machine for itself: set PAWL_TEST_PROVE=1, as make test does")
-	}
-}
-
 // proveLonger runs pawl prove until it is content, or for the last of these times. A run
 // on a busy machine may be too short for a fault.
 func (b *lab) proveLonger(content func(*proving) bool, args ...string) *proving {

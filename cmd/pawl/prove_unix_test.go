@@ -14,7 +14,7 @@ import (
 // A run that breaks no rule may prove nothing, if this machine is so busy that a fault
 // never happened. A run that breaks one fails the test in any case.
 func TestProveFindsNothing(t *testing.T) {
-	alone(t)
+	nightly(t, "its workers and those of other tests would starve each other")
 	for name, c := range map[string]struct {
 		url    func(t *testing.T, b *lab) string
 		faults string
@@ -23,7 +23,7 @@ func TestProveFindsNothing(t *testing.T) {
 		"Redis":  {func(t *testing.T, _ *lab) string { return "redis://" + redistest.Start(t).Addr }, "overstay,swallow"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newLab(t)
+			b := newLabAlone(t)
 			r := b.proveLonger(func(r *proving) bool { return r.code != exitOther }, "--faults", c.faults, c.url(t, b))
 			switch {
 			case r.code == 0 && strings.Contains(r.said, "the locks held\n"):
@@ -40,14 +40,14 @@ func TestProveFindsNothing(t *testing.T) {
 // The bugs are at the edges of Pawl: in what the backend does, in what it answers, and in
 // what the holder hears.
 func TestProveFindsPlantedBugs(t *testing.T) {
-	alone(t)
+	nightly(t, "its workers and those of other tests would starve each other")
 	for bug, rules := range map[string][]string{
 		"release-without-token": {"calm-loss", "overlap"},
 		"fence-falls":           {"fence-falls"},
 		"loss-not-told":         {"lost-not-told", "overlap"},
 	} {
 		t.Run(bug, func(t *testing.T) {
-			b := newLab(t)
+			b := newLabAlone(t)
 			finds := func(r *proving) bool { return r.code == exitUnsound && slices.ContainsFunc(rules, r.broke) }
 			r := b.proveLonger(finds, "--faults", "stop,overstay", "--planted", bug, "redis://"+redistest.Start(t).Addr)
 			if !finds(r) {
@@ -61,7 +61,7 @@ func TestProveFindsPlantedBugs(t *testing.T) {
 // An operator who has seen enough gets the report of what there was.
 func TestProveEndsOnASignal(t *testing.T) {
 	b := newLab(t)
-	p := b.start("prove", "--for", "1h", "--ttl", "3s", "--workers", "2", "--rate", "60", "--out", b.file("report.html"), b.url)
+	p := b.start("prove", "--for", "1h", "--ttl", "30s", "--workers", "2", "--rate", "60", "--out", b.file("report.html"), b.url)
 	eventually(t, "a worker has a lock", func() bool {
 		for e, err := range b.c.List(t.Context(), "") {
 			return err == nil && len(e.Holders) > 0

@@ -20,6 +20,9 @@ func TestRedis(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "Single" {
+				nightly(t, "several servers")
+			}
 			t.Parallel()
 			scripts(t, "testdata/redis", url(t))
 		})

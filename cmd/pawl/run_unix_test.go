@@ -21,7 +21,7 @@ import (
 
 // Fifty processes take all processors while they start.
 func TestFiftyAtOnceCountToFifty(t *testing.T) {
-	alone(t)
+	nightly(t, "fifty processes are a crowd")
 	b := newLabAlone(t)
 	b.start("run", "count", "--", "true").wantCode(0) // makes the file
 	b.write("count", "0\n")
@@ -39,6 +39,7 @@ func TestFiftyAtOnceCountToFifty(t *testing.T) {
 // Renewals come and go, and threads with them. On Linux the command ends when the thread
 // that started it ends.
 func TestTheLockIsRenewedForAsLongAsItTakes(t *testing.T) {
+	nightly(t, "a machine that stands still for two seconds loses the lock")
 	b := newLab(t)
 	p := b.start("run", "--ttl", "2", "--grace", "0.1", "x", "--", "sleep", "3")
 	fence := b.awaitHeld("x").Fence

@@ -209,6 +209,7 @@ func TestTerminal(t *testing.T) {
 // A pawl that Ctrl-Z has stopped does not renew. After fg it checks the lease before the
 // command goes on.
 func TestTerminalLostWhileStopped(t *testing.T) {
+	nightly(t, "a machine that stands still for a second loses the lock")
 	b := newLab(t)
 	if err := unix.Mkfifo(b.file("work"), 0o600); err != nil {
 		t.Fatal(err)

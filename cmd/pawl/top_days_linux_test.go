@@ -120,6 +120,7 @@ func panicOnTheScreen() {
 // When the backend hangs, top shows since when, and goes on by itself afterwards. Keys
 // work meanwhile.
 func TestTopAndABackendThatHangs(t *testing.T) {
+	nightly(t, "it waits for real time to pass")
 	b := newLab(t)
 	server := redistest.Start(t)
 	t.Cleanup(server.Resume)

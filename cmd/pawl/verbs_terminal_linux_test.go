@@ -74,7 +74,7 @@ func TestTerminalAndHandles(t *testing.T) {
 func TestTerminalBench(t *testing.T) {
 	s := newLab(t).shell()
 	s.line("pawl bench --duration 1 --clients 2; echo code $?")
-	s.await(`\[#+ *\] +[0-9]+%  [0-9]+ locked`)
+	s.await(`\[#* *\] +[0-9]+%  [0-9]+ locked`)
 	s.await("\r\x1b\\[K")
 	s.await(`cycle +[0-9]+`)
 	s.await("\ncode 0\r\n")
