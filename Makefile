@@ -48,7 +48,7 @@ SERVERS := etcd nats
 .PHONY: built
 built: needs ## build what the tests need, before they run: the servers, and all dependencies
 	@for server in $(SERVERS); do \
-		GOFLAGS= GOWORK=$$([ -f internal/testservers/$$server/go.work ] || echo off) CGO_ENABLED=0 go build -buildvcs=false -C internal/testservers/$$server -o ../../../bin/testservers/$$server . || exit 1; \
+		GOFLAGS= GOWORK=$$([ -f internal/testservers/$$server/go.work ] || echo off) CGO_ENABLED=0 go build -C internal/testservers/$$server -buildvcs=false -o ../../../bin/testservers/$$server . || exit 1; \
 	done
 	@CGO_ENABLED=1 go build -race $$(go list -deps -test -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' $(PKG) | grep -v ' \[\|\.test$$')
 

@@ -70,7 +70,7 @@ func build(module, path string) (said []byte, err error) {
 		return nil, err
 	}
 	defer unlock()
-	c := exec.Command("go", "build", "-buildvcs=false", "-C", module, "-o", path, ".")
+	c := exec.Command("go", "build", "-C", module, "-buildvcs=false", "-o", path, ".")
 	c.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOWORK="+workspace(module))
 	return c.CombinedOutput()
 }
