@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-go/pawl/fence"
 	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
-	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
@@ -46,13 +45,13 @@ func TestAPausedHolderIsRefusedBySQLite(t *testing.T) {
 }
 
 func TestAPausedHolderIsRefusedByPostgres(t *testing.T) {
-	db := must(sql.Open("pgx", pgtest.Start(t).Database("app")))(t)
+	db := must(sql.Open("pgx", postgres(t)))(t)
 	defer db.Close()
 	ofDatabase(t, db, fence.PostgresTable, "UPDATE report SET body = $1", checkPostgres)
 }
 
 func TestAPausedHolderIsRefusedByMySQL(t *testing.T) {
-	s := mysqltest.Start(t)
+	s := mysqltest.Shared(t)
 	ofDatabase(t, s.Open(t, s.NewDatabase(t)), fence.MySQLTable, "UPDATE report SET body = ?", fence.CheckMySQL)
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-go/pawl/fence"
 	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
-	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
 // writes makes a write of a check in a transaction, and rolls a refused write back.
@@ -83,7 +82,7 @@ func TestSQLite(t *testing.T) {
 }
 
 func TestMySQL(t *testing.T) {
-	s := mysqltest.Start(t)
+	s := mysqltest.Shared(t)
 	name := s.NewDatabase(t)
 	db := s.Open(t, name)
 	inDatabase(t, db, fence.MySQLTable, fence.CheckMySQL, func(resource string, f uint64) error {
@@ -97,8 +96,7 @@ func checkPostgres(ctx context.Context, tx *sql.Tx, resource string, f uint64) e
 }
 
 func TestPostgres(t *testing.T) {
-	s := pgtest.Start(t)
-	dsn := s.Database("app")
+	dsn := postgres(t)
 	db := must(sql.Open("pgx", dsn))(t)
 	defer db.Close()
 	inDatabase(t, db, fence.PostgresTable, checkPostgres, func(resource string, f uint64) error {
@@ -107,7 +105,7 @@ func TestPostgres(t *testing.T) {
 	oneStatement(t, db, dsn, checkPostgres)
 
 	// The same through pgx itself, which has another transaction type.
-	c := must(pgx.Connect(t.Context(), s.URL("app")))(t)
+	c := must(pgx.Connect(t.Context(), dsn))(t)
 	defer c.Close(t.Context())
 	must(c.Exec(t.Context(), "TRUNCATE pawl_fences"))(t)
 	fencetest.Refuses(t, func(resource string, f uint64) error {
@@ -122,8 +120,7 @@ func TestPostgres(t *testing.T) {
 
 // A session with another encoding writes to the same resource.
 func TestPostgresInAnotherEncoding(t *testing.T) {
-	s := pgtest.Start(t)
-	dsn := s.Database("app")
+	dsn := postgres(t)
 	db := must(sql.Open("pgx", dsn))(t)
 	defer db.Close()
 	must(db.ExecContext(t.Context(), fence.PostgresTable))(t)
@@ -153,8 +150,7 @@ func TestPostgresInAnotherEncoding(t *testing.T) {
 // A write with a lower fence arrives while a write with a higher fence is still open. It
 // waits for that write, and then the guard refuses it.
 func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
-	s := pgtest.Start(t)
-	db := must(sql.Open("pgx", s.Database("app")))(t)
+	db := must(sql.Open("pgx", postgres(t)))(t)
 	defer db.Close()
 	must(db.ExecContext(t.Context(), fence.PostgresTable))(t)
 	check := func(tx *sql.Tx, f uint64) error {
@@ -179,7 +175,7 @@ func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
 			t.Fatalf("it did not wait: %v", err)
 		default:
 		}
-		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'").Scan(&waiting); err != nil {
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -193,7 +189,7 @@ func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
 
 // The same on MySQL and MariaDB, in sessions that convert the text of the client.
 func TestMySQLInAnotherEncoding(t *testing.T) {
-	s := mysqltest.Start(t)
+	s := mysqltest.Shared(t)
 	name := s.NewDatabase(t)
 	db := s.Open(t, name)
 	must(db.ExecContext(t.Context(), fence.MySQLTable))(t)
