@@ -51,12 +51,23 @@ func (s *store) listen(inbox string, t *optimistic.Table, d *locktable.Driver) {
 
 func (p *push) works() bool { return p.inboxes != nil && !p.inboxDown.Load() }
 
-// echoWithin is how long our own message may take after the server has taken it.
-const echoWithin = 200 * time.Millisecond
+const (
+	// echoWithin is how long our own message may take after the server has taken it.
+	echoWithin = 200 * time.Millisecond
+
+	// probeTimeout is how long the server may take to take it.
+	probeTimeout = 5 * time.Second
+)
 
 // probe sends a message to our own inbox. A user that may not publish to inboxes does not
 // get it back.
 func (p *push) probe(ctx context.Context, nc *nats.Conn) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout) // nats.go flushes with no ctx that has no end
+	defer cancel()
+	select {
+	case <-p.heard: // the message of an earlier probe, which came late
+	default:
+	}
 	if p.inboxes == nil || nc.Publish(p.inbox, nil) != nil || nc.FlushWithContext(ctx) != nil {
 		return
 	}
@@ -67,6 +78,11 @@ func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 		p.inboxDown.Store(false)
 	case <-late.C:
 		p.inboxDown.Store(true)
+		select {
+		case <-p.heard: // just now
+			p.inboxDown.Store(false)
+		default:
+		}
 	case <-ctx.Done():
 	}
 }
@@ -77,6 +93,7 @@ func (p *push) receive(data []byte, d *locktable.Driver) {
 		case p.heard <- struct{}{}:
 		default:
 		}
+		p.inboxDown.Store(false) // though it may be late
 		return
 	}
 	if s, ok := engine.DecodeSignal(string(data)); ok {
