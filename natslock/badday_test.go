@@ -23,7 +23,7 @@ import (
 // expires at the latest, and its key is forgotten.
 func TestABucketThatIsFull(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
+		t.Skip("make test-all runs this: it fills a bucket")
 	}
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -57,7 +57,7 @@ func TestABucketThatIsFull(t *testing.T) {
 // An account at its limit is like a full bucket.
 func TestAnAccountThatIsFull(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
+		t.Skip("make test-all runs this: it fills an account")
 	}
 	t.Parallel()
 	server := natstest.Start(t, `accounts: { A: { jetstream: { max_file: 32KB, max_mem: 0 }, users: [
@@ -89,11 +89,16 @@ func TestALostReplyIsNoLostGrant(t *testing.T) {
 	d := start(t, "nats://"+proxy.Addr)
 	c := mutex("n")
 	happened := proxy.LoseReply("HPUB $KV.pawl.n ")
-	// It has to arrive before its end, which takes a while on a busy machine.
-	if _, err := d.Acquire(within(t, 3*time.Second), c); err == nil {
-		t.Fatal("it is granted, though the reply was lost")
+	for lost := false; !lost; { // on a busy machine it may not arrive before its end
+		if _, err := d.Acquire(within(t, 3*time.Second), c); err == nil {
+			t.Fatal("it is granted, though the reply was lost")
+		}
+		select {
+		case <-happened:
+			lost = true
+		default:
+		}
 	}
-	<-happened
 	isRefused(t, other, mutex("n"))
 	g := gets(t, d, c)
 	if e, err := other.Inspect(ctx, "n"); err != nil || e.Fence != g.Fence || len(e.Holders) != 1 {
@@ -106,7 +111,7 @@ func TestALostReplyIsNoLostGrant(t *testing.T) {
 // A connection that hangs, in both directions and without an end, is replaced.
 func TestAConnectionThatHangs(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
+		t.Skip("make test-all runs this: it waits for a silent connection")
 	}
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -115,22 +120,16 @@ func TestAConnectionThatHangs(t *testing.T) {
 	c := mutex("n")
 	gets(t, d, c)
 	proxy.Freeze()
-	began := time.Now()
 	soon(t, "Renew", func(ctx context.Context) error {
 		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 		return errors.Join(append(answers, err)...)
 	})
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("it took %v", took)
-	}
-	if !d.Properties().Push {
-		t.Error("there is no push any more")
-	}
+	soon(t, "push", func(context.Context) error { return pushes(d, true) })
 }
 
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
+		t.Skip("make test-all runs this: it waits for pings of a silent connection")
 	}
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -142,14 +141,14 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 // still granted, and its lease renewed and released.
 func TestALinkWithSlowAnswers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
+		t.Skip("make test-all runs this: it waits for slow answers")
 	}
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
 	d := start(t, "nats://"+proxy.Addr)
 	proxy.Slow(natslock.MaxValueAge + 50*time.Millisecond)
-	c, limited := mutex("n"), within(t, 20*time.Second)
+	c, limited := mutex("n"), within(t, hang)
 	_, err := d.Acquire(limited, c)
 	if err == nil {
 		var answers []error
@@ -163,10 +162,11 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 }
 
 // A batch of renewals is read and written in two round trips, however large it is. In
-// parts, the values that were read first would be too old when the last ones arrive.
+// parts, the values that were read first would be too old when the last ones arrive. That
+// happens on a slow machine all the same: then each of them is read again by itself.
 func TestABatchOnASlowLink(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
+		t.Skip("make test-all runs this: it waits for slow answers")
 	}
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -181,7 +181,7 @@ func TestABatchOnASlowLink(t *testing.T) {
 	}
 	proxy.Slow(natslock.MaxValueAge + 50*time.Millisecond)
 	gets(t, d, mutex("another")) // the driver then knows that the link is slow
-	answers, err := d.Renew(within(t, 25*time.Second), leases)
+	answers, err := d.Renew(within(t, hang), leases)
 	if err = errors.Join(append(answers, err)...); err != nil {
 		t.Errorf("%v; want all renewed", err)
 	}
@@ -190,9 +190,6 @@ func TestABatchOnASlowLink(t *testing.T) {
 // A read is sent again soon, because an election loses it. On a link that is slower than
 // that, only the first one is.
 func TestASlowLinkIsNotAskedTwice(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
-	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		if asked := natslock.Questions(t.Context(), 3, 900*time.Millisecond); !slices.Equal(asked, []int{2, 1, 1}) {
@@ -205,7 +202,7 @@ func TestASlowLinkIsNotAskedTwice(t *testing.T) {
 // with greater fences.
 func TestAServerThatLosesItsData(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
+		t.Skip("make test-all runs this: it loses data")
 	}
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -231,15 +228,26 @@ func TestAServerThatLosesItsData(t *testing.T) {
 	isRefused(t, a, mutex("n"))
 }
 
-func within(t *testing.T, d time.Duration) context.Context {
+func within(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
 	limited, cancel := context.WithTimeout(ctx, d)
 	t.Cleanup(cancel)
 	return limited
 }
 
+// pushes returns an error unless a driver has push, or has none.
+func pushes(d *natslock.Driver, want bool) error {
+	if got := d.Properties().Push; got != want {
+		return fmt.Errorf("Push is %v; want %v", got, want)
+	}
+	return nil
+}
+
 // A queue grows until its entry does not fit into a message.
 func TestAQueueThatDoesNotFit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it makes queues of hundreds of waiters")
+	}
 	t.Parallel()
 	t.Run("Payload", func(t *testing.T) {
 		t.Parallel()

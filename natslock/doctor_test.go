@@ -83,6 +83,9 @@ func TestDiagnoseOfAPasswordThatNobodyAsksFor(t *testing.T) {
 // A bucket in memory is a warning even if a majority of a cluster has it. A URL that asks
 // for another storage than the bucket has is a finding.
 func TestDiagnoseOfABucketInMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it starts a cluster")
+	}
 	t.Parallel()
 	nodes, leader := cluster(t)
 	addr := nodes[leader].Addr

@@ -3,6 +3,8 @@ package natslock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +23,21 @@ var (
 	gets     = claimtest.Gets
 	releases = claimtest.Releases
 )
+
+// hang is how long a test waits for what has to happen. Only a hang takes so long.
+const hang = 3 * time.Minute
+
+// places counts the buckets of the shared server that tests got.
+var places atomic.Int64
+
+// place returns the URL of a bucket that no other test uses, and its server. A test that
+// damages the server, or configures it, starts one of its own.
+func place(t testing.TB) (url, bucket string, server *natstest.Server) {
+	t.Helper()
+	server = natstest.Shared(t)
+	bucket = fmt.Sprint("place", places.Add(1))
+	return "nats://" + server.Addr + "/" + bucket, bucket, server
+}
 
 // mutex is a claim for all of a name.
 func mutex(name string) driver.Claim {
@@ -71,12 +88,13 @@ func isLost(t testing.TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-// soon tries until it works, because a server is about to be back.
+// soon tries until it works, because a server is about to be back, or the machine may be
+// slow.
 func soon(t testing.TB, what string, f func(ctx context.Context) error) {
 	t.Helper()
 	var err error
-	for until := time.Now().Add(40 * time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
-		within, cancel := context.WithTimeout(ctx, 2*time.Second)
+	for until := time.Now().Add(hang); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		within, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err = f(within)
 		if cancel(); err == nil {
 			return
@@ -102,9 +120,7 @@ func connect(t testing.TB, s *natstest.Server, o ...nats.Option) (*nats.Conn, je
 
 func bucketInfo(t testing.TB, js jetstream.JetStream) *jetstream.StreamInfo {
 	t.Helper()
-	within, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	s, err := js.Stream(within, "KV_pawl")
+	s, err := js.Stream(within(t, hang), "KV_pawl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,20 +91,20 @@ func isCut(t *testing.T, w *natstest.Network, away int, cut func(w *natstest.Net
 		u.take(fmt.Sprint("moves", i), clientOf(t, openAt(t, there, first, second)), ttl, 50*time.Millisecond)
 	}
 	u.take("far", client(t, "nats://"+first+","+second), ttl, 50*time.Millisecond)
-	u.until(30, 90*time.Second)
+	u.until(30, hang)
 	held, err := stuck.Mutex("n", pawl.WithTTL(ttl)).Lock(u.life)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u.all.Go(func() { u.hold("keeps", held, time.Minute) })
 	heal := cut(w, away)
-	t.Logf("far after %v", u.until(1, 40*time.Second, "far"))
-	t.Logf("moves after %v", u.until(4, 40*time.Second, "moves0", "moves1"))
+	t.Logf("far after %v", u.until(1, hang, "far"))
+	t.Logf("moves after %v", u.until(4, hang, "moves0", "moves1"))
 	if n := u.had(time.Since(born)-3*time.Second, "stuck0", "stuck1"); n > 0 {
 		t.Errorf("who cannot reach a majority got it %d times", n)
 	}
 	heal()
-	t.Logf("stuck after %v", u.until(4, 40*time.Second, "stuck0", "stuck1"))
+	t.Logf("stuck after %v", u.until(4, hang, "stuck0", "stuck1"))
 	if lost := u.check(); lost < 1 {
 		t.Error("who held it when the network was cut was not told")
 	}

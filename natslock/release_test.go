@@ -4,13 +4,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/natstest"
 )
 
 // A release that finds nothing writes that: a claim that was given up before it, and
@@ -18,15 +16,15 @@ import (
 // the log of the next leader agree on it.
 func TestAReleaseThatFindsNothingIsWritten(t *testing.T) {
 	t.Parallel()
-	server := natstest.Start(t, "")
-	d := start(t, "nats://"+server.Addr)
+	url, bucket, server := place(t)
+	d := start(t, url)
 	nc, _ := connect(t, server)
 	if err := d.Release(ctx, lease(mutex("n"))); !errors.Is(err, driver.ErrNotHeld) {
 		t.Errorf("Release: %v; want ErrNotHeld", err)
 	}
-	late := nats.NewMsg("$KV.pawl.n")
+	late := nats.NewMsg("$KV." + bucket + ".n")
 	late.Header.Set(jetstream.ExpectedLastSubjSeqHeader, "0")
-	r, err := nc.RequestMsg(late, 5*time.Second)
+	r, err := nc.RequestMsg(late, hang)
 	if err != nil || !strings.Contains(string(r.Data), "wrong last sequence") {
 		t.Errorf("a claim that comes after the release is stored: %s, %v", r.Data, err)
 	}
