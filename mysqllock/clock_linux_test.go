@@ -20,10 +20,12 @@ func TestTheServersClockIsSet(t *testing.T) {
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	one, two := start(t, url), start(t, url)
 	c := mutex("job")
+	c.TTL = 50 * time.Second // the clock is set by more
 	last := gets(t, one, c).Fence
 	for _, by := range []time.Duration{60 * time.Second, -60 * time.Second, 0} {
 		clock.Set(by)
 		next := mutex("job")
+		next.TTL = c.TTL
 		g, err := two.Acquire(ctx, next)
 		if ahead := by > 0; ahead != (err == nil) {
 			t.Errorf("by %v: %v", by, err)

@@ -71,7 +71,7 @@ func openWith(t testing.TB, s *mysqltest.Server, database, parameters string) *s
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: crowds")
+		t.Skip("make test-all runs this: a crowd")
 	}
 	s := mysqltest.Shared(t)
 	url := "mysql:" + s.DSN(s.NewDatabase(t))

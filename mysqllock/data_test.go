@@ -47,9 +47,6 @@ func TestStatementsThatLoseAgainstOthersAreSentAgain(t *testing.T) {
 // Rows are deleted, tables are dropped, or restored: the next renewal tells the holder,
 // and the next fence is greater.
 func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a backup")
-	}
 	for what, statements := range map[string][]string{
 		"deleted":   {"DELETE FROM pawl_names"},
 		"truncated": {"TRUNCATE TABLE pawl_names"},
@@ -79,7 +76,7 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 // A server that can prepare no more statements gets them with their values in them.
 func TestAServerWithTooManyPreparedStatements(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: crowds")
+		t.Skip("make test-all runs this: a server of its own")
 	}
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
@@ -112,7 +109,7 @@ func TestPeopleCanReadTheTable(t *testing.T) {
 			if err := db.QueryRowContext(ctx, read, c.Name).Scan(&fence, &holders, &left); err != nil {
 				t.Fatal(err)
 			}
-			if fence != g.Fence || !strings.Contains(holders, c.Owner.Host) || left < 25 || left > 31 {
+			if fence != g.Fence || !strings.Contains(holders, c.Owner.Host) || left < 300 || left > 601 {
 				t.Errorf("%s: fence %d, holders %q, %f s left", step, fence, holders, left)
 			}
 			releases(t, d, c)
@@ -127,7 +124,7 @@ func TestPeopleCanReadTheTable(t *testing.T) {
 // Entries of 64 kB and more are renewed together, and stay as they are.
 func TestLargeEntriesAreRenewedTogether(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: crowds")
+		t.Skip("make test-all runs this: a crowd with large entries")
 	}
 	t.Parallel()
 	_, _, d := fresh(t)

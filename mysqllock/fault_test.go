@@ -62,22 +62,23 @@ func arrives(t *testing.T, got <-chan *pawl.Lease) *pawl.Lease {
 // A server that is killed while a name is held and waited for keeps both: the lease goes
 // on, and the waiter gets the name when it is released.
 func TestAServerThatIsKilledAndComesBack(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
-	}
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	one, two := client(t, url), client(t, url)
 	held := arrives(t, locks(t, one, "job"))
 	got := locks(t, two, "job")
-	time.Sleep(200 * time.Millisecond)
+	eventually(t, "somebody waits", func() bool {
+		e, err := one.Inspect(ctx, "job")
+		return err == nil && len(e.Waiters) == 1
+	})
 	s.Kill()
 	time.Sleep(200 * time.Millisecond)
 	s.Run()
 	if err := held.Err(); err != nil {
 		t.Fatalf("the lease was lost: %v", err)
 	}
-	if err := held.Release(ctx); err != nil {
+	// If the request fails, the client goes on trying; a further call would say the same.
+	if err := held.Release(ctx); err != nil && !errors.Is(err, driver.ErrUnavailable) {
 		t.Fatalf("Release: %v", err)
 	}
 	if l := arrives(t, got); l.Fence() <= held.Fence() {
@@ -88,7 +89,7 @@ func TestAServerThatIsKilledAndComesBack(t *testing.T) {
 // Connections that are killed, all of them again and again, cost nothing but time.
 func TestConnectionsThatAreKilled(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
+		t.Skip("make test-all runs this: a storm")
 	}
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
@@ -210,7 +211,7 @@ func TestAServerThatStandsStill(t *testing.T) {
 			if _, err := d.Acquire(short, mutex("job")); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Acquire: %v", err)
 			}
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("it took %v", took)
 			}
 		})
@@ -226,7 +227,7 @@ func TestAServerThatStandsStill(t *testing.T) {
 // for however many names.
 func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
+		t.Skip("make test-all runs this: it waits for 7 s")
 	}
 	s := mysqltest.Start(t)
 	d, waiting := start(t, "mysql:"+s.DSN(mysqltest.Database)), start(t, "mysql:"+s.DSN(mysqltest.Database))
@@ -256,7 +257,7 @@ func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 // process, not whenever another waiter keeps its place.
 func TestInACrowdTheEntryIsSentWhenSomethingHappens(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: crowds")
+		t.Skip("make test-all runs this: a crowd")
 	}
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)

@@ -1,9 +1,13 @@
 package mysqllock_test
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"testing"
+	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/mysqllock"
@@ -11,12 +15,32 @@ import (
 
 // The steps of a test.
 var (
-	mutex    = claimtest.Mutex
-	queued   = claimtest.Queued
 	lease    = claimtest.Lease
 	gets     = claimtest.Gets
 	releases = claimtest.Releases
 )
+
+// mutex is a claim for all of a name.
+func mutex(name string) driver.Claim { return patient(claimtest.Mutex(name)) }
+
+// queued is a claim that takes a place in the queue.
+func queued(name string) driver.Claim { return patient(claimtest.Queued(name)) }
+
+// patient gives a claim a lease and a place that outlast the test, on any machine.
+func patient(c driver.Claim) driver.Claim {
+	c.TTL, c.QueueTTL = 10*time.Minute, 10*time.Minute
+	return c
+}
+
+// eventually waits until f is true.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); !f(); time.Sleep(20 * time.Millisecond) { // only a hang takes so long
+		if time.Now().After(end) {
+			t.Fatalf("it never came to pass: %s", what)
+		}
+	}
+}
 
 // fresh returns a new database of the shared server, a pool for it, and a driver over
 // that.
@@ -42,6 +66,13 @@ func over(t testing.TB, db *sql.DB, o *mysqllock.Options) *mysqllock.Driver {
 func start(t testing.TB, url string) *mysqllock.Driver {
 	t.Helper()
 	d, err := mysqllock.Open(t.Context(), url)
+	for range 20 {
+		// The machine may have stood still for longer than a connection may take.
+		if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
+		d, err = mysqllock.Open(t.Context(), url)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,15 +73,24 @@ func start(tb TB, dir string, args []string) (*Server, error) {
 	return s, s.run()
 }
 
-// newFolder is a folder with a short name, because the name of a socket must be short.
+// newFolder is a temporary folder with a short name.
 func newFolder(tb TB) string {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "pawl-mysql")
+	dir, err := os.MkdirTemp(parent(), "pawl-mysql")
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
+}
+
+// parent is the folder of temporary folders. If its name is long, it is /tmp instead,
+// because the name of a socket has at most 107 bytes.
+func parent() string {
+	if dir := os.TempDir(); len(dir) <= 60 {
+		return dir
+	}
+	return "/tmp"
 }
 
 // whoami is the user of the server: mariadbd runs as root only when told to.
@@ -150,7 +159,7 @@ func (s *Server) run() error {
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	for range 600 {
+	for began := time.Now(); time.Since(began) < 3*time.Minute; { // only a hang takes so long
 		if err = s.ping(); err == nil {
 			return nil
 		}

@@ -19,7 +19,7 @@ func Shared(tb TB) *Server {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
-		if shared.dir, shared.err = os.MkdirTemp("", "pawl-mysql"); shared.err == nil {
+		if shared.dir, shared.err = os.MkdirTemp(parent(), "pawl-mysql"); shared.err == nil {
 			shared.server, shared.err = start(tb, shared.dir, nil)
 		}
 	}
