@@ -206,7 +206,8 @@ func TestCheckLeaseLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 	c := mutex("job")
 	c.TTL = 700 * time.Millisecond
 	g, err := d.Acquire(ctx, c)
-	for ; errors.Is(err, driver.ErrUnavailable); g, err = d.Acquire(ctx, c) { // on a slow machine it may be over before it is answered
+	// On a slow machine the lease may be over before the server has answered.
+	for ; errors.Is(err, driver.ErrUnavailable); g, err = d.Acquire(ctx, c) {
 		c.Token = driver.NewToken()
 	}
 	if err != nil {

@@ -17,8 +17,8 @@ const (
 	lastWords = 3 * time.Second        // to release what is on its way
 )
 
-// tryPatience is how long pawl -n waits for an answer of the backend: it does not wait for
-// a lock. Tests set a longer time.
+// tryPatience is how long pawl -n waits for an answer of the backend. It does not wait
+// for a lock. Tests set a longer time.
 var tryPatience = 3 * time.Second
 
 // A claimed is the result of claiming the lock.

@@ -15,8 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// hangTime bounds what ends within seconds, unless it hangs. A machine may stand still for
-// some of these seconds.
+// hangTime bounds what ends within seconds, unless it hangs. A machine may stand still
+// for some of these seconds.
 const hangTime = 3 * time.Minute
 
 // briefVariable makes the command give up as soon as it does for users.

@@ -212,7 +212,7 @@ func (p *process) said() []byte {
 func (p *process) await(tb TB, ask func(ctx context.Context) error) {
 	tb.Helper()
 	var err error
-	for range 600 {
+	for began := time.Now(); time.Since(began) < 3*time.Minute; { // only a hang takes so long
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		err = ask(ctx)
 		cancel()
