@@ -12,6 +12,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	s := mysqltest.Shared(t)
 	database := s.NewDatabase(t)
 	db := s.Open(t, database)

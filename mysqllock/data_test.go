@@ -47,6 +47,7 @@ func TestStatementsThatLoseAgainstOthersAreSentAgain(t *testing.T) {
 // Rows are deleted, tables are dropped, or restored: the next renewal tells the holder,
 // and the next fence is greater.
 func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
+	t.Parallel()
 	for what, statements := range map[string][]string{
 		"deleted":   {"DELETE FROM pawl_names"},
 		"truncated": {"TRUNCATE TABLE pawl_names"},

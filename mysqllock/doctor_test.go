@@ -67,6 +67,7 @@ func TestTheDoctorAndTheListNameADamagedRow(t *testing.T) {
 }
 
 func TestTheDoctorOnServersThatAreSetUpWell(t *testing.T) {
+	t.Parallel()
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
 	if found := diagnose(t, d); len(found) != 1 || !strings.HasPrefix(found[0].Detail, "MariaDB 1") || found[0].Advice != "" {
@@ -75,6 +76,7 @@ func TestTheDoctorOnServersThatAreSetUpWell(t *testing.T) {
 }
 
 func TestTheDoctorOnServersThatAreNot(t *testing.T) {
+	t.Parallel()
 	s := mysqltest.Start(t, "--log-bin", "--binlog-format=STATEMENT", "--sync-binlog=0")
 	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
 	finds(t, d, "warning", "durability", "innodb_flush_log_at_trx_commit is 2")

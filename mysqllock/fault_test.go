@@ -62,6 +62,7 @@ func arrives(t *testing.T, got <-chan *pawl.Lease) *pawl.Lease {
 // A server that is killed while a name is held and waited for keeps both: the lease goes
 // on, and the waiter gets the name when it is released.
 func TestAServerThatIsKilledAndComesBack(t *testing.T) {
+	t.Parallel()
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	one, two := client(t, url), client(t, url)

@@ -25,7 +25,7 @@ var onlyMariaDB = regexp.MustCompile(`(?i)SET STATEMENT|\bRETURNING\b|FOR UPDATE
 func asks(t *testing.T, args ...string) (statements []string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "general.log")
-	s := mysqltest.Start(t, append(args, "--general-log=1", "--general-log-file="+log)...)
+	s := mysqltest.Start(t, append(args, "--general-log=1", "--general-log-file="+log, "--innodb-lock-wait-timeout=1")...)
 	own := start(t, "mysql:"+s.DSN(mysqltest.Database))
 	db := s.Open(t, mysqltest.Database)
 	callers := over(t, db, nil)
@@ -76,6 +76,7 @@ func asks(t *testing.T, args ...string) (statements []string) {
 // MySQL itself was not available. So MariaDB claims to be MySQL, and the test checks what
 // it gets.
 func TestNothingIsSentToMySQLThatOnlyMariaDBUnderstands(t *testing.T) {
+	t.Parallel()
 	contains := func(all []string, part string) bool { return strings.Contains(strings.Join(all, "\n"), part) }
 	sent := asks(t, "--version=8.0.36")
 	for _, statement := range sent {

@@ -26,6 +26,7 @@ func begin(t *testing.T, db *sql.DB) *sql.Tx {
 }
 
 func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
+	t.Parallel()
 	_, db, d := fresh(t)
 	fencetest.ChecksTheHolder(t, d, func(leases ...driver.Lease) error {
 		return mysqllock.CheckLease(ctx, begin(t, db), leases...)
@@ -96,6 +97,7 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 }
 
 func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
+	t.Parallel()
 	_, db, d := fresh(t)
 	c := mutex("job")
 	for c.TTL = 500 * time.Millisecond; ; c.TTL *= 2 { // on a slow machine the lease may be over before it is checked
@@ -126,6 +128,7 @@ func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
 }
 
 func TestNoCheckedWriteIsLost(t *testing.T) {
+	t.Parallel()
 	_, db, d := fresh(t)
 	exec(t, db, "CREATE TABLE work (n INT)", "INSERT INTO work VALUES (0)")
 	fencetest.ChecksEachWrite(t, d, func(l driver.Lease, pause time.Duration) error { return increment(db, l, pause) },

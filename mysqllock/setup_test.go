@@ -150,6 +150,7 @@ func TestAServerThatIsReadOnlyIsRefused(t *testing.T) {
 
 // Settings that a caller's pool may have, and that are not safe for locks.
 func TestPoolsThatAreNotForLocksAreRefused(t *testing.T) {
+	t.Parallel()
 	s := mysqltest.Shared(t)
 	for parameter, hint := range map[string]string{
 		"autocommit=0": "autocommit", "tx_isolation='READ-UNCOMMITTED'": "READ COMMITTED", "sql_select_limit=1": "sql_select_limit",
@@ -209,6 +210,7 @@ func TestAnAddressThatDoesNotAnswerIsSaid(t *testing.T) {
 
 // The driver's own pool is fit whatever settings the server gives to sessions.
 func TestAPoolOfOurOwnIsFitWhateverTheServerGivesIt(t *testing.T) {
+	t.Parallel()
 	s := mysqltest.Start(t)
 	s.Do(t, "SET GLOBAL autocommit = 0, sql_mode = 'ORACLE,EMPTY_STRING_IS_NULL', tx_isolation = 'READ-UNCOMMITTED', tx_read_only = 1, time_zone = '-03:30', "+
 		"init_connect = 'SET sql_select_limit = 1, sql_safe_updates = 1, innodb_lock_wait_timeout = 50'")
@@ -226,6 +228,7 @@ func TestAPoolOfOurOwnIsFitWhateverTheServerGivesIt(t *testing.T) {
 }
 
 func TestAnotherKindOfServerIsRefused(t *testing.T) {
+	t.Parallel()
 	s := mysqltest.Start(t, "--version=8.0.11-TiDB-v8.1.0")
 	fails(t, "mysql:"+s.DSN(mysqltest.Database), true, "TiDB")
 }

@@ -27,6 +27,7 @@ func tidies(t *testing.T, db *sql.DB) *store {
 // Names that were unused for the retention time are forgotten, but not while they are
 // held; so are unread rows of lost leases.
 func TestOldNamesAreForgotten(t *testing.T) {
+	t.Parallel()
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
 	d, err := New(db, nil)
