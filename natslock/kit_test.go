@@ -103,15 +103,16 @@ func soon(t testing.TB, what string, f func(ctx context.Context) error) {
 	t.Fatalf("%s: %v", what, err)
 }
 
-// connect opens a connection of the test's own.
+// connect opens a connection of the test's own. nats.go would wait for the server for
+// seconds only, and the machine may stand still for longer.
 func connect(t testing.TB, s *natstest.Server, o ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
-	nc, err := nats.Connect(s.Addr, o...)
+	nc, err := nats.Connect(s.Addr, append(o, nats.Timeout(hang))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(hang))
 	if err != nil {
 		t.Fatal(err)
 	}
