@@ -24,9 +24,10 @@ import (
 // once. miniredis runs our scripts, and needs no network. Tests with a real Redis check
 // the behavior of Redis itself.
 type world struct {
-	t     *testing.T
-	redis *miniredis.Miniredis
-	asked atomic.Int64 // how many scripts have run
+	t      *testing.T
+	redis  *miniredis.Miniredis
+	server *server.Server // miniredis forgets it when it closes, while scripts may still run
+	asked  atomic.Int64   // how many scripts have run
 
 	mu    sync.Mutex // protects all below
 	ahead time.Duration
@@ -61,8 +62,10 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 		}
 		defer first.Close()
 		w.redis.ClockTTL(true)
-		w.redis.Server().SetPreHook(w.before)
+		w.server = w.redis.Server()
+		w.server.SetPreHook(w.before)
 		t.Cleanup(func() {
+			w.crash() // go-redis may still dial, in a goroutine of its own: not while miniredis closes
 			w.redis.Close()
 			// go-redis checks each second whether the server is back, and notices then
 			// that the client was closed
@@ -79,7 +82,7 @@ func (w *world) before(c *server.Peer, cmd string, args ...string) bool {
 	}
 	w.asked.Add(1)
 	w.redis.SetTime(w.now())
-	w.redis.Server().Dispatch(c, append([]string{"EVAL", scripts[args[0]]}, args[1:]...))
+	w.server.Dispatch(c, append([]string{"EVAL", scripts[args[0]]}, args[1:]...))
 	return true
 }
 
