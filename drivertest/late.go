@@ -15,7 +15,9 @@ import (
 // it is run again with a longer unit. A subtest that fails and was on time has failed. So
 // has a subtest of a timeless topic, because mutual exclusion does not depend on time.
 // With an injected clock, a subtest is run again only if the process stood still: then a
-// Patience, or a ctx, may have ended before anything could happen.
+// Patience, or a ctx, may have ended before anything could happen. With -short, a subtest
+// that was late in its last try, too, is skipped: the machine is too slow to judge the
+// backend. What a checker calls a violation is a failure however late it was.
 
 // tries is how often a subtest is run at most, each time with a unit twice as long. A
 // subtest that was a little late has one more try, because times that include some round
@@ -46,18 +48,19 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			t.Skip("not run to its end: " + alreadyFailed)
 		}
 		late := k.late()
-		var final bool
+		violation := strings.Contains(strings.Join(failures, "\n"), "VIOLATION: ")
+		var onTime, final bool
 		switch {
-		case s.timeless || try == tries:
-			final = true
+		case s.timeless || violation:
+			onTime = true
 		case s.Clock != nil:
 			late = s.stalls.since(k.began)
-			final = s.thorough || late < s.Patience/50 || strings.Contains(strings.Join(failures, "\n"), "VIOLATION")
+			onTime = s.thorough || late < s.Patience/50
 		default:
-			final = late <= u/16 ||
-				(hangs || s.name == basics && k.whole.Err() != nil) && late < s.Patience ||
-				try > 1 && (late <= u/4 || k.whole.Err() != nil)
+			onTime = late <= u/16 || (hangs || s.name == basics && k.whole.Err() != nil) && late < s.Patience
+			final = try > 1 && (late <= u/4 || k.whole.Err() != nil)
 		}
+		final = final || onTime || try == tries
 		if len(failures) > 0 && !final {
 			t.Logf("%v late, where a unit was %v; once more, with a longer one, after %q", late.Round(time.Millisecond), u, failures)
 			continue
@@ -67,6 +70,9 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			if s.failed.Load() {
 				t.Skip("what is more telling has failed")
 			}
+		}
+		if len(failures) > 0 && s.short && !s.thorough && !onTime {
+			t.Skipf("not judged: the last try was %v late, where a unit was %v. It failed with %q", late.Round(time.Millisecond), u, failures)
 		}
 		if s.Clock != nil {
 			k.notes.goOn(t)
