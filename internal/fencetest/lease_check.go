@@ -2,6 +2,7 @@ package fencetest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
@@ -18,19 +19,20 @@ import (
 // on the clock of the locks.
 func ChecksTheHolder(t TB, d driver.Driver, check func(leases ...driver.Lease) error, sleep func(time.Duration)) {
 	t.Helper()
-	c := claimtest.Mutex("job")
+	job := "job " + rand.Text() // that of an earlier call is still held
+	c := claimtest.Mutex(job)
 	c.TTL = time.Hour
 	g := claimtest.Gets(t, d, c)
-	if err := check(Lease("job", g.Fence)); err != nil {
+	if err := check(Lease(job, g.Fence)); err != nil {
 		t.Errorf("the holder: %v", err)
 	}
-	for name, fence := range map[string]uint64{"job": g.Fence - 1, "other": g.Fence} {
+	for name, fence := range map[string]uint64{job: g.Fence - 1, "other": g.Fence} {
 		if err := check(Lease(name, fence)); !errors.Is(err, driver.ErrStale) {
 			t.Errorf("%s with %d: %v; want ErrStale", name, fence, err)
 		}
 	}
-	g = brief(t, d, "brief", sleep)
-	if err := check(Lease("brief", g.Fence)); !errors.Is(err, driver.ErrStale) {
+	g = brief(t, d, "brief "+job, sleep)
+	if err := check(Lease("brief "+job, g.Fence)); !errors.Is(err, driver.ErrStale) {
 		t.Errorf("after its lease: %v; want ErrStale", err)
 	}
 	if err := check(Lease("", g.Fence)); !errors.Is(err, driver.ErrInvalid) {
