@@ -44,7 +44,7 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 						_ = d.Release(ctx, lease(forced))
 					}
 					drop(server)
-					ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+					ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 					err := step(ctx)
 					cancel()
 					if how == "restarted" && what == "release" {
@@ -76,7 +76,7 @@ func TestAReleaseWhoseAnswerWasLostIsNotSaidToHaveBeenTooLate(t *testing.T) {
 	releases(t, d, c) // loads the script
 	gets(t, d, c)
 	happened := proxy.LoseReply(string(c.Token[:]))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("%v; want ErrUnavailable", err)
@@ -86,6 +86,9 @@ func TestAReleaseWhoseAnswerWasLostIsNotSaidToHaveBeenTooLate(t *testing.T) {
 
 // An attempt that was sent twice may arrive twice, the first time after its release.
 func TestWhatWasSentTwiceIsReleasedTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for real time")
+	}
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server)
@@ -107,7 +110,7 @@ func TestWhatWasSentTwiceIsReleasedTwice(t *testing.T) {
 		if e, err := stray.Inspect(t.Context(), "job"); err == nil && len(e.Holders) == 0 {
 			return
 		}
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > 2*time.Minute {
 			t.Fatal("it is held still")
 		}
 	}

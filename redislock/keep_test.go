@@ -36,19 +36,16 @@ func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr+"?retention=1m")
 	var last uint64
-	for range 2000 {
+	ahead := func() time.Duration { return time.Until(time.UnixMicro(int64(last))) }
+	for last == 0 || ahead() < time.Minute+20*time.Second { // longer than the retention
 		c := mutex("job")
 		c.Fences = driver.MaxFences
 		g := gets(t, d, c)
 		last = g.Fence + uint64(g.Fences) - 1
 		releases(t, d, c)
 	}
-	ahead := time.Until(time.UnixMicro(int64(last)))
-	if ahead < time.Minute+10*time.Second {
-		t.Fatalf("the fence is ahead by %v, which shows nothing", ahead)
-	}
-	if kept := lasts(t, server, "pawl:{job}s"); kept < ahead-time.Second {
-		t.Errorf("it is remembered for %v, with a fence that is %v ahead", kept, ahead)
+	if kept := lasts(t, server, "pawl:{job}s"); kept < ahead()-time.Second {
+		t.Errorf("it is remembered for %v, with a fence that is %v ahead", kept, ahead())
 	}
 }
 
@@ -88,7 +85,7 @@ func TestAValueIsRememberedFromTheEndOfTheLastLeaseOn(t *testing.T) {
 		obtain(c)
 		remembered := func(when string, atLeast time.Duration) {
 			t.Helper()
-			if kept := lasts(t, server, "pawl:{"+what+"}s"); kept < atLeast-time.Second {
+			if kept := lasts(t, server, "pawl:{"+what+"}s"); kept < atLeast-time.Minute/2 {
 				t.Errorf("%s, %s: it is remembered for %v, want %v", what, when, kept, atLeast)
 			}
 		}

@@ -27,7 +27,7 @@ func tells(t *testing.T, told <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-told:
-	case <-time.After(5 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatalf("%s was not told", what)
 	}
 	drain(told)

@@ -13,7 +13,7 @@ import (
 // finds wants findings that begin with these words, and no others.
 func finds(t *testing.T, url string, want ...string) {
 	t.Helper()
-	soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+	soon, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	d, err := redlock.Open(soon, url)
 	if err != nil {
