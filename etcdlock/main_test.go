@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	parallel := 16
 	if testing.Short() {
-		parallel = 12 * runtime.GOMAXPROCS(0)
+		parallel = 8 * runtime.GOMAXPROCS(0)
 	}
 	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
 		panic(err)

@@ -19,7 +19,7 @@ func unprivileged(t *testing.T) (folder string) {
 	}
 	const nobody = 65534
 	// TMPDIR may be below a folder that the other user cannot enter.
-	folder, err := os.MkdirTemp("/var/tmp", "pawl-")
+	folder, err := os.MkdirTemp("/var/tmp", "pawl-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func unprivileged(t *testing.T) (folder string) {
 	binary := filepath.Join(folder, "test")
 	b, err := os.ReadFile(os.Args[0])
 	if err == nil {
-		err = os.WriteFile(binary, b, 0o700)
+		err = os.WriteFile(binary, b, 0o700) //nolint:gosec // it is executed
 	}
 	for _, path := range []string{folder, binary} { // whatever the umask
 		if err == nil {

@@ -74,15 +74,15 @@ func ChecksEachWrite(t TB, d driver.Driver, increment func(l driver.Lease, pause
 	for range 6 {
 		all.Go(func() {
 			for k := 0; k < 30 || k < 300 && !both(); k++ {
-				longer := time.Duration(1) << (k / 30)
+				unit := 20 * time.Millisecond << (k / 30) // longer each time that one answer is missing
 				c := claimtest.Mutex("job")
-				c.TTL = 60 * time.Millisecond * longer
+				c.TTL = 3 * unit
 				g, err := d.Acquire(t.Context(), c)
 				if err != nil {
 					time.Sleep(10 * time.Millisecond)
 					continue
 				}
-				err = increment(Lease("job", g.Fence), time.Duration(k%3)*100*time.Millisecond*longer)
+				err = increment(Lease("job", g.Fence), time.Duration(k%3)*5*unit)
 				mu.Lock()
 				switch {
 				case err == nil:

@@ -151,6 +151,9 @@ func (n *redisNode) entry(name string) driver.Entry {
 }
 
 func (n *redisNode) close() {
+	n.mu.Lock()
+	n.away = n.w.now() + time.Hour // go-redis may still dial, in a goroutine of its own: not while miniredis closes
+	n.mu.Unlock()
 	_ = n.reads.Close()
 	n.redis.Close()
 	// go-redis checks each second whether the server is back, and notices then that the
