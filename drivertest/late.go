@@ -17,7 +17,7 @@ import (
 // With an injected clock, a subtest is run again only if the process stood still: then a
 // Patience, or a ctx, may have ended before anything could happen. With -short, a subtest
 // that was late in its last try, too, is skipped: the machine is too slow to judge the
-// backend. What a checker calls a violation is a failure however late it was.
+// backend. A violation that a checker has found is a failure however late it was.
 
 // tries is how often a subtest is run at most, each time with a unit twice as long. A
 // subtest that was a little late has one more try, because times that include some round

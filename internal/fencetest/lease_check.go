@@ -19,7 +19,7 @@ import (
 // on the clock of the locks.
 func ChecksTheHolder(t TB, d driver.Driver, check func(leases ...driver.Lease) error, sleep func(time.Duration)) {
 	t.Helper()
-	job := "job " + rand.Text() // that of an earlier call is still held
+	job := "job " + rand.Text() // the job of an earlier call is still held
 	c := claimtest.Mutex(job)
 	c.TTL = time.Hour
 	g := claimtest.Gets(t, d, c)

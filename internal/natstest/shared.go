@@ -35,7 +35,7 @@ func Stop() {
 	shared.server, shared.ends = nil, nil
 }
 
-// longLived is the test that starts the shared server. What it starts and creates lasts
+// longLived is the test that starts the shared server. Its servers and folders last
 // until Stop.
 type longLived struct{ TB }
 
