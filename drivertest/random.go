@@ -152,7 +152,7 @@ func newRandom(k *kit, t *rapid.T) *random {
 		r.names = append(r.names, k.serial())
 	}
 	limits := []int{1, 2, 3, driver.Unlimited}
-	if k.s.AgreesLate { // otherwise a larger limit than the others' would be an advantage
+	if k.s.AgreesLate || k.s.WritesLate { // otherwise a larger limit than the others' would be an advantage
 		limits = []int{rapid.SampledFrom(limits).Draw(t, "limit of all")}
 	}
 	for i := range rapid.IntRange(2, 6).Draw(t, "claims") {
