@@ -90,8 +90,8 @@ type Harness struct {
 	// before. A claim may be granted with a higher fence than one server would give it:
 	// if the earlier claim reaches a node later, the two have to agree on other fences.
 	// And if a holder renews with a shorter TTL than before, Inspect may show the longer
-	// one until all nodes know. And a waiter to which a permit is passed on may lose it: if
-	// a holder with a larger limit releases, and claims again, while the permits are
+	// one until all nodes know. A waiter to which a permit is passed on may lose it: if a
+	// holder with a larger limit releases, and claims again, while the permits are
 	// counted, its new lease counts as the old one.
 	WritesLate bool
 
