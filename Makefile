@@ -63,12 +63,11 @@ built-all: built
 	@GOFLAGS= GOWORK= CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
 
 # TEST runs the tests of packages. make lint runs go vet on all of them.
-TEST = CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 go run ./internal/testrun -flaky bin/flaky.txt -vet=off -shuffle=on -timeout=25m -count=$(COUNT)
+TEST = CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 go run ./internal/testrun -keep bin -vet=off -shuffle=on -timeout=25m -count=$(COUNT)
 
 # Most tests with a server wait rather than work, so more packages than processors run side by side.
 .PHONY: test
 test: built ## run the tests of each change, with the race detector; what cannot be tested fails
-	@rm -f bin/flaky.txt
 	@$(TEST) -short -p $$(($(PROCESSORS) + 1)) -- $$(go list $(PKG))
 
 # These keep all processors busy by themselves, with whole clusters or dozens of servers. Beside others that do so, their
@@ -77,14 +76,11 @@ ALONE := $(patsubst %,$(MODULE)/%,etcdlock postgreslock natslock redislock/redlo
 
 .PHONY: test-all
 test-all: built-all ## run all tests: also clusters, crowds, the browser, proofs and what waits for time to pass
-	@rm -f bin/flaky.txt
-	@all=$$(go list $(PKG)) && [ -n "$$all" ] || exit 1; beside=; alone=; ok=true; \
+	@all=$$(go list $(PKG)) && [ -n "$$all" ] || exit 1; beside=; alone=; \
 	for pkg in $$all; do \
-		case ' $(ALONE) ' in *" $$pkg "*) alone="$$alone $$pkg" ;; *) beside="$$beside $$pkg" ;; esac; \
+		case ' $(ALONE) ' in *" $$pkg "*) alone="$$alone -- $$pkg" ;; *) beside="$$beside $$pkg" ;; esac; \
 	done; \
-	for pkgs in "$$beside" $$alone; do \
-		[ -z "$$pkgs" ] || $(TEST) -- $$pkgs || ok=false; \
-	done; $$ok
+	$(TEST) -- $$beside $$alone
 
 # A clone of HEAD, for those who are about to push; with fresh caches and a hostile environment, for those who change
 # what the tests need.
@@ -250,13 +246,14 @@ cross: ## compile everything, tests too, for each platform
 	done
 
 .PHONY: lint
-lint: bin/vale ## run gofmt, go vet, golangci-lint, the linter of the prose and the go.mod check
+lint: bin/vale ## run gofmt, go vet, golangci-lint, the linter of the prose, the rules of the repository and the go.mod check
 	@files=$$(find . -name '*.go' -not -path './bin/*' -exec gofmt -s -l {} +) || exit 1; \
 	[ -z "$$files" ] || { echo "not as gofmt -s -w writes it:"; echo "$$files"; exit 1; }
+	@internal/tools/prose.sh
+	go test -count=1 ./internal/repotest
 	go vet work
 	@GOWORK=off go -C internal/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run $(if $(filter work,$(PKG)),$$(go list -m -f '{{.Dir}}/...'),$(PKG))
-	@internal/tools/prose.sh
 	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q sent)
 	internal/tools/tidy.sh -diff
 	internal/tools/apidiff.sh

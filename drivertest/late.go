@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/skip"
 )
 
 // With a real clock, a subtest that was kept from running proves nothing about the
@@ -72,7 +74,7 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			}
 		}
 		if len(failures) > 0 && s.short && !s.thorough && !onTime {
-			t.Skipf("not judged: the last try was %v late, where a unit was %v. It failed with %q", late.Round(time.Millisecond), u, failures)
+			skip.Unproven(t, "not judged: the last try was %v late, where a unit was %v. It failed with %q", late.Round(time.Millisecond), u, failures)
 		}
 		if s.Clock != nil {
 			k.notes.goOn(t)

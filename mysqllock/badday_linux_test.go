@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/internal/skip"
 )
 
 // When the server hangs, the holder is notified before its lease ends, and a Lock that is
@@ -67,7 +68,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 		if !errors.Is(err, syscall.EPERM) {
 			t.Fatalf("mounting a small filesystem: %v", err)
 		}
-		t.Skipf("NOT TESTED: mounting a small filesystem needs the rights of root, and CAP_SYS_ADMIN: %v", err)
+		skip.Unproven(t, "mounting a small filesystem needs the rights of root, and CAP_SYS_ADMIN: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
 	d := start(t, "mysql:"+s.DSN(filepath.Base(folder)))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/skip"
 )
 
 // mount makes a small filesystem. Where this user may not do that, the test is skipped:
@@ -17,7 +18,7 @@ func mount(t *testing.T, options string) string {
 	t.Helper()
 	folder := t.TempDir()
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, options); err != nil {
-		t.Skipf("NOT TESTED: a small filesystem needs the rights of root, and CAP_SYS_ADMIN: %v", err)
+		skip.Unproven(t, "a small filesystem needs the rights of root, and CAP_SYS_ADMIN: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
 	return folder

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/skip"
 	"github.com/pawl-go/pawl/internal/timeshift"
 )
 
@@ -38,7 +39,7 @@ func (b *lab) startCron(minute time.Duration, lines string) *crontab {
 		b.t.Skipf("cron is missing (%v): install it to run this test", err)
 	}
 	if said, err := exec.Command("unshare", "--mount", "--pid", "--fork", "true").CombinedOutput(); err != nil {
-		b.t.Skipf("NOT TESTED: a cron of its own needs the rights of root, and CAP_SYS_ADMIN: %v: %s", err, said)
+		skip.Unproven(b.t, "a cron of its own needs the rights of root, and CAP_SYS_ADMIN: %v: %s", err, said)
 	}
 	for folder, perm := range map[string]os.FileMode{"crontabs": 0o700, "nothing": 0o755, "sbin": 0o755, "clock": 0o755} {
 		if err := os.MkdirAll(b.file(folder), perm); err != nil {

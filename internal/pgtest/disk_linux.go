@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/pawl-go/pawl/internal/skip"
 )
 
 // A Disk is a small filesystem.
@@ -27,7 +29,7 @@ func (s *Server) SmallDisk(size string) *Disk {
 		if !errors.Is(err, syscall.EPERM) {
 			s.tb.Fatalf("mounting a small filesystem: %v", err)
 		}
-		s.tb.Skipf("NOT TESTED: mounting a small filesystem needs the rights of root, and CAP_SYS_ADMIN: %v", err)
+		skip.Unproven(s.tb, "mounting a small filesystem needs the rights of root, and CAP_SYS_ADMIN: %v", err)
 	}
 	s.tb.Cleanup(func() { _ = syscall.Unmount(d.Dir, syscall.MNT_DETACH) })
 	give(s.tb, d.Dir)

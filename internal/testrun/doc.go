@@ -9,5 +9,9 @@
 // the rules of locks that a checker has found. A checker marks its findings with the
 // prefix "VIOLATION: ".
 //
-//	go run ./internal/testrun [-flaky FILE] [FLAGS OF GO TEST] -- PACKAGE...
+// Tests that prove nothing where they run ([skip.Unproven]) are printed at the end.
+//
+//	go run ./internal/testrun [-keep FOLDER] [FLAGS OF GO TEST] -- PACKAGE... [-- PACKAGE...]
+//
+// The groups of packages run one after the other. FOLDER gets flaky.txt and unproven.txt.
 package main

@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-go/pawl/internal/skip"
 )
 
 // maxRepeated is how many packages may fail and be run again. If more fail, the machine
@@ -16,40 +19,87 @@ import (
 const maxRepeated = 2
 
 func main() {
-	flags, packages, flaky, err := parseArguments(os.Args[1:])
+	r, err := parseArguments(os.Args[1:])
+	if err == nil {
+		err = r.prepare()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(2)
 	}
-	if !run(flags, packages, flaky) {
+	passed := r.run()
+	r.showUnproven()
+	if !passed {
 		os.Exit(1)
 	}
 }
 
-// parseArguments splits the command line. The file for flaky tests is empty if -flaky is
-// not given.
-func parseArguments(args []string) (flags, packages []string, flaky string, err error) {
-	end := slices.Index(args, "--")
-	if end < 0 || end == len(args)-1 {
-		return nil, nil, "", errors.New("usage: testrun [-flaky FILE] [FLAGS OF GO TEST] -- PACKAGE")
-	}
-	flags, packages = args[:end], args[end+1:]
-	if len(flags) >= 2 && flags[0] == "-flaky" {
-		flaky, flags = flags[1], flags[2:]
-	}
-	return flags, packages, flaky, nil
+// A testRun is one start of testrun.
+type testRun struct {
+	folder string     // for flaky.txt and unproven.txt; empty for neither
+	flags  []string   // of go test
+	groups [][]string // packages that run side by side, group after group
 }
 
-// run runs the tests, and reports whether the run may go on.
-func run(flags, packages []string, flaky string) bool {
-	output, passed := goTest(flags, packages)
-	if passed {
-		return true
+func parseArguments(args []string) (r testRun, err error) {
+	if len(args) >= 2 && args[0] == "-keep" {
+		r.folder, args = args[1], args[2:]
 	}
-	failed := failures(output)
-	if len(failed) == 0 {
-		return false // go test itself failed
+	for i, arg := range args {
+		switch last := len(r.groups) - 1; {
+		case arg == "--":
+			r.groups = append(r.groups, nil)
+		case last < 0:
+			r.flags = args[:i+1]
+		default:
+			r.groups[last] = append(r.groups[last], arg)
+		}
 	}
+	r.groups = slices.DeleteFunc(r.groups, func(packages []string) bool { return len(packages) == 0 })
+	if len(r.groups) == 0 {
+		return r, errors.New("usage: testrun [-keep FOLDER] [FLAGS OF GO TEST] -- PACKAGE... [-- PACKAGE...]")
+	}
+	return r, nil
+}
+
+// prepare removes the lists of an earlier run, and tells tests where to note what they do
+// not prove.
+func (r testRun) prepare() error {
+	if r.folder == "" {
+		return nil
+	}
+	folder, err := filepath.Abs(r.folder) // a test runs in the folder of its package
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"flaky.txt", "unproven.txt"} {
+		if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return errors.Join(os.MkdirAll(folder, 0o750), os.Setenv(skip.List, filepath.Join(folder, "unproven.txt")))
+}
+
+// run runs the tests, and reports whether all passed, or did so when they were repeated.
+func (r testRun) run() bool {
+	var failed []failure
+	for _, packages := range r.groups {
+		output, passed := goTest(r.flags, packages)
+		if passed {
+			continue
+		}
+		some := failures(output)
+		if len(some) == 0 {
+			return false // go test itself failed
+		}
+		failed = append(failed, some...)
+	}
+	return mayBeRepeated(failed) && r.passAgain(failed)
+}
+
+// mayBeRepeated reports whether the failures are few, and such that a second run may
+// excuse them.
+func mayBeRepeated(failed []failure) bool {
 	ok := true
 	for _, f := range failed {
 		if reason := f.neverRepeated(); reason != "" {
@@ -57,25 +107,32 @@ func run(flags, packages []string, flaky string) bool {
 			ok = false
 		}
 	}
-	if !ok {
-		return false
-	}
-	if len(failed) > maxRepeated {
+	if ok && len(failed) > maxRepeated {
 		fmt.Printf("RED: %d packages failed, and no more than %d are repeated\n", len(failed), maxRepeated)
-		return false
+		ok = false
 	}
+	return ok
+}
+
+// passAgain repeats the packages that failed, and lists their tests as flaky if all pass.
+func (r testRun) passAgain(failed []failure) bool {
 	var seen []string
 	for _, f := range failed {
-		if !passesAgain(f, flags) {
+		if !passesAgain(f, r.flags) {
 			fmt.Printf("RED: %s failed again\n", f.pkg)
 			return false
 		}
 		seen = append(seen, f.flaky()...)
 	}
-	for _, line := range seen {
-		fmt.Println(line)
+	if len(seen) == 0 {
+		return true
 	}
-	if err := appendLines(flaky, seen); err != nil {
+	text := strings.Join(seen, "\n") + "\n"
+	fmt.Print(text)
+	if r.folder == "" {
+		return true
+	}
+	if err := os.WriteFile(filepath.Join(r.folder, "flaky.txt"), []byte(text), 0o600); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		return false
 	}
@@ -111,18 +168,12 @@ func goTest(flags, packages []string) (output string, passed bool) {
 	return kept.String(), passed
 }
 
-// appendLines appends lines to a file, which it creates if it is missing.
-func appendLines(file string, lines []string) error {
-	if file == "" {
-		return nil
+// showUnproven prints what the tests have noted as not proved.
+func (r testRun) showUnproven() {
+	if r.folder == "" {
+		return
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
+	if text, err := os.ReadFile(filepath.Join(r.folder, "unproven.txt")); err == nil {
+		fmt.Print(string(text))
 	}
-	if _, err := io.WriteString(f, strings.Join(lines, "\n")+"\n"); err != nil {
-		_ = f.Close()
-		return err
-	}
-	return f.Close()
 }

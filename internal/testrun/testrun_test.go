@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -23,13 +24,12 @@ func TestPlantedFailures(t *testing.T) {
 		{"violation", false}, {"leak", false}, {"hang", false}, {"broken", false},
 	} {
 		t.Run(c.pkg, func(t *testing.T) {
-			folder := t.TempDir()
-			t.Setenv("PLANTED_FIRST", filepath.Join(folder, "first"))
-			list := filepath.Join(folder, "flaky.txt")
-			if got := run([]string{"-shuffle=on", "-timeout=10s"}, []string{"./" + c.pkg}, list); got != c.passes {
+			r := testRun{folder: t.TempDir(), flags: []string{"-shuffle=on", "-timeout=10s"}, groups: [][]string{{"./" + c.pkg}}}
+			t.Setenv("PLANTED_FIRST", filepath.Join(r.folder, "first"))
+			if got := r.run(); got != c.passes {
 				t.Errorf("the run may go on: %v; want %v", got, c.passes)
 			}
-			text, err := os.ReadFile(list)
+			text, err := os.ReadFile(filepath.Join(r.folder, "flaky.txt"))
 			if want := "FLAKY: planted/flaky TestOnce\n"; c.passes && (err != nil || string(text) != want) {
 				t.Errorf("the list has %q, %v; want %q", text, err, want)
 			}
@@ -37,6 +37,33 @@ func TestPlantedFailures(t *testing.T) {
 				t.Errorf("the list has %q; want none", text)
 			}
 		})
+	}
+}
+
+func TestArguments(t *testing.T) {
+	r, err := parseArguments(strings.Fields("-keep bin -short -p 3 -- a b -- -- c"))
+	want := testRun{"bin", []string{"-short", "-p", "3"}, [][]string{{"a", "b"}, {"c"}}}
+	if err != nil || !reflect.DeepEqual(r, want) {
+		t.Errorf("%+v, %v; want %+v", r, err, want)
+	}
+	for _, args := range []string{"", "-short", "-short --", "-keep bin -- --"} {
+		if r, err := parseArguments(strings.Fields(args)); err == nil {
+			t.Errorf("%q: %+v; want an error", args, r)
+		}
+	}
+}
+
+// The limit counts for all groups together.
+func TestFailuresThatAreTooMany(t *testing.T) {
+	failed := make([]failure, maxRepeated)
+	for i := range failed {
+		failed[i].output = "--- FAIL: TestA (0.1s)\n"
+	}
+	if !mayBeRepeated(failed) {
+		t.Errorf("%d failures are not repeated", len(failed))
+	}
+	if mayBeRepeated(append(failed, failed[0])) {
+		t.Errorf("%d failures are repeated", len(failed)+1)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/skip"
 )
 
 // repository returns the top folder of the repository that has this file. The test is
@@ -25,7 +27,7 @@ func repository(t *testing.T) string {
 	}
 	top, said, err := output(t, here, "git", "rev-parse", "--show-toplevel")
 	if err != nil || strings.TrimSpace(top) != here {
-		t.Skipf("NOT TESTED: %s is no clone of its own: %v; git says %q %q", here, err, top, said)
+		skip.Unproven(t, "%s is no clone of its own: %v; git says %q %q", here, err, top, said)
 	}
 	return here
 }
@@ -125,7 +127,7 @@ func TestTheBackendsOfThePreviousReleaseCompileOnThisRoot(t *testing.T) {
 	here := repository(t)
 	tags, err := exec.CommandContext(t.Context(), "git", "-C", here, "tag", "--list", "v*", "--sort=-version:refname").Output()
 	if err != nil || len(tags) == 0 {
-		t.Skip("NOT TESTED: there is no release here")
+		skip.Unproven(t, "there is no release here")
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", `
 		git -C "$HERE" archive "$RELEASE" | tar x
