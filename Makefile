@@ -252,6 +252,7 @@ lint: bin/vale ## run gofmt, go vet, golangci-lint, the linter of the prose, the
 	@internal/tools/prose.sh
 	go test -count=1 ./internal/repotest
 	go vet work
+	go vet -tags embedded ./cmd/pawl
 	@GOWORK=off go -C internal/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run $(if $(filter work,$(PKG)),$$(go list -m -f '{{.Dir}}/...'),$(PKG))
 	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q sent)

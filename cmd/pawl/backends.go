@@ -1,20 +1,13 @@
 package main
 
-// This is the only file that imports the backends. Each registers its URL schemes.
+// This file and servers.go import the backends. Each registers its URL schemes.
 import (
 	"fmt"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
-	_ "github.com/pawl-go/pawl/etcdlock"
 	listed "github.com/pawl-go/pawl/internal/backends"
 	_ "github.com/pawl-go/pawl/memlock"
-	_ "github.com/pawl-go/pawl/mongolock"
-	"github.com/pawl-go/pawl/mysqllock"
-	_ "github.com/pawl-go/pawl/natslock"
-	"github.com/pawl-go/pawl/postgreslock"
-	_ "github.com/pawl-go/pawl/redislock"
-	_ "github.com/pawl-go/pawl/redislock/redlock"
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
@@ -26,6 +19,9 @@ func backends() []string {
 	}
 	return begin
 }
+
+// schemas return the SQL that makes the tables, for the backends that need it.
+var schemas = map[string]func(tables) (string, error){}
 
 // urlColumns lists the URLs in the help, in two columns.
 func urlColumns() string {
@@ -44,17 +40,4 @@ func urlColumns() string {
 		lines.WriteString(strings.TrimRight(fmt.Sprintf("  %-33s%s", urls[i], right), " ") + "\n")
 	}
 	return lines.String()
-}
-
-// schemas return the SQL that makes the tables, for the backends that need it.
-var schemas = map[string]func(tables) (string, error){
-	"mysql": func(t tables) (string, error) {
-		if t.schema != "" {
-			return "", &driver.InvalidError{What: "schema", Problem: "is given, and mysql has none", Allowed: "--prefix"}
-		}
-		return mysqllock.Schema(&mysqllock.Options{Prefix: t.prefix})
-	},
-	"postgres": func(t tables) (string, error) {
-		return postgreslock.Schema(&postgreslock.Options{Schema: t.schema, Prefix: t.prefix})
-	},
 }

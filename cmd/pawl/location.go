@@ -173,9 +173,9 @@ func known(cmd *cobra.Command, where string) error {
 	case slices.Contains(backends(), strings.ToLower(scheme)+":"):
 		return nil
 	case strings.Contains(where, "@") && !strings.HasPrefix(rest, "//"): // it may be a user, or a password
-		return usage(cmd, fmt.Errorf("no backend for this URL; want one of %s", strings.Join(backends(), " ")))
+		return usage(cmd, fmt.Errorf("no backend for this URL; want one of %s%s", strings.Join(backends(), " "), leftOut))
 	}
-	return usage(cmd, fmt.Errorf("no backend for URLs that begin with %q; want one of %s", scheme+":", strings.Join(backends(), " ")))
+	return usage(cmd, fmt.Errorf("no backend for URLs that begin with %q; want one of %s%s", scheme+":", strings.Join(backends(), " "), leftOut))
 }
 
 // defaultFile is the file of this user by the XDG base directory specification, which

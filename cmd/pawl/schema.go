@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,7 +24,7 @@ Give --schema and --prefix as in the URL that the locks are opened with.`,
 		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || schemas[args[0]] == nil {
-				return usage(cmd, fmt.Errorf("want one backend of %s", wordList(slices.Sorted(maps.Keys(schemas)))))
+				return usage(cmd, fmt.Errorf("want one backend of %s%s", cmp.Or(wordList(slices.Sorted(maps.Keys(schemas))), "none"), leftOut))
 			}
 			return nil
 		},
