@@ -50,7 +50,7 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, delay tim
 	if errors.Is(err, ErrNotHeld) {
 		return &noLeaseError{stored, fence}
 	}
-	return c.asClientError("break", stored, err)
+	return c.asClientError(ctx, "break", stored, err)
 }
 
 // A BreakOption adds a label to LostError.By. [WithBy] and [WithReason] return one.

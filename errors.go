@@ -262,14 +262,31 @@ func gaveUp(ctx context.Context, name string, why error) error {
 	return &waitError{name, endedError{err, why}}
 }
 
-// ended is ctx.Err, but also right after the deadline, before ctx's timer has fired: a
-// driver may wait with something faster, such as a socket's deadline.
+// timerLagMax is how long ended waits for the timer of a ctx. The timer of a deadline
+// without a monotonic reading fires later if the clock was set forward meanwhile.
+const timerLagMax = time.Second
+
+// ended returns ctx.Err. If ctx's deadline has passed, ended first waits for ctx's timer:
+// a driver may return earlier, because it waits with something faster, such as a socket's
+// deadline. Callers branch on ctx.Err, so an error that matches ctx's must not come
+// before that is not nil.
 func ended(ctx context.Context) error {
-	err := ctx.Err()
-	if deadline, ok := ctx.Deadline(); err == nil && ok && !time.Now().Before(deadline) {
-		err = context.DeadlineExceeded
+	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
+		lag := time.NewTimer(timerLagMax)
+		defer lag.Stop()
+		select {
+		case <-ctx.Done():
+		case <-lag.C:
+		}
 	}
-	return err
+	return ctx.Err()
+}
+
+// endedBy reports whether err is the end of ctx. A driver may return the same error for a
+// deadline of its own.
+func endedBy(ctx context.Context, err error) bool {
+	isEnd := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	return isEnd && ended(ctx) != nil && errors.Is(err, ctx.Err())
 }
 
 var errNoAnswer = errors.New("no answer in time")

@@ -26,7 +26,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 		return Entry{}, err
 	}
 	e, err := c.driver.Inspect(ctx, stored)
-	return c.shown(e), c.asClientError("read", stored, err)
+	return c.shown(e), c.asClientError(ctx, "read", stored, err)
 }
 
 // List yields the names that start with prefix and are held, waited for or closed, in
@@ -49,7 +49,7 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 			return
 		}
 		for e, err := range lister.List(ctx, c.space+prefix) {
-			if !yield(c.shown(e), c.asClientError("list", c.space+prefix, err)) {
+			if !yield(c.shown(e), c.asClientError(ctx, "list", c.space+prefix, err)) {
 				return
 			}
 		}
@@ -69,7 +69,7 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 		return nil, c.unsupported("examine itself")
 	}
 	findings, err := d.Diagnose(ctx)
-	return findings, c.asClientError("examine", "", err)
+	return findings, c.asClientError(ctx, "examine", "", err)
 }
 
 // Owner returns the Owner of this client's leases, to find them among those that Inspect
@@ -96,8 +96,8 @@ func (c *Client) Properties() Properties {
 }
 
 // asClientError turns a driver's error into one of this package.
-func (c *Client) asClientError(op Op, name string, err error) error {
-	if err == nil || errors.Is(err, ErrNotHeld) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+func (c *Client) asClientError(ctx context.Context, op Op, name string, err error) error {
+	if err == nil || errors.Is(err, ErrNotHeld) || endedBy(ctx, err) {
 		return err
 	}
 	return unavailable(c.backend, op, name, err)

@@ -27,8 +27,12 @@ func Open(ctx context.Context, url string, o *Options) (*Client, error) {
 		return nil, err
 	}
 	d, err := driver.Open(ctx, url)
-	if err != nil {
+	switch {
+	case err == nil:
+	case endedBy(ctx, err):
 		return nil, err
+	default:
+		return nil, notOfTheCaller(err)
 	}
 	if err := s.fits(d.Properties()); err != nil {
 		_ = d.Close() // nothing is held

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -137,3 +140,27 @@ func TestRegisteringASchemeTwicePanics(t *testing.T) {
 	}()
 	driver.Register(scheme, nil)
 }
+
+// pawl.Open returns an error that matches ctx's only once ctx.Err() is not nil, though a
+// backend may notice the deadline before, or give up by a deadline of its own.
+func TestOpenEndsWithItsCtxAndNotBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scheme := newScheme()
+		driver.Register(scheme, func(context.Context, *url.URL) (driver.Driver, error) {
+			return nil, context.DeadlineExceeded
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := pawl.Open(early{ctx}, scheme+"://x", nil); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
+			t.Errorf("%v, and ctx.Err() is %v", err, ctx.Err())
+		}
+		if _, err := pawl.Open(t.Context(), scheme+"://x", nil); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v; want an error that matches none of ctx, which has not ended", err)
+		}
+	})
+}
+
+// early is a ctx whose deadline is over before it ends, as on a busy machine.
+type early struct{ context.Context }
+
+func (early) Deadline() (time.Time, bool) { return time.Now(), true }

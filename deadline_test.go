@@ -1,0 +1,175 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// lateCtx ends some time after its deadline, as each ctx does on a busy machine.
+type lateCtx struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c *lateCtx) Deadline() (time.Time, bool) { return c.deadline, true }
+
+func newLateCtx(t *testing.T, deadline time.Duration) *lateCtx {
+	ctx, cancel := context.WithTimeout(background, deadline+50*time.Millisecond)
+	t.Cleanup(cancel)
+	return &lateCtx{ctx, time.Now().Add(deadline)}
+}
+
+// punctual is a driver that answers no request while it is silent, and notices each
+// deadline before the ctx ends, as a socket does.
+type punctual struct {
+	*memlock.Driver
+	silent atomic.Bool
+}
+
+func (p *punctual) step(ctx context.Context) error {
+	if !p.silent.Load() {
+		return nil
+	}
+	deadline, _ := ctx.Deadline()
+	time.Sleep(time.Until(deadline))
+	return context.DeadlineExceeded
+}
+
+func (p *punctual) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := p.step(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	return p.Driver.Acquire(ctx, c)
+}
+
+func (p *punctual) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+	if err := p.step(ctx); err != nil {
+		return nil, err
+	}
+	return p.Driver.AcquireAll(ctx, claims)
+}
+
+func (p *punctual) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	if err := p.step(ctx); err != nil {
+		return nil, err
+	}
+	return p.Driver.Renew(ctx, leases)
+}
+
+func (p *punctual) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if err := p.step(ctx); err != nil {
+		return driver.Entry{}, err
+	}
+	return p.Driver.Inspect(ctx, name)
+}
+
+func (p *punctual) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	if err := p.step(ctx); err != nil {
+		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, err) }
+	}
+	return p.Driver.List(ctx, prefix)
+}
+
+func (p *punctual) Diagnose(ctx context.Context) ([]driver.Finding, error) { return nil, p.step(ctx) }
+
+func (p *punctual) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+	if err := p.step(ctx); err != nil {
+		return err
+	}
+	return p.Driver.Break(ctx, name, fence, delay, by)
+}
+
+// late is what a call of TestAnErrorOfTheCtxComesOnceTheCtxHasEnded needs.
+type late struct {
+	ctx  context.Context
+	c    *pawl.Client
+	d    *punctual
+	held *pawl.Lease // on "x"
+}
+
+// Programs branch on ctx.Err(): an error that matches ctx's comes once that is not nil.
+func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
+	nothing := func(context.Context) error { return nil }
+	second := func(_ any, err error) error { return err }
+	for what, call := range map[string]func(l *late) error{
+		"Lock":            func(l *late) error { return second(l.c.Mutex("y").Lock(l.ctx)) },
+		"Lock held":       func(l *late) error { return second(l.c.Mutex("x").Lock(l.ctx)) },
+		"TryLock":         func(l *late) error { return second(l.c.Mutex("y").TryLock(l.ctx)) },
+		"ForceLock":       func(l *late) error { return second(l.c.Mutex("x").ForceLock(l.ctx)) },
+		"RLock":           func(l *late) error { return second(l.c.RWMutex("y").RLock(l.ctx)) },
+		"Acquire":         func(l *late) error { return second(l.c.Semaphore("y", 2).Acquire(l.ctx, 1)) },
+		"Do":              func(l *late) error { return l.c.Mutex("y").Do(l.ctx, nothing) },
+		"TryDo":           func(l *late) error { return second(l.c.Mutex("y").TryDo(l.ctx, nothing)) },
+		"Once.Do":         func(l *late) error { return second(l.c.Once("y").Do(l.ctx, "1", nothing)) },
+		"All.Lock":        func(l *late) error { return second(pawl.All(l.c.Mutex("y"), l.c.Mutex("z")).Lock(l.ctx)) },
+		"All.TryLock":     func(l *late) error { return second(pawl.All(l.c.Mutex("y"), l.c.Mutex("z")).TryLock(l.ctx)) },
+		"Election.Run":    func(l *late) error { return l.c.Election("y").Run(l.ctx, nothing) },
+		"Election.Leader": func(l *late) error { return second(l.c.Election("y").Leader(l.ctx)) },
+		"Inspect":         func(l *late) error { return second(l.c.Inspect(l.ctx, "y")) },
+		"Diagnose":        func(l *late) error { return second(l.c.Diagnose(l.ctx)) },
+		"Break":           func(l *late) error { return l.c.Break(l.ctx, "x", l.held.Fence(), 0) },
+		"WaitFree":        func(l *late) error { return l.c.WaitFree(l.ctx, "x") },
+		"Confirm":         func(l *late) error { return l.held.Confirm(l.ctx) },
+		"SetValue":        func(l *late) error { return l.held.SetValue(l.ctx, nil) },
+		"Detach":          func(l *late) error { return second(l.held.Detach(l.ctx)) },
+		"List": func(l *late) (err error) {
+			for _, err = range l.c.List(l.ctx, "") { //nolint:revive // the last error is of interest
+			}
+			return err
+		},
+		"Watch": func(l *late) error {
+			for range l.c.Watch(l.ctx, "x") { //nolint:revive // it ends with ctx
+			}
+			return context.DeadlineExceeded // Watch ends as ctx does, and without an error
+		},
+		"Attach": func(l *late) error {
+			l.d.silent.Store(false)
+			handle, err := l.held.Detach(background)
+			if l.d.silent.Store(true); err != nil {
+				return err
+			}
+			return second(l.c.Attach(l.ctx, handle))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				d := &punctual{Driver: w.memory.Driver()}
+				c, err := pawl.New(d, nil)
+				noError(t, err)
+				defer c.Close()
+				held := must(t)(c.Mutex("x").Lock(background))
+				d.silent.Store(true)
+				ctx := newLateCtx(t, 100*time.Millisecond)
+				err = call(&late{ctx, c, d, held})
+				if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
+					t.Errorf("%v, and ctx.Err() is %v", err, ctx.Err())
+				}
+				d.silent.Store(false)
+			})
+		})
+	}
+}
+
+// A deadline of a driver's own is no error of a ctx.
+func TestADeadlineOfTheDriverIsNoErrorOfTheCtx(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d := &punctual{Driver: w.memory.Driver()}
+		c, err := pawl.New(d, nil)
+		noError(t, err)
+		defer c.Close()
+		d.silent.Store(true)
+		_, err = c.Inspect(background, "x") // it has no deadline, and the driver gives up at once
+		isError(t, err, pawl.ErrUnavailable)
+		if errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v matches an error of the ctx, which has not ended", err)
+		}
+	})
+}
