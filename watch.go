@@ -81,9 +81,9 @@ type watch struct {
 	changed chan struct{} // has room for one
 
 	last    Entry
-	looked  time.Time
-	quiet   int // reads in a row that found nothing new
-	fails   int // in a row
+	looked  time.Time // when the last read began
+	quiet   int       // reads in a row that found nothing new
+	fails   int       // in a row
 	failing time.Time
 	told    bool // the caller knows that it fails
 	hears   bool // the driver reports changes, if its backend pushes them
@@ -101,6 +101,10 @@ func (w *watch) tell() {
 // and without an end once the caller knows of the failure.
 func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 	for {
+		if soon := watchPace - time.Since(w.looked); soon > 0 { // also while changes are pushed and reads fail
+			w.pause(ctx, soon, nil)
+		}
+		w.looked = time.Now()
 		e, err = w.inspect(ctx)
 		if err == nil {
 			break
@@ -115,7 +119,7 @@ func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 		w.pause(ctx, backoff.Early(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)), w.changed)
 	}
 	changed = !same(&e, &w.last)
-	w.last, w.looked, w.fails, w.told = e, time.Now(), 0, false
+	w.last, w.fails, w.told = e, 0, false
 	if w.quiet++; changed {
 		w.quiet = 0
 	}
@@ -154,9 +158,6 @@ func (w *watch) wait(ctx context.Context) bool {
 		d = min(d, w.last.ClosedFor)
 	}
 	w.pause(ctx, max(d, watchPace), w.changed)
-	if soon := watchPace - time.Since(w.looked); soon > 0 {
-		w.pause(ctx, soon, nil)
-	}
 	return !w.c.isClosing()
 }
 

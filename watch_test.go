@@ -331,6 +331,48 @@ func TestWatchAsksNoMoreThanItSays(t *testing.T) {
 	}
 }
 
+// Nor does it ask more often while its reads fail and the backend goes on to push.
+func TestWatchThatFailsAsksNoMoreThanItSays(t *testing.T) {
+	const most = 1000 // requests in 10 s
+	for what, watch := range map[string]func(ctx context.Context, c *pawl.Client){
+		"Watch": func(ctx context.Context, c *pawl.Client) {
+			for range c.Watch(ctx, "x") { //nolint:revive // it goes on after the errors
+			}
+		},
+		"Election.Watch": func(ctx context.Context, c *pawl.Client) {
+			for range c.Election("x").Watch(ctx) { //nolint:revive // as above
+			}
+		},
+		"WaitFree": func(ctx context.Context, c *pawl.Client) {
+			for ctx.Err() == nil {
+				_ = c.WaitFree(ctx, "x")
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, _ := w.client(nil)
+				b, f := w.client(nil)
+				ctx, cancel := context.WithTimeout(background, 10*time.Second)
+				defer cancel()
+				f.down()
+				var busy sync.WaitGroup
+				busy.Go(func() {
+					for ctx.Err() == nil {
+						noError(t, must(t)(a.Mutex("x").Lock(background)).Release(background))
+						time.Sleep(time.Millisecond / 2)
+					}
+				})
+				watch(ctx, b)
+				if n := f.count("inspect"); n > most+1 {
+					t.Errorf("%d requests in 10 s in which all reads failed, want %d at the most", n, most)
+				}
+				busy.Wait()
+			})
+		})
+	}
+}
+
 func TestWatchEndsWithTheClientAndSaysWhatFails(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{RetryFor: 3 * time.Second})
