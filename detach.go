@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -19,16 +18,22 @@ import (
 
 // A Handle is a lease between [Lease.Detach] and [Client.Attach], in this process or in
 // another: text of letters, digits, - and _, about 300 bytes and the name. It is a
-// secret: its owner can release the lease. So no verb of fmt and no slog record prints
-// it. string(h) is the text, for a file that only you can read; pawl.Handle(text) makes
-// it a handle again. It has a checksum: Attach refuses a handle that was cut or altered.
+// secret: its owner can release the lease. So no verb of fmt, no slog record and no JSON
+// or XML shows it, except as the key of a map in JSON, and in an unexported field that
+// fmt prints. string(h) is the text, for a file that only you can read;
+// pawl.Handle(text) makes it a handle again. It has a checksum: Attach refuses a handle
+// that was cut or altered.
 type Handle string
 
-// Format implements fmt.Formatter: no verb prints the secret.
-func (Handle) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[handle]") }
+// hiddenHandle is what is printed and encoded instead of a handle.
+const hiddenHandle = "[handle]"
 
-// LogValue implements slog.LogValuer: it does not log the secret.
-func (Handle) LogValue() slog.Value { return slog.StringValue("[handle]") }
+// Format implements fmt.Formatter: no verb prints the secret.
+func (Handle) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hiddenHandle) }
+
+// MarshalText implements encoding.TextMarshaler: JSON, XML and logs do not show the
+// secret. To send the handle to another process, encode string(h).
+func (Handle) MarshalText() ([]byte, error) { return []byte(hiddenHandle), nil }
 
 // detached is the content of a handle: everything that a process needs to go on with the
 // lease.
@@ -70,6 +75,9 @@ func (h detached) handle() Handle {
 
 func (given Handle) parse() (h detached, err error) {
 	text := string(given)
+	if text == hiddenHandle {
+		return h, &InvalidError{What: "handle", Problem: "was hidden when it was printed or encoded", Allowed: "the text of string(handle)"}
+	}
 	bad := &InvalidError{What: "handle", Problem: "is none", Allowed: "the whole handle that Detach returned"}
 	b, err := handleText.DecodeString(strings.TrimPrefix(text, handleMark))
 	if err != nil || !strings.HasPrefix(text, handleMark) || len(b) < crc32.Size {

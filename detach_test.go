@@ -1,6 +1,8 @@
 package pawl_test
 
 import (
+	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -360,6 +362,20 @@ func TestAHandleDoesNotPrintItself(t *testing.T) {
 	}
 	slog.New(slog.NewTextHandler(&printed, nil)).Info("detached", "handle", handle)
 	slog.New(slog.NewJSONHandler(&printed, nil)).Info("detached", "handle", handle)
+	type job struct {
+		Name   string
+		Handle pawl.Handle
+		All    []pawl.Handle
+		Next   *pawl.Handle
+	}
+	h := handle
+	slog.New(slog.NewTextHandler(&printed, nil)).Info("detached", "job", job{"x", h, []pawl.Handle{h}, &h})
+	slog.New(slog.NewJSONHandler(&printed, nil)).Info("detached", "job", job{"x", h, []pawl.Handle{h}, &h})
+	for _, encode := range []func(any) ([]byte, error){json.Marshal, xml.Marshal} {
+		text, err := encode(job{"x", h, []pawl.Handle{h}, &h})
+		noError(t, err)
+		printed.Write(text)
+	}
 	if shown := fmt.Sprintf("%x", "c2VjcmV0"); strings.Contains(printed.String(), "c2VjcmV0") || strings.Contains(printed.String(), shown) {
 		t.Errorf("the handle is shown:\n%s", &printed)
 	}

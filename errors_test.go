@@ -108,6 +108,8 @@ func sayInvalid(w *world, say func(string, error)) {
 	say("a value for a Once", err)
 	_, err = c.Attach(background, "pawl1_nonsense")
 	say("what is no handle", err)
+	_, err = c.Attach(background, "[handle]")
+	say("what a handle prints", err)
 	say("a lease that is nil", (*pawl.Lease)(nil).Release(background))
 }
 
