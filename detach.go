@@ -80,8 +80,8 @@ func (given Handle) parse() (h detached, err error) {
 	}
 	bad := &InvalidError{What: "handle", Problem: "is none", Allowed: "the whole handle that Detach returned"}
 	b, err := handleText.DecodeString(strings.TrimPrefix(text, handleMark))
-	if err != nil || !strings.HasPrefix(text, handleMark) || len(b) < crc32.Size {
-		return h, bad
+	if err != nil || !strings.HasPrefix(text, handleMark) || len(b) < crc32.Size || strings.ContainsAny(text, "\r\n") {
+		return h, bad // base64 skips line ends, and a handle has none
 	}
 	b, sum := b[:len(b)-crc32.Size], binary.BigEndian.Uint32(b[len(b)-crc32.Size:])
 	if sum != crc32.ChecksumIEEE(b) || json.Unmarshal(b, &h) != nil || len(h.Token) != len(driver.Token{}) || driver.Token(h.Token).IsZero() || h.Fence == 0 {

@@ -346,6 +346,12 @@ func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 				}
 			}
 		}
+		for _, space := range []pawl.Handle{"\n", "\r", "\r\n", " "} { // base64 skips line ends
+			for _, altered := range []pawl.Handle{handle + space, space + handle, handle[:20] + space + handle[20:]} {
+				_, err := c.Attach(background, altered)
+				isError(t, err, pawl.ErrInvalid)
+			}
+		}
 		if net.count("renew") != asked {
 			t.Error("the backend was asked")
 		}
