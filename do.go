@@ -68,8 +68,9 @@ func finished(lost error) error {
 //
 // Within a namespace, name is the name inside it. If ctx runs under leases of two
 // namespaces on one name, FenceOf returns the fence of the innermost; [Client.StoredName]
-// tells them apart. If name is the name of one lease and the stored name of another,
-// FenceOf returns 0 and false.
+// tells them apart. If the innermost is inside a namespace, and another lease has the
+// name without one, FenceOf returns 0 and false. A name that begins with "@" and contains
+// ":" is always the stored name.
 //
 // Under a [Once] with [WithUnorderedKeys], name is what [Once.LockName] returns.
 func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {

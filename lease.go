@@ -51,12 +51,15 @@ func (l *Lease) Backend() string {
 }
 
 // leaseNamed returns the first of the leases that has a name, by its own or by its stored
-// one. It returns nil if none has, and if two have: then a name inside one namespace
-// looks like a stored name of another, and the caller may mean either.
+// one. A name that has the form of a stored name is one: a tenant may have chosen it for
+// a lock inside its own namespace. leaseNamed returns nil if no lease has the name, and
+// if two have: one without a namespace, and one inside, because the caller may mean
+// either.
 func leaseNamed(name string, leases iter.Seq[*Lease]) *Lease {
+	isStored := strings.HasPrefix(name, "@") && strings.Contains(name, ":")
 	var inside, stored *Lease
 	for l := range leases {
-		if inside == nil && l.Name() == name {
+		if inside == nil && !isStored && l.Name() == name {
 			inside = l
 		}
 		if stored == nil && l.StoredName() == name {

@@ -229,21 +229,42 @@ func TestAClientOfOneNamespace(t *testing.T) {
 func TestAFenceIsOfNoOtherNamespace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		locks, _ := w.client(nil)
-		t1, t2 := locks.Namespace("t1"), locks.Namespace("t2")
-		both := pawl.All(t2.Mutex("x"), t1.Mutex("@t2:x"))
-		noError(t, both.Do(background, func(ctx context.Context) error {
-			for name, want := range map[string]bool{"x": true, "@t1:@t2:x": true, "@t2:x": false} {
-				if fence, ok := pawl.FenceOf(ctx, name); ok != want || fence > 0 != want {
-					t.Errorf("the fence of %q is %d, %v", name, fence, ok)
+		mine, theirs := locks.Namespace("t2").Mutex("x"), locks.Namespace("t1").Mutex("@t2:x")
+		for what, c := range map[string]struct {
+			all   *pawl.Group
+			found map[string]string // the stored name of the lease that each name finds, or ""
+		}{
+			"both":   {pawl.All(mine, theirs), map[string]string{"x": "@t2:x", "@t2:x": "@t2:x", "@t1:@t2:x": "@t1:@t2:x"}},
+			"theirs": {pawl.All(theirs), map[string]string{"x": "", "@t2:x": "", "@t1:@t2:x": "@t1:@t2:x"}},
+		} {
+			noError(t, c.all.Do(background, func(ctx context.Context) error {
+				for name, want := range c.found {
+					got := ""
+					if lease, ok := pawl.LeaseOf(ctx, name); ok {
+						got = lease.StoredName()
+					}
+					if fence, ok := pawl.FenceOf(ctx, name); got != want || ok != (want != "") || fence > 0 != ok {
+						t.Errorf("%s: %q finds the lease of %q, with fence %d; want the one of %q", what, name, got, fence, want)
+					}
+				}
+				return nil
+			}))
+			group, err := c.all.Lock(background)
+			noError(t, err)
+			for name, want := range c.found {
+				if fence := group.Fence(name); fence > 0 != (want != "") {
+					t.Errorf("%s: the group says that the fence of %q is %d", what, name, fence)
 				}
 			}
-			return nil
-		}))
-		group, err := both.Lock(background)
-		noError(t, err)
-		if fence := group.Fence("@t2:x"); fence != 0 {
-			t.Errorf("the group says that it is %d", fence)
+			noError(t, group.Release(background))
 		}
-		noError(t, group.Release(background))
+		noError(t, locks.Mutex("x").Do(background, func(ctx context.Context) error {
+			return mine.Do(ctx, func(ctx context.Context) error {
+				if fence, ok := pawl.FenceOf(ctx, "x"); ok || fence > 0 {
+					t.Errorf("of two leases on x, one without a namespace, it finds the fence %d", fence)
+				}
+				return nil
+			})
+		}))
 	})
 }
