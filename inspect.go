@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/below"
 )
 
 // Inspect reads one name: its holders, its waiters and its value. The Entry of a name
@@ -58,8 +59,9 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 
 // Diagnose examines the backend's settings and this client's rights there. It returns
 // what a careful operator would change, most serious first, and the server's version, a
-// Finding without Advice. It changes no lock. The error matches errors.ErrUnsupported if
-// the backend cannot examine itself, ErrUnavailable or ErrClosed, or is ctx's own.
+// Finding without Advice. A client of a namespace gets no findings about names of others.
+// Diagnose changes no lock. The error matches errors.ErrUnsupported if the backend cannot
+// examine itself, ErrUnavailable or ErrClosed, or is ctx's own.
 func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err := c.usable(ctx); err != nil {
 		return nil, err
@@ -68,7 +70,7 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	if !ok {
 		return nil, c.unsupported("examine itself")
 	}
-	findings, err := d.Diagnose(ctx)
+	findings, err := d.Diagnose(below.WithPrefix(ctx, c.space))
 	return findings, c.asClientError(ctx, "examine", "", err)
 }
 

@@ -7,18 +7,19 @@ import (
 	"fmt"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/below"
 )
 
 // named is how many damaged names the doctor names. It only counts the others.
 const named = 5
 
 // Damaged returns the findings of a backend's doctor about entries that cannot be read.
-// It reads all entries.
+// It reads all entries, or the entries of a namespace, if ctx is from a client of one.
 func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	var names string
 	var first error
 	n := 0
-	for e, err := range d.List(ctx, "") {
+	for e, err := range d.List(ctx, below.Prefix(ctx)) {
 		switch {
 		case err == nil:
 			continue

@@ -3,8 +3,11 @@ package sqlitelock
 import (
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl"
 )
 
 func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
@@ -23,6 +26,36 @@ func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
 	f := finding(t, d, "damaged entries")
 	if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, `2 cannot be read, and these names cannot be locked: "b", "c"`) || !strings.Contains(f.Advice, "DELETE FROM entries") {
 		t.Errorf("it finds %+v", f)
+	}
+}
+
+func TestTheDoctorOfANamespaceNamesNoRowOfAnother(t *testing.T) {
+	path := file(t)
+	locks, err := pawl.New(open(t, path, nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	tenants := map[string]*pawl.Client{"acme": locks.Namespace("acme"), "other": locks.Namespace("other"), "eu": locks.Namespace("acme").Namespace("eu")}
+	for _, c := range tenants {
+		lease, err := c.Mutex("secret").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lease.Release(t.Context())
+	}
+	for damaged, want := range map[string]string{"other": "other", "acme/eu": "eu"} {
+		raw(t, path, "UPDATE entries SET entry = x'3f' WHERE name = CAST('@"+damaged+":secret' AS BLOB)")
+		for tenant, c := range tenants {
+			found, err := c.Diagnose(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := slices.ContainsFunc(found, func(f pawl.Finding) bool { return strings.Contains(f.Detail, "@"+damaged+":secret") })
+			if names != (tenant == want) {
+				t.Errorf("%s is damaged, and the doctor of %s finds %+v", damaged, tenant, found)
+			}
+		}
 	}
 }
 

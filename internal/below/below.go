@@ -3,7 +3,11 @@
 // know of what they change there.
 package below
 
-import "github.com/pawl-go/pawl/driver"
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+)
 
 // Driver returns the driver of a *pawl.Client, which takes names as they are stored.
 // Package pawl sets it.
@@ -16,3 +20,18 @@ var Table func(memory any) any
 // SetNamespaces sets the namespace of a *pawl.Options that is inside others: path has the
 // prefixes from the outermost to the innermost, one at least. Package pawl sets it.
 var SetNamespaces func(options any, path []string)
+
+// prefixKey is the key under which a ctx has the prefix of WithPrefix.
+type prefixKey struct{}
+
+// WithPrefix returns a ctx for Diagnose of a driver: its findings name no lock that does
+// not begin with prefix, because it belongs to another namespace.
+func WithPrefix(ctx context.Context, prefix string) context.Context {
+	return context.WithValue(ctx, prefixKey{}, prefix)
+}
+
+// Prefix returns the prefix of WithPrefix, or "".
+func Prefix(ctx context.Context) string {
+	prefix, _ := ctx.Value(prefixKey{}).(string)
+	return prefix
+}
