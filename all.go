@@ -104,6 +104,9 @@ func (l *Group) TryDo(ctx context.Context, f func(ctx context.Context) error) (r
 		return false, errNoFunction
 	}
 	leases, err := l.TryLock(ctx)
+	if errors.Is(err, ErrHeld) {
+		return false, nil
+	}
 	return leases.do(ctx, err, f)
 }
 

@@ -6,11 +6,24 @@ import (
 )
 
 // doUnder acquires a lease and runs f under it.
-func doUnder(ctx context.Context, acquire func(ctx context.Context) (*Lease, error), f func(ctx context.Context) error) (ran bool, err error) {
+func doUnder(ctx context.Context, acquire func(ctx context.Context) (*Lease, error), f func(ctx context.Context) error) error {
+	if f == nil {
+		return errNoFunction
+	}
+	lease, err := acquire(ctx)
+	_, err = do(ctx, lease, err, f)
+	return err
+}
+
+// tryUnder is doUnder for TryDo: a lock that others hold is no error.
+func tryUnder(ctx context.Context, try func(ctx context.Context) (*Lease, error), f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		return false, errNoFunction
 	}
-	lease, err := acquire(ctx)
+	lease, err := try(ctx)
+	if errors.Is(err, ErrHeld) {
+		return false, nil
+	}
 	return do(ctx, lease, err, f)
 }
 

@@ -118,11 +118,11 @@ func ExampleMutex_TryDo() {
 
 	for range 2 {
 		ran, err := nightly.TryDo(ctx, func(context.Context) error { return nil })
-		fmt.Println(ran, errors.Is(err, pawl.ErrHeld))
+		fmt.Println(ran, err)
 	}
 	// Output:
-	// true false
-	// false true
+	// true <nil>
+	// false <nil>
 }
 
 // Taking the lock from its holder, whom the client then notifies.
@@ -211,11 +211,11 @@ func ExampleRWMutex() {
 	_ = catalog.RDo(ctx, func(ctx context.Context) error {
 		return catalog.RDo(ctx, func(context.Context) error {
 			ran, err := catalog.TryDo(ctx, func(context.Context) error { return nil })
-			fmt.Println("the writer was skipped:", !ran, errors.Is(err, pawl.ErrHeld))
+			fmt.Println("the writer was skipped:", !ran, err)
 			return nil
 		})
 	})
-	// Output: the writer was skipped: true true
+	// Output: the writer was skipped: true <nil>
 }
 
 // One of at most three, without counting.

@@ -36,14 +36,13 @@ func (l *Locker) TryLock(ctx context.Context) (*Lease, error) { return l.as(ctx,
 
 // Do runs f under the lock. See [Mutex.Do].
 func (l *Locker) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	_, err := doUnder(ctx, l.Lock, f)
-	return err
+	return doUnder(ctx, l.Lock, f)
 }
 
 // TryDo runs f under the lock, without waiting, and reports whether it ran. See
 // [Mutex.TryDo].
 func (l *Locker) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	return doUnder(ctx, l.TryLock, f)
+	return tryUnder(ctx, l.TryLock, f)
 }
 
 func (l *Locker) as(ctx context.Context, how mode) (*Lease, error) {

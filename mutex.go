@@ -55,15 +55,15 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 // of f may match ErrHeld, and after a loss the error may match ErrUnavailable too. To
 // know it, use TryDo, or let f set a variable.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	_, err := doUnder(ctx, m.Lock, f)
-	return err
+	return doUnder(ctx, m.Lock, f)
 }
 
-// TryDo is Do without waiting. If f did not run, ran is false and err says why: it
-// matches ErrHeld if others hold the lock or wait for it. If f ran, err is what Do
-// returns, even if f's own error matches ErrHeld.
+// TryDo is Do without waiting, for work that others may be doing already. It returns
+// (false, nil) if others hold the lock or wait for it: f did not run, and nothing has
+// failed. [Mutex.TryLock] says who they are. If ran is true, f ran, and err is what Do
+// returns. Otherwise f did not run, and err is an error of TryLock, or matches ErrLost.
 func (m *Mutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	return doUnder(ctx, m.TryLock, f)
+	return tryUnder(ctx, m.TryLock, f)
 }
 
 func (m *Mutex) as(ctx context.Context, how mode) (*Lease, error) {

@@ -230,7 +230,7 @@ func TestSkippedRunsCanBeCounted(t *testing.T) {
 		other, _ := w.client(nil)
 		held := must(t)(other.Mutex("x").Lock(background))
 		_, err := c.Mutex("x").TryDo(span("run"), func(context.Context) error { return nil })
-		isError(t, err, pawl.ErrHeld)
+		noError(t, err)
 		if len(refused) != 1 || !refused[0].Try || !errors.Is(refused[0].Err, pawl.ErrHeld) || refused[0].Name != "x" ||
 			refused[0].Claim == 0 || refused[0].Ctx.Value(spanKey{}) != "run" {
 			t.Fatalf("told %+v", refused)

@@ -59,7 +59,7 @@ func TestTheSecondSkipsItsRun(t *testing.T) {
 	ran, err := backend.Client(nil).Mutex("nightly").TryDo(t.Context(), func(context.Context) error {
 		return errors.New("it ran")
 	})
-	if ran || !errors.Is(err, pawl.ErrHeld) {
+	if ran || err != nil {
 		t.Errorf("ran: %v, %v", ran, err)
 	}
 	if err := lease.Release(t.Context()); err != nil {

@@ -174,6 +174,9 @@ func (c *call) ran(try func(context.Context, func(context.Context) error) (bool,
 		if ran != did {
 			c.process.w.violated(c.name, "%v says that its function ran: %v; it did: %v", c, ran, did)
 		}
+		if !ran && err == nil {
+			err = pawl.ErrHeld
+		}
 		return err
 	}
 }
