@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 func (o Owner) labelKeys() []string { return slices.Sorted(maps.Keys(o.Labels)) }
@@ -14,8 +15,8 @@ func (o Owner) labelKeys() []string { return slices.Sorted(maps.Keys(o.Labels)) 
 // people write labels and host names, and these must not move the cursor, hide text, or
 // forge a line or a label.
 func plain(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune("\" =\uFFFD", r) }) {
-		return strconv.QuoteToGraphic(s)
+	if visible.Text(s) != s || strings.ContainsAny(s, "\" =\uFFFD") {
+		return visible.Text(strconv.QuoteToGraphic(s))
 	}
 	return s
 }

@@ -31,6 +31,7 @@ func TestOwnersForPeople(t *testing.T) {
 		`h k="\u009b31m"`:   label("k", "\u009b31m"), // is an escape sequence to some terminals
 		`h k="say \"hi\""`:  label("k", `say "hi"`),
 		`h k="\xff"`:        label("k", "\xff"),
+		`h k="a\u3164"`:     label("k", "a\u3164"),     // a letter that shows nothing
 		`h k="1 admin=yes"`: label("k", "1 admin=yes"), // would look like a second label
 		`h "a=b"=c`:         label("a=b", "c"),
 	} {
