@@ -3,11 +3,13 @@ package dashboard_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 func TestANameShowsItsHoldersItsQueueAndItsPast(t *testing.T) {
@@ -63,6 +65,15 @@ func TestAnExpiredLeaseWasLost(t *testing.T) {
 		wants(t, s.get(t, "name?name=job"), "not renewed in time")
 		time.Sleep(20 * time.Second)
 		wants(t, s.get(t, "name?name=job"), "lost: not renewed in time", `class="held lost"`)
+	})
+}
+
+// A namespace leaves room for one byte of a name at least.
+func TestTheHealthOfALongNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := memlock.NewMemory(nil)
+		s := siteIn(t, strings.Repeat("x", 252), memory.Driver(), memory, nil)
+		lacks(t, s.get(t, "health"), "name has")
 	})
 }
 

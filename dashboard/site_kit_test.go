@@ -41,9 +41,15 @@ func newSite(t testing.TB, o *dashboard.Options) *site {
 
 func siteOver(t testing.TB, d driver.Driver, memory *memlock.Memory, o *dashboard.Options) *site {
 	t.Helper()
+	return siteIn(t, "", d, memory, o)
+}
+
+// siteIn returns a site of a namespace.
+func siteIn(t testing.TB, namespace string, d driver.Driver, memory *memlock.Memory, o *dashboard.Options) *site {
+	t.Helper()
 	s := &site{beside: memory.Driver(), log: &lines{}}
 	var err error
-	if s.client, err = pawl.New(d, &pawl.Options{ID: "dashboard"}); err != nil {
+	if s.client, err = pawl.New(d, &pawl.Options{ID: "dashboard", Namespace: namespace}); err != nil {
 		t.Fatal(err)
 	}
 	if o == nil {
