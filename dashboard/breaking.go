@@ -149,11 +149,11 @@ func (h *Handler) proof(w wish) string {
 	return base64.RawURLEncoding.EncodeToString(h.doors.sign([]byte("broke " + strconv.FormatUint(w.fence, 10) + " " + w.name)))
 }
 
-// audit logs a break.
+// audit logs a break, with the name as it is stored, because it tells two tenants apart.
 func (h *Handler) audit(ctx context.Context, wanted wish, by string, err error) {
 	words := "pawl: lease broken"
 	args := []slog.Attr{
-		slog.String("name", wanted.name), slog.Uint64("fence", wanted.fence), slog.Duration("delay", h.o.BreakDelay), slog.String("by", by),
+		slog.String("name", h.names.Client().StoredName(wanted.name)), slog.Uint64("fence", wanted.fence), slog.Duration("delay", h.o.BreakDelay), slog.String("by", by),
 	}
 	if err != nil {
 		words = "pawl: lease not broken"

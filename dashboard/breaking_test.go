@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 func breaking(name string, fence uint64, typed string) url.Values {
@@ -94,6 +95,19 @@ func TestANameThatIsShownEscapedIsBroken(t *testing.T) {
 		if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, shown), nil); w.Code != http.StatusSeeOther {
 			t.Errorf("as it is shown it was answered with %d", w.Code)
 		}
+	})
+}
+
+// The log has the name as it is stored: it tells two tenants apart.
+func TestTheLogSaysInWhichNamespaceALeaseWasBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := memlock.NewMemory(nil)
+		s := siteIn(t, "acme", memory.Driver(), memory, &dashboard.Options{AllowBreak: true})
+		g := s.take(t, claim("@acme:job", 1))
+		if w := s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil); w.Code != http.StatusSeeOther {
+			t.Errorf("it was answered with %d", w.Code)
+		}
+		wants(t, s.log.String(), "pawl: lease broken", "name=@acme:job")
 	})
 }
 
