@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,7 +98,7 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 				markup.El("input", markup.Attr("type", "hidden"), markup.Attr("name", "fence"), markup.Attr("value", number)),
 				markup.El("label", markup.Attr("for", "typed"), markup.Text("To confirm, type the name "), markup.El("strong", word(wanted.name))),
 				markup.El("input", markup.Attr("type", "text"), markup.Attr("id", "typed"), markup.Attr("name", "typed"), markup.Attr("required", ""),
-					markup.Attr("autocomplete", "off"), markup.Attr("spellcheck", "false"), markup.Attr("dir", "auto"), markup.Attr("maxlength", "255")),
+					markup.Attr("autocomplete", "off"), markup.Attr("spellcheck", "false"), markup.Attr("dir", "auto")),
 				text("button", "Break the lease", markup.Attr("type", "submit"), class("danger"))),
 			markup.El("p", markup.El("a", markup.Link("href", nameURL(wanted.name)), markup.Text("← Back, and break nothing"))),
 		),
@@ -119,8 +120,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, http.StatusBadRequest, visible.Text(bare(err)))
 		return
 	}
-	// A name that is shown escaped may be typed as it is shown.
-	if typed := r.PostForm.Get("typed"); typed != wanted.name && typed != visible.Text(wanted.name) {
+	if !isTyped(r.PostForm.Get("typed"), wanted.name) {
 		h.breakForm(w, r, wanted, http.StatusUnprocessableEntity, "What was typed is not the name. Nothing was broken.")
 		return
 	}
@@ -141,6 +141,13 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.breakForm(w, r, wanted, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible.Text(bare(err)))
 	}
+}
+
+// isTyped reports whether a name was typed, as it is or as the page shows it: escaped.
+// Spaces count as one, or as none at the ends: an operator cannot count them on a page.
+func isTyped(typed, name string) bool {
+	words := strings.Fields(typed)
+	return slices.Equal(words, strings.Fields(name)) || slices.Equal(words, strings.Fields(visible.Text(name)))
 }
 
 // proof is a parameter of the page after a break. Without it no URL can make the page say

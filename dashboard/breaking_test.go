@@ -98,6 +98,22 @@ func TestANameThatIsShownEscapedIsBroken(t *testing.T) {
 	})
 }
 
+// A page collapses spaces, so what it shows is enough; all characters but spaces count.
+func TestANameWithSpacesIsBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{AllowBreak: true, BreakDelay: -1})
+		for name, typed := range map[string]string{"  job": "job", "job  7 ": "job 7", " \u200b  x": `\u200b x`, "   ": " "} {
+			g := s.take(t, claim(name, 1))
+			if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, typed+"."), nil); w.Code != http.StatusUnprocessableEntity {
+				t.Errorf("%q was answered with %d to %q", name, w.Code, typed+".")
+			}
+			if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, typed), nil); w.Code != http.StatusSeeOther {
+				t.Errorf("%q was answered with %d to %q", name, w.Code, typed)
+			}
+		}
+	})
+}
+
 // The log has the name as it is stored: it tells two tenants apart.
 func TestTheLogSaysInWhichNamespaceALeaseWasBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
