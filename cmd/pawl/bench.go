@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
@@ -212,6 +211,3 @@ func (b *bench) measure(ctx context.Context, bar *progress, name func(client int
 	all.settle(time.Since(began))
 	return all, failed
 }
-
-// onTerminal reports whether people see standard error.
-func onTerminal(v *voice) bool { return v.err == os.Stderr && term.IsTerminal(int(os.Stderr.Fd())) }

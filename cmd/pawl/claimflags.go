@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
@@ -162,7 +161,7 @@ func (f *claimFlags) job(v *voice, where *location, url string, byDefault bool, 
 	switch nested := os.Getenv(fenceVariable) != ""; { // the outer pawl has warned
 	case isMemory(url):
 		v.warn("mem: keeps locks in the memory of this process, so it excludes no other process")
-	case byDefault && !f.quiet && !nested && v.err == os.Stderr && term.IsTerminal(int(os.Stderr.Fd())):
+	case byDefault && !f.quiet && !nested && v.onTerminal():
 		v.say("the default file excludes processes of this user on this host only; for other users or hosts set --url or PAWL_URL")
 	}
 	j := &job{

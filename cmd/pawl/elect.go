@@ -86,6 +86,7 @@ func (f *electFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []string) error {
+	v.neverBlock()
 	url, byDefault, err := where.find(cmd)
 	if err != nil {
 		return err

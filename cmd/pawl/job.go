@@ -98,6 +98,7 @@ func (v *voice) warnReleased(err error) {
 // hold runs the child under the lease, and returns when no process of it may run any
 // more.
 func (j *job) hold(lease jobLease) error {
+	j.v.flush(startFlush)
 	select {
 	case s := <-j.signals:
 		return stoppedBy(s)
@@ -148,19 +149,9 @@ func (j *job) hold(lease jobLease) error {
 
 // lost stops the child before another client can be granted the name.
 func (j *job) lost(c *child, lease jobLease) error {
-	err := lease.Err()
 	j.toldLost = true
-	said := make(chan struct{})
-	go func() { // in case Ctrl-S has stopped the terminal
-		defer close(said)
-		j.v.sayLost(err)
-	}()
-	gone := c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) })
-	select {
-	case <-said:
-	case <-time.After(100 * time.Millisecond):
-	}
-	if !gone {
+	j.v.sayLost(lease.Err())
+	if !c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) }) {
 		return &exit{code: exitLost, err: errStillRunning}
 	}
 	return &exit{code: exitLost}

@@ -154,6 +154,12 @@ func (b *lab) start(args ...string) *process {
 // startAs starts another command, which becomes pawl.
 func (b *lab) startAs(name string, args ...string) *process {
 	b.t.Helper()
+	return b.startWith(func(*exec.Cmd) {}, name, args...)
+}
+
+// startWith is startAs for a command that prepare changes before its start.
+func (b *lab) startWith(prepare func(*exec.Cmd), name string, args ...string) *process {
+	b.t.Helper()
 	p := &process{
 		Cmd: exec.Command(name, args...), b: b, done: make(chan struct{}),
 		stdout: b.newPrinted("stdout"), stderr: b.newPrinted("stderr"),
@@ -162,6 +168,7 @@ func (b *lab) startAs(name string, args ...string) *process {
 	p.Env = append(os.Environ(), "PAWL_URL="+b.url, "HOME="+b.dir)
 	p.Env = append(p.Env, b.env...)
 	p.Stdout, p.Stderr = p.stdout.file, p.stderr.file
+	prepare(p.Cmd)
 	if err := p.Start(); err != nil {
 		b.t.Fatal(err)
 	}

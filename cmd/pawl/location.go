@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
@@ -155,7 +154,7 @@ func (l *location) readURL() (string, error) {
 // warn warns on a terminal that other users can see a password in --url.
 func (l *location) warn() {
 	u, err := driver.ParseURL(l.url)
-	if err != nil || !term.IsTerminal(int(os.Stderr.Fd())) {
+	if err != nil || !l.v.onTerminal() {
 		return
 	}
 	if _, secret := u.User.Password(); secret || u.Query().Has("sentinel_password") {

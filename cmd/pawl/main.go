@@ -51,16 +51,17 @@ func execute(v *voice, args []string) int {
 	if err == nil {
 		err = out.err
 	}
-	if err == nil {
-		return 0
-	}
 	e, ok := errors.AsType[*exit](err)
-	if !ok {
+	switch {
+	case err == nil:
+		e = &exit{}
+	case !ok:
 		e = &exit{code: codeOf(err), err: err}
 	}
 	if e.err != nil {
 		v.sayError(e.err)
 	}
+	v.flush(endFlush)
 	if e.key != nil {
 		sharedEnd(e.key)
 	}

@@ -308,6 +308,7 @@ func sayLosses(out *bytes.Buffer, v *voice) {
 	fmt.Fprint(out, "\n# lost while the command runs\n")
 	v.sayLost(lost)
 	v.sayTooLong("x", time.Hour)
+	v.say("%s", notPrinted(12))
 	fmt.Fprint(out, "\n# once\n")
 	v.sayDone("x", "2026-01-02")
 	v.sayError(notNoted(unreachable).(*exit).err)

@@ -102,6 +102,7 @@ func (f *onceFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 func (f *onceFlags) run(v *voice, where *location, cmd *cobra.Command) error {
+	v.neverBlock()
 	url, byDefault, err := where.find(cmd)
 	if err != nil {
 		return err

@@ -94,7 +94,7 @@ type progress struct {
 }
 
 func startProgress(v *voice, total time.Duration) *progress {
-	if !onTerminal(v) {
+	if !v.onTerminal() {
 		return nil
 	}
 	p := &progress{v: v, total: total, began: time.Now(), stop: make(chan struct{}), over: make(chan struct{})}

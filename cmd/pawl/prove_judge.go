@@ -126,7 +126,7 @@ func (p *proof) progress(g prove.Progress) {
 }
 
 func (p *proof) endProgress() {
-	if onTerminal(p.v) {
+	if p.v.onTerminal() {
 		fmt.Fprint(p.v.err, "\r\x1b[K")
 	}
 }

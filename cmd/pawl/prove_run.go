@@ -94,7 +94,7 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 		}
 		return err
 	}, look.left
-	if onTerminal(p.v) {
+	if p.v.onTerminal() {
 		o.Done = p.progress
 	}
 	err = prove.Run(ctx, o)

@@ -104,6 +104,7 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []string) error {
+	v.neverBlock()
 	url, byDefault, err := where.find(cmd)
 	if err != nil {
 		return err

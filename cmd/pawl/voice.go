@@ -3,7 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"sync"
+	"os"
+	"time"
+
+	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/internal/visible"
@@ -27,10 +30,10 @@ import (
 //
 // Other people write names, labels and hosts. Pawl escapes them wherever it prints them,
 // so that they cannot move a cursor, hide text or forge a line.
-type voice struct {
-	out, err io.Writer
-	mu       sync.Mutex // one line at a time on err
-}
+//
+// Standard error may have no reader: Ctrl-S has stopped its terminal, or its pipe is
+// full. The commands that run a command of the user call neverBlock first.
+type voice struct{ out, err io.Writer }
 
 // An errorWriter keeps the first error of its writes, for a caller that ignores them.
 type errorWriter struct {
@@ -47,8 +50,6 @@ func (w *errorWriter) Write(p []byte) (int, error) {
 }
 
 func (v *voice) say(format string, args ...any) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	fmt.Fprintf(v.err, "pawl: %s\n", visible.Text(fmt.Sprintf(format, args...)))
 }
 
@@ -57,3 +58,25 @@ func (v *voice) warn(format string, args ...any) { v.say("warning: "+format, arg
 
 // sayError prints an error of the library, or of this command.
 func (v *voice) sayError(err error) { v.say("%s", words.Bare(err)) }
+
+// neverBlock makes messages wait for a reader in another goroutine: pawl must stop its
+// command, pass signals on and campaign even if standard error has no reader.
+func (v *voice) neverBlock() {
+	if v.err == os.Stderr { // not the buffer of a test
+		v.err = newAsyncWriter(os.Stderr)
+	}
+}
+
+// flush waits until the messages are written, but not longer than d if neverBlock was
+// called.
+func (v *voice) flush(d time.Duration) {
+	if w, ok := v.err.(*asyncWriter); ok {
+		w.flush(d)
+	}
+}
+
+// onTerminal reports whether people see standard error.
+func (v *voice) onTerminal() bool {
+	_, async := v.err.(*asyncWriter)
+	return (async || v.err == os.Stderr) && term.IsTerminal(int(os.Stderr.Fd()))
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Bounds of an asyncWriter.
+const (
+	asyncLinesMax = 256                    // lines that it keeps for a reader
+	startFlush    = 100 * time.Millisecond // before the command starts, so that its first line comes after pawl's
+	endFlush      = time.Second            // at the end of the process
+)
+
+// An asyncWriter writes lines to standard error in a goroutine of its own, so that Write
+// never blocks. It keeps the first lines that find no reader, drops the next ones, and
+// later prints how many it dropped.
+type asyncWriter struct {
+	to   io.Writer
+	wake chan struct{} // has room for one
+
+	mu      sync.Mutex
+	lines   [][]byte
+	dropped int
+	flushes []chan struct{} // each is closed when the lines before it are written
+}
+
+func newAsyncWriter(to io.Writer) *asyncWriter {
+	w := &asyncWriter{to: to, wake: make(chan struct{}, 1)}
+	go func() {
+		for range w.wake {
+			w.writeLines()
+		}
+	}()
+	return w
+}
+
+// Write queues a line.
+func (w *asyncWriter) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.lines) < asyncLinesMax && w.dropped == 0 {
+		w.lines = append(w.lines, bytes.Clone(line))
+	} else {
+		w.dropped++
+	}
+	w.signal()
+	return len(line), nil
+}
+
+func (w *asyncWriter) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// writeLines writes what is queued. It ignores errors: pawl goes on without a reader.
+func (w *asyncWriter) writeLines() {
+	w.mu.Lock()
+	lines, dropped, flushes := w.lines, w.dropped, w.flushes
+	w.lines, w.dropped, w.flushes = nil, 0, nil
+	w.mu.Unlock()
+	for _, line := range lines {
+		_, _ = w.to.Write(line)
+	}
+	if dropped > 0 {
+		fmt.Fprintf(w.to, "pawl: %s\n", notPrinted(dropped))
+	}
+	for _, done := range flushes {
+		close(done)
+	}
+}
+
+// flush waits until all lines are written, but not longer than d.
+func (w *asyncWriter) flush(d time.Duration) {
+	done := make(chan struct{})
+	w.mu.Lock()
+	w.flushes = append(w.flushes, done)
+	w.signal()
+	w.mu.Unlock()
+	select {
+	case <-done:
+	case <-time.After(d):
+	}
+}
+
+func notPrinted(lines int) string {
+	return fmt.Sprintf("lines that were not printed, because standard error was not read: %d", lines)
+}

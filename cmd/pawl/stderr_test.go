@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A stalled writer writes nothing until it goes on.
+type stalled struct {
+	bytes.Buffer
+	goesOn chan struct{}
+}
+
+func (s *stalled) Write(p []byte) (int, error) {
+	<-s.goesOn
+	return s.Buffer.Write(p)
+}
+
+func TestLinesComeOutInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stalled{goesOn: make(chan struct{})}
+		w := newAsyncWriter(s)
+		t.Cleanup(func() { close(w.wake) })
+		v := &voice{err: w}
+		want := ""
+		for i := range asyncLinesMax + 1 { // one is being written
+			v.say("line %d", i)
+			want += fmt.Sprintf("pawl: line %d\n", i)
+			synctest.Wait()
+		}
+		close(s.goesOn)
+		v.flush(endFlush)
+		if got := s.String(); got != want {
+			t.Errorf("it wrote %q", got)
+		}
+	})
+}
+
+func TestLinesThatFindNoRoomAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stalled{goesOn: make(chan struct{})}
+		w := newAsyncWriter(s)
+		t.Cleanup(func() { close(w.wake) })
+		v := &voice{err: w}
+		v.say("first")
+		synctest.Wait()
+		for i := range asyncLinesMax + 7 {
+			v.say("line %d", i)
+		}
+		began := time.Now()
+		v.flush(endFlush)
+		if took := time.Since(began); took != endFlush {
+			t.Errorf("the end waited %v for a reader", took)
+		}
+		close(s.goesOn)
+		v.flush(endFlush)
+		v.say("later")
+		v.flush(endFlush)
+		last := fmt.Sprintf("pawl: line %d\npawl: %s\npawl: later\n", asyncLinesMax-1, notPrinted(7))
+		if got := s.String(); !strings.HasSuffix(got, last) || strings.Count(got, "\n") != asyncLinesMax+3 {
+			t.Errorf("it wrote %d lines, the last %q", strings.Count(got, "\n"), got[max(0, len(got)-len(last)):])
+		}
+	})
+}
+
+// failing is a backend that is down for a while.
+type failing struct {
+	driver.Driver
+	down atomic.Bool
+}
+
+func (f *failing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if f.down.Load() {
+		return driver.Grant{}, &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("connection refused")}
+	}
+	return f.Driver.Acquire(ctx, c)
+}
+
+// Elect warns that the backend fails, and campaigns on although no process reads the
+// warning.
+func TestElectLeadsAsSoonAsTheBackendIsBackAlthoughStandardErrorIsNotRead(t *testing.T) {
+	for _, verbose := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stalled{goesOn: make(chan struct{})}
+			w := newAsyncWriter(s)
+			defer close(w.wake)
+			defer close(s.goesOn)
+			backend := &failing{Driver: memlock.New(nil)}
+			backend.down.Store(true)
+			f := claimFlags{verbose: verbose}
+			e := &election{job: &job{v: &voice{out: io.Discard, err: w}, name: "x"}, terms: make(chan turn)}
+			client, err := pawl.New(backend, e.listening(f.options(e.v, &location{v: e.v})))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			over := make(chan error, 1)
+			go func() { over <- client.Election("x").Run(ctx, e.lead) }()
+			time.Sleep(12 * time.Second)
+			backend.down.Store(false)
+			select {
+			case term := <-e.terms:
+				term.end <- errDone
+			case <-time.After(15 * time.Second):
+				t.Error("the backend is back, and the election does not lead")
+			}
+			cancel()
+			<-over
+		})
+	}
+}
