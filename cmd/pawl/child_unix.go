@@ -32,7 +32,8 @@ COMMAND ends by itself, background processes it has left run on without the
 lock; let COMMAND wait for them.
 
 Pawl cannot stop processes that leave the group, such as daemons and work on
-other hosts, nor can it stop anything while it is itself suspended by SIGSTOP.
+other hosts, nor a COMMAND that changes its user: use sudo pawl, and not pawl
+with sudo. It can stop nothing while it is itself suspended by SIGSTOP.
 If pawl is killed with SIGKILL, Linux kills COMMAND too, but not the processes
 that COMMAND has started, nor a set-user-ID program. On other systems COMMAND
 runs on, and the lock expires after --ttl.
@@ -47,6 +48,10 @@ type child struct {
 	ended     chan ending
 	paused    chan syscall.Signal // the signal that stopped it
 	toldToEnd bool                // pawl passed on a signal that asks it to end
+
+	// undelivered reports the first signal that could not be sent to the group, as to a
+	// command that has changed its user. May be nil.
+	undelivered func(s syscall.Signal, err error)
 
 	env      []string
 	checking sync.Mutex
@@ -230,7 +235,12 @@ func (c *child) hand(s os.Signal) {
 	c.kill(s.(syscall.Signal)) //nolint:forcetypeassert // on these systems all signals are
 }
 
-func (c *child) kill(s syscall.Signal) { _ = unix.Kill(-c.pid, s) }
+func (c *child) kill(s syscall.Signal) {
+	if err := unix.Kill(-c.pid, s); errors.Is(err, unix.EPERM) && c.undelivered != nil {
+		c.undelivered(s, err)
+		c.undelivered = nil
+	}
+}
 
 // stop ends the group: SIGTERM, then SIGKILL at the time of killAt, which may become
 // earlier meanwhile. It returns true when nothing of the group is left, or false some

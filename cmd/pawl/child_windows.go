@@ -38,7 +38,9 @@ type child struct {
 	paused    chan syscall.Signal // never
 	keys      chan os.Signal      // never
 	toldToEnd bool                // never: Ctrl-C reaches all processes of the console by itself
-	over      chan struct{}       // closed when the process has ended
+
+	undelivered func(syscall.Signal, error) // is not called
+	over        chan struct{}               // closed when the process has ended
 }
 
 func startChild(path string, argv, env []string, _ chan os.Signal) (*child, error) {
@@ -152,6 +154,8 @@ func signalNumber(s os.Signal) int {
 	}
 	return int(syscall.SIGINT)
 }
+
+func signalName(s syscall.Signal) string { return s.String() }
 
 func continues(os.Signal) bool { return false }
 

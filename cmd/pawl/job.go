@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -114,6 +115,7 @@ func (j *job) hold(lease jobLease) error {
 	}
 	j.ran = true
 	defer c.close()
+	c.undelivered = j.v.warnUndelivered
 	j.child.Store(c)
 	var late <-chan time.Time
 	if j.maxHold > 0 {
@@ -170,9 +172,13 @@ func (v *voice) sayTooLong(name string, after time.Duration) {
 	v.say("%q was held for --max-hold, which is %v: stopping the command", name, after)
 }
 
+func (v *voice) warnUndelivered(s syscall.Signal, err error) {
+	v.warn("%s did not reach the command: %v; if it changes its user, start pawl as that user: sudo pawl, not pawl with sudo", signalName(s), err)
+}
+
 func (v *voice) sayLost(err error) { v.say("%s: stopping the command", words.Bare(err)) }
 
-var errStillRunning = errors.New("SIGKILL was sent to the process group of the command, but some of it is still running; look for it before you run it again")
+var errStillRunning = errors.New("some of the command is still running: it outlived SIGKILL, or may not be signalled; look for it before you run it again")
 
 // killTime is when to kill a group that was asked to stop at begun: after its grace, but
 // in any case before another client can be granted the name, by a tenth of the time until

@@ -309,6 +309,7 @@ func sayLosses(out *bytes.Buffer, v *voice) {
 	v.sayLost(lost)
 	v.sayTooLong("x", time.Hour)
 	v.say("%s", notPrinted(12))
+	v.warnUndelivered(syscall.SIGTERM, syscall.EPERM)
 	fmt.Fprint(out, "\n# once\n")
 	v.sayDone("x", "2026-01-02")
 	v.sayError(notNoted(unreachable).(*exit).err)

@@ -41,6 +41,8 @@ func sharedEnd(s os.Signal) {
 
 func signalNumber(s os.Signal) int { return int(s.(syscall.Signal)) } //nolint:forcetypeassert // all are, on these systems
 
+func signalName(s syscall.Signal) string { return unix.SignalName(s) }
+
 // continues reports whether a signal only continues a stopped process.
 func continues(s os.Signal) bool { return s == unix.SIGCONT }
 

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// startAsAnotherUser starts a pawl whose command changes its user, as sudo does, so that
+// pawl may not signal it. Root may do so, unless it lacks CAP_KILL.
+func (b *lab) startAsAnotherUser(args ...string) *process {
+	b.t.Helper()
+	if os.Getuid() != 0 {
+		b.t.Skip("NOT TESTED: a command of another user needs the rights of root")
+	}
+	if err := os.Chmod(b.dir, 0o777); err != nil { //nolint:gosec // the other user writes there
+		b.t.Fatal(err)
+	}
+	args = append([]string{"--bounding-set", "-kill", "--inh-caps", "-kill", "pawl", "run"}, args...)
+	return b.startAs("setpriv", append(args, "x", "--", "setpriv", "--reuid", "65534", "--clear-groups", "sh", "-c",
+		`echo $$ > group; trap "echo told > told" TERM; echo ready > ready; while ! test -e go; do sleep 0.01; done`)...)
+}
+
+func TestASignalThatCannotBeDeliveredIsSaidOnce(t *testing.T) {
+	b := newLab(t)
+	p := b.startAsAnotherUser()
+	b.awaitFile("ready")
+	b.signal(p, syscall.SIGTERM)
+	eventually(t, "it warns", func() bool { return strings.Contains(p.stderr.String(), "SIGTERM did not reach the command") })
+	b.signal(p, syscall.SIGHUP)
+	b.awaitHeld("x")
+	b.write("go", "")
+	p.wantCode(0) // the command ended with that
+	if got := p.stderr.String(); strings.Count(got, "pawl: ") != 1 || b.read("told") != "" {
+		t.Errorf("it said %q, and the command was told %q", got, b.read("told"))
+	}
+}
+
+// After a loss pawl cannot stop the command, and says so.
+func TestACommandThatCannotBeStoppedIsSaidToRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		lose bool
+	}{
+		"Lost":    {[]string{"--grace", "0.1"}, exitLost, true},
+		"MaxHold": {[]string{"--grace", "0.1", "--max-hold", "1"}, exitTooLong, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newLab(t)
+			p := b.startAsAnotherUser(c.args...)
+			b.awaitFile("ready")
+			group := b.group()
+			t.Cleanup(func() { _ = syscall.Kill(-group, syscall.SIGKILL) })
+			if c.lose {
+				if r, code := b.run("break", "--yes", "--delay", "0", "x"); code != 0 {
+					t.Fatalf("break: %d, %s", code, r.stderr.String())
+				}
+			}
+			p.wantCode(c.code)
+			got := p.stderr.String()
+			if strings.Count(got, "did not reach the command: operation not permitted") != 1 || !strings.Contains(got, "some of the command is still running") {
+				t.Errorf("it said %q", got)
+			}
+		})
+	}
+}
