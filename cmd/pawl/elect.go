@@ -33,7 +33,8 @@ gone, the next does. NAME is an ordinary lock: pawl show tells who leads.
 
 If the lead is lost, COMMAND is stopped before another can lead, and elect waits
 for the lead again. When COMMAND ends by itself, so does elect, and the next one
-leads. A database that fails is asked again for as long as it does.
+leads. While the database does not answer, elect tries again, except at its
+start. An error that no retry can mend, such as a changed password, ends it.
 
 COMMAND gets two variables. PAWL_NAME is NAME. PAWL_FENCE is the term: a number
 greater than that of every earlier leader. Send it along with what COMMAND
@@ -151,11 +152,17 @@ func (e *election) listening(o *pawl.Options) *pawl.Options {
 		switch {
 		case failed != nil:
 			failed(f)
-		case f.Op == pawl.OpAcquire && !e.down.Swap(true):
+		case f.Op == pawl.OpAcquire && !permanent(f.Err) && !e.down.Swap(true):
 			e.v.warn("%s; trying again", words.Bare(f.Err))
 		}
 	}
 	return o
+}
+
+// permanent reports whether a retry cannot mend an error, so that the election ends.
+func permanent(err error) bool {
+	trouble, ok := errors.AsType[*pawl.BackendError](err)
+	return ok && trouble.Permanent
 }
 
 func (e *election) run() error {

@@ -49,7 +49,7 @@ const handleCodes = `The exit code is 0, or:
 // electCodes is in the help of elect.
 const electCodes = `The exit code is that of COMMAND, or 128 + n when signal n ended it, or:
    64  wrong usage; nothing was done
-   69  the database was unavailable when elect started
+   69  the database was unavailable when elect started, or refuses pawl for good
    76  the lead was lost, and some of COMMAND outlived SIGKILL
   126  COMMAND cannot be executed
   127  COMMAND or its interpreter was not found`
