@@ -3,7 +3,6 @@ package pawl_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -180,21 +179,6 @@ func TestAllOfThoseWhoReleaseAnswerTheSame(t *testing.T) {
 	})
 }
 
-// The lock that was acquired last is released first. So a waiter for all of them finds
-// the first one held until the end.
-func TestAllAreReleasedFromTheLast(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		var released []string
-		a, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) { released = append(released, e.Name) }}})
-		leases, err := pawl.All(a.Mutex("y"), a.Mutex("z"), a.Mutex("x")).Lock(background)
-		noError(t, err)
-		noError(t, leases.Release(background))
-		if fmt.Sprint(released) != "[z y x]" {
-			t.Errorf("released: %v", released)
-		}
-	})
-}
-
 // A lease may be lost while All waits for the next name. All then gives the others back
 // without a minimum hold, because nothing has begun under them.
 func TestAllAreGivenBackAtOnceWhenOneIsLostOrHeld(t *testing.T) {
@@ -252,28 +236,5 @@ func TestAllAreOfOneClientOrOfBackendsThatCanBeToldApart(t *testing.T) {
 		b, _ := w.client(nil)
 		_, err := pawl.All(a.Mutex("x"), b.Mutex("x")).Lock(background)
 		isError(t, err, pawl.ErrInvalid)
-	})
-}
-
-// An Observer that panics at one of several leases does not keep the others held.
-func TestAPanicAtOneLeaseReleasesTheOthers(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
-			if e.Name == "y" {
-				panic("observer")
-			}
-		}}})
-		leases, err := pawl.All(a.Mutex("x"), a.Mutex("y")).Lock(background)
-		noError(t, err)
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the panic is lost")
-				}
-			}()
-			_ = leases.Release(background)
-		}()
-		w.free("x")
-		w.free("y")
 	})
 }

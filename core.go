@@ -93,8 +93,11 @@ func (c *core) isClosing() bool {
 // attempt returns a context that bounds one request to the backend. It uses the space in
 // room, if room is not nil and still free. The caller cancels the context.
 func (c *core) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duration, now time.Time) *lazyctx.Context {
-	d := cmp.Or(c.settings.RequestTimeout, trust.RequestTimeout(ttl))
-	return room.WithDeadline(ctx, now.Add(d))
+	return room.WithDeadline(ctx, now.Add(c.requestTimeout(ttl)))
+}
+
+func (c *core) requestTimeout(ttl time.Duration) time.Duration {
+	return cmp.Or(c.settings.RequestTimeout, trust.RequestTimeout(ttl))
 }
 
 // renewTimeout bounds a renewal. If one lease makes a batch hang, the client repeats the
@@ -103,7 +106,7 @@ func (c *core) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duratio
 // time: an engine that compares and swaps takes several round trips while others change
 // the name.
 func (c *core) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
-	d := cmp.Or(c.settings.RequestTimeout, trust.RequestTimeout(ttl))
+	d := c.requestTimeout(ttl)
 	if smaller {
 		return min(d, ttl/12)
 	}

@@ -33,7 +33,7 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	if err != nil {
 		return false, err
 	}
-	defer lease.Release(ctx) //nolint:errcheck // usually it is the second, and returns the same; a panic goes on
+	defer func() { _ = lease.close(ctx, nil, !ran) }() // usually the second, with the same answer; a panic goes on
 	if err := lease.Err(); err != nil {
 		return false, err
 	}
@@ -49,6 +49,7 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	stop := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
 	defer stop()
 
+	ran = true
 	err = f(fctx)
 	stop()
 	cancel(nil) // goroutines that f left behind learn of it before the name is free

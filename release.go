@@ -19,19 +19,24 @@ import (
 // the backend did not confirm the release. Then the client retries in the background
 // until the lease would have expired.
 func (l *Lease) Release(ctx context.Context) error {
-	return l.close(ctx, false)
+	return l.close(ctx, nil, false)
 }
 
 // ReleaseNow is Release without the minimum hold ([WithMinHold]), for a holder that has
 // not begun its work.
-func (l *Lease) ReleaseNow(ctx context.Context) error { return l.close(ctx, true) }
+func (l *Lease) ReleaseNow(ctx context.Context) error { return l.close(ctx, nil, true) }
 
-func (l *Lease) close(ctx context.Context, unused bool) error {
+// close is every release. It waits no longer for the backend than one request may take,
+// and no longer than bound, if bound is not nil.
+func (l *Lease) close(ctx, bound context.Context, unused bool) error {
 	if l.none() {
 		return errNoLease
 	}
 	if ctx == nil {
 		ctx = context.Background()
+	}
+	if bound == nil {
+		bound = lazyctx.Lasting(ctx)
 	}
 	h, c := l.h, l.h.c
 	entered := c.releases.enter()
@@ -57,7 +62,7 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 			l.tellRelease(ctx, answer)
 		}
 	}()
-	answer = l.release(ctx, entered)
+	answer = l.release(bound, entered)
 	done = true
 	return answer
 }
@@ -99,7 +104,7 @@ func (l *Lease) tellOthers(answer error) {
 var errCutShort = errors.New("the driver panicked, so the outcome is unknown")
 
 // release ends the lease. If the call has not entered, Close gives the hold back.
-func (l *Lease) release(ctx context.Context, entered bool) error {
+func (l *Lease) release(bound context.Context, entered bool) error {
 	h, c := l.h, l.h.c
 	now := c.now()
 	_ = l.check(now) // a lease whose term is over is lost, not released
@@ -118,7 +123,7 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 	if h.spare(l.fence) > 0 && c.queues.Pass(h.claim.Name, h, now.Mono) {
 		return nil
 	}
-	err := h.giveBack(ctx, now.Mono, l)
+	err := h.giveBack(bound, now.Mono, l)
 	c.wakeQueued(h.claim.Name)
 	return err
 }
@@ -171,12 +176,16 @@ func (c *core) wakeQueued(name string) {
 	}
 }
 
-func (h *hold) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
+func (h *hold) giveBack(bound context.Context, sent time.Time, l *Lease) error {
 	c := h.c
 	h.leave(sent)
-	attempt := c.attempt(lazyctx.Lasting(ctx), &h.request, h.claim.TTL, sent)
+	attempt := c.attempt(bound, &h.request, h.claim.TTL, sent)
 	defer attempt.Cancel()
-	c.settle(attempt, h) // so that no renewal reaches the backend after the release
+	c.settle(attempt, h)      // so that no renewal reaches the backend after the release
+	if attempt.Err() != nil { // no time is left for an answer
+		c.returner.add(h.toReturn(sent), time.Now())
+		return unavailable(c.backend, "release", h.claim.Name, errNoAnswer)
+	}
 
 	answered := false
 	defer func() { // even if the driver panics

@@ -27,8 +27,9 @@ type faulty struct {
 	calls     map[string]int
 	renewed   [][]driver.LeaseRef
 	latency   time.Duration
-	hear      func(driver.Signal) // what the client listens with
-	claimed   func(driver.Token)  // called with the token of each claim
+	stuck     func(op string, n int) bool // the n-th request of an operation gets no answer
+	hear      func(driver.Signal)         // what the client listens with
+	claimed   func(driver.Token)          // called with the token of each claim
 	noSignals bool
 	noPush    bool
 	oneByOne  bool // names are on different servers
@@ -43,7 +44,12 @@ func (f *faulty) step(ctx context.Context, op string, do func() error) error {
 	}
 	f.calls[op]++
 	before, after, latency := f.before, f.after, f.latency
+	stuck := f.stuck != nil && f.stuck(op, f.calls[op])
 	f.mu.Unlock()
+	if stuck {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if latency > 0 {
 		if err := sleep(ctx, latency/2); err != nil {
 			return err
@@ -96,6 +102,13 @@ func (f *faulty) slow(latency time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.latency = latency
+}
+
+// hang makes those requests wait for their end.
+func (f *faulty) hang(stuck func(op string, n int) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stuck = stuck
 }
 
 func (f *faulty) count(op string) int {

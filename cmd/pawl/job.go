@@ -48,14 +48,7 @@ type jobLease interface {
 	Done() <-chan struct{}
 	Err() error
 	Release(ctx context.Context) error
-}
-
-// releaseNow releases a lease under which no command has run: --min-hold does not apply.
-func releaseNow(l jobLease) error {
-	if one, ok := l.(*pawl.Lease); ok {
-		return one.ReleaseNow(context.Background())
-	}
-	return l.Release(context.Background())
+	ReleaseNow(ctx context.Context) error
 }
 
 func (j *job) run() error {
@@ -77,7 +70,7 @@ func (j *job) run() error {
 	if j.ran {
 		err = lease.Release(context.Background())
 	} else {
-		err = releaseNow(lease)
+		err = lease.ReleaseNow(context.Background()) // --min-hold does not apply
 	}
 	if !j.toldLost {
 		j.v.warnReleased(err)

@@ -1,0 +1,95 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/keepalive"
+	"github.com/pawl-go/pawl/internal/lazyctx"
+)
+
+// firstWaits is how long the first of several leases stays held for the release of the
+// others.
+const firstWaits = 100 * time.Millisecond
+
+// closeAll releases leases side by side, and returns when the backends have answered. It
+// waits no longer than one request may take, and no longer than bound: the client
+// releases the others in the background. ctx has the values for the Observer.
+func closeAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
+	longest := time.Duration(0)
+	for _, l := range leases {
+		longest = max(longest, l.h.c.requestTimeout(l.h.claim.TTL))
+	}
+	together := lazyctx.WithDeadline(bound, time.Now().Add(longest))
+	defer together.Cancel()
+	errs := make([]error, len(leases))
+	end := func(i int) { errs[i] = leases[i].close(ctx, together, unused) }
+	others := sideBySide(len(leases)-1, func(i int) { end(i + 1) })
+	defer others.join() // even if the Observer panics
+	select {
+	case <-others.done:
+	case <-time.After(firstWaits):
+	}
+	end(0)
+	others.join()
+	return errors.Join(errs...)
+}
+
+// A crew is calls of a function that run side by side.
+type crew struct {
+	done chan struct{} // closed when all have ended
+
+	mu       sync.Mutex // protects both below
+	panicked any        // of one of the calls
+	exited   bool       // one of the calls has ended its goroutine
+}
+
+// sideBySide calls f with 0 to n-1, at most keepalive.Out at a time.
+func sideBySide(n int, f func(i int)) *crew {
+	c := &crew{done: make(chan struct{})}
+	var all sync.WaitGroup
+	room := make(chan struct{}, keepalive.Out)
+	for i := range n {
+		all.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			c.call(func() { f(i) })
+		})
+	}
+	go func() {
+		all.Wait()
+		close(c.done)
+	}()
+	return c
+}
+
+func (c *crew) call(f func()) {
+	returned := false
+	defer func() {
+		p := recover()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if p != nil {
+			c.panicked = p
+		} else if !returned {
+			c.exited = true
+		}
+	}()
+	f()
+	returned = true
+}
+
+// join waits for all calls. If one of them has panicked, or ended its goroutine, join
+// does so, too.
+func (c *crew) join() {
+	<-c.done
+	switch {
+	case c.panicked != nil:
+		panic(c.panicked)
+	case c.exited:
+		runtime.Goexit()
+	}
+}

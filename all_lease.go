@@ -1,0 +1,190 @@
+package pawl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/pawl-go/pawl/internal/lazyctx"
+)
+
+// A GroupLease is the leases of several locks that were acquired together. The client
+// renews them until they are released or one of them is lost.
+type GroupLease struct {
+	leases []*Lease
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stops  []func() bool
+
+	turn   chan struct{} // has room for the first caller of Release
+	ended  chan struct{} // closed when Release has answered; not a sync.Once, in which virtual time stands still
+	answer error         // written before ended is closed
+}
+
+// watch ends the context with the first lease that ends.
+func (l *GroupLease) watch(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	for _, x := range l.leases {
+		ctx = withFence(ctx, x) //nolint:fatcontext // as deep as there are locks
+	}
+	l.turn, l.ended = make(chan struct{}, 1), make(chan struct{})
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	for _, x := range l.leases {
+		held := x.Context()
+		l.stops = append(l.stops, context.AfterFunc(held, func() { l.cancel(context.Cause(held)) }))
+	}
+}
+
+// Context returns a context that is cancelled when the first of the leases is over, with
+// a *LostError or ErrReleased as its cause. See [Lease.Context].
+func (l *GroupLease) Context() context.Context {
+	if l.none() {
+		return overBefore()
+	}
+	return l.ctx
+}
+
+// Format implements fmt.Formatter: no verb shows a token.
+func (l GroupLease) Format(f fmt.State, verb rune) {
+	for i, x := range l.leases {
+		if i > 0 {
+			_, _ = io.WriteString(f, ", ")
+		}
+		x.Format(f, verb)
+	}
+}
+
+// none reports whether these leases were never granted.
+func (l *GroupLease) none() bool { return l == nil || l.ctx == nil }
+
+// Done returns a channel that is closed when the first of the leases is over.
+func (l *GroupLease) Done() <-chan struct{} { return l.Context().Done() }
+
+// Err returns nil while all of the leases can be trusted, then why the first is over. See
+// [Lease.Err].
+func (l *GroupLease) Err() error {
+	if l == nil || len(l.leases) == 0 {
+		return errNoLease
+	}
+	for _, x := range l.leases {
+		if err := x.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fence returns the fencing token of one of the names, or 0 for another name. See
+// [Lease.Fence].
+func (l *GroupLease) Fence(name string) uint64 {
+	if l == nil {
+		return 0
+	}
+	return leaseNamed(name, slices.Values(l.leases)).Fence()
+}
+
+// Release releases all leases, side by side, and takes no longer than one request. It may
+// be called more than once: every call returns the same. It joins the errors of
+// [Lease.Release].
+//
+// The name that is first in byte order becomes free last, unless the others take longer
+// than a tenth of a second: callers that want the same names wait for that one, and then
+// find the others free.
+func (l *GroupLease) Release(ctx context.Context) error { return l.end(ctx, false) }
+
+// ReleaseNow is Release without the minimum holds, for a holder that has not begun its
+// work. See [Lease.ReleaseNow].
+func (l *GroupLease) ReleaseNow(ctx context.Context) error { return l.end(ctx, true) }
+
+func (l *GroupLease) end(ctx context.Context, unused bool) error {
+	if l.none() {
+		return errNoLease
+	}
+	select {
+	case l.turn <- struct{}{}:
+	default:
+		<-l.ended
+		return l.answer
+	}
+	defer close(l.ended) // even if the Observer panics
+	for _, stop := range l.stops {
+		stop()
+	}
+	l.cancel(cmp.Or[error](l.Err(), ErrReleased)) // before a name is free
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	l.answer = closeAll(ctx, lazyctx.Lasting(ctx), l.leases, unused)
+	return l.answer
+}
+
+// giveUp releases the acquired leases when not all could be acquired: no work was done
+// under them. It does not wait for the releases after the end of ctx.
+func (l *GroupLease) giveUp(ctx context.Context) {
+	if l.cancel != nil {
+		defer l.cancel(ErrReleased)
+	}
+	leases := l.leases
+	l.leases = nil
+	switch { // the Observer gets the error of a failing backend
+	case len(leases) == 0:
+	case ended(ctx) != nil:
+		leases[0].h.c.aside(func() { _ = closeAll(ctx, lazyctx.Lasting(ctx), leases, true) })
+	default:
+		_ = closeAll(ctx, ctx, leases, true)
+	}
+}
+
+// do runs f under all leases, and releases them whether f returns, panics, or ends its
+// goroutine.
+func (l *GroupLease) do(ctx context.Context, err error, f func(ctx context.Context) error) (ran bool, _ error) {
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = l.end(ctx, !ran) }() // usually the second, with the same answer; a panic goes on
+	if err := l.Err(); err != nil {
+		return false, err
+	}
+	fctx := ctx
+	for _, lease := range l.leases {
+		functions := lease.h.c.functions
+		if !functions.enter() { // Shutdown has seen the lease end, and no longer waits for functions
+			return false, ErrClosed
+		}
+		defer functions.leave()
+		fctx = withFence(fctx, lease) //nolint:fatcontext // as deep as there are locks
+	}
+	fctx, cancel := context.WithCancelCause(fctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	defer stop()
+
+	ran = true
+	err = f(fctx)
+	stop()
+	cancel(nil) // goroutines that f left behind learn of it before a name is free
+	_ = l.end(ctx, false)
+	return true, l.withLosses(err)
+}
+
+// withLosses adds to the error of f what the releases have detected. See do.
+func (l *GroupLease) withLosses(err error) error {
+	all := []error{err}
+	for _, lease := range l.leases {
+		_, lost := lease.answered() // it was released
+		switch {
+		case !errors.Is(lost, ErrLost) || errors.Is(err, lost): // f may have returned the cause of its ctx's end
+		case err == nil:
+			all = append(all, finished(lost))
+		default:
+			all = append(all, lost)
+		}
+	}
+	if all = slices.DeleteFunc(all, func(err error) bool { return err == nil }); len(all) == 1 {
+		return all[0]
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,180 @@
+package pawl_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// group is a Group of n mutexes.
+func group(c *pawl.Client, n int, o ...pawl.LockOption) *pawl.Group {
+	parts := make([]pawl.Part, n)
+	for i := range parts {
+		parts[i] = c.Mutex(fmt.Sprintf("x%03d", i), o...)
+	}
+	return pawl.All(parts...)
+}
+
+// oneRequest is how long a request of these leases may take.
+const oneRequest = 3 * time.Second
+
+func everything(string, int) bool { return true }
+
+func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
+	for _, n := range []int{1, 2, 10, 65, 500} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				c, net := w.client(nil)
+				hour := pawl.WithTTL(time.Hour)
+				for _, end := range []func(l *pawl.GroupLease, ctx context.Context) error{
+					(*pawl.GroupLease).Release, (*pawl.GroupLease).ReleaseNow,
+				} {
+					leases, err := group(c, n, hour).Lock(background)
+					noError(t, err)
+					net.hang(everything)
+					took, err := after(func() error { return end(leases, background) })
+					isError(t, err, pawl.ErrUnavailable)
+					if took > oneRequest {
+						t.Errorf("its release took %v", took)
+					}
+					net.hang(nil)
+					time.Sleep(time.Minute) // the client repeats the releases
+				}
+				var began time.Time
+				err := group(c, n, hour).Do(background, func(context.Context) error {
+					net.hang(everything)
+					began = time.Now()
+					return nil
+				})
+				noError(t, err)
+				if took := time.Since(began); took > oneRequest {
+					t.Errorf("Do came back %v after its function", took)
+				}
+				net.hang(nil)
+				time.Sleep(time.Minute)
+				for i := range n {
+					w.free(fmt.Sprintf("x%03d", i))
+				}
+			})
+		})
+	}
+}
+
+func TestAGroupGivesUpInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
+	for _, n := range []int{2, 10, 65, 500} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				c, net := w.client(&pawl.Options{RetryFor: time.Second})
+				net.oneByOne = true
+				locks := group(c, n, pawl.WithTTL(time.Hour))
+				for _, c := range []struct{ ctx, most time.Duration }{
+					{time.Minute, 2*oneRequest + time.Second}, // the request that fails, its pause, and the releases
+					{oneRequest + time.Second, oneRequest + time.Second},
+					{time.Second, time.Second},
+				} {
+					before := net.count("acquire")
+					net.hang(func(op string, k int) bool { return op == "release" || op == "acquire" && k >= before+n })
+					ctx, cancel := context.WithTimeout(background, c.ctx)
+					took, err := after(func() error { _, err := locks.Lock(ctx); return err })
+					cancel()
+					if err == nil || took > c.most {
+						t.Errorf("with a ctx of %v it took %v: %v", c.ctx, took, err)
+					}
+					net.hang(nil)
+					time.Sleep(time.Minute)
+					for i := range n {
+						w.free(fmt.Sprintf("x%03d", i))
+					}
+				}
+			})
+		})
+	}
+}
+
+// A backend that answers gets all releases, side by side.
+func TestAGroupGivesBackSideBySide(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, net := w.client(nil)
+		leases, err := group(c, 65).Lock(background)
+		noError(t, err)
+		net.slow(time.Second)
+		took, err := after(func() error { return leases.Release(background) })
+		noError(t, err)
+		if n := net.count("release"); n != 65 || took > 2*time.Second {
+			t.Errorf("%d releases in %v", n, took)
+		}
+	})
+}
+
+// The first name of a Group is free after the others: see GroupLease.Release.
+func TestTheFirstOfAGroupIsReleasedLast(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var released []string
+		a, net := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) { released = append(released, e.Name) }}})
+		leases, err := pawl.All(a.Mutex("y"), a.Mutex("x")).Lock(background)
+		noError(t, err)
+		net.slow(20 * time.Millisecond)
+		noError(t, leases.Release(background))
+		if fmt.Sprint(released) != "[y x]" {
+			t.Errorf("released: %v", released)
+		}
+	})
+}
+
+func TestAMinimumHoldIsForAGroupThatHasBegun(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		locks := group(c, 2, pawl.WithMinHold(time.Minute))
+		leases, err := locks.Lock(background)
+		noError(t, err)
+		noError(t, leases.ReleaseNow(background))
+		noError(t, leases.Release(background))
+		w.free("x000")
+		w.free("x001")
+		noError(t, locks.Do(background, func(context.Context) error { return nil }))
+		_, err = locks.TryLock(background)
+		isError(t, err, pawl.ErrHeld)
+	})
+}
+
+// An Observer that panics, or ends its goroutine, does so in the caller, and all other
+// leases are released.
+func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
+	for how, stumble := range map[string]func(){"panics": func() { panic("observer") }, "ends its goroutine": runtime.Goexit} {
+		for at := range 4 {
+			t.Run(fmt.Sprint(how, " at ", at), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					c, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
+						if e.Name == fmt.Sprintf("x%03d", at) {
+							stumble()
+						}
+					}}})
+					leases, err := group(c, 4).Lock(background)
+					noError(t, err)
+					var panicked any
+					came := false
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						defer func() { panicked = recover() }()
+						_ = leases.Release(background)
+						came = true
+					}()
+					<-done
+					if came || (how == "panics") != (panicked != nil) {
+						t.Errorf("it came back: %v, and panicked with %v", came, panicked)
+					}
+					for i := range 4 {
+						w.free(fmt.Sprintf("x%03d", i))
+					}
+					noError(t, leases.Release(background))
+					isError(t, context.Cause(leases.Context()), pawl.ErrReleased)
+				})
+			})
+		}
+	}
+}
