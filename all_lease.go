@@ -77,14 +77,18 @@ func (l *GroupLease) Err() error {
 	return nil
 }
 
+// Lease returns the lease of one of the names, or nil for another name. See
+// [Lease.StoredName].
+func (l *GroupLease) Lease(name string) *Lease {
+	if l == nil {
+		return nil
+	}
+	return leaseNamed(name, slices.Values(l.leases))
+}
+
 // Fence returns the fencing token of one of the names, or 0 for another name. See
 // [Lease.Fence].
-func (l *GroupLease) Fence(name string) uint64 {
-	if l == nil {
-		return 0
-	}
-	return leaseNamed(name, slices.Values(l.leases)).Fence()
-}
+func (l *GroupLease) Fence(name string) uint64 { return l.Lease(name).Fence() }
 
 // Release releases all leases, side by side, and takes no longer than one request. It may
 // be called more than once: every call returns the same. It joins the errors of

@@ -141,6 +141,25 @@ func TestAMinimumHoldIsForAGroupThatHasBegun(t *testing.T) {
 	})
 }
 
+func TestALeaseOfAGroupIsFoundByItsName(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		leases, err := pawl.All(c.Namespace("a").Mutex("x"), c.Mutex("y")).Lock(background)
+		noError(t, err)
+		for name, stored := range map[string]string{"x": "@a:x", "@a:x": "@a:x", "y": "y"} {
+			if l := leases.Lease(name); l.StoredName() != stored || l.Fence() != leases.Fence(name) {
+				t.Errorf("the lease of %q is %v", name, l)
+			}
+		}
+		noError(t, leases.Lease("x").Confirm(background))
+		var none *pawl.GroupLease
+		if leases.Lease("z") != nil || none.Lease("x") != nil {
+			t.Error("there is a lease of another name")
+		}
+		noError(t, leases.Release(background))
+	})
+}
+
 // An Observer that panics, or ends its goroutine, does so in the caller, and all other
 // leases are released.
 func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
