@@ -22,6 +22,8 @@
 //	server_name=NAME     with etcds: the name in the servers' certificates
 //	skip_verify=true     with etcds: trust any certificate
 //
+// Each new connection reads these files again.
+//
 // # What does the cluster need?
 //
 // It needs etcd 3.4 or later. The tests run on 3.7.3; most were also run once on 3.4.23.

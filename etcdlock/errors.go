@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // permanent makes an error that a retry does not help.
@@ -49,6 +50,9 @@ func (s *store) unanswered(ended, err error) error {
 	case err != nil && !errors.Is(err, context.DeadlineExceeded) && last.Code() != codes.DeadlineExceeded:
 		said.Err = fmt.Errorf("%w (%w)", ended, err)
 		said.Hint, _ = advice(err)
+	case s.tls.why() != nil:
+		said.Err = fmt.Errorf("%w: no server can be reached at %s; the last TLS handshake: %w", ended, s.endpoints(), s.tls.why())
+		said.Hint, _ = advice(s.tls.why())
 	case s.client == nil, s.client.ActiveConnection().GetState() != connectivity.Ready:
 		said.Err = fmt.Errorf("%w: no server can be reached at %s", ended, s.endpoints())
 	default:
@@ -95,6 +99,9 @@ func advice(err error) (hint string, permanent bool) {
 		return "the endpoints are learners: name a voting member", false
 	case isAny(err, rpctypes.ErrCorrupt):
 		return "etcd has raised the alarm CORRUPT: see etcdctl alarm list", false
+	}
+	if hint := engine.CertificateHint(err); hint != "" {
+		return hint, false
 	}
 	switch said := err.Error(); {
 	case strings.Contains(said, "TLS handshake"):

@@ -39,7 +39,7 @@ func New(client *clientv3.Client, o *Options) (*Driver, error) {
 	if client == nil {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open clientv3.Client"}
 	}
-	return build(client, o, false)
+	return build(client, o, false, nil)
 }
 
 // Open opens the cluster that a URL names; the package comment has the forms. Closing the
@@ -50,17 +50,18 @@ func Open(ctx context.Context, rawURL string) (*Driver, error) {
 }
 
 func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
-	config, own, err := parseURL(u)
+	p, err := parseURL(u)
 	if err != nil {
 		return nil, err
 	}
+	config := &p.config
 	within, cancel := context.WithTimeout(ctx, openTimeout(ctx, config))
 	defer cancel()
 	client, err := dial(within, config)
 	if err != nil {
 		return nil, openError(ctx, config, err)
 	}
-	d, err := build(client, own, true)
+	d, err := build(client, &p.own, true, p.tls)
 	if err != nil {
 		_ = client.Close()
 		return nil, err
@@ -72,12 +73,12 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	return d, nil
 }
 
-func build(client *clientv3.Client, o *Options, own bool) (*Driver, error) {
+func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*Driver, error) {
 	options, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	s := &store{client: client, own: own, prefix: options.Prefix, forget: options.Retention, where: options.Where, follows: make(chan struct{})}
+	s := &store{client: client, own: own, tls: tls, prefix: options.Prefix, forget: options.Retention, where: options.Where, follows: make(chan struct{})}
 	s.where = cmp.Or(s.where, hosts(client.Endpoints()))
 	s.life, s.end = context.WithCancel(context.Background())
 	s.clock = newClock()

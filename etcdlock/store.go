@@ -30,7 +30,8 @@ import (
 // it, and no key of one prefix is a key of another.
 type store struct {
 	client *clientv3.Client
-	own    bool // the driver opened the client, and closes it
+	own    bool        // the driver opened the client, and closes it
+	tls    *handshakes // nil without TLS, and for a client of the caller
 	prefix string
 	where  string
 	forget time.Duration // names that have not been granted for so long

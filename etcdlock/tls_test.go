@@ -1,17 +1,7 @@
 package etcdlock_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/certtest"
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
@@ -27,27 +18,28 @@ import (
 // certificates.
 func TestTLSWithCertificatesOfClients(t *testing.T) {
 	t.Parallel()
-	cert, key := certificate(t, "localhost")
-	other, otherKey := certificate(t, "elsewhere")
-	c := etcdtest.Setup{Members: 1, Cert: cert, Key: key}.Start(t)
-	url, mine := c.URL()+"/tls?", "client_cert="+cert+"&client_key="+key
-	a, b := start(t, url+mine+"&ca_cert="+cert), start(t, url+mine+"&skip_verify=true")
+	a := certtest.NewAuthority(t)
+	own := certtest.NewIdentity(t, t.TempDir(), a, "localhost", "127.0.0.1")
+	other, otherKey := certtest.NewAuthority(t).Certifies(t, "elsewhere")
+	c := etcdtest.Setup{Members: 1, TLS: own}.Start(t)
+	url, mine := c.URL()+"/tls?", "client_cert="+own.Cert+"&client_key="+own.Key
+	one, two := start(t, url+mine+"&ca_cert="+own.CA), start(t, url+mine+"&skip_verify=true")
 	holder, waiter := mutex("job"), queued(mutex("job"))
-	first := gets(t, a, holder)
-	refused(t, b, waiter)
-	heard := hears(t, b, waiter.Token)
-	keeps(t, a, holder)
-	releases(t, a, holder)
+	first := gets(t, one, holder)
+	refused(t, two, waiter)
+	heard := hears(t, two, waiter.Token)
+	keeps(t, one, holder)
+	releases(t, one, holder)
 	hearsOfGrant(t, heard)
-	if g := gets(t, b, waiter); g.Fence <= first.Fence {
+	if g := gets(t, two, waiter); g.Fence <= first.Fence {
 		t.Errorf("fence %d after %d", g.Fence, first.Fence)
 	}
 	bad := map[string][2]string{}
 	for with, want := range map[string][2]string{
 		mine: {"certificate signed by unknown", "ca"},
-		mine + "&server_name=else&ca_cert=" + cert: {"not else", "certificate"},
-		"ca_cert=" + cert:                          {"certificate required", "cert"},
-		"client_cert=" + other + "&client_key=" + otherKey + "&ca_cert=" + cert: {"certificate", "cert"},
+		mine + "&server_name=else&ca_cert=" + own.CA: {"not else", "certificate"},
+		"ca_cert=" + own.CA:                          {"certificate required", "cert"},
+		"client_cert=" + other + "&client_key=" + otherKey + "&ca_cert=" + own.CA: {"certificate", "cert"},
 	} {
 		bad[url+with+"&dial_timeout=1s"] = want
 	}
@@ -59,7 +51,7 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 		all.Go(func() { isNotOpened(t, url, want[0], want[1]) })
 	}
 	all.Wait()
-	start(t, url+mine+"&server_name=localhost&ca_cert="+cert)
+	start(t, url+mine+"&server_name=localhost&ca_cert="+own.CA)
 }
 
 // isNotOpened wants an error with this text and this hint. A server that is slow does not
@@ -87,35 +79,24 @@ func isNotOpened(t *testing.T, url, says, hints string) {
 	}
 }
 
-// certificate makes a self-signed certificate, for a server of that name, and for
-// clients.
-func certificate(t *testing.T, name string) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
+// Certificates and authorities are replaced on disk while a lease is held, and while a
+// claim waits.
+func TestReplacedCertificatesAreUsed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a server starts again twice")
 	}
-	what := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, what, what, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	write := func(name, kind string, b []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	return write("cert.pem", "CERTIFICATE", signed), write("key.pem", "PRIVATE KEY", secret)
+	t.Parallel()
+	a := certtest.NewAuthority(t)
+	own := certtest.NewIdentity(t, t.TempDir(), a, "127.0.0.1")
+	c := etcdtest.Setup{Members: 1, TLS: own}.Start(t)
+	certtest.Rotate(t, a, certtest.Server{
+		Identity: own,
+		Reload: func() {
+			c.Members[0].Kill()
+			c.Members[0].Run()
+		},
+		Open: func(client *certtest.Identity) driver.Driver {
+			return start(t, c.URL()+"/tls?ca_cert="+client.CA+"&client_cert="+client.Cert+"&client_key="+client.Key)
+		},
+	})
 }

@@ -2,8 +2,6 @@ package etcdlock
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	"maps"
 	"net"
 	"net/url"
@@ -14,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
@@ -24,6 +23,7 @@ const urlForm = "etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PREFIX], e
 // parsed is the content of a URL.
 type parsed struct {
 	config clientv3.Config
+	tls    *handshakes // nil without TLS
 	own    Options
 }
 
@@ -39,38 +39,40 @@ func settings() clientv3.Config {
 
 // parseURL reads a URL. For what it cannot read, its error has only the name of the
 // parameter, because the value may be a password.
-func parseURL(u *url.URL) (*clientv3.Config, *Options, error) {
+func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{config: settings()}
 	query, err := driver.URLParameters(u, "etcd URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
 	if err != nil {
-		return nil, nil, err // before any other part of it is misread
+		return nil, err // before any other part of it is misread
 	}
 	if u.Opaque != "" || u.Fragment != "" {
-		return nil, nil, invalid("has no // after the scheme, or a # in it")
+		return nil, invalid("has no // after the scheme, or a # in it")
 	}
 	if u.User != nil {
 		p.config.Username = u.User.Username()
 		p.config.Password, _ = u.User.Password()
 		if p.config.Username == "" || p.config.Password == "" {
-			return nil, nil, invalid("has a user without a password, or a password without a user")
+			return nil, invalid("has a user without a password, or a password without a user")
 		}
 	}
 	scheme := "http://"
 	if u.Scheme == "etcds" {
-		scheme, p.config.TLS = "https://", engine.NewTLSConfig()
+		scheme = "https://"
 	}
-	switch config, err := engine.TLSConfig(query, "etcd URL"); {
+	switch t, err := engine.ParseTLS(query, "etcd URL"); {
 	case err != nil:
-		return nil, nil, err
-	case config != nil && p.config.TLS == nil:
-		return nil, nil, invalid("has parameters of TLS, and does not begin with etcds")
-	case config != nil:
-		p.config.TLS = config
+		return nil, err
+	case u.Scheme == "etcds":
+		p.tls = newHandshakes(cmp.Or(t, engine.NewTLS()))
+		p.config.TLS = p.tls.tls.Config()
+		p.config.DialOptions = append(p.config.DialOptions, grpc.WithTransportCredentials(p.tls))
+	case t != nil:
+		return nil, invalid("has parameters of TLS, and does not begin with etcds")
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		host, err := address(host)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		p.config.Endpoints = append(p.config.Endpoints, scheme+host)
 	}
@@ -80,14 +82,13 @@ func parseURL(u *url.URL) (*clientv3.Config, *Options, error) {
 			continue
 		}
 		if err := parameters[name](p, query.Get(name)); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	p.verifyServerName()
 	if _, err := p.own.complete(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return &p.config, &p.own, nil
+	return p, nil
 }
 
 func address(hostport string) (string, error) {
@@ -105,25 +106,6 @@ func address(hostport string) (string, error) {
 var parameters = map[string]func(p *parsed, v string) error{
 	"dial_timeout": func(p *parsed, v string) error { return duration(&p.config.DialTimeout, "dial_timeout", v) },
 	"retention":    func(p *parsed, v string) error { return duration(&p.own.Retention, "retention", v) },
-}
-
-// verifyServerName makes server_name the name in the servers' certificates: the client of
-// etcd requires their addresses there, whatever ServerName says (v3.7.3).
-func (p *parsed) verifyServerName() {
-	c := p.config.TLS
-	if c == nil || c.ServerName == "" || c.InsecureSkipVerify {
-		return
-	}
-	name, roots := c.ServerName, c.RootCAs
-	c.InsecureSkipVerify = true // VerifyConnection verifies it
-	c.VerifyConnection = func(s tls.ConnectionState) error {
-		others := x509.NewCertPool()
-		for _, one := range s.PeerCertificates[1:] {
-			others.AddCert(one)
-		}
-		_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: name, Roots: roots, Intermediates: others})
-		return err
-	}
 }
 
 func duration(at *time.Duration, name, v string) (err error) {

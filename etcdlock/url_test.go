@@ -46,11 +46,11 @@ func TestURLs(t *testing.T) {
 
 // describe lists the settings of a URL that are not the defaults.
 func describe(u *url.URL) (string, error) {
-	c, o, err := parseURL(u)
+	p, err := parseURL(u)
 	if err != nil {
 		return "", err
 	}
-	b := &strings.Builder{}
+	c, o, b := &p.config, &p.own, &strings.Builder{}
 	b.WriteString(strings.Join(c.Endpoints, " "))
 	say := func(differs bool, format string, args ...any) {
 		if differs {

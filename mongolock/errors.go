@@ -27,7 +27,7 @@ var hints = []struct {
 	{"but this version of the Go driver requires", true, oldHint},
 	{"auth error", true, "the user or the password is wrong, or belongs to another database: ?authSource=admin"},
 	{"Authentication", true, "the user or the password is wrong, or belongs to another database: ?authSource=admin"},
-	{"x509:", true, "the server's certificate is not one that this machine trusts for that host"},
+	{"x509:", false, "the server's certificate is not one that this machine trusts for that host"},
 	{"does not look like a TLS handshake", true, "the server does not speak TLS on this port: leave out tls=true"},
 	{"linearizable", false, "a majority of the members does not answer: look at rs.status()"},
 	{"not primary", false, "the replica set is electing, or only one of its members is known: name several, and replicaSet=NAME"},

@@ -25,6 +25,8 @@
 //	server_name=NAME      TLS, and the name in the certificate, if it is not the host's
 //	skip_verify=true      TLS, and trust any certificate
 //
+// Each new connection reads these files again.
+//
 // Of the parameters of go-sql-driver, these matter here:
 //
 //	tls=true              TLS; or skip-verify, or preferred

@@ -120,7 +120,7 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 	case errors.Is(err, mysql.ErrNoTLS):
 		return "the server has no TLS: leave out tls, or say tls=preferred", true
 	case untrusted(err):
-		return "check ca_cert and server_name in the URL, and the server's certificate", true
+		return "check ca_cert and server_name in the URL, and the server's certificate", false
 	}
 	_, network := errors.AsType[net.Error](err)
 	if network || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, io.EOF) {

@@ -7,7 +7,9 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -115,14 +117,37 @@ func (p *parsed) open(ctx context.Context) (*Driver, error) {
 	return nil, err
 }
 
+// A connectLog keeps the last error that go-sql-driver logs about a connection: it
+// returns only "invalid connection" when the server refuses the client's certificate.
+type connectLog struct{ last atomic.Pointer[error] }
+
+type connectLogKey struct{}
+
+// Print implements [mysql.Logger].
+func (l *connectLog) Print(v ...any) {
+	for _, x := range v {
+		if err, ok := x.(error); ok {
+			l.last.Store(&err)
+		}
+	}
+}
+
+func (l *connectLog) explain(err error) error {
+	if last := l.last.Load(); last != nil && !errors.Is(err, *last) {
+		return fmt.Errorf("%w: %w", err, *last)
+	}
+	return err
+}
+
 // connector gives each connection the settings that a step relies on. A caller's own pool
 // may have other settings, if the driver finds them fit.
 type connector struct{ sqldriver.Connector }
 
 func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
+	said := &connectLog{}
+	conn, err := c.Connector.Connect(context.WithValue(ctx, connectLogKey{}, said))
 	if err != nil {
-		return nil, err
+		return nil, said.explain(err)
 	}
 	if x, ok := conn.(sqldriver.ExecerContext); ok {
 		for _, statement := range []string{

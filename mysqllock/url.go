@@ -2,7 +2,7 @@ package mysqllock
 
 import (
 	"cmp"
-	"crypto/tls"
+	"context"
 	"errors"
 	"maps"
 	"net"
@@ -28,7 +28,7 @@ type parsed struct {
 	config *mysql.Config
 	own    Options
 	pool   int
-	tls    *tls.Config // nil if no parameter of Pawl's is about TLS
+	tls    *engine.TLS // nil if no parameter of Pawl's is about TLS
 }
 
 func invalid(problem, allowed string) error {
@@ -173,7 +173,7 @@ var own = map[string]func(p *parsed, v string) error{
 // ownParameters reads Pawl's own parameters, and returns the rest.
 func ownParameters(query url.Values) (p *parsed, rest url.Values, err error) {
 	p, rest = &parsed{pool: defaultPool}, url.Values{}
-	p.tls, err = engine.TLSConfig(query, what)
+	p.tls, err = engine.ParseTLS(query, what)
 	for _, key := range slices.Sorted(maps.Keys(query)) {
 		set, ours := own[key]
 		switch {
@@ -202,13 +202,22 @@ func (p *parsed) finish() error {
 			return invalid("has "+strings.Join(engine.TLSParameters, ", ")+" or one of these, and another tls than true", "tls=true")
 		}
 		host, _, _ := net.SplitHostPort(c.Addr)
-		p.tls.ServerName = cmp.Or(p.tls.ServerName, host)
-		c.TLS = p.tls
+		c.TLS = p.tls.Config()
+		c.TLS.ServerName = cmp.Or(c.TLS.ServerName, host)
 	}
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, driver.MaxRequest) // for a connection that went silent
 	c.ConnectionAttributes = cmp.Or(c.ConnectionAttributes, "program_name:pawl")
 	c.Logger = &mysql.NopLogger{}
 	p.own.Where = c.Addr + "/" + c.DBName
-	return nil
+	return c.Apply(mysql.BeforeConnect(func(ctx context.Context, each *mysql.Config) error {
+		if p.tls != nil {
+			each.TLS = p.tls.Config() // with what the files contain now
+			each.TLS.ServerName = c.TLS.ServerName
+		}
+		if said, ok := ctx.Value(connectLogKey{}).(*connectLog); ok {
+			each.Logger = said
+		}
+		return nil
+	}))
 }

@@ -31,6 +31,8 @@
 //	server_name=NAME         in the server's certificate, if it is not the host's
 //	skip_verify=true         trust any certificate
 //
+// Each new connection reads these files again, except nkey.
+//
 // # What does the server need?
 //
 // The server needs nats-server 2.11 or later with JetStream. A bucket with three replicas

@@ -143,7 +143,7 @@ func adviceForConnection(err error) (hint string, permanent bool) {
 	case odd:
 		return "the server does not begin a connection with TLS (handshake_first), as nats+tls:// asks: begin the URL with nats://, and add tls=true if the server has TLS", true
 	case untrusted:
-		return "check ca_cert and server_name in the URL, and the server's certificate", true
+		return "check ca_cert and server_name in the URL, and the server's certificate", false
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
 		return "the host is not known: check its name", false

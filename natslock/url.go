@@ -2,7 +2,7 @@ package natslock
 
 import (
 	"cmp"
-	"crypto/tls"
+	"crypto/x509"
 	"maps"
 	"net"
 	"net/url"
@@ -25,7 +25,7 @@ type parsed struct {
 	servers []string
 	options []nats.Option
 	own     Options
-	tls     *tls.Config
+	tls     *engine.TLS
 }
 
 func badURL(problem string) error { return invalid("nats URL", problem, urlForm) }
@@ -41,7 +41,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		return nil, badURL("has no // after the scheme, or a # in it")
 	}
 	p := &parsed{own: Options{Bucket: strings.Trim(u.Path, "/")}}
-	if p.tls, err = engine.TLSConfig(query, "nats URL"); err != nil {
+	if p.tls, err = engine.ParseTLS(query, "nats URL"); err != nil {
 		return nil, err
 	}
 	if u.Scheme == "nats+tls" {
@@ -70,7 +70,10 @@ func parseURL(u *url.URL) (*parsed, error) {
 		return nil, err
 	}
 	if p.tls != nil {
-		p.options = append(p.options, nats.Secure(p.tls))
+		p.options = append(p.options, nats.Secure(p.tls.Config()), func(o *nats.Options) error {
+			o.RootCAsCB = func() (*x509.CertPool, error) { return p.tls.Roots(), nil }
+			return nil
+		})
 	}
 	return p, nil
 }
@@ -95,7 +98,7 @@ func (p *parsed) setHosts(hosts string) error {
 // requireTLS makes TLS required.
 func (p *parsed) requireTLS() {
 	if p.tls == nil {
-		p.tls = engine.NewTLSConfig()
+		p.tls = engine.NewTLS()
 	}
 }
 

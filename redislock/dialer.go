@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
@@ -16,6 +17,7 @@ import (
 // driver does.
 type dialer struct {
 	life   context.Context // until the clients are closed
+	tls    *engine.TLS
 	driver atomic.Pointer[redisscript.Driver]
 
 	mu   sync.Mutex // protects open
@@ -28,9 +30,9 @@ type dialing func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config
 // that the connections are for commands, so the dialer notifies the driver of them.
 func (o *dialer) dialFunc(dial dialing, forCommands bool) dialing {
 	if dial == nil {
-		dial = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
-			if t != nil {
-				return (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, "tcp", addr)
+		dial = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if o.tls != nil {
+				return (&tls.Dialer{NetDialer: d, Config: o.tls.Config()}).DialContext(ctx, "tcp", addr)
 			}
 			return d.DialContext(ctx, "tcp", addr)
 		}

@@ -45,6 +45,8 @@
 //	                         address that the node, or a Sentinel, announces
 //	skip_verify=true         with rediss: trust any certificate
 //
+// Each new connection reads these files again.
+//
 //	prefix=app:              the rest are fields of Options: Prefix
 //	retention=24h            Retention
 //	push=false               NoPush

@@ -81,7 +81,7 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	track, dialed := &tracker{}, &dialer{}
+	track, dialed := &tracker{}, &dialer{tls: p.tls}
 	c, err := dial(ctx, p, track, dialed)
 	if err != nil {
 		switch ended := ctx.Err(); {

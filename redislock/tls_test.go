@@ -1,43 +1,33 @@
 package redislock_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/pawl-go/pawl/internal/certtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
 
 func TestTLSWithACertificateThatIsTrustedAndOneThatIsNot(t *testing.T) {
-	ca := newAuthority(t)
-	cert, key := ca.certifies(t, "localhost", "127.0.0.1")
+	ca := certtest.NewAuthority(t)
+	cert, key := ca.Certifies(t, "localhost", "127.0.0.1")
 	port := redistest.FreePort(t)
-	redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", ca.file)
+	redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", ca.File)
 	url := "rediss://:hunter2@localhost:" + port
 	_, err := redislock.Open(ctx, url)
 	if err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("%v; want it to say that the certificate is not trusted", err)
 	}
 	url = "rediss://localhost:" + port
-	for _, trusted := range []string{url + "?ca_cert=" + ca.file, url + "?skip_verify=true"} {
+	for _, trusted := range []string{url + "?ca_cert=" + ca.File, url + "?skip_verify=true"} {
 		d := start(t, trusted)
 		c := mutex("job")
 		gets(t, d, c)
 		releases(t, d, c)
 	}
-	if _, err := redislock.Open(ctx, url+"?server_name=elsewhere&ca_cert="+ca.file); err == nil {
+	if _, err := redislock.Open(ctx, url+"?server_name=elsewhere&ca_cert="+ca.File); err == nil {
 		t.Error("a certificate for another name was trusted")
 	}
 }
@@ -45,15 +35,15 @@ func TestTLSWithACertificateThatIsTrustedAndOneThatIsNot(t *testing.T) {
 // The server lets in only clients that have a certificate.
 func TestTLSWithACertificateOfTheClient(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
-	cert, key := ca.certifies(t, "localhost", "127.0.0.1")
+	ca := certtest.NewAuthority(t)
+	cert, key := ca.Certifies(t, "localhost", "127.0.0.1")
 	port := redistest.FreePort(t)
-	redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "yes", "--tls-ca-cert-file", ca.file)
-	url := "rediss://localhost:" + port + "?ca_cert=" + ca.file
+	redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "yes", "--tls-ca-cert-file", ca.File)
+	url := "rediss://localhost:" + port + "?ca_cert=" + ca.File
 	if _, err := redislock.Open(ctx, url); err == nil {
 		t.Error("the server let a client in that has no certificate")
 	}
-	mine, myKey := ca.certifies(t, "client")
+	mine, myKey := ca.Certifies(t, "client")
 	d := start(t, url+"&client_cert="+mine+"&client_key="+myKey)
 	c := mutex("job")
 	gets(t, d, c)
@@ -67,17 +57,17 @@ func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
 		t.Skip("make test-all runs this: whole clusters")
 	}
 	t.Parallel()
-	ca := newAuthority(t)
+	ca := certtest.NewAuthority(t)
 	secured := func(hosts ...string) (port string, args []string) {
 		port = redistest.FreePort(t)
-		cert, key := ca.certifies(t, hosts...)
+		cert, key := ca.Certifies(t, hosts...)
 		return port, []string{
-			"--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.file,
+			"--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File,
 			"--tls-auth-clients", "no", "--tls-cluster", "yes", "--tls-replication", "yes",
 		}
 	}
 	locks := func(t *testing.T, url string) (n int, err error) {
-		d := start(t, url+"ca_cert="+ca.file)
+		d := start(t, url+"ca_cert="+ca.File)
 		for i := range 24 {
 			c := mutex(fmt.Sprint("job", i))
 			if _, e := d.Acquire(ctx, c); e != nil {
@@ -128,69 +118,4 @@ func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
 			t.Errorf("%d of 24 names can be locked: %v", n, err)
 		}
 	})
-}
-
-// An authority signs certificates.
-type authority struct {
-	file string // of its own certificate
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{key: newKey(t), cert: &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}}
-	a.file = a.signs(t, a.cert, a.key)
-	return a
-}
-
-// certifies makes a certificate for these hosts.
-func (a *authority) certifies(t *testing.T, hosts ...string) (cert, key string) {
-	t.Helper()
-	private := newKey(t)
-	what := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "node"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	for _, h := range hosts {
-		if ip := net.ParseIP(h); ip != nil {
-			what.IPAddresses = append(what.IPAddresses, ip)
-		} else {
-			what.DNSNames = append(what.DNSNames, h)
-		}
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a.signs(t, what, private), pemFile(t, "PRIVATE KEY", secret)
-}
-
-func (a *authority) signs(t *testing.T, what *x509.Certificate, private *ecdsa.PrivateKey) (file string) {
-	t.Helper()
-	signed, err := x509.CreateCertificate(rand.Reader, what, a.cert, &private.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pemFile(t, "CERTIFICATE", signed)
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-func pemFile(t *testing.T, kind string, b []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

@@ -26,6 +26,7 @@ const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, re
 // parsed is the content of a URL.
 type parsed struct {
 	client rueidis.ClientOption
+	tls    *engine.TLS
 	own    Options
 	lazy   bool
 	db     bool   // the URL names a database
@@ -51,12 +52,13 @@ func parseURL(u *url.URL) (*parsed, error) {
 		p.client.Password, _ = u.User.Password()
 	}
 	secure := u.Scheme == "rediss" || u.Scheme == "valkeys"
-	if p.client.TLSConfig, err = engine.TLSConfig(query, "redis URL"); err != nil {
+	if p.tls, err = engine.ParseTLS(query, "redis URL"); err != nil {
 		return nil, err
 	}
-	if secure && p.client.TLSConfig == nil {
-		p.client.TLSConfig = engine.NewTLSConfig()
+	if secure && p.tls == nil {
+		p.tls = engine.NewTLS()
 	}
+	p.client.TLSConfig = p.tls.Config()
 	if u.Scheme == "redis+unix" {
 		if u.Host != "" || u.Path == "" {
 			return nil, invalid("has no path of a socket: three slashes begin it")
@@ -104,7 +106,7 @@ func (p *parsed) finish(secure bool) error {
 			return invalid("has a port that cannot be: 1 to 65535 can")
 		}
 	}
-	if !secure && p.client.TLSConfig != nil {
+	if !secure && p.tls != nil {
 		return invalid("has parameters of TLS, and does not begin with rediss")
 	}
 	if len(p.client.InitAddress) > 1 && p.client.SelectDB != 0 && p.client.Sentinel.MasterSet == "" {

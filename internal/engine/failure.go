@@ -13,6 +13,9 @@ func Failure(err error, backend string, op driver.Op, advice func(error) (hint s
 	if _, typed := errors.AsType[*driver.Error](err); err == nil || typed || errors.Is(err, driver.ErrClosed) {
 		return err
 	}
-	hint, permanent := advice(err)
+	hint, permanent := CertificateHint(err), false
+	if hint == "" {
+		hint, permanent = advice(err)
+	}
 	return &driver.Error{Backend: backend, Op: op, Hint: hint, Permanent: permanent, Err: err}
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"sync"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -15,11 +16,26 @@ import (
 // for all backends, except where the engine's client reads the URL.
 var TLSParameters = []string{"ca_cert", "client_cert", "client_key", "server_name", "skip_verify"}
 
-// TLSConfig makes the configuration that the [TLSParameters] of a query describe, or nil
+// A TLS is the configuration of TLS in a URL. Its files may be replaced while a client
+// runs: each new connection uses what they contain then. While the files cannot be used,
+// perhaps because another program is writing them, it uses what they contained before.
+type TLS struct {
+	config        *tls.Config // without the content of the files
+	ca, cert, key string      // the files, or empty
+
+	mu    sync.Mutex // protects what the files contained
+	roots *x509.CertPool
+	pair  *tls.Certificate
+}
+
+// NewTLS is the configuration of TLS without any parameter.
+func NewTLS() *TLS { return &TLS{config: &tls.Config{MinVersion: tls.VersionTLS12}} }
+
+// ParseTLS makes the configuration that the [TLSParameters] of a query describe, or nil
 // without any of them. what begins its errors, which are [*driver.InvalidError]: "etcd
 // URL".
-func TLSConfig(query url.Values, what string) (*tls.Config, error) {
-	config, found := NewTLSConfig(), false
+func ParseTLS(query url.Values, what string) (*TLS, error) {
+	t, found := NewTLS(), false
 	for _, name := range TLSParameters {
 		found = found || query.Has(name)
 	}
@@ -29,38 +45,74 @@ func TLSConfig(query url.Values, what string) (*tls.Config, error) {
 	invalid := func(problem, allowed string) error {
 		return &driver.InvalidError{What: what, Problem: problem, Allowed: allowed}
 	}
-	config.ServerName = query.Get("server_name")
+	t.config.ServerName = query.Get("server_name")
 	if query.Has("skip_verify") {
 		v := query.Get("skip_verify")
 		on, err := strconv.ParseBool(v)
 		if err != nil && v != "" {
 			return nil, invalid("has skip_verify that is neither true nor false", "true, false")
 		}
-		config.InsecureSkipVerify = on || v == ""
+		t.config.InsecureSkipVerify = on || v == ""
 	}
 	if query.Has("ca_cert") {
-		path := query.Get("ca_cert")
-		pem, err := os.ReadFile(path)
-		config.RootCAs = x509.NewCertPool()
-		if err != nil || !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, invalid("has ca_cert="+strconv.Quote(path)+", which cannot be read or has no certificate", "a PEM file")
+		t.ca = query.Get("ca_cert")
+		if t.Roots() == nil {
+			return nil, invalid("has ca_cert="+strconv.Quote(t.ca)+", which cannot be read or has no certificate", "a PEM file")
 		}
 	}
 	if query.Has("client_cert") != query.Has("client_key") {
 		return nil, invalid("has client_cert without client_key, or the other way round", "both, or none")
 	}
 	if query.Has("client_cert") {
-		pair, err := tls.LoadX509KeyPair(query.Get("client_cert"), query.Get("client_key"))
+		t.cert, t.key = query.Get("client_cert"), query.Get("client_key")
+		_, err := t.certificate()
 		if path, ok := errors.AsType[*os.PathError](err); ok {
 			return nil, invalid("has client_cert and client_key, and "+strconv.Quote(path.Path)+" cannot be read", "two PEM files")
 		}
 		if err != nil {
 			return nil, invalid("has client_cert and client_key, which are no certificate and its key", "two PEM files")
 		}
-		config.Certificates = []tls.Certificate{pair}
+		t.config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.certificate() }
 	}
-	return config, nil
+	return t, nil
 }
 
-// NewTLSConfig is the configuration of TLS without any parameter.
-func NewTLSConfig() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} }
+// Config returns the configuration for one connection, or nil if t is nil.
+func (t *TLS) Config() *tls.Config {
+	if t == nil {
+		return nil
+	}
+	config := t.config.Clone()
+	config.RootCAs = t.Roots()
+	return config
+}
+
+// Roots returns the authorities to trust, or nil for those of the machine.
+func (t *TLS) Roots() *x509.CertPool {
+	if t.ca == "" {
+		return nil
+	}
+	roots := x509.NewCertPool()
+	pem, err := os.ReadFile(t.ca)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil && roots.AppendCertsFromPEM(pem) {
+		t.roots = roots
+	}
+	return t.roots
+}
+
+// certificate returns the client's certificate. Its error is nil once the files could be
+// used.
+func (t *TLS) certificate() (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(t.cert, t.key)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		t.pair = &pair
+	}
+	if t.pair != nil {
+		err = nil
+	}
+	return t.pair, err
+}

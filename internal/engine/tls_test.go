@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"crypto/x509"
 	"errors"
 	"net/url"
 	"os"
@@ -9,17 +11,18 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/certtest"
 )
 
 func TestParametersOfTLSAreRead(t *testing.T) {
-	if c, err := TLSConfig(url.Values{"retention": {"1h"}}, "test URL"); c != nil || err != nil {
+	if c, err := ParseTLS(url.Values{"retention": {"1h"}}, "test URL"); c != nil || err != nil {
 		t.Errorf("without any: %v, %v", c, err)
 	}
-	c, err := TLSConfig(url.Values{"server_name": {"a"}, "skip_verify": {""}}, "test URL")
-	if err != nil || c.ServerName != "a" || !c.InsecureSkipVerify || c.MinVersion == 0 {
-		t.Errorf("%+v, %v", c, err)
+	c, err := ParseTLS(url.Values{"server_name": {"a"}, "skip_verify": {""}}, "test URL")
+	if o := c.Config(); err != nil || o.ServerName != "a" || !o.InsecureSkipVerify || o.MinVersion == 0 {
+		t.Errorf("%+v, %v", o, err)
 	}
-	if c, err := TLSConfig(url.Values{"skip_verify": {"false"}}, "test URL"); err != nil || c == nil || c.InsecureSkipVerify {
+	if c, err := ParseTLS(url.Values{"skip_verify": {"false"}}, "test URL"); err != nil || c == nil || c.Config().InsecureSkipVerify {
 		t.Errorf("skip_verify=false: %+v, %v", c, err)
 	}
 }
@@ -42,10 +45,40 @@ func TestParametersOfTLSThatAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = TLSConfig(query, "test URL")
+		_, err = ParseTLS(query, "test URL")
 		invalid, ok := errors.AsType[*driver.InvalidError](err)
 		if !ok || !strings.Contains(err.Error(), want) || invalid.Allowed == "" || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v; want %q", raw, err, want)
 		}
+	}
+}
+
+// Another program may be writing the files while a connection is made.
+func TestFilesOfTLSThatCannotBeReadLeaveTheOnesBefore(t *testing.T) {
+	client := certtest.NewIdentity(t, t.TempDir(), certtest.NewAuthority(t), "client")
+	c, err := ParseTLS(url.Values{"ca_cert": {client.CA}, "client_cert": {client.Cert}, "client_key": {client.Key}}, "test URL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := func() (*x509.CertPool, []byte) {
+		config := c.Config()
+		cert, err := config.GetClientCertificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config.RootCAs, cert.Certificate[0]
+	}
+	roots, cert := content()
+	for _, file := range []string{client.CA, client.Cert, client.Key} {
+		if err := os.WriteFile(file, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, c := content(); !r.Equal(roots) || !bytes.Equal(c, cert) {
+		t.Error("half a file replaced what was known")
+	}
+	client.Replace(t, certtest.NewAuthority(t))
+	if r, c := content(); r.Equal(roots) || bytes.Equal(c, cert) {
+		t.Error("new files replaced nothing")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/certtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
@@ -48,11 +49,11 @@ type Member struct {
 
 // Setup is how a cluster is started.
 type Setup struct {
-	Members   int
-	Args      []string              // further arguments of each member
-	Wires     bool                  // the network between the members can be cut, see Cluster.Cut
-	Cert, Key string                // files: clients use TLS and this self-signed certificate
-	Begin     func(*exec.Cmd) error // starts a process; nil: as usual
+	Members int
+	Args    []string              // further arguments of each member
+	Wires   bool                  // the network between the members can be cut, see Cluster.Cut
+	TLS     *certtest.Identity    // clients use TLS, and certificates of this authority
+	Begin   func(*exec.Cmd) error // starts a process; nil: as usual
 }
 
 // Start starts a cluster of so many members, with these arguments more for each, and
@@ -69,7 +70,7 @@ func (s Setup) Start(tb TB) *Cluster {
 	if path == "" {
 		path = testservers.Build(tb, "etcd")
 	}
-	c := &Cluster{tb: tb, tls: s.Cert != ""}
+	c := &Cluster{tb: tb, tls: s.TLS != nil}
 	if s.Wires {
 		c.wires = &wires{healed: make(chan struct{})}
 	}
@@ -124,7 +125,7 @@ func (s Setup) args(tb TB, c *Cluster, m *Member) []string {
 	var tls []string
 	if c.tls {
 		scheme = "https://"
-		tls = []string{"--cert-file", s.Cert, "--key-file", s.Key, "--trusted-ca-file", s.Cert, "--client-cert-auth"}
+		tls = []string{"--cert-file", s.TLS.Cert, "--key-file", s.TLS.Key, "--trusted-ca-file", s.TLS.CA, "--client-cert-auth"}
 	}
 	args := []string{
 		"--name", m.Name, "--data-dir", m.Data(), "--logger", "zap", "--log-level", "warn",

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // trouble adds to an error of the client the backend, the step, the name and, where the
@@ -114,7 +115,7 @@ var hints = []struct {
 	{"Unknown Redis command called", true, "the server, or a proxy before it, lacks a command that Pawl's scripts need, or has renamed it: pawl doctor names it"},
 	{"unknown command", true, "the server, or a proxy before it, lacks a command: Redis 6.2 or later is needed"},
 	{"Wrong number of args calling Redis command", true, "Redis 6.2 or later is needed"},
-	{"x509:", true, "the server's certificate is not one that this machine trusts for that host"},
+	{"x509:", false, "the server's certificate is not one that this machine trusts for that host"},
 	{"first record does not look like a TLS handshake", true, "the server does not speak TLS on this port: redis:// rather than rediss://"},
 	{"deadline exceeded", false, "the server does not answer in time: can it be reached, and does it speak TLS if and only if the URL says rediss?"},
 	{"i/o timeout", false, "the server does not answer in time: can it be reached, and does it speak TLS if and only if the URL says rediss?"},
@@ -138,6 +139,9 @@ const damagedHint = "this name cannot be locked until its keys are deleted, whil
 func advice(err error) (hint string, permanent bool) {
 	if d, ok := errors.AsType[*damage](err); ok {
 		return damagedHint, d != nil
+	}
+	if hint := engine.CertificateHint(err); hint != "" {
+		return hint, false
 	}
 	said := err.Error()
 	for _, h := range hints {

@@ -47,7 +47,7 @@ func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 		}
 	}
 	found := 0
-	for _, folder := range append([]string{".", "internal/redisscript", "quorumlock", "redislock/redlock", "fence"}, moduleFolders()...) {
+	for _, folder := range append([]string{".", "internal/engine", "internal/redisscript", "quorumlock", "redislock/redlock", "fence"}, moduleFolders()...) {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +77,7 @@ func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 
 var (
 	// These return a hint first; those take one last.
-	givesHints = []string{"advice", "adviceFor", "adviceForConnection"}
+	givesHints = []string{"advice", "adviceFor", "adviceForConnection", "CertificateHint"}
 	takesHints = []string{"permanent", "broken"}
 	isHint     = regexp.MustCompile(`^([Hh]int|\w+Hint|afresh)$`)
 )

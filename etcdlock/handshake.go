@@ -1,0 +1,71 @@
+package etcdlock
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"sync/atomic"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/pawl-go/pawl/internal/engine"
+)
+
+// handshakes begin each connection with TLS as the files of the URL have it then: the
+// credentials of gRPC read no file again. Those also require the servers' addresses in
+// their certificates, whatever ServerName says (v1.83.2); handshakes require ServerName
+// if there is one.
+//
+// They also keep why the last connection failed, because a request that waits for one
+// does not say that.
+type handshakes struct {
+	credentials.TransportCredentials
+	tls  *engine.TLS
+	last atomic.Pointer[error]
+}
+
+func newHandshakes(t *engine.TLS) *handshakes {
+	return &handshakes{TransportCredentials: credentials.NewTLS(t.Config()), tls: t}
+}
+
+// ClientHandshake implements [credentials.TransportCredentials].
+func (h *handshakes) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	config := h.tls.Config()
+	c, info, err := credentials.NewTLS(config).ClientHandshake(ctx, cmp.Or(config.ServerName, authority), raw)
+	if err != nil {
+		h.last.Store(&err)
+		return nil, nil, err
+	}
+	return &shaken{Conn: c, of: h}, info, nil
+}
+
+// Clone implements [credentials.TransportCredentials].
+func (h *handshakes) Clone() credentials.TransportCredentials { return h }
+
+// why is why the last connection failed, or nil.
+func (h *handshakes) why() error {
+	if h == nil || h.last.Load() == nil {
+		return nil
+	}
+	return *h.last.Load()
+}
+
+// A shaken connection has passed its handshake. A server that refuses the client's
+// certificate says so after that, in the place of its first answer.
+type shaken struct {
+	net.Conn
+	of    *handshakes
+	heard bool // only the goroutine that reads uses it
+}
+
+func (c *shaken) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if !c.heard {
+		if c.heard = n > 0; c.heard {
+			c.of.last.Store(nil)
+		} else if err != nil {
+			c.of.last.Store(&err)
+		}
+	}
+	return n, err
+}

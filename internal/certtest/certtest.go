@@ -1,0 +1,143 @@
+// Package certtest makes certificates for tests of TLS, and replaces them while drivers
+// use them.
+package certtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// TB is the part of testing.TB that is used.
+type TB = redistest.TB
+
+// An Authority signs certificates.
+type Authority struct {
+	File string // of its own certificate
+
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+// NewAuthority makes an authority.
+func NewAuthority(tb TB) *Authority {
+	tb.Helper()
+	a := &Authority{File: filepath.Join(tb.TempDir(), "ca.pem"), key: newKey(tb)}
+	a.cert = &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(48 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.pem = block("CERTIFICATE", a.signs(tb, a.cert, a.key))
+	write(tb, a.File, a.pem)
+	return a
+}
+
+// Certifies makes a certificate for these hosts, for servers and for clients.
+func (a *Authority) Certifies(tb TB, hosts ...string) (cert, key string) {
+	tb.Helper()
+	i := NewIdentity(tb, tb.TempDir(), a, hosts...)
+	return i.Cert, i.Key
+}
+
+func (a *Authority) signs(tb TB, what *x509.Certificate, private *ecdsa.PrivateKey) []byte {
+	tb.Helper()
+	signed, err := x509.CreateCertificate(rand.Reader, what, a.cert, &private.PublicKey, a.key)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	return signed
+}
+
+// An Identity is the files of one server, or of one client.
+type Identity struct {
+	CA, Cert, Key string // the authority to trust, the own certificate, and its key
+	Both          string // the own certificate and its key
+
+	hosts []string
+}
+
+// NewIdentity makes an identity for these hosts in a folder.
+func NewIdentity(tb TB, dir string, a *Authority, hosts ...string) *Identity {
+	tb.Helper()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	i := &Identity{CA: in("ca.pem"), Cert: in("cert.pem"), Key: in("key.pem"), Both: in("both.pem"), hosts: hosts}
+	i.Replace(tb, a)
+	return i
+}
+
+// Replace replaces the files by new ones of an authority, as tools that renew
+// certificates do.
+func (i *Identity) Replace(tb TB, a *Authority) {
+	tb.Helper()
+	i.replace(tb, a, time.Now().Add(24*time.Hour))
+}
+
+// Expire replaces the files by ones that have expired.
+func (i *Identity) Expire(tb TB, a *Authority) {
+	tb.Helper()
+	i.replace(tb, a, time.Now().Add(-time.Hour))
+}
+
+func (i *Identity) replace(tb TB, a *Authority, end time.Time) {
+	tb.Helper()
+	private := newKey(tb)
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	what := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "node"}, NotBefore: end.Add(-24 * time.Hour).Add(-time.Minute), NotAfter: end,
+	}
+	for _, h := range i.hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			what.IPAddresses = append(what.IPAddresses, ip)
+		} else {
+			what.DNSNames = append(what.DNSNames, h)
+		}
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	own, key := block("CERTIFICATE", a.signs(tb, what, private)), block("PRIVATE KEY", secret)
+	write(tb, i.CA, a.pem)
+	write(tb, i.Cert, own)
+	write(tb, i.Key, key)
+	write(tb, i.Both, append(own, key...))
+}
+
+func block(kind string, b []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b})
+}
+
+// write replaces a file in one step.
+func write(tb TB, path string, b []byte) {
+	tb.Helper()
+	err := os.WriteFile(path+".new", b, 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+}
+
+func newKey(tb TB) *ecdsa.PrivateKey {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	return key
+}

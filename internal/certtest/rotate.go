@@ -1,0 +1,92 @@
+package certtest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
+)
+
+// A Server requires certificates of its clients.
+type Server struct {
+	Identity *Identity
+	Reload   func()                               // makes the server read its files again, and cuts all connections
+	Open     func(client *Identity) driver.Driver // opens a driver that is closed when the test ends
+}
+
+// Rotate replaces the certificates of a server, and of a client that holds a lease
+// and of one that waits. a is the authority of the server's first certificate.
+func Rotate(tb TB, a *Authority, s Server) {
+	tb.Helper()
+	client := NewIdentity(tb, tb.TempDir(), a, "client")
+	holder, waiter := s.Open(client), s.Open(client)
+	held, waiting := patient(claimtest.Mutex("job")), patient(claimtest.Queued("job"))
+	first := claimtest.Gets(tb, holder, held)
+	claimtest.Waits(tb, waiter, waiting)
+	renew := func(ctx context.Context) error {
+		answers, err := holder.Renew(ctx, []driver.LeaseRef{claimtest.Lease(held)})
+		return errors.Join(append(answers, err)...)
+	}
+
+	client.Expire(tb, a)
+	s.Reload()
+	until(tb, "the error says that the certificate has expired", func(ctx context.Context) (bool, error) {
+		err := renew(ctx)
+		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
+			tb.Fatalf("%v is permanent, and a certificate can be renewed", err)
+		}
+		return err != nil && strings.Contains(err.Error(), "expired"), err
+	})
+
+	client.Replace(tb, a)
+	until(tb, "the new certificate is used", func(ctx context.Context) (bool, error) {
+		err := renew(ctx)
+		return err == nil, err
+	})
+
+	b := NewAuthority(tb)
+	s.Identity.Replace(tb, b)
+	s.Reload()
+	client.Replace(tb, b)
+	until(tb, "the new authority is used", func(ctx context.Context) (bool, error) {
+		err := renew(ctx)
+		return err == nil, err
+	})
+
+	until(tb, "the lease is released", func(ctx context.Context) (bool, error) {
+		err := holder.Release(ctx, claimtest.Lease(held))
+		return err == nil || errors.Is(err, driver.ErrNotHeld), err
+	})
+	until(tb, "the waiter gets the lock", func(ctx context.Context) (bool, error) {
+		g, err := waiter.Acquire(ctx, waiting)
+		if err == nil && g.Fence <= first.Fence {
+			tb.Fatalf("the fence %d after %d", g.Fence, first.Fence)
+		}
+		return err == nil, err
+	})
+}
+
+// patient gives a claim a lease and a place that outlast the test, on any machine.
+func patient(c driver.Claim) driver.Claim {
+	c.TTL, c.QueueTTL = 10*time.Minute, 10*time.Minute
+	return c
+}
+
+// until asks again until f is true.
+func until(tb TB, what string, f func(ctx context.Context) (bool, error)) {
+	tb.Helper()
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) { // only a hang takes so long
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ok, err := f(ctx)
+		cancel()
+		if ok {
+			return
+		}
+		if time.Now().After(end) {
+			tb.Fatalf("it never came to pass: %s: %v", what, err)
+		}
+	}
+}

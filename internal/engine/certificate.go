@@ -1,0 +1,28 @@
+package engine
+
+import "strings"
+
+// CertificateHint returns what to do about an error about a certificate that has expired
+// or that a server refuses, or "" for any other error. Nothing of that is permanent: each
+// new connection reads the files of the client again, and the server may get others, too.
+//
+// It looks at the text: not all clients wrap the error.
+func CertificateHint(err error) string {
+	says := func(any ...string) bool {
+		for _, part := range any {
+			if strings.Contains(err.Error(), part) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case says("x509: certificate has expired"):
+		return "the server's certificate, or its authority's, has expired: renew it, or set this machine's clock"
+	case says("remote error: tls: expired certificate"):
+		return "the client's certificate has expired: replace its files, and the next connection uses them"
+	case says("remote error: tls: certificate required", "remote error: tls: bad certificate", "remote error: tls: unknown certificate", "remote error: tls: revoked"):
+		return "the server refuses the client's certificate, or requires one: check the client's files, and whom the server trusts"
+	}
+	return ""
+}
