@@ -18,6 +18,9 @@ type conns interface {
 	// still in a transaction.
 	take(ctx context.Context) (c *pgx.Conn, free func(), err error)
 
+	// beforeConnect prepares the configuration of a connection that is not one of them.
+	beforeConnect(ctx context.Context, c *pgx.ConnConfig) error
+
 	// most is the largest number of connections.
 	most() int
 
@@ -35,6 +38,15 @@ func (p pool) take(ctx context.Context) (*pgx.Conn, func(), error) {
 	return c.Conn(), c.Release, nil
 }
 
+// beforeConnect does what the pool does before each of its connections. The caller's may
+// get a new password there.
+func (p pool) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
+	if prepare := p.Config().BeforeConnect; prepare != nil {
+		return prepare(ctx, c)
+	}
+	return nil
+}
+
 func (p pool) most() int { return int(p.Config().MaxConns) }
 
 func (p pool) exhausted() bool {
@@ -43,6 +55,8 @@ func (p pool) exhausted() bool {
 }
 
 type database struct{ *sql.DB }
+
+func (database) beforeConnect(context.Context, *pgx.ConnConfig) error { return nil }
 
 func (d database) most() int {
 	if most := d.Stats().MaxOpenConnections; most > 0 {

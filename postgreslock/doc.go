@@ -11,8 +11,8 @@
 // The form is the one of libpq and pgx: "postgres://" or "postgresql://", user and
 // password, one host or several, the database, and the parameters that they know
 // (sslmode, target_session_attrs, application_name, pool_max_conns, search_path, ...).
-// PGHOST and the like, a passfile and a service file count, too. Pawl's own parameters
-// are:
+// PGHOST and the like, a passfile and a service file count, too. Each new connection
+// reads the passfile and the files of certificates again. Pawl's own parameters are:
 //
 //   - schema=NAME: see [Options.Schema]
 //   - prefix=NAME: see [Options.Prefix]

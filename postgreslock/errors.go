@@ -89,7 +89,7 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 	case "3D000":
 		return "there is no such database: make it, or look at the URL", true
 	case "28P01", "28000":
-		return "look at the user, the password, and the server's pg_hba.conf", true
+		return "look at the user, the password, and the server's pg_hba.conf", !s.passwordFromFile
 	case "08P01": // from PgBouncer, for its own errors and for unknown ones of the server
 		if said := err.Error(); strings.Contains(said, "no such database") || strings.Contains(said, "database ") && strings.Contains(said, "does not exist") {
 			return "there is no such database behind the pooler: make it, and look at the URL, and at [databases] in pgbouncer.ini", true

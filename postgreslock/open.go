@@ -32,7 +32,8 @@ type Driver struct {
 }
 
 // New makes a driver over a pool, which stays the caller's. The driver connects when it
-// is first used. The error is a [*driver.InvalidError].
+// is first used. It calls the pool's BeforeConnect for its own connection, too. The error
+// is a [*driver.InvalidError].
 func New(p *pgxpool.Pool, o *Options) (*Driver, error) {
 	c := p.Config().ConnConfig
 	return build(pool{p}, o, place(c.Host, c.Port, c.Database), func() {})
@@ -56,13 +57,14 @@ func Open(ctx context.Context, rawURL string) (*Driver, error) {
 }
 
 func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
-	config, o, err := parseURL(u)
+	parsed, err := parseURL(u)
 	if err != nil {
 		return nil, err
 	}
+	config := parsed.config
 	where := place(config.ConnConfig.Host, config.ConnConfig.Port, config.ConnConfig.Database)
-	settled, _ := o.withDefaults() // parseURL has checked them
-	s := &server{where: where, options: &settled}
+	settled, _ := parsed.own.withDefaults() // parseURL has checked them
+	s := &server{where: where, options: &settled, passwordFromFile: parsed.passwordFromFile}
 	pooled, err := behindPooler(ctx, config.ConnConfig)
 	if err != nil {
 		return nil, opening(ctx, s, err)
@@ -73,20 +75,21 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	if !pooled { // a pooler may refuse it, or leave it set for the sessions of others
 		config.ConnConfig.RuntimeParams["lock_timeout"] = tableWait
 	}
-	config.BeforeConnect = func(_ context.Context, each *pgx.ConnConfig) error {
+	reread := config.BeforeConnect
+	config.BeforeConnect = func(ctx context.Context, each *pgx.ConnConfig) error {
 		withoutCancels(each)
-		return nil
+		return reread(ctx, each)
 	}
 	p, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, opening(ctx, s, err)
 	}
-	d, err := build(pool{p}, o, where, p.Close)
+	d, err := build(pool{p}, &parsed.own, where, p.Close)
 	if err != nil {
 		p.Close()
 		return nil, err
 	}
-	d.server.config = config.ConnConfig
+	d.server.config, d.server.passwordFromFile = config.ConnConfig, parsed.passwordFromFile
 	_, free, err := d.server.connect(ctx)
 	if err != nil {
 		_ = d.Close()

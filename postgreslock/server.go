@@ -14,7 +14,8 @@ import (
 // tables.
 type server struct {
 	conns
-	options *Options
+	options          *Options
+	passwordFromFile bool
 
 	setUp chan struct{} // holds one while a goroutine sets it up
 

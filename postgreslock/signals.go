@@ -193,6 +193,9 @@ func (l *listener) listen(hears func()) (over bool) {
 	}
 	config.OnNotification, config.DefaultQueryExecMode = nil, pgx.QueryExecModeExec
 	withoutCancels(config)
+	if err := l.server.beforeConnect(ctx, config); err != nil {
+		return false
+	}
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false

@@ -2,7 +2,9 @@ package postgreslock
 
 import (
 	"cmp"
+	"context"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,32 +49,39 @@ var unknownToPgx = []string{
 	"requirepeer", "gsslib", "gssdelegation", "load_balance_hosts",
 }
 
-func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
+// parsed is the content of a URL.
+type parsed struct {
+	config           *pgxpool.Config
+	own              Options
+	passwordFromFile bool
+}
+
+func parseURL(u *url.URL) (*parsed, error) {
 	query, err := driver.URLParameters(u, "postgres URL", slices.Concat(ours, theirs))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if u.Opaque != "" || u.Fragment != "" {
-		return nil, nil, invalid("has no // after the scheme, or a # in it")
+		return nil, invalid("has no // after the scheme, or a # in it")
 	}
-	o := &Options{Schema: query.Get("schema"), Prefix: query.Get("prefix")}
+	o := Options{Schema: query.Get("schema"), Prefix: query.Get("prefix")}
 	if v := query.Get("retention"); query.Has("retention") {
 		if o.Retention, err = time.ParseDuration(v); err != nil || o.Retention == 0 {
-			return nil, nil, invalid("has retention that is no duration, like 24h")
+			return nil, invalid("has retention that is no duration, like 24h")
 		}
 	}
 	if query.Has("push") {
 		push, err := strconv.ParseBool(query.Get("push"))
 		if err != nil {
-			return nil, nil, invalid("has push that is neither true nor false")
+			return nil, invalid("has push that is neither true nor false")
 		}
 		o.NoPush = !push
 	}
 	if _, err := o.withDefaults(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if query.Has("lock_timeout") {
-		return nil, nil, invalid("has lock_timeout, which would bound no step: each sets its own wait for a locked row, 10 s at most")
+		return nil, invalid("has lock_timeout, which would bound no step: each sets its own wait for a locked row, 10 s at most")
 	}
 	limited := query.Has("pool_max_conns")
 	for _, name := range slices.Concat(ours, unknownToPgx) {
@@ -82,7 +91,11 @@ func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
 	rest.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx reads + literally
 	config, err := pgxpool.ParseConfig(rest.String())
 	if err != nil {
-		return nil, nil, invalid(sayable(err, u))
+		return nil, invalid(sayable(err, u))
+	}
+	config.BeforeConnect = func(_ context.Context, each *pgx.ConnConfig) error {
+		rereadFiles(each, rest.String())
+		return nil
 	}
 	if config.ConnConfig.ValidateConnect == nil && !query.Has("target_session_attrs") && severalHosts(config.ConnConfig) {
 		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
@@ -95,7 +108,27 @@ func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
 	}
 	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // for readable messages; see text
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 5*time.Second)
-	return config, o, nil
+	_, inURL := u.User.Password()
+	fromFile := config.ConnConfig.Password != "" && !inURL && !query.Has("password") && os.Getenv("PGPASSWORD") == ""
+	return &parsed{config, o, fromFile}, nil
+}
+
+// rereadFiles replaces what pgx has read from files when it parsed a URL: certificates,
+// authorities, and the password of a passfile. Other programs replace these files. While
+// one of them cannot be read, everything stays as it was.
+func rereadFiles(c *pgx.ConnConfig, url string) {
+	now, err := pgx.ParseConfig(url)
+	if err != nil || len(now.Fallbacks) != len(c.Fallbacks) {
+		return
+	}
+	c.TLSConfig, c.Password = now.TLSConfig, now.Password
+	fallbacks := slices.Clone(c.Fallbacks) // connections share them
+	for i, f := range now.Fallbacks {
+		each := *fallbacks[i]
+		each.TLSConfig = f.TLSConfig
+		fallbacks[i] = &each
+	}
+	c.Fallbacks = fallbacks
 }
 
 // severalHosts reports whether there is more than one server to connect to: pgx lists one

@@ -7,6 +7,7 @@
 package pgtest
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/certtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
@@ -152,6 +154,38 @@ func (s *Server) Standby() {
 	}
 	give(s.tb, signal)
 	s.Run()
+}
+
+// UseTLS makes the server use TLS with the certificate of an identity, which is in the
+// server's folder, and require one of the user "certified", an administrator. Calling it
+// again makes the server read the files again. Then it ends all connections.
+func (s *Server) UseTLS(own *certtest.Identity) {
+	s.tb.Helper()
+	for _, path := range []string{own.CA, own.Cert, own.Key} {
+		give(s.tb, path)
+	}
+	rules := filepath.Join(s.Dir, "data", "pg_hba.conf")
+	have, err := os.ReadFile(rules)
+	if err != nil {
+		s.tb.Fatalf("%v", err)
+	}
+	if own := file("hostssl all certified 127.0.0.1/32 trust clientcert=verify-ca"); !bytes.HasPrefix(have, own) {
+		s.Do("postgres", "CREATE ROLE certified SUPERUSER LOGIN")
+		if err := os.WriteFile(rules, append(own, have...), 0o600); err != nil {
+			s.tb.Fatalf("%v", err)
+		}
+	}
+	for name, value := range map[string]string{"ssl_ca_file": own.CA, "ssl_cert_file": own.Cert, "ssl_key_file": own.Key, "ssl": "on"} {
+		s.Do("postgres", "ALTER SYSTEM SET "+name+" = '"+value+"'")
+	}
+	s.Do("postgres", "SELECT pg_reload_conf()")
+	s.Hangup()
+}
+
+// Hangup ends all connections.
+func (s *Server) Hangup() {
+	s.tb.Helper()
+	s.Do("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
 }
 
 // program finds a program of the server, which Debian keeps out of the PATH.

@@ -1,0 +1,121 @@
+package postgreslock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/certtest"
+	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/postgreslock"
+)
+
+// Certificates and authorities are replaced on disk while a lease is held, and while a
+// claim waits.
+func TestReplacedCertificatesAreUsed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a server with settings of its own")
+	}
+	t.Parallel()
+	server := pgtest.Start(t)
+	a := certtest.NewAuthority(t)
+	own := certtest.NewIdentity(t, server.Dir, a, "127.0.0.1")
+	server.UseTLS(own)
+	certtest.Rotate(t, a, certtest.Server{
+		Identity: own,
+		Reload:   func() { server.UseTLS(own) },
+		Open: func(client *certtest.Identity) driver.Driver {
+			return start(t, "postgres://certified@"+server.Addr+"/postgres?sslmode=verify-full&sslrootcert="+client.CA+"&sslcert="+client.Cert+"&sslkey="+client.Key)
+		},
+	})
+}
+
+// The password in a passfile changes, in the database and then in the file.
+func TestAReplacedPasswordIsUsed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a server of its own")
+	}
+	t.Parallel()
+	server := pgtest.Start(t)
+	file := filepath.Join(t.TempDir(), "passfile")
+	write := func(password string) {
+		if err := os.WriteFile(file, []byte("*:*:*:*:"+password+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("first")
+	server.Do("postgres", "CREATE USER secured SUPERUSER PASSWORD 'first'")
+	d := start(t, "postgres://secured@"+server.Addr+"/postgres?passfile="+file)
+	c := mutex("job")
+	gets(t, d, c)
+	server.Do("postgres", "ALTER USER secured PASSWORD 'second'")
+	server.Hangup()
+	eventually(t, "the server refuses the old password", func() bool {
+		_, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+		e, ok := errors.AsType[*driver.Error](err)
+		if ok && e.Permanent {
+			t.Fatalf("%v is permanent, and the file may change", err)
+		}
+		return ok && e.Hint == "look at the user, the password, and the server's pg_hba.conf"
+	})
+	write("second")
+	renews(t, d, c)
+	releases(t, d, c)
+}
+
+// A caller's pool gets a new password by its BeforeConnect, and so does the connection
+// that listens, which is none of the pool's.
+func TestAPoolsBeforeConnectIsForTheListenerToo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a server of its own")
+	}
+	t.Parallel()
+	server := pgtest.Start(t)
+	server.Do("postgres", "CREATE USER secured SUPERUSER PASSWORD 'first'")
+	config, err := pgxpool.ParseConfig("postgres://secured@" + server.Addr + "/postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var password atomic.Value
+	password.Store("first")
+	config.BeforeConnect = func(_ context.Context, each *pgx.ConnConfig) error {
+		each.Password = password.Load().(string)
+		return nil
+	}
+	p, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	d, err := postgreslock.New(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	gets(t, d, mutex("job"))
+	var session, before int
+	listens := func() bool { // in another session than before
+
+		admin, err := pgx.Connect(ctx, server.URL("postgres"))
+		if err != nil {
+			return false
+		}
+		defer admin.Close(ctx)
+		err = admin.QueryRow(ctx, "SELECT pid FROM pg_stat_activity WHERE usename = 'secured' AND query LIKE 'LISTEN%' AND pid <> $1", before).Scan(&session)
+		return err == nil
+	}
+	waits(t, d, queued("job"))
+	eventually(t, "it listens", listens)
+	before = session
+	password.Store("second")
+	server.Do("postgres", "ALTER USER secured PASSWORD 'second'")
+	server.Hangup()
+	eventually(t, "it listens again", listens)
+}
