@@ -11,23 +11,28 @@ import (
 // the user lacks the right. A signal is only a hint, so no grant and no release fails for
 // lack of it: for a while this client sends none, and waiters poll the table.
 type notifyPause struct {
-	until atomic.Int64 // since 1970, in microseconds
+	until atomic.Pointer[time.Time]
 }
 
 // notifyPauseTime is how long this client sends the server no notifications.
 const notifyPauseTime = 5 * time.Second
 
-func (h *notifyPause) isActive() bool { return time.Now().UnixMicro() < h.until.Load() }
+func (h *notifyPause) isActive() bool {
+	until := h.until.Load()
+	return until != nil && time.Now().Before(*until)
+}
 
 // beginIfRefused reports whether a step failed only because of its notifications, and
-// begins the pause if so. The step changed nothing, and the caller repeats it.
+// begins the pause if so. The step changed nothing, and the caller repeats it, even if
+// another step began the pause: this one was sent before.
 func (h *notifyPause) beginIfRefused(err error) bool {
 	state := sqlState(err)
 	full := state == "54000" && strings.Contains(err.Error(), "NOTIFY")
 	forbidden := state == "42501" && strings.Contains(err.Error(), "pg_notify")
-	if !full && !forbidden || h.isActive() {
+	if !full && !forbidden {
 		return false
 	}
-	h.until.Store(time.Now().Add(notifyPauseTime).UnixMicro())
+	until := time.Now().Add(notifyPauseTime)
+	h.until.Store(&until)
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +40,38 @@ func TestWhoMayNotNotifyStillPassesNamesOn(t *testing.T) {
 			t.Errorf("release by the waiter: %v", err)
 		}
 	}
+}
+
+// Releases that the server refuses together are each repeated without a notification.
+func TestReleasesThatAreRefusedTogetherAreAllRepeated(t *testing.T) {
+	t.Parallel()
+	server, url, name := fresh(t)
+	server.Do(name, "DO $$ BEGIN CREATE ROLE mute LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;"+
+		"GRANT ALL ON DATABASE \""+name+"\" TO mute; REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC")
+	url = strings.Replace(url, "postgres@", "mute@", 1)
+	one, other := start(t, url), start(t, url)
+	var held []driver.Claim
+	for i := range 16 {
+		c := mutex(fmt.Sprint("job", i))
+		gets(t, one, c)
+		waits(t, other, queued(c.Name))
+		held = append(held, c)
+	}
+	var all sync.WaitGroup
+	for range 2 { // the first time makes the connections
+		for _, c := range held {
+			all.Go(func() { renews(t, one, c) })
+		}
+		all.Wait()
+	}
+	for _, c := range held {
+		all.Go(func() {
+			if err := one.Release(ctx, lease(c)); err != nil {
+				t.Errorf("release of %s: %v", c.Name, err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 func within(t *testing.T) context.Context {

@@ -37,7 +37,7 @@ const (
 // ctx: f uses what is the caller's only in whileAwaited.
 func (s *store) request(ctx context.Context, f func(r *request) error) error {
 	began := time.Now()
-	if began.UnixNano()-s.lastSlow.Load() > int64(slowFor) {
+	if last := s.lastSlow.Load(); last == nil || began.Sub(*last) > slowFor {
 		defer s.noteTime(began)
 		return s.run(ctx, &request{ctx: ctx}, f)
 	}
@@ -101,7 +101,7 @@ func (s *store) goOn(r *request, wait time.Duration, stop func(), done <-chan st
 // noteTime notes whether a request that has ended shows that the server is slow.
 func (s *store) noteTime(began time.Time) {
 	if now := time.Now(); now.Sub(began) > slow {
-		s.lastSlow.Store(now.UnixNano())
+		s.lastSlow.Store(&now)
 	}
 }
 

@@ -44,7 +44,7 @@ type store struct {
 	room      chan struct{} // bounds the transactions that wait long: each keeps a connection
 	unawaited chan struct{} // bounds the requests without a caller: so does each of them
 
-	lastSlow atomic.Int64 // when a request last took long, in Unix nanoseconds
+	lastSlow atomic.Pointer[time.Time] // when a request last took long
 
 	tidying chan struct{} // holds one while a goroutine tidies
 	closing context.Context
