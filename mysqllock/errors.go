@@ -152,6 +152,8 @@ func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
 		return s.names + " is not as `" + s.command() + "` makes it: is it another application's, or of another version?", true
 	case 1290, 1792, 1836: // see readOnly
 		return "the server is read-only: a replica, or one that was demoted; give the address of the primary", false
+	case 1047:
+		return "a node of Galera without a majority takes no statements: look at wsrep_cluster_status, or give the address of another node", false
 	case 1021, 1030, 1114, 3, 28:
 		return "the disk, or the tablespace, is full: leases end by themselves, new ones need some free space", false
 	case 1040, 1203, 1226:

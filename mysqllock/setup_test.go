@@ -266,3 +266,16 @@ func TestALimitOnTheTimeOfStatementsIsNamed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A node of Galera that lost the others refuses all statements.
+func TestANodeOfGaleraWithoutAMajorityIsNamed(t *testing.T) {
+	_, db, d := fresh(t)
+	c := mutex("job")
+	gets(t, d, c)
+	exec(t, db, "CREATE TRIGGER alone BEFORE UPDATE ON pawl_names FOR EACH ROW SIGNAL SQLSTATE '08S01' SET MYSQL_ERRNO = 1047, "+
+		"MESSAGE_TEXT = 'WSREP has not yet prepared node for application use'")
+	err := d.Release(ctx, lease(c))
+	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || !strings.Contains(e.Hint, "Galera") {
+		t.Errorf("%v; want an error that passes, and says that this is about Galera", err)
+	}
+}
