@@ -111,15 +111,17 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 	var missing []string
 	e.whole = !e.recovery
 	for _, name := range []string{"locks", "waiters", "tidying"} {
-		var there, logged, may, meddled bool
+		var there, logged, may, meddled, unidentified bool
 		var lacks string
 		err := c.QueryRow(ctx, "SELECT r IS NOT NULL, coalesce((SELECT relpersistence = 'p' FROM pg_class WHERE oid = r), true),"+
 			" coalesce((SELECT bool_and(has_table_privilege(r, p)) FROM unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) p), true),"+
 			" r IS NOT NULL AND (EXISTS (SELECT FROM pg_trigger WHERE tgrelid = r AND NOT tgisinternal AND tgenabled <> 'D')"+
 			" OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = r) OR (SELECT relrowsecurity FROM pg_class WHERE oid = r)),"+
+			" r IS NOT NULL AND (SELECT relreplident = 'n' FROM pg_class WHERE oid = r) AND EXISTS (SELECT FROM pg_publication_tables JOIN pg_publication USING (pubname)"+
+			" WHERE format('%I.%I', schemaname, tablename)::regclass = r AND (pubupdate OR pubdelete)),"+
 			" coalesce((SELECT string_agg(n, ', ') FROM unnest($2::text[]) n WHERE r IS NOT NULL"+
 			" AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = r AND attname = n AND NOT attisdropped)), '')"+
-			" FROM (SELECT to_regclass("+text("$1")+")::oid AS r) x", o.regclass(name), columns[name]).Scan(&there, &logged, &may, &meddled, &lacks)
+			" FROM (SELECT to_regclass("+text("$1")+")::oid AS r) x", o.regclass(name), columns[name]).Scan(&there, &logged, &may, &meddled, &unidentified, &lacks)
 		if sqlState(err) == "42501" {
 			e.find(driver.SeverityError, "rights", "this user may not use the schema "+o.Schema, "GRANT USAGE ON SCHEMA to it")
 			e.whole = false
@@ -138,6 +140,9 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 		if meddled {
 			e.find(driver.SeverityError, "tables", o.table(name)+" has a trigger, a rule or row security, which can change what is stored, or hide it",
 				"drop the trigger or the rule; ALTER TABLE ... DISABLE ROW LEVEL SECURITY")
+		}
+		if unidentified {
+			e.find(driver.SeverityError, "tables", o.table(name)+" is published with REPLICA IDENTITY NOTHING: the server refuses to change its rows, and so to renew", unidentifiedHint)
 		}
 		if !logged {
 			e.find(driver.SeverityError, "tables", o.table(name)+" is unlogged: a crash of the server empties it", "ALTER TABLE ... SET LOGGED")

@@ -1,6 +1,7 @@
 package postgreslock_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -144,4 +145,25 @@ func diagnose(t *testing.T, d *postgreslock.Driver) string {
 		short = append(short, string(f.Severity)+" "+f.Subject)
 	}
 	return strings.Join(short, ",")
+}
+
+// With it, a first grant succeeds, and no renewal.
+func TestTheDoctorFindsAPublicationThatKeepsRowsFromChanging(t *testing.T) {
+	t.Parallel()
+	server, url, name := fresh(t)
+	d := start(t, url)
+	c := mutex("job")
+	gets(t, d, c)
+	server.Do(name, "CREATE PUBLICATION everything FOR TABLE pawl.locks; ALTER TABLE pawl.locks REPLICA IDENTITY NOTHING")
+	eventually(t, "a renewal fails with the hint", func() bool { // a session may learn of the change late
+		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+		err = errors.Join(append(answers, err)...)
+		return err != nil && strings.Contains(err.Error(), "REPLICA IDENTITY DEFAULT")
+	})
+	if found := diagnose(t, d); found != "error fsync,error tables" {
+		t.Errorf("%s; want the tables", found)
+	}
+	server.Do(name, "ALTER TABLE pawl.locks REPLICA IDENTITY DEFAULT")
+	renews(t, d, c)
+	releases(t, d, c)
 }

@@ -73,6 +73,8 @@ func (e *connectError) Error() string {
 	return strings.Join(append([]string{first}, slices.DeleteFunc(troubles, refused)...), "; ")
 }
 
+const unidentifiedHint = "ALTER TABLE ... REPLICA IDENTITY DEFAULT, or leave the tables out of the publication"
+
 func (s *server) advice(err error) (hint string, permanent bool) {
 	if e, ok := errors.AsType[*setupError](err); ok {
 		return e.hint, !e.passing
@@ -99,6 +101,10 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 			" USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its tables", true
 	case "42P01", "3F000":
 		return "a table is gone: run what `" + s.options.command() + "` prints, while no lock is held, and open the database again", true
+	case "55000":
+		if strings.Contains(err.Error(), "replica identity") {
+			return unidentifiedHint, true
+		}
 	case "42P05", "26000":
 		return "a pooler in transaction mode: give the pool QueryExecModeCacheDescribe or QueryExecModeExec", true
 	case "55P03", "25P03":
