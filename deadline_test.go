@@ -121,12 +121,12 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 		"SetValue":        func(l *late) error { return l.held.SetValue(l.ctx, nil) },
 		"Detach":          func(l *late) error { return second(l.held.Detach(l.ctx)) },
 		"List": func(l *late) (err error) {
-			for _, err = range l.c.List(l.ctx, "") { //nolint:revive // the last error is of interest
+			for _, err = range l.c.List(l.ctx, "") {
 			}
 			return err
 		},
 		"Watch": func(l *late) error {
-			for range l.c.Watch(l.ctx, "x") { //nolint:revive // it ends with ctx
+			for range l.c.Watch(l.ctx, "x") {
 			}
 			return context.DeadlineExceeded // Watch ends as ctx does, and without an error
 		},

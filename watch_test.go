@@ -336,11 +336,11 @@ func TestWatchThatFailsAsksNoMoreThanItSays(t *testing.T) {
 	const most = 1000 // requests in 10 s
 	for what, watch := range map[string]func(ctx context.Context, c *pawl.Client){
 		"Watch": func(ctx context.Context, c *pawl.Client) {
-			for range c.Watch(ctx, "x") { //nolint:revive // it goes on after the errors
+			for range c.Watch(ctx, "x") {
 			}
 		},
 		"Election.Watch": func(ctx context.Context, c *pawl.Client) {
-			for range c.Election("x").Watch(ctx) { //nolint:revive // as above
+			for range c.Election("x").Watch(ctx) {
 			}
 		},
 		"WaitFree": func(ctx context.Context, c *pawl.Client) {

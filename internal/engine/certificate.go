@@ -8,8 +8,8 @@ import "strings"
 //
 // It looks at the text: not all clients wrap the error.
 func CertificateHint(err error) string {
-	says := func(any ...string) bool {
-		for _, part := range any {
+	says := func(parts ...string) bool {
+		for _, part := range parts {
 			if strings.Contains(err.Error(), part) {
 				return true
 			}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -55,15 +56,12 @@ func TestArguments(t *testing.T) {
 
 // The limit counts for all groups together.
 func TestFailuresThatAreTooMany(t *testing.T) {
-	failed := make([]failure, maxRepeated)
-	for i := range failed {
-		failed[i].output = "--- FAIL: TestA (0.1s)\n"
+	failed := slices.Repeat([]failure{{output: "--- FAIL: TestA (0.1s)\n"}}, maxRepeated+1)
+	if few := failed[1:]; !mayBeRepeated(few) {
+		t.Errorf("%d failures are not repeated", len(few))
 	}
-	if !mayBeRepeated(failed) {
-		t.Errorf("%d failures are not repeated", len(failed))
-	}
-	if mayBeRepeated(append(failed, failed[0])) {
-		t.Errorf("%d failures are repeated", len(failed)+1)
+	if mayBeRepeated(failed) {
+		t.Errorf("%d failures are repeated", len(failed))
 	}
 }
 
