@@ -1,23 +1,23 @@
 // Command pawl runs commands under distributed locks, and shows who holds them.
 //
-//	pawl run nightly -- ./report.sh    one at a time, the others wait
-//	pawl run -n nightly -- ./report.sh one at a time, the others give up
-//	pawl once nightly -- ./report.sh   on one of many hosts, once a minute
-//	pawl elect scheduler -- ./serve    on one of many hosts, the leader
-//	pawl acquire --handle lock deploy  leave it held, for later steps
-//	pawl renew --handle lock           hold it for longer
-//	pawl release --handle lock         give it back
-//	pawl ls                            who holds what
-//	pawl show nightly                  who holds it, and who waits
-//	pawl watch nightly                 a line for each change
-//	pawl wait nightly                  until it is free
-//	pawl top                           all of it, live
-//	pawl serve                         all of it in a browser
-//	pawl break nightly                 take it from its holder
-//	pawl doctor                        what is wrong with the backend's settings
-//	pawl bench                         how fast the backend locks
-//	pawl prove                         that the locks hold when things go wrong
-//	pawl schema postgres               the SQL that makes the tables
+//	pawl run nightly -- ./report.sh              one at a time, the others wait
+//	pawl run -n nightly -- ./report.sh           one at a time, the others give up
+//	pawl once --every 24h nightly -- ./report.sh on one of many hosts, once a day
+//	pawl elect scheduler -- ./serve              on one of many hosts, the leader
+//	pawl acquire --handle lock deploy            leave it held, for later steps
+//	pawl renew --handle lock                     hold it for longer
+//	pawl release --handle lock                   give it back
+//	pawl ls                                      who holds what
+//	pawl show nightly                            who holds it, and who waits
+//	pawl watch nightly                           a line for each change
+//	pawl wait nightly                            until it is free
+//	pawl top                                     all of it, live
+//	pawl serve                                   all of it in a browser
+//	pawl break nightly                           take it from its holder
+//	pawl doctor                                  what is wrong with the backend's settings
+//	pawl bench                                   how fast the backend locks
+//	pawl prove                                   that the locks hold when things go wrong
+//	pawl schema postgres                         the SQL that makes the tables
 //
 // The locks are at --url, otherwise PAWL_URL or the URL in the file that PAWL_URL_FILE
 // names, otherwise in a SQLite file of this user, for the processes of one host.

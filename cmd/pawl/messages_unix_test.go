@@ -45,7 +45,8 @@ var refused = [][]string{
 	{"run", "x", "no-such-command"}, {"run", "x", "./no-interpreter"}, {"run", "x", "./no-program"},
 
 	{"run", "--skip", "-w", "5", "x", "true"}, {"run", "--also", "x", "x", "true"}, {"run", "--max-hold", "0", "x", "true"}, {"run", "--health", "", "x", "true"},
-	{"once"}, {"once", "x"}, {"once", "x", "true"}, {"once", "x", "", "--", "true"}, {"once", "x", "y"}, {"once", "x", "--"},
+	{"once"}, {"once", "x"}, {"once", "x", "true"}, {"once", "x", "", "--", "true"}, {"once", "x", "y"}, {"once", "x", "y", "--"},
+	{"once", "x", "--", "true"}, {"once", "--every", "1h", "x", "y", "--", "true"}, {"once", "--every", "0.5", "x", "--", "true"}, {"once", "--every", "1h", strings.Repeat("x", 250), "--", "true"},
 	{"elect"}, {"elect", "x"}, {"elect", "--ttl", "0", "x", "true"}, {"elect", "--grace", "13", "x", "true"}, {"elect", "x", "no-such-command"},
 	{"acquire"}, {"acquire", "-n", "-w", "5", "x"}, {"acquire", "--handle", "", "x"}, {"acquire", "--handle", "no-program", "x"},
 	{"acquire", "--handle", "no/such/dir", "x"}, {"--url", "mem:", "acquire", "x"},
@@ -311,7 +312,9 @@ func sayLosses(out *bytes.Buffer, v *voice) {
 	v.say("%s", notPrinted(12))
 	v.warnUndelivered(syscall.SIGTERM, syscall.EPERM)
 	fmt.Fprint(out, "\n# once\n")
-	v.sayDone("x", "2026-01-02")
+	v.sayDone("x", []byte("2026-01-02"), 0)
+	v.sayDone("x", []byte("2026-01-02T03:04:05.000000000Z"), time.Hour)
+	v.sayError(keyed("2026-01-02").fits("x", []byte("k1")))
 	v.sayError(notNoted(unreachable).(*exit).err)
 	v.sayError(errStillRunning)
 	fmt.Fprint(out, "\n# when the command has ended\n")

@@ -19,39 +19,51 @@ type onceFlags struct {
 	commandFlags
 	untilDone bool
 	maxHold   seconds
-	key       string   // of the task
-	args      []string // NAME and COMMAND, without KEY
+	every     seconds
+	began     time.Time // when this pawl started, on this host's clock
+	key       string    // empty with --every
+	args      []string  // NAME and COMMAND, without KEY
 }
 
 func newOnce(v *voice, where *location) *cobra.Command {
 	f := &onceFlags{claimFlags: newClaimFlags(30 * time.Second)}
 	cmd := &cobra.Command{
-		Use:   "once [flags] NAME [KEY] -- COMMAND [ARG...]",
-		Short: "Run a command on one of many hosts, once for each key",
-		Long: `Once runs COMMAND under the lock NAME, unless it was run for KEY, or a greater
-one, on any host. Then it ends with code 0. Keys are compared as text. Without
-KEY, the key is the minute in which pawl starts, in UTC: one of the hosts that
-have the same line in their crontab runs it. If cron delays the start on some
-hosts by a minute or more, give a KEY that is the same on all, such as the day.
+		Use:   "once [flags] NAME KEY|--every D -- COMMAND [ARG...]",
+		Short: "Run a command on one of many hosts, once for each key or period",
+		Long: `Once runs COMMAND under the lock NAME on one of the hosts that start it. On the
+others it is done, and once ends with code 0.
 
-The name keeps the last key, by default for a day after its last run. Use it for
-nothing else.
+With --every D, a start counts as done if it comes less than half of D after the
+start that was the last to run. Let D be the shortest time from one start to the
+next. Then of the hosts that have the same line in their crontabs, one runs it
+each time, and the others may come late by less than half of D. The clock of the
+database decides. A wrong clock of a host matters only in that its cron starts
+too early or too late.
 
-A key is done when COMMAND starts: COMMAND runs at most once, even if it fails
-or its host dies, and the other hosts do not wait for it. With --until-done a
-key is done when COMMAND has ended with code 0, and the other hosts wait. If
-COMMAND fails or its host dies, the next one runs it: at least once.
+With KEY, once runs COMMAND unless it was run for KEY, or a greater one. Keys
+are compared as text. So all keys of a NAME must have one form: the same length,
+and the same punctuation. Once refuses a key of another form.
 
-COMMAND gets the variables PAWL_NAME, PAWL_FENCE and PAWL_KEY. It is started and
-stopped as that of pawl run: see pawl run --help.
+The name keeps the last key, or the time of the last start, by default for a day
+after its last run: a host that is later than that runs COMMAND again. Use NAME
+for nothing else.
 
-The exit code is 0 if KEY was done; else that of COMMAND, or 128 + n when signal
+A task is done when COMMAND starts: COMMAND runs at most once, even if it fails
+or its host dies, and the other hosts do not wait for it. With --until-done it
+is done when COMMAND has ended with code 0, and the other hosts wait. If COMMAND
+fails or its host dies, the next one runs it: at least once.
+
+COMMAND gets the variables PAWL_NAME, PAWL_FENCE and PAWL_KEY, which is KEY or
+the time of the start. It is started and stopped as that of pawl run: see pawl
+run --help.
+
+The exit code is 0 if it was done; else that of COMMAND, or 128 + n when signal
 n ended it, or:
 ` + runCodes,
-		Example: `  # In the crontab of each host.
-  0 3 * * *  pawl once nightly -- ./report.sh
-  # Once a day, even if cron starts it more often.
-  pawl once --until-done daily "$(date -u +%F)" -- ./report.sh`,
+		Example: `  # In the crontab of each host, each night.
+  0 3 * * *  pawl once --every 24h nightly -- ./report.sh
+  # Each day until it has succeeded, tried each hour. In a crontab % needs a \.
+  0 * * * *  pawl once --until-done daily "$(date -u +\%F)" -- ./report.sh`,
 		DisableFlagsInUseLine: true,
 		Args:                  func(cmd *cobra.Command, args []string) error { return f.check(cmd, args) },
 		ValidArgsFunction:     completeRun(where),
@@ -59,9 +71,10 @@ n ended it, or:
 	}
 	f.addWait(cmd)
 	cmd.Flags().Var(&f.ttl, "ttl", "how long the lock stays held if pawl is killed")
-	cmd.Flags().BoolVar(&f.untilDone, "until-done", false, "a key is done when COMMAND has succeeded, not when it starts")
+	cmd.Flags().Var(&f.every, "every", "the time from one start to the next, instead of KEY")
+	cmd.Flags().BoolVar(&f.untilDone, "until-done", false, "it is done when COMMAND has succeeded, not when it starts")
 	cmd.Flags().Var(&f.maxHold, "max-hold", "stop COMMAND when it has run for this long")
-	noFiles(cmd, "ttl", "max-hold")
+	noFiles(cmd, "ttl", "every", "max-hold")
 	f.addRest(cmd)
 	f.addSkip(cmd)
 	f.commandFlags.add(cmd)
@@ -69,20 +82,28 @@ n ended it, or:
 }
 
 func (f *onceFlags) check(cmd *cobra.Command, args []string) error {
-	f.key, f.args = pawl.TimeKey(time.Now().Truncate(time.Minute)), args
+	f.began, f.args = time.Now(), args
 	at := slices.Index(args, "--")
 	if at < 0 && f.shell != "" {
 		at = len(args)
 	}
+	byTime := cmd.Flags().Changed("every")
 	switch {
 	case len(args) == 0: // commandFlags.check refuses it
 	case at != 1 && at != 2:
-		return usage(cmd, errors.New("want NAME, perhaps KEY, and -- before COMMAND"))
+		return usage(cmd, errors.New("want NAME, KEY or --every, and -- before COMMAND"))
+	case at == 1 && !byTime:
+		return usage(cmd, errors.New("missing KEY or --every"))
+	case at == 2 && byTime:
+		return usage(cmd, errors.New("KEY and --every are mutually exclusive"))
+	case at == 2 && args[1] == "":
+		return usage(cmd, errors.New("KEY is empty"))
 	case at == 2:
 		f.key, f.args = args[1], slices.Delete(slices.Clone(args), 1, 2)
-		if f.key == "" {
-			return usage(cmd, errors.New("KEY is empty; leave it out for the minute"))
-		}
+	case time.Duration(f.every) < time.Second:
+		return usage(cmd, fmt.Errorf("--every is %v; allowed: at least 1s", time.Duration(f.every)))
+	case driver.ValidateName(args[0]+clockSuffix) != nil && driver.ValidateName(args[0]) == nil:
+		return usage(cmd, fmt.Errorf("name has %d bytes; allowed with --every: at most %d", len(args[0]), driver.MaxName-len(clockSuffix)))
 	}
 	if err := f.commandFlags.check(cmd, f.args); err != nil {
 		return err
@@ -115,27 +136,63 @@ func (f *onceFlags) run(v *voice, where *location, cmd *cobra.Command) error {
 	margin := f.margin(cmd, time.Duration(f.ttl))
 	j := f.job(v, where, url, byDefault, f.args[0], margin)
 	f.has(j, path, argv)
-	j.key, j.maxHold = f.key, time.Duration(f.maxHold)
-	options := append(f.lockOptions(margin), pawl.WithAbove([]byte(f.key)))
+	j.maxHold = time.Duration(f.maxHold)
+	j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return f.claim(ctx, c, j, margin) }
 	if f.untilDone {
 		j.succeeded = func(l jobLease) error {
-			return l.(*pawl.Lease).SetValue(context.Background(), []byte(f.key)) //nolint:forcetypeassert // it has one name
+			return l.(*pawl.Lease).SetValue(context.Background(), []byte(j.key)) //nolint:forcetypeassert // it has one name
 		}
-	} else {
-		options = append(options, pawl.WithValue([]byte(f.key)))
 	}
-	j.acquire = f.acquire(j.name, f.checked(options, j))
 	err = j.run()
-	if errors.Is(err, pawl.ErrValue) {
+	if done, ok := errors.AsType[*pawl.ValueError](err); ok {
 		if f.verbose {
-			v.sayDone(j.name, f.key)
+			v.sayDone(j.name, done.Value, time.Duration(f.every))
 		}
 		return nil
 	}
 	return f.conflict(err)
 }
 
-func (v *voice) sayDone(name, key string) { v.say("%q was done for %s", name, words.Plain(key)) }
+// claim takes the lock for a task that is not done. The error is a ValueError if it is.
+func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin time.Duration) (jobLease, error) {
+	t := keyed(f.key)
+	if f.every > 0 {
+		start, err := serverTime(ctx, c, j.name, f.began)
+		if err != nil {
+			return nil, err
+		}
+		t = startedAt(start, time.Duration(f.every))
+	}
+	e, err := c.Inspect(ctx, j.name)
+	if err == nil {
+		err = t.fits(j.name, e.Value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	j.key = t.key
+	options := append(f.lockOptions(margin), pawl.WithAbove([]byte(t.above)))
+	if !f.untilDone {
+		options = append(options, pawl.WithValue([]byte(t.key)))
+	}
+	lease, err := f.acquire(j.name, f.checked(options, j))(ctx, c)
+	if done, ok := errors.AsType[*pawl.ValueError](err); ok {
+		if err := t.fits(j.name, done.Value); err != nil { // it was written since
+			return nil, err
+		}
+	}
+	return lease, err
+}
+
+// sayDone prints why the command did not run: the key that is stored.
+func (v *voice) sayDone(name string, stored []byte, every time.Duration) {
+	last := words.Plain(string(stored))
+	if every > 0 {
+		v.say("%q is done: its last start was at %s, less than half of --every ago", name, last)
+		return
+	}
+	v.say("%q is done: its last key is %s", name, last)
+}
 
 // notNoted is the exit after a success that could not be recorded.
 func notNoted(err error) error {

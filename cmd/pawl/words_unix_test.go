@@ -29,6 +29,7 @@ var notSaid = map[string]string{
 	"%s has no certificate":                                "needs a certificate; serve_test.go",
 	"prove stops and continues processes, which Windows cannot do; run it on Linux or macOS":                             "on Windows only",
 	"the token crosses the network unencrypted; use --tls-cert, or a proxy with TLS in front":                            "while it serves; serve_test.go",
+	"the time of the server is not known: %q (fence %d) was lost at once: %w":                                            "takes a database that forgets at once",
 	"pawl: type the fence of the lease to break: ":                                                                       "on a terminal only; terminal_linux_test.go",
 	"not a fence; nothing was broken":                                                                                    "on a terminal only; terminal_linux_test.go",
 	"the handle is a secret: any program that has it can release the lock; --handle FILE keeps it off the screen":        "on a terminal only; terminal_linux_test.go",

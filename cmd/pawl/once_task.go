@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
+)
+
+// A task is what one `pawl once` is to run. Its key is stored as the value of the name.
+// The task is done if the stored key is not smaller than above: the grant compares them
+// in one step of the database.
+type task struct{ key, above string }
+
+// keyed is a task of the user's own key.
+func keyed(key string) task { return task{key, key} }
+
+// startedAt is the task of a pawl that has started then, with --every. It is done if the
+// last start was less than half of the period before, because both belong to one tick.
+func startedAt(start time.Time, every time.Duration) task {
+	return task{pawl.TimeKey(start), pawl.TimeKey(start.Add(-every / 2))}
+}
+
+// clockSuffix makes the name of a lock from which serverTime reads the clock.
+const clockSuffix = "#clock"
+
+// serverTime returns what the clock of the server showed at a time of this process. The
+// clocks of hosts may be wrong. It takes a lock that all hosts share, because the entry
+// of a holder has the time of its grant.
+func serverTime(ctx context.Context, c *pawl.Client, name string, at time.Time) (time.Time, error) {
+	name += clockSuffix
+	sent := time.Now()
+	lease, err := c.RWMutex(name).RLock(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	granted := sent.Add(time.Since(sent) / 2)
+	defer lease.Release(ctx) //nolint:errcheck // it expires, and excludes no other host
+	e, err := c.Inspect(ctx, name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, h := range e.Holders {
+		if h.Fence == lease.Fence() {
+			return h.Since.Add(-granted.Sub(at)), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("the time of the server is not known: %q (fence %d) was lost at once: %w", name, lease.Fence(), pawl.ErrUnavailable)
+}
+
+// fits refuses a task whose key has another form than the stored one. Text that is
+// compared with text of another form would be greater or smaller by chance, so tasks
+// would be skipped without a message, perhaps for ever.
+func (t task) fits(name string, stored []byte) error {
+	if stored == nil || formOf(string(stored)) == formOf(t.key) {
+		return nil
+	}
+	return &otherFormError{name, t.key, string(stored)}
+}
+
+// formOf is the form of a key: its length, its punctuation, and where it has digits.
+func formOf(key string) string {
+	var form strings.Builder
+	word := []rune{} // a run of letters and digits
+	end := func() {
+		kind := '0'
+		for _, r := range word {
+			if !unicode.IsDigit(r) {
+				kind = 'a'
+			}
+		}
+		form.WriteString(strings.Repeat(string(kind), len(word)))
+		word = word[:0]
+	}
+	for _, r := range key {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			word = append(word, r)
+			continue
+		}
+		end()
+		form.WriteRune(r)
+	}
+	end()
+	return form.String()
+}
+
+// otherFormError refuses a key, as wrong usage.
+type otherFormError struct{ name, key, stored string }
+
+func (e *otherFormError) Error() string {
+	return fmt.Sprintf("the last key of %q is %s, and %s has another form, so they cannot be compared; give keys of a new form a new NAME", e.name, words.Plain(e.stored), words.Plain(e.key))
+}
+
+func (*otherFormError) Is(target error) bool { return target == pawl.ErrInvalid }

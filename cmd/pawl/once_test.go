@@ -1,0 +1,228 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A host starts `pawl once`, as its cron does.
+type host struct {
+	client *pawl.Client
+	ahead  time.Duration // of its clock
+}
+
+// once starts it, and runs a command for so long if it is granted.
+func (h *host) once(t *testing.T, f *onceFlags, runs time.Duration) (ran bool) {
+	f.began = time.Now()
+	j := &job{v: &voice{out: io.Discard, err: io.Discard}, name: "x"}
+	lease, err := f.claim(t.Context(), h.client, j, 0)
+	switch {
+	case errors.Is(err, pawl.ErrValue):
+		return false
+	case err != nil:
+		t.Error(err)
+		return false
+	}
+	time.Sleep(runs)
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return true
+}
+
+func newHosts(t *testing.T, ahead ...time.Duration) (hosts []*host) {
+	t.Helper()
+	memory := memlock.NewMemory(nil)
+	for _, d := range ahead {
+		c, err := pawl.New(memory.Driver(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts = append(hosts, &host{c, d})
+	}
+	return hosts
+}
+
+func newOnceFlags(every time.Duration) *onceFlags {
+	return &onceFlags{claimFlags: newClaimFlags(30 * time.Second), every: seconds(every)}
+}
+
+// Five hosts have one line in their crontabs. Their clocks differ by seconds, and some
+// come late by less than half of the period. Ticks are also at the middle of an hour and
+// of a day in UTC, and at both changes of summer time.
+func TestOnceEveryRunsEachTickOnce(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nights := func(hour, minute int) func(time.Time) time.Time {
+		return func(last time.Time) time.Time {
+			y, m, d := last.In(berlin).Date()
+			return time.Date(y, m, d+1, hour, minute, 0, 0, berlin)
+		}
+	}
+	by := func(d, past time.Duration) func(time.Time) time.Time {
+		return func(last time.Time) time.Time { return last.Truncate(d).Add(d + past) }
+	}
+	const day = 24 * time.Hour
+	ticks := 1000
+	if testing.Short() {
+		ticks = 100
+	}
+	for name, c := range map[string]struct {
+		every    time.Duration
+		next     func(last time.Time) time.Time
+		shortest time.Duration // from one tick to the next, if it is less than every
+	}{
+		"EachMinute":          {every: time.Minute, next: by(time.Minute, 0)},
+		"InTheMiddle":         {every: time.Minute, next: by(time.Minute, 30*time.Second)},
+		"EachHour":            {every: time.Hour, next: by(time.Hour, 0)},
+		"AtHalfPast":          {every: time.Hour, next: by(time.Hour, 30*time.Minute)},
+		"AtMidnight":          {every: day, next: by(day, 0)},
+		"AtNoon":              {every: day, next: by(day, 12*time.Hour)},
+		"AtTheChangeOfSummer": {every: day, next: nights(2, 30), shortest: day - time.Hour},
+		"AfterTheChange":      {every: day, next: nights(3, 0), shortest: day - time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const skew = 3 * time.Second
+				hosts := newHosts(t, -skew, -time.Second, 0, time.Second, skew)
+				late := c.every/2 - 2*skew - 100*time.Millisecond
+				if c.shortest > 0 {
+					late -= c.every - c.shortest
+				}
+				random := rand.New(rand.NewPCG(1, 2))
+				tick := time.Now().Add(time.Minute)
+				for range ticks {
+					tick = c.next(tick)
+					var ran atomic.Int32
+					var all sync.WaitGroup
+					for _, h := range hosts {
+						start := tick.Add(-h.ahead)
+						if random.IntN(3) == 0 {
+							start = start.Add(time.Duration(random.Int64N(int64(late))))
+						}
+						runs := time.Duration(random.Int64N(int64(10 * time.Second))) // longer ones take many renewals
+						all.Go(func() {
+							time.Sleep(time.Until(start))
+							if h.once(t, newOnceFlags(c.every), runs) {
+								ran.Add(1)
+							}
+						})
+					}
+					all.Wait()
+					if n := ran.Load(); n != 1 {
+						t.Fatalf("at the tick of %v it ran %d times", tick, n)
+					}
+				}
+				for _, h := range hosts {
+					_ = h.client.Close()
+				}
+			})
+		})
+	}
+}
+
+// The clock of a host may be wrong by a year: the server's clock decides.
+func TestOnceEveryGoesByTheServersClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := func() time.Time { return time.Now().AddDate(1, 0, 0) }
+		c, err := pawl.New(memlock.NewMemory(&memlock.Options{Now: now}).Driver(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		f := newOnceFlags(time.Hour)
+		f.began = time.Now()
+		started := now()
+		time.Sleep(5 * time.Second) // to open the database
+		j := &job{name: "x"}
+		if _, err := f.claim(t.Context(), c, j, 0); err != nil || j.key != pawl.TimeKey(started) {
+			t.Errorf("the key is %s, want %s; %v", j.key, pawl.TimeKey(started), err)
+		}
+	})
+}
+
+// A run that takes longer than the period delays the next ones, and skips none. Hosts
+// that waited for it do not run its tick again.
+func TestOnceEveryCountsFromTheStartOfPawlAndNotFromTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hosts := newHosts(t, 0, 0)
+		var ran atomic.Int32
+		var all sync.WaitGroup
+		for range 3 {
+			for _, h := range hosts {
+				all.Go(func() {
+					if h.once(t, newOnceFlags(time.Minute), 4*time.Minute) {
+						ran.Add(1)
+					}
+				})
+			}
+			time.Sleep(time.Minute)
+		}
+		all.Wait()
+		if n := ran.Load(); n != 3 {
+			t.Errorf("three ticks ran %d times", n)
+		}
+		for _, h := range hosts {
+			_ = h.client.Close()
+		}
+	})
+}
+
+func TestOnceRefusesAKeyOfAnotherForm(t *testing.T) {
+	for _, c := range []struct {
+		stored, key string
+		fits        bool
+	}{
+		{"2026-01-02", "2026-01-03", true},
+		{"2026-01-03", "2026-01-02", true},
+		{"k1", "k2", true},
+		{"01J8ZQ4Y9V", "01J8ZQABCD", true},
+		{"k1", "2026-01-02", false},
+		{"k1", pawl.TimeKey(time.Now()), false},
+		{"2026-01-02", "2026-01-02T03:04", false},
+		{"2026-01-02T03:04", "2026-01-02", false},
+		{"k1", "27", false},
+		{"9", "10", false},
+		{"v1.9.0", "v1.10.0", false},
+		{"2026-01-02", "2026/01/02", false},
+		{"", "k1", false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHosts(t, 0)[0]
+			defer h.client.Close()
+			lease, err := h.client.Mutex("x", pawl.WithValue([]byte(c.stored))).Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lease.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			f := newOnceFlags(0)
+			f.key = c.key
+			_, err = f.claim(t.Context(), h.client, &job{name: "x"}, 0)
+			if other := new(otherFormError); errors.As(err, &other) == c.fits {
+				t.Errorf("after %q the key %q is answered by %v", c.stored, c.key, err)
+			}
+		})
+	}
+}
+
+// In a crontab, % ends the line.
+func TestNoExampleBreaksInACrontab(t *testing.T) {
+	example := newOnce(&voice{}, &location{}).Example
+	if rest := strings.ReplaceAll(example[strings.Index(example, "\n"):], `\%`, ""); strings.Contains(strings.ReplaceAll(rest, "In a crontab % needs", ""), "%") {
+		t.Errorf("a %% is not escaped in %s", example)
+	}
+}
