@@ -81,9 +81,11 @@ type (
 	}
 )
 
-func printJSON(out io.Writer, e pawl.Entry) error {
+func printJSON(out io.Writer, e pawl.Entry) error { return printLine(out, entryJSON(&e)) }
+
+func entryJSON(e *pawl.Entry) jsonEntry {
 	j := jsonEntry{
-		Name: e.Name, Known: isKnown(&e), Fence: e.Fence, ClosedForMS: e.ClosedFor.Milliseconds(),
+		Name: e.Name, Known: isKnown(e), Fence: e.Fence, ClosedForMS: e.ClosedFor.Milliseconds(),
 		Holders: []jsonHolder{}, Waiters: []jsonWaiter{},
 	}
 	for _, h := range e.Holders {
@@ -95,7 +97,19 @@ func printJSON(out io.Writer, e pawl.Entry) error {
 	if e.Value != nil {
 		j.Value, j.ValueFence = e.Value, e.ValueFence
 	}
-	return printLine(out, j)
+	return j
+}
+
+// still is the entry without what changes only with time.
+func (j jsonEntry) still() jsonEntry {
+	j.ClosedForMS = min(j.ClosedForMS, 1)
+	for i := range j.Holders {
+		j.Holders[i].ExpiresInMS = 0
+	}
+	for i := range j.Waiters {
+		j.Waiters[i].ExpiresInMS = 0
+	}
+	return j
 }
 
 func printLine(out io.Writer, value any) error {

@@ -393,6 +393,7 @@ func sayTables(t *testing.T, out *bytes.Buffer, v *voice) {
 	for _, e := range entries {
 		fmt.Fprintln(out, watchLine(&e))
 	}
+	v.sayBack()
 	fmt.Fprintln(out)
 	if err := printList(out, entries, now); err != nil {
 		t.Fatal(err)

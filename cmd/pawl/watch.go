@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,9 +23,10 @@ func newWatch(v *voice, where *location) *cobra.Command {
 		Long: `Watch prints who holds NAME and how many wait, at once and each time that it
 changes, until a signal ends it. A renewal is no change. Of changes that follow
 each other quickly some may be left out; the last never is. When the database
-fails, watch says so, and goes on when it answers again.
+fails, watch says so, and says when it answers again.
 
-With --json each line is an object, like that of pawl show --json.
+With --json each line is an object, like that of pawl show --json. It has more
+than the line for people, so there are more changes.
 
 The exit code is 0 after a signal, or 69 if the database was unavailable when
 watch started.`,
@@ -53,7 +55,8 @@ watch started.`,
 type watching struct {
 	v      *voice
 	asJSON bool
-	last   string // the last line, without its time
+	last   string // what the last line was about, without what changes only with time
+	failed bool   // the database has failed since
 }
 
 // watchPause is how long watch waits for a database that fails, or a missing file.
@@ -92,7 +95,12 @@ func (w *watching) run(ctx context.Context, c *pawl.Client, name string) error {
 				return err
 			case err != nil:
 				w.v.sayError(err)
+				w.failed = true
 			default:
+				if w.failed {
+					w.v.sayBack()
+					w.failed = false
+				}
 				if err := w.print(e); err != nil {
 					return err
 				}
@@ -106,14 +114,24 @@ func (w *watching) run(ctx context.Context, c *pawl.Client, name string) error {
 	}
 }
 
-// print prints an entry, unless it repeats the last line, as after the watch has begun
+func (v *voice) sayBack() { v.say("the database answers again") }
+
+// print prints an entry, unless it repeats the last one, as after the watch has begun
 // again.
 func (w *watching) print(e pawl.Entry) error {
 	line := watchLine(&e)
-	if line == w.last {
+	now := line
+	if w.asJSON { // it has more than the line
+		text, err := json.Marshal(entryJSON(&e).still())
+		if err != nil {
+			return err
+		}
+		now = string(text)
+	}
+	if now == w.last {
 		return nil
 	}
-	w.last = line
+	w.last = now
 	if w.asJSON {
 		return printJSON(w.v.out, e)
 	}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A line of JSON has more than the line for people, so it shows more changes.
+func TestWatchJSONPrintsEachState(t *testing.T) {
+	holder := pawl.Holder{Owner: pawl.Owner{Host: "web-1", PID: 7}, Fence: 17, Weight: driver.Exclusive, Limit: driver.Exclusive, TTL: time.Minute, ExpiresIn: time.Second}
+	first := pawl.Waiter{Owner: pawl.Owner{Host: "web-1", PID: 7}, Weight: 1, Limit: 2, ExpiresIn: time.Second}
+	second := pawl.Waiter{Owner: pawl.Owner{Host: "web-2", PID: 7}, Weight: 1, Limit: 2, ExpiresIn: time.Second}
+	later := holder
+	later.ExpiresIn = time.Millisecond
+	states := []struct {
+		entry pawl.Entry
+		isNew bool
+	}{
+		{pawl.Entry{Name: "x", Holders: []pawl.Holder{holder}, Waiters: []pawl.Waiter{first}}, true},
+		{pawl.Entry{Name: "x", Holders: []pawl.Holder{later}, Waiters: []pawl.Waiter{first}}, false},
+		{pawl.Entry{Name: "x", Holders: []pawl.Holder{later}, Waiters: []pawl.Waiter{second}}, true},
+		{pawl.Entry{Name: "x", Fence: 17, ClosedFor: time.Minute}, true},
+		{pawl.Entry{Name: "x", Fence: 17, ClosedFor: time.Second}, false},
+		{pawl.Entry{Name: "x", Fence: 17}, true},
+		{pawl.Entry{Name: "x", Fence: 18}, true},
+	}
+	var out bytes.Buffer
+	w := &watching{v: &voice{out: &out}, asJSON: true}
+	for i, s := range states {
+		out.Reset()
+		if err := w.print(s.entry); err != nil {
+			t.Fatal(err)
+		}
+		if isNew := out.Len() > 0; isNew != s.isNew {
+			t.Errorf("state %d is printed: %v, want %v", i, isNew, s.isNew)
+		}
+	}
+}
+
+// unreadable is a backend whose entries cannot be read for a while.
+type unreadable struct {
+	driver.Driver
+	down atomic.Bool
+}
+
+func (u *unreadable) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if u.down.Load() {
+		return driver.Entry{}, &driver.Error{Backend: "redis host:6379", Op: "read", Err: errors.New("connection refused")}
+	}
+	return u.Driver.Inspect(ctx, name)
+}
+
+func TestWatchSaysWhenTheDatabaseAnswersAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &unreadable{Driver: memlock.New(nil)}
+		c, err := pawl.New(backend, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		var out, said bytes.Buffer
+		w := &watching{v: &voice{out: &out, err: &said}}
+		over := make(chan error, 1)
+		go func() { over <- w.run(ctx, c, "x") }()
+		for _, down := range []bool{false, true, false, true, false} {
+			backend.down.Store(down)
+			time.Sleep(time.Minute)
+		}
+		cancel()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+		const again = "pawl: the database answers again\n"
+		if strings.Count(said.String(), again) != 2 || !strings.HasSuffix(said.String(), again) || strings.Count(out.String(), "\n") != 1 {
+			t.Errorf("it said %q, and printed %q", said.String(), out.String())
+		}
+	})
+}
