@@ -89,7 +89,7 @@ func (f *acquireFlags) run(v *voice, where *location, cmd *cobra.Command, name s
 		defer a.file.discard()
 		claim := a.acquire
 		a.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {
-			if err := a.file.replaceable(ctx, c); err != nil {
+			if err := a.file.replaceable(ctx, c, where); err != nil {
 				return nil, err
 			}
 			return claim(ctx, c)
@@ -99,10 +99,24 @@ func (f *acquireFlags) run(v *voice, where *location, cmd *cobra.Command, name s
 }
 
 // replaceable refuses to replace the handle of a lease that is still held, because
-// nothing could release that lease any more.
-func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client) error {
+// nothing could release that lease any more. It attaches the handle only after the lease
+// was seen to be over: attaching renews, so a job that retries would keep the lease of a
+// dead one alive.
+func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *location) error {
 	if h.old == "" {
 		return nil
+	}
+	if stored, fence, ok := leaseOf(h.old); ok {
+		name := where.inside(stored)
+		e, err := c.Inspect(ctx, name)
+		if err != nil && !errors.Is(err, pawl.ErrInvalid) {
+			return err
+		}
+		for _, holder := range e.Holders {
+			if holder.Fence == fence && !holder.Released {
+				return h.stillHeld(name, fence)
+			}
+		}
 	}
 	lease, err := c.Attach(ctx, pawl.Handle(h.old))
 	lost, over := errors.AsType[*pawl.LostError](err)
@@ -110,7 +124,7 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client) error {
 	case over && lost.Err != nil: // of another server, where it may be held
 		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", words.Plain(h.path), lost.Err)}
 	case over:
-		return h.knownOver(ctx, c, lost)
+		return h.knownOver(ctx, c, where.inside(lost.Name), lost.Fence)
 	case errors.Is(err, pawl.ErrInvalid):
 		return fmt.Errorf("--handle %s: cannot be replaced: %w", words.Plain(h.path), foreign(err))
 	case err != nil:
@@ -119,7 +133,11 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client) error {
 	if _, err := lease.Detach(ctx); err != nil {
 		return err
 	}
-	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", words.Plain(h.path), lease.Name(), lease.Fence())}
+	return h.stillHeld(lease.Name(), lease.Fence())
+}
+
+func (h *handleFile) stillHeld(name string, fence uint64) error {
+	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", words.Plain(h.path), name, fence)}
 }
 
 // remembered is how long every backend remembers the last fence of a name by default.
@@ -130,15 +148,15 @@ const remembered = 24 * time.Hour
 // so if the last fence of the name is smaller, the lease was never here. If the name has
 // no fence, the database may have forgotten it: knownOver then allows to replace an old
 // handle.
-func (h *handleFile) knownOver(ctx context.Context, c *pawl.Client, lost *pawl.LostError) error {
-	e, err := c.Inspect(ctx, lost.Name)
+func (h *handleFile) knownOver(ctx context.Context, c *pawl.Client, name string, fence uint64) error {
+	e, err := c.Inspect(ctx, name)
 	switch {
 	case err != nil:
 		return err
-	case e.Fence >= lost.Fence, e.Fence == 0 && time.Since(h.since) > remembered:
+	case e.Fence >= fence, e.Fence == 0 && time.Since(h.since) > remembered:
 		return nil
 	}
-	return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", words.Plain(h.path), lost.Name, lost.Fence)}
+	return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", words.Plain(h.path), name, fence)}
 }
 
 // An acquiring is one `pawl acquire`: a job that leaves its lock held.

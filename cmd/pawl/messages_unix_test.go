@@ -242,14 +242,14 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 		t.Fatal(err)
 	}
 	fmt.Fprint(out, "\n# acquire --handle, and the file is not to be replaced\n")
-	v.sayError((&handleFile{path: "lock", old: string(handle)}).replaceable(t.Context(), c))
-	v.sayError((&handleFile{path: "lock", old: handleBegin}).replaceable(t.Context(), c))
+	v.sayError((&handleFile{path: "lock", old: string(handle)}).replaceable(t.Context(), c, &location{}))
+	v.sayError((&handleFile{path: "lock", old: handleBegin}).replaceable(t.Context(), c, &location{}))
 	elsewhere := handleOf(
 		`{"b":"memory","p":"memory of another host","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
-	v.sayError((&handleFile{path: "lock", old: elsewhere}).replaceable(t.Context(), c))
+	v.sayError((&handleFile{path: "lock", old: elsewhere}).replaceable(t.Context(), c, &location{}))
 	unknown := handleOf(
 		`{"b":"memory","p":"memory","n":"z","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
-	v.sayError((&handleFile{path: "lock", old: unknown, since: time.Now()}).replaceable(t.Context(), c))
+	v.sayError((&handleFile{path: "lock", old: unknown, since: time.Now()}).replaceable(t.Context(), c, &location{}))
 
 	fmt.Fprint(out, "\n# acquire, and nobody can be given the handle\n")
 	lease, err = c.Mutex("y").Lock(t.Context())
