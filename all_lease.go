@@ -1,7 +1,6 @@
 package pawl
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,11 +112,13 @@ func (l *GroupLease) end(ctx context.Context, unused bool) error {
 		<-l.ended
 		return l.answer
 	}
-	defer close(l.ended) // even if the Observer panics
-	for _, stop := range l.stops {
-		stop()
-	}
-	l.cancel(cmp.Or[error](l.Err(), ErrReleased)) // before a name is free
+	defer func() { // even if the Observer panics
+		for _, stop := range l.stops {
+			stop()
+		}
+		l.cancel(ErrReleased)
+		close(l.ended)
+	}()
 	if ctx == nil {
 		ctx = context.Background()
 	}

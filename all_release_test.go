@@ -197,3 +197,17 @@ func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
 		}
 	}
 }
+
+// A caller that sees Done closed may ask Err why.
+func TestErrOfAGroupSaysWhyDoneIsClosed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, net := w.client(nil)
+		leases, err := group(c, 3).Lock(background)
+		noError(t, err)
+		net.slow(time.Second)
+		go leases.Release(background)
+		<-leases.Done()
+		isError(t, leases.Err(), pawl.ErrReleased)
+		time.Sleep(time.Minute)
+	})
+}
