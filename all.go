@@ -21,10 +21,22 @@ type Group struct {
 // All makes one lock of several locks, of any kind and any client. Its holder holds all
 // of them.
 //
-// If the locks are free and of one client, one step of the backend grants them all, where
-// the backend has such steps: memory, SQLite, PostgreSQL, and Redis except across the
-// slots of a cluster. Otherwise the client acquires them in the order of their names,
-// whatever the order of parts. So two callers that need the same locks cannot deadlock.
+// A caller that waits holds nothing. It waits in the queue of a lock that is taken. When
+// it is granted that lock, it takes the others if they are free; otherwise it gives the
+// lock back, and waits for the one that is taken now. So it blocks no other caller, and
+// two callers never wait for each other. If the locks are of one client, one step of the
+// backend takes them, where the backend has such steps: memory, SQLite, PostgreSQL, and
+// Redis except across the slots of a cluster.
+//
+// A caller that has given back eight times holds what it is granted from then on, so that
+// it does not starve while all locks are busy. All callers then take mutexes and
+// read/write locks first, and permits of semaphores last, each in the order of names. So
+// they cannot deadlock, and hold no permit while they wait for a mutex. If a name is a
+// semaphore to one caller and a mutex to another, two callers may block each other for 5
+// s, and then one of them gives way.
+//
+// A Group with [WithValue] or [WithAbove] holds, from the beginning, the locks whose
+// names come first while it waits for the next, because each grant writes the value.
 //
 // A lock that is given twice counts once. Locking the Group returns ErrInvalid if a name
 // is given in two ways, with different options, or twice with [WithHealth], because Pawl
@@ -73,15 +85,9 @@ func (l Group) Format(f fmt.State, verb rune) {
 	}
 }
 
-// before is the order in which all clients acquire: by name, and for the same name by
-// backend.
-func before(a, b *Locker) int {
-	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.backend, b.c.backend))
-}
-
-// Lock waits until all locks are granted. It holds the first ones while it waits for the
-// next. If it fails, it releases what it holds. See [Mutex.Lock] for ctx and errors: the
-// error names the lock that was not granted.
+// Lock waits until all locks are granted. It holds none of them while it waits, with the
+// exceptions that [All] names. See [Mutex.Lock] for ctx and errors: the error names the
+// lock that was not granted.
 func (l *Group) Lock(ctx context.Context) (*GroupLease, error) { return l.acquire(ctx, waiting) }
 
 // TryLock makes one attempt and does not wait. Its error matches ErrHeld if others hold
@@ -120,64 +126,44 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
-	claims := make([]*claim, len(l.parts))
 	wait := time.Duration(0)
-	for i, p := range l.parts { // before anything is sent
-		cl, err := p.claim(ctx, p.weight, p.limit)
-		if err != nil {
+	for _, p := range l.parts { // before anything is sent
+		if _, err := p.claim(ctx, p.weight, p.limit); err != nil {
 			return nil, err
 		}
-		claims[i] = cl
 		if p.o.wait > 0 && (wait == 0 || p.o.wait < wait) {
 			wait = p.o.wait
 		}
 	}
-	waits, end := ctx, time.Time{}
+	waits := ctx
 	if wait > 0 && m == waiting {
-		end = time.Now().Add(wait)
 		var cancel context.CancelFunc
-		waits, cancel = context.WithDeadline(ctx, end)
+		waits, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
 	all := &GroupLease{}
+	var err error
 	held := false
 	defer func() {
 		if !held { // even if an Observer panics
-			all.giveUp(ctx)
+			all.giveUp(waits, err)
 		}
 	}()
-	done, c := false, l.parts[0].c
-	if !slices.ContainsFunc(l.parts, func(p *Locker) bool { return p.c != c }) {
-		var err error
-		if done, err = c.atOnce(waits, claims, &all.leases, m); err != nil {
-			return nil, err
-		}
+	if m == trying {
+		_, err = tryAll(waits, l.parts, all, trying)
+	} else {
+		err = waitForAll(waits, l.parts, all)
 	}
-	if !done {
-		if err := l.oneByOne(ctx, all, m, end); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
+	slices.SortFunc(all.leases, func(a, b *Lease) int {
+		return cmp.Or(cmp.Compare(a.StoredName(), b.StoredName()), cmp.Compare(a.Backend(), b.Backend()))
+	})
 	all.watch(ctx)
-	if err := all.Err(); err != nil { // the first was lost during the wait for the last
+	if err := all.Err(); err != nil { // one was lost before the last was granted
 		return nil, err
 	}
 	held = true
 	return all, nil
-}
-
-// oneByOne acquires in order. The locks wait until end, all together.
-func (l *Group) oneByOne(ctx context.Context, all *GroupLease, m mode, end time.Time) error {
-	for _, p := range l.parts {
-		one := *p
-		if !end.IsZero() {
-			one.o.wait = max(time.Until(end), 1)
-		}
-		lease, err := one.as(ctx, m)
-		if err != nil {
-			return err
-		}
-		all.leases = append(all.leases, lease)
-	}
-	return nil
 }

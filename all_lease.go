@@ -127,8 +127,9 @@ func (l *GroupLease) end(ctx context.Context, unused bool) error {
 }
 
 // giveUp releases the acquired leases when not all could be acquired: no work was done
-// under them. It does not wait for the releases after the end of ctx.
-func (l *GroupLease) giveUp(ctx context.Context) {
+// under them. It does not wait for the releases after the end of ctx, nor if the backend
+// fails.
+func (l *GroupLease) giveUp(ctx context.Context, why error) {
 	if l.cancel != nil {
 		defer l.cancel(ErrReleased)
 	}
@@ -136,7 +137,7 @@ func (l *GroupLease) giveUp(ctx context.Context) {
 	l.leases = nil
 	switch { // the Observer gets the error of a failing backend
 	case len(leases) == 0:
-	case ended(ctx) != nil:
+	case ended(ctx) != nil, errors.Is(why, ErrUnavailable):
 		leases[0].h.c.aside(func() { _ = closeAll(ctx, lazyctx.Lasting(ctx), leases, true) })
 	default:
 		_ = closeAll(ctx, ctx, leases, true)

@@ -42,3 +42,52 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// One name is a semaphore to one caller, and a mutex to another, and both hold what they
+// have while they wait.
+func TestACallerOfAllGivesWayToAMutexOfItsPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		memory := memlock.NewMemory(nil)
+		var clients []*Client
+		for range 2 {
+			c, err := New(memory.Driver(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			clients = append(clients, c)
+		}
+		pool := All(clients[0].Mutex("m"), clients[0].Semaphore("b", 2).Permits(1))
+		drain := All(clients[1].Mutex("m"), clients[1].Mutex("b"))
+		var got, drained GroupLease
+		first, err := clients[0].Mutex("m").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() {
+			at, err := inOrder(ctx, permitsLast(pool.parts), &got)
+			if !errors.Is(err, errGaveWay) || at.name != "b" {
+				t.Errorf("it ended at %v: %v", at, err)
+			}
+			got.giveUp(ctx, nil)
+			done <- nil
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := inOrder(ctx, permitsLast(drain.parts), &drained)
+			done <- err
+		}()
+		synctest.Wait() // the drain holds b; both wait for m
+		if err := first.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		drained.giveUp(ctx, nil)
+	})
+}

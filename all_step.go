@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/clock"
@@ -12,8 +11,7 @@ import (
 )
 
 // A step is one attempt at several claims, all granted or none, in one step of the
-// backend. It never waits. A caller that waits acquires one by one after a step that
-// failed.
+// backend. It never waits.
 type step struct {
 	c      *core
 	claims []*claim
@@ -21,54 +19,48 @@ type step struct {
 	begun  int  // how many of the claims have a lease
 }
 
-// atOnce makes the step, and appends the leases to all. done is false if the caller has
-// to acquire one by one: the backend cannot make the step, or a claim of this client
-// holds one of the names or waits for it, and the caller may wait as well.
-func (c *core) atOnce(ctx context.Context, claims []*claim, all *[]*Lease, m mode) (done bool, err error) {
-	backend, can := driver.As[driver.AllAcquirer](c.driver)
-	if !can || len(claims) < 2 || len(claims) > driver.MaxAll {
-		return false, nil
-	}
-	if err := ctx.Err(); err != nil {
-		return true, err
-	}
-	if !c.claims.enter() {
-		return true, ErrClosed
-	}
-	defer c.claims.leave()
-
-	began := time.Now()
-	s := &step{c: c, claims: claims}
-	defer s.leave()
-	err = s.run(ctx, backend, all)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		return false, nil
-	case err != nil:
-		if m == waiting && errors.Is(err, ErrHeld) && ended(ctx) != nil {
-			err = gaveUp(ctx, s.inTheWay(err).Name, err)
-		}
-		if m == waiting && ended(ctx) == nil && !s.endsCall(err) {
-			return false, nil
-		}
-		c.observer.refused(s.inTheWay(err), m, time.Since(began), err)
-		return true, err
-	}
-	if c.observer != nil {
-		for _, lease := range *all {
-			lease.announce(c.born.Add(lease.begun).Sub(began))
-		}
-	}
-	return true, nil
+// steps reports whether the backend may grant n claims in fewer steps.
+func (c *core) steps(n int) bool {
+	_, can := driver.As[driver.AllAcquirer](c.driver)
+	return can && n > 1
 }
 
-// endsCall reports whether this error ends the whole call. After an attempt without an
-// answer, the claims may have written a value that would refuse the next attempt, as if
-// another client had written it.
-func (s *step) endsCall(err error) bool {
-	conditional := func(cl *claim) bool { return cl.Above != nil }
-	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || permanent(err) ||
-		!errors.Is(err, ErrHeld) && slices.ContainsFunc(s.claims, conditional)
+// atOnce makes the step, and appends the leases to all. If it fails, at is the claim that
+// is in the way. The error is errors.ErrUnsupported if the backend cannot make the step.
+func (c *core) atOnce(ctx context.Context, claims []*claim, all *[]*Lease) (at int, err error) {
+	backend, can := driver.As[driver.AllAcquirer](c.driver)
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if !can || len(claims) < 2 {
+		return 0, errors.ErrUnsupported
+	}
+	if !c.claims.enter() {
+		return 0, ErrClosed
+	}
+	defer c.claims.leave()
+	s := &step{c: c, claims: claims}
+	defer s.leave()
+	if err = s.run(ctx, backend, all); err != nil {
+		at = s.inTheWay(err)
+	}
+	return at, err
+}
+
+// tryOne makes one attempt at one of several claims, and appends the lease to all.
+func (c *core) tryOne(ctx context.Context, cl *claim, all *[]*Lease) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !c.claims.enter() {
+		return ErrClosed
+	}
+	defer c.claims.leave()
+	lease, err := c.obtain(ctx, cl, trying)
+	if err == nil {
+		*all = append(*all, lease)
+	}
+	return err
 }
 
 // leave removes the claims that have no lease from the lists of this process, as
@@ -157,13 +149,12 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lea
 }
 
 // inTheWay is the claim that an error is about: the first claim if it is about all.
-func (s *step) inTheWay(err error) *claim {
+func (s *step) inTheWay(err error) int {
 	name := ""
 	if held, ok := errors.AsType[*HeldError](err); ok {
 		name = held.Name
 	} else if refused, ok := errors.AsType[*ValueError](err); ok {
 		name = refused.Name
 	}
-	i := slices.IndexFunc(s.claims, func(cl *claim) bool { return cl.Name == name })
-	return s.claims[max(i, 0)]
+	return max(slices.IndexFunc(s.claims, func(cl *claim) bool { return cl.Name == name }), 0)
 }

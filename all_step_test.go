@@ -256,11 +256,11 @@ func TestAStepThatIsHeldWhenItsCtxEndsSaysBoth(t *testing.T) {
 	})
 }
 
-// One lock is no step, nor are more than a step can have.
+// One lock is no step, and a step has no more locks than it can.
 func TestAStepIsForAFewLocks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
-		for n, steps := range map[int]int{1: 0, 2: 1, driver.MaxAll: 1, driver.MaxAll + 1: 0} {
+		for n, steps := range map[int]int{1: 0, 2: 1, driver.MaxAll: 1, driver.MaxAll + 1: 1, 2*driver.MaxAll + 2: 3} {
 			var parts []pawl.Part
 			for i := range n {
 				parts = append(parts, a.Mutex(fmt.Sprint("x", i)))

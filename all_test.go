@@ -179,15 +179,15 @@ func TestAllOfThoseWhoReleaseAnswerTheSame(t *testing.T) {
 	})
 }
 
-// A lease may be lost while All waits for the next name. All then gives the others back
-// without a minimum hold, because nothing has begun under them.
+// A lease may be lost while All holds it and waits for the next name. All then gives the
+// others back without a minimum hold, because nothing has begun under them.
 func TestAllAreGivenBackAtOnceWhenOneIsLostOrHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
 		b, _ := w.client(nil)
 		net.oneByOne = true
 		held := must(t)(b.Mutex("y").Lock(background))
-		locks := pawl.All(a.Mutex("x", pawl.WithMinHold(time.Minute)), a.Mutex("y", pawl.WithMinHold(time.Minute)))
+		locks := pawl.All(a.Mutex("x", pawl.WithMinHold(time.Minute), pawl.WithValue(nil)), a.Mutex("y", pawl.WithMinHold(time.Minute)))
 		_, err := locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
 		w.free("x")

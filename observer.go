@@ -12,7 +12,8 @@ import (
 // Every lease that was reported to Acquired ends in exactly one call of Released or Lost,
 // after Acquired has returned. So a gauge that goes up in Acquired and down in Released
 // and Lost is right, at the latest when Close has returned nil. A lease that its caller
-// never got, because ctx ended in the same instant, is not reported.
+// never got, because ctx ended in the same instant, is not reported. A lease that [All]
+// was granted, and gave back because another lock was taken, is reported like any other.
 //
 // Several goroutines may call the functions at once. The goroutine that called Lock or
 // Release reports Queued, Refused, Acquired and Released, the Failed of that call, and a

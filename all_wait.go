@@ -1,0 +1,216 @@
+package pawl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+)
+
+// politeRounds is how many times a caller gives back what it was granted because another
+// lock is taken. After that it holds what it has while it waits.
+//
+// No caller that holds nothing while it waits can be sure of its turn: if at each instant
+// one of its locks is held, as two busy locks may be, it never finds all of them free. To
+// get both, it has to keep one of them idle until the other is free.
+const politeRounds = 8
+
+// lookAgain is how often a caller looks whether it has to give way. See
+// awaitPolitely.
+const lookAgain = 5 * time.Second
+
+// errGaveWay says that a wait ended for another caller.
+var errGaveWay = errors.New("gave way")
+
+// waitForAll waits until all locks are granted. all gets the leases, also those before an
+// error.
+//
+// It waits in the queue of a lock that is taken, and holds nothing meanwhile. When it is
+// granted that lock, it takes the others if they are free. Otherwise it gives the lock
+// back, and waits for the one that is taken now.
+func waitForAll(ctx context.Context, parts []*Locker, all *GroupLease) error {
+	next, why := parts[0], error(nil)
+	if oneClient(parts) && next.c.steps(len(parts)) {
+		if next, why = tryAll(ctx, parts, all, waiting); next == nil {
+			return why
+		}
+		all.giveUp(ctx, why)
+	}
+	if writes(parts) {
+		_, err := inOrder(ctx, parts, all)
+		return err
+	}
+	for {
+		for range politeRounds {
+			lease, err := next.await(ctx, why)
+			if err != nil {
+				return err
+			}
+			all.leases = append(all.leases, lease)
+			if next, why = tryAll(ctx, parts, all, waiting); next == nil {
+				return why
+			}
+			all.giveUp(ctx, why)
+		}
+		at, err := inOrder(ctx, permitsLast(parts), all)
+		if !errors.Is(err, errGaveWay) {
+			return err
+		}
+		all.giveUp(ctx, nil)
+		next, why = at, nil
+	}
+}
+
+// writes reports whether a grant of one of the locks changes the value of its name, or
+// depends on it. Such a lock is not given back for another one: the value would be that
+// of a caller that never had all locks, and could refuse its next claim.
+func writes(parts []*Locker) bool {
+	return slices.ContainsFunc(parts, func(p *Locker) bool { return p.o.value != nil || p.o.above != nil })
+}
+
+// await waits for this lock among others. why is what has refused it before.
+func (l *Locker) await(ctx context.Context, why error) (*Lease, error) {
+	if ended(ctx) != nil {
+		return nil, gaveUp(ctx, l.name, why)
+	}
+	one := *l
+	one.o.wait = 0 // ctx has the end of all
+	return one.as(ctx, waiting)
+}
+
+// tryAll makes one attempt at all locks of which all has no lease: in one step of the
+// backend, if it can. If one of them is in the way, and the caller may wait for it, next
+// is that one, and err is the reason. Otherwise the call ends, with err.
+func tryAll(ctx context.Context, parts []*Locker, all *GroupLease, m mode) (next *Locker, err error) {
+	began, n := time.Now(), len(all.leases)
+	var rest []*Locker
+	var claims []*claim
+	for _, p := range parts {
+		if slices.ContainsFunc(all.leases, func(x *Lease) bool { return x.h.c == p.c && x.h.claim.Name == p.name }) {
+			continue
+		}
+		cl, err := p.claim(ctx, p.weight, p.limit)
+		if err != nil {
+			return nil, err
+		}
+		rest, claims = append(rest, p), append(claims, cl)
+	}
+	// A lock that writes is not granted in vain, see writes.
+	at, err := attemptAll(ctx, rest, claims, &all.leases, m == trying || !writes(parts))
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return rest[0], err
+	case err == nil:
+		for _, lease := range all.leases[n:] {
+			if c := lease.h.c; c.observer != nil {
+				lease.announce(c.born.Add(lease.begun).Sub(began))
+			}
+		}
+		return nil, nil
+	}
+	tired := errors.Is(err, ErrUnavailable) && time.Since(began) >= rest[at].c.settings.RetryFor
+	if m == waiting && ended(ctx) == nil && !tired && !endsCall(claims, err) {
+		return rest[at], err
+	}
+	if m == waiting && errors.Is(err, ErrHeld) && ended(ctx) != nil {
+		err = gaveUp(ctx, rest[at].name, err)
+	}
+	rest[at].c.observer.refused(claims[at], m, time.Since(began), err)
+	return nil, err
+}
+
+// attemptAll makes one attempt at each of the claims, and stops at the first that fails.
+// Without oneByOne it makes no attempt if the backend cannot grant them in steps.
+func attemptAll(ctx context.Context, parts []*Locker, claims []*claim, all *[]*Lease, oneByOne bool) (at int, err error) {
+	steps := oneClient(parts)
+	if !oneByOne && len(claims) > driver.MaxAll {
+		return 0, errors.ErrUnsupported
+	}
+	for from := 0; from < len(claims); {
+		c, to := parts[from].c, min(from+driver.MaxAll, len(claims))
+		at, err := 0, errors.ErrUnsupported
+		if steps {
+			at, err = c.atOnce(ctx, claims[from:to], all)
+		}
+		if errors.Is(err, errors.ErrUnsupported) && oneByOne {
+			steps, to = false, from+1
+			err = c.tryOne(ctx, claims[from], all)
+		}
+		if err != nil {
+			return from + at, err
+		}
+		from = to
+	}
+	return 0, nil
+}
+
+func oneClient(parts []*Locker) bool {
+	return !slices.ContainsFunc(parts, func(p *Locker) bool { return p.c != parts[0].c })
+}
+
+// endsCall reports whether this error ends the whole call. After an attempt without an
+// answer, the claims may have written a value that would refuse the next attempt, as if
+// another client had written it.
+func endsCall(claims []*claim, err error) bool {
+	conditional := func(cl *claim) bool { return cl.Above != nil }
+	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || permanent(err) ||
+		!errors.Is(err, ErrHeld) && slices.ContainsFunc(claims, conditional)
+}
+
+// before is the order of names, and of backends for the same name.
+func before(a, b *Locker) int {
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.backend, b.c.backend))
+}
+
+// permitsLast is the order in which all callers take what they hold while they wait:
+// mutexes and read/write locks first, and then permits, each in the order of names. So no
+// two of them wait for each other, and a caller keeps a permit from others only while it
+// waits for other permits.
+func permitsLast(parts []*Locker) []*Locker {
+	permits := func(p *Locker) bool { return p.limit < driver.Unlimited }
+	whole := slices.DeleteFunc(slices.Clone(parts), permits)
+	return append(whole, slices.DeleteFunc(slices.Clone(parts), func(p *Locker) bool { return !permits(p) })...)
+}
+
+// inOrder waits for one lock after the other, and holds those before. at is where it gave
+// way.
+func inOrder(ctx context.Context, parts []*Locker, all *GroupLease) (at *Locker, err error) {
+	for i, p := range parts {
+		outOfOrder := slices.ContainsFunc(parts[:i], func(q *Locker) bool { return before(p, q) < 0 })
+		lease, err := p.awaitPolitely(ctx, outOfOrder)
+		if err != nil {
+			return p, err
+		}
+		all.leases = append(all.leases, lease)
+	}
+	return nil, nil
+}
+
+// awaitPolitely is await for a caller that holds other locks. With mayBlock one of them
+// has a name behind this one: then the order of all callers is the same only if this name
+// is a semaphore to all of them. If another caller has it as a mutex, and waits for that
+// other lock, both would wait for ever. So a caller that sees such a holder gives way.
+func (l *Locker) awaitPolitely(ctx context.Context, mayBlock bool) (*Lease, error) {
+	if !mayBlock {
+		return l.await(ctx, nil)
+	}
+	waits, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for backoff.Wait(waits, lookAgain) == nil {
+			e, err := l.c.driver.Inspect(waits, l.name)
+			if err == nil && slices.ContainsFunc(e.Holders, func(h driver.Holder) bool { return h.Weight == driver.Exclusive }) {
+				cancel(errGaveWay)
+			}
+		}
+	}()
+	lease, err := l.await(waits, nil)
+	if err != nil && ctx.Err() == nil && context.Cause(waits) == errGaveWay { //nolint:errorlint // it is the cause itself
+		err = errGaveWay
+	}
+	return lease, err
+}

@@ -1,0 +1,255 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// eachWay runs a test where the backend grants several names in one step, and where it
+// does not.
+func eachWay(t *testing.T, f func(t *testing.T, w *world, client func() *pawl.Client)) {
+	t.Helper()
+	for _, oneByOne := range []bool{false, true} {
+		t.Run(fmt.Sprint("one by one ", oneByOne), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				f(t, w, func() *pawl.Client {
+					c, net := w.client(nil)
+					net.oneByOne = oneByOne
+					return c
+				})
+			})
+		})
+	}
+}
+
+// export is what an export needs: its tenant, and one of the permits of a pool.
+func export(c *pawl.Client, tenant string) *pawl.Group {
+	return pawl.All(c.Semaphore("exports", 4).Permits(1), c.Mutex("tenant:"+tenant))
+}
+
+func TestAllHoldsNothingWhileItWaits(t *testing.T) {
+	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+		var all sync.WaitGroup
+		began := time.Now()
+		for range 4 {
+			all.Go(func() {
+				noError(t, export(client(), "a").Do(background, func(context.Context) error {
+					time.Sleep(time.Minute)
+					return nil
+				}))
+			})
+		}
+		time.Sleep(time.Second)
+		if n := len(w.entry("exports").Holders); n != 1 {
+			t.Errorf("%d permits are held while one export runs", n)
+		}
+		took, err := after(func() error {
+			return export(client(), "b").Do(background, func(context.Context) error { return nil })
+		})
+		if err != nil || took > 0 {
+			t.Errorf("the export of another tenant took %v: %v", took, err)
+		}
+		if all.Wait(); time.Since(began) != 4*time.Minute {
+			t.Errorf("four exports of a minute took %v", time.Since(began))
+		}
+	})
+}
+
+// Where the pool is always full, callers of a tenant with many exports come to the end of
+// their polite rounds. They hold their tenant while they wait, and no permit.
+func TestOnlyExportsThatRunHoldPermits(t *testing.T) {
+	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+		var running atomic.Int64
+		run := func(tenant string, times int, each time.Duration) func() {
+			locks := export(client(), tenant)
+			return func() {
+				for range times {
+					noError(t, locks.Do(background, func(context.Context) error {
+						running.Add(1)
+						defer running.Add(-1)
+						time.Sleep(each)
+						return nil
+					}))
+				}
+			}
+		}
+		var all sync.WaitGroup
+		for i := range 25 {
+			all.Go(run("many", 1, time.Duration(50+i)*time.Second))
+		}
+		for i := range 5 { // more than there are permits
+			all.Go(run(fmt.Sprint("one ", i), 20, time.Duration(30+7*i)*time.Second))
+		}
+		over := make(chan struct{})
+		go func() { all.Wait(); close(over) }()
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(7 * time.Second):
+			}
+			synctest.Wait()
+			if n := len(w.entry("exports").Holders); n != int(running.Load()) {
+				t.Errorf("%d permits are held, and %d exports run", n, running.Load())
+			}
+		}
+	})
+}
+
+// busy keeps a name held by one of several clients at each instant, until stop is closed.
+func busy(name string, client func() *pawl.Client, each time.Duration, stop chan struct{}, all *sync.WaitGroup) {
+	for range 3 {
+		m := client().Mutex(name)
+		all.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				_ = m.Do(background, func(context.Context) error { time.Sleep(each); return nil })
+			}
+		})
+	}
+}
+
+func TestNoCallerOfAllStarves(t *testing.T) {
+	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+		var all sync.WaitGroup
+		stop := make(chan struct{})
+		busy("x", client, 7*time.Second, stop, &all)
+		busy("y", client, 11*time.Second, stop, &all)
+		busy("z", client, 13*time.Second, stop, &all)
+		time.Sleep(time.Minute)
+		c := client()
+		ctx, cancel := context.WithTimeout(background, time.Hour)
+		defer cancel()
+		took, err := after(func() error {
+			return pawl.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z")).Do(ctx, func(context.Context) error { return nil })
+		})
+		// In each queue three are ahead, at most, in each of eight rounds, and in one
+		// turn for each name.
+		if most := (8 + 3) * 3 * 13 * time.Second; err != nil || took > most {
+			t.Errorf("it took %v: %v; want no more than %v", took, err, most)
+		}
+		close(stop)
+		all.Wait()
+	})
+}
+
+// Callers that want the same names wait for the first one, which is the last to become
+// free. So none of them is granted a name in vain.
+func TestThoseWhoWantTheSameAreServedOneAfterTheOther(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var all sync.WaitGroup
+		var order []int
+		var nets []*faulty
+		for i := range 20 {
+			c, net := w.client(nil)
+			net.slow(2 * time.Millisecond)
+			nets = append(nets, net)
+			all.Go(func() {
+				noError(t, pawl.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z")).Do(background, func(context.Context) error {
+					order = append(order, i)
+					time.Sleep(time.Second)
+					return nil
+				}))
+			})
+			time.Sleep(10 * time.Millisecond)
+		}
+		all.Wait()
+		for i, who := range order {
+			if i != who {
+				t.Fatalf("they were served in the order %v", order)
+			}
+		}
+		for i, net := range nets {
+			if n := net.count("release"); n != 3 {
+				t.Errorf("number %d gave back %d times, want 3", i, n)
+			}
+		}
+	})
+}
+
+// One name is a semaphore to some callers, and a mutex to others, and all of them hold
+// what they have while they wait, because of the value. They do not block each other for
+// ever.
+func TestNamesOfTwoKindsAreNoDeadlock(t *testing.T) {
+	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+		a, b := client(), client()
+		value := pawl.WithValue([]byte("v"))
+		pool := pawl.All(a.Mutex("m", value), a.Semaphore("pool", 4).Permits(1), a.Semaphore("b", 2).Permits(1))
+		drain := pawl.All(b.Mutex("b", value), b.Mutex("m"), b.Mutex("pool"))
+		var all sync.WaitGroup
+		for _, locks := range []*pawl.Group{pool, drain, pool, drain} {
+			all.Go(func() {
+				for range 20 {
+					noError(t, locks.Do(background, func(context.Context) error { time.Sleep(time.Second); return nil }))
+				}
+			})
+		}
+		all.Wait()
+		for _, name := range []string{"b", "m", "pool"} {
+			w.free(name)
+		}
+	})
+}
+
+func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
+	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+		c, other := client(), client()
+		for _, name := range []string{"x", "y", "z"} {
+			held := must(t)(other.Mutex(name).Lock(background))
+			for _, end := range []pawl.LockOption{pawl.WithWait(time.Second), nil} {
+				ctx, cancel := context.WithTimeout(background, 2*time.Second)
+				took, err := after(func() error {
+					_, err := pawl.All(c.Mutex("x"), c.Mutex("y", end), c.Mutex("z")).Lock(ctx)
+					return err
+				})
+				cancel()
+				isError(t, err, context.DeadlineExceeded)
+				want := 2 * time.Second
+				if end != nil {
+					want = time.Second
+				}
+				if in, _ := errors.AsType[*pawl.HeldError](err); in == nil || in.Name != name || took != want {
+					t.Errorf("after %v: %v; want %v, and %q", took, err, want, name)
+				}
+			}
+			noError(t, held.Release(background))
+		}
+		for _, name := range []string{"x", "y", "z"} {
+			w.free(name)
+		}
+	})
+}
+
+// A grant of a lock with a value writes it, so All does not give such a lock back for
+// another one.
+func TestAllDoesNotWriteAValueInVain(t *testing.T) {
+	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+		c, other := client(), client()
+		tick := []byte("5")
+		x, y := must(t)(other.Mutex("x").Lock(background)), must(t)(other.Mutex("y").Lock(background))
+		done := make(chan error)
+		go func() {
+			done <- pawl.All(c.Mutex("x", pawl.WithValue(tick), pawl.WithAbove(tick)), c.Mutex("y")).Do(background, func(context.Context) error { return nil })
+		}()
+		time.Sleep(time.Second)
+		noError(t, x.Release(background))
+		time.Sleep(time.Second)
+		if n := len(w.entry("x").Holders); n != 1 {
+			t.Errorf("%d hold x", n)
+		}
+		noError(t, y.Release(background))
+		noError(t, <-done)
+	})
+}
