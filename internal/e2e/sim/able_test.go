@@ -21,6 +21,7 @@ func (a able) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.G
 	q, sent := &a.p.w.queue, a.p.w.now()
 	for _, c := range claims {
 		q.asks(a.p, c, sent)
+		a.p.w.turns.asks(ctx, c.Token)
 	}
 	grants, err := over(ctx, a.r, "acquire all", claims[0].Name, true, func(s server) ([]driver.Grant, error) {
 		d, can := s.(driver.AllAcquirer)
@@ -34,6 +35,7 @@ func (a able) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.G
 		for i, c := range claims {
 			q.granted(a.p.w, c.Token, false)
 			a.p.w.terms.granted(&c, sent, grants[i])
+			a.p.w.turns.answered(a.p.w, c, true, false)
 		}
 	}
 	return grants, err

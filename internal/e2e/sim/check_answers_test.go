@@ -25,8 +25,8 @@ func (h *history) replies() {
 const atOnce = 50 * time.Millisecond
 
 func (h *history) isAnswered(c *call) {
-	atOnce := atOnce + time.Duration(len(c.others))*attempt(c.ttl) // All releases its leases
-	if c.verb == "elect" {                                         // and so does Run, after its function
+	atOnce := time.Duration(atOnce)
+	if c.verb == "elect" { // Run releases its lease after its function
 		atOnce += attempt(c.ttl)
 		for _, t := range c.terms {
 			atOnce += max(t.left-max(c.ctxEnds, 0), 0)

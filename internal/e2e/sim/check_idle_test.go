@@ -34,7 +34,7 @@ func (h *history) idle(c *call) {
 		if o != c && o.name == c.name && o.verb == "break" && o.answered != never {
 			held = append(held, [2]moment{o.began, o.answered + o.delay + o.delay/250})
 		}
-		if o == c || o.name != c.name || !o.granted && o.verb != "all" { // All holds some names while it waits
+		if o == c || o.name != c.name || !o.granted && o.verb != "all" { // All may hold some names while it waits
 			continue
 		}
 		over := o.left

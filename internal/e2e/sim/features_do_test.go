@@ -133,6 +133,7 @@ func (p *process) takesAll(ctx context.Context, c *call) {
 		if name != c.name {
 			s := c.step
 			s.name, s.others = name, names
+			s.sort, s.weight, s.limit = crowdedOr(name, "mutex").claim()
 			x = p.w.history.begin(p, s)
 			p.w.history.mu.Lock()
 			x.ctxEnds = c.ctxEnds
@@ -140,7 +141,15 @@ func (p *process) takesAll(ctx context.Context, c *call) {
 		}
 		calls = append(calls, x)
 		if !p.w.planted.someOnly || len(parts) == 0 {
-			parts = append(parts, p.locks.Mutex(name, pawl.WithTTL(c.ttl)))
+			o := []pawl.LockOption{pawl.WithTTL(c.ttl)}
+			if p.w.planted.keepsAll { // All keeps locks with a value
+				o = append(o, pawl.WithValue(nil))
+			}
+			if x.sort == "permits" {
+				parts = append(parts, p.locks.Semaphore(name, x.limit, o...).Permits(x.weight))
+			} else {
+				parts = append(parts, p.locks.Mutex(name, o...))
+			}
 		}
 	}
 	all := pawl.All(parts...)
@@ -148,7 +157,9 @@ func (p *process) takesAll(ctx context.Context, c *call) {
 	if c.tries {
 		take = all.TryLock
 	}
-	leases, err := take(ctx)
+	t := p.w.turns.begin(c)
+	leases, err := take(context.WithValue(ctx, turnKey{}, t))
+	p.w.turns.end(t)
 	for _, x := range calls {
 		if err != nil {
 			p.w.history.said(x, err)
@@ -170,6 +181,16 @@ func (p *process) takesAll(ctx context.Context, c *call) {
 	for _, x := range calls {
 		p.w.history.gaveBack(x, err)
 	}
+}
+
+// crowdedOr is the plan of one of the crowded names, or of another name of that sort.
+func crowdedOr(name, sort string) namePlan {
+	for _, n := range crowded {
+		if n.name == name {
+			return n
+		}
+	}
+	return namePlan{name: name, sort: sort}
 }
 
 // A task is one run of the function of a Once.

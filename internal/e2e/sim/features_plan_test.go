@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -49,6 +50,55 @@ func (p *plan) drawFeatures() {
 			}
 		}
 	}
+	p.drawCrowd()
+}
+
+// crowded are the names of a crowd: a pool of two permits, and two mutexes.
+var crowded = []namePlan{{"crowd:a", "permits", 2}, {"crowd:m", "mutex", 0}, {"crowd:z", "mutex", 0}}
+
+// drawCrowd adds to one plan of four with features a crowd that takes two or three names
+// at the same time, or one. The names are so busy that callers come to the end of their
+// polite rounds. It has its own dice, like drawResize.
+func (p *plan) drawCrowd() {
+	d := seeded(p.fates ^ 0xc20d)
+	if !d.chance(25) {
+		return
+	}
+	p.names = append(p.names, crowded...)
+	brief, handsOff := 10*p.weather.high, d.chance(50)
+	for i := range p.processes {
+		if handsOff {
+			p.processes[i].handoff = -1
+		}
+		for range 2 {
+			var steps []step
+			for range 4 + d.below(6) {
+				k := d.below(len(crowded))
+				names := slices.Concat(crowded[k:], crowded[:k])
+				s := p.exclusively("all", names[0].name)
+				s.sort, s.weight, s.limit = names[0].claim()
+				s.after, s.hold = d.between(0, brief/4), d.between(0, brief)
+				switch d.below(5) {
+				case 0, 1: // one name, and no other
+					s.verb = "lock"
+				case 2:
+					s.others = []string{names[1].name, names[2].name}
+				default:
+					s.others = []string{names[1].name}
+				}
+				steps = append(steps, s)
+			}
+			p.processes[i].sessions = append(p.processes[i].sessions, steps)
+		}
+	}
+}
+
+// claim is what a claim for such a name is.
+func (n namePlan) claim() (sort string, weight, limit int) {
+	if n.sort == "permits" {
+		return "permits", 1, n.limit
+	}
+	return "mutex", driver.Exclusive, driver.Unlimited
 }
 
 // exclusively returns a step that locks the whole name.

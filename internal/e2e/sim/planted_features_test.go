@@ -180,6 +180,7 @@ var ofFeatures = []bug{
 			return e, err
 		}
 	}), nil},
+	{"all holds names while it waits", "after 0 polite rounds", 186, "memory", func() planted { return planted{keepsAll: true} }, nil},
 	{"all or some", "has no lease of it", 4, "memory", func() planted { return planted{someOnly: true} }, nil},
 	{"a watcher that misses the last change", "it has not seen that", 10, "memory", inClient(func(p *process, b *bent) {
 		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {

@@ -62,9 +62,11 @@ func (t *tap) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	sent := t.p.w.now()
 	q := &t.p.w.queue
 	q.asks(t.p, c, sent)
+	t.p.w.turns.asks(ctx, c.Token)
 	g, err := t.driverOf.Acquire(ctx, c)
 	t.trouble(err)
 	held, isHeld := errors.AsType[*driver.HeldError](err)
+	t.p.w.turns.answered(t.p.w, c, err == nil, isHeld && held.Position > 0)
 	switch {
 	case err == nil:
 		q.granted(t.p.w, c.Token, c.Force)
@@ -92,6 +94,7 @@ func (t *tap) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, err
 func (t *tap) Release(ctx context.Context, l driver.LeaseRef) error {
 	t.count(&t.releases, 1)
 	t.p.w.queue.ends(l.Token)
+	t.p.w.turns.released(l.Token)
 	err := t.driverOf.Release(ctx, l)
 	t.trouble(err)
 	return err
@@ -103,6 +106,7 @@ func (t *tap) Listen(f func(driver.Signal)) (stop func()) {
 		if s.Kind == driver.SignalGranted {
 			t.p.w.queue.granted(t.p.w, s.Token, false)
 			t.p.w.terms.signaled(s)
+			t.p.w.turns.signaled(s.Token)
 		}
 		f(s)
 	})

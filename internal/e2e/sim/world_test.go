@@ -25,6 +25,7 @@ type world struct {
 	redis     *redisNode // if the plan is over Redis
 	processes []*process
 	queue     queue
+	turns     turns
 	terms     terms
 
 	watching context.Context // of watches that last until everything is over
@@ -44,6 +45,7 @@ type planted struct {
 	noWindows, noVersions bool
 	noHealth              bool // health functions are not called
 	someOnly              bool // All forgets its last name
+	keepsAll              bool // All holds names while it waits
 	fromAnswer            bool // a term after Confirm counts from the answer
 
 	node    func(n *node, s server) server                      // replaces a node's driver

@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"context"
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// turns records what each call of All holds and waits for, for two rules: a call holds
+// nothing while it waits, and it does not starve. It may give back eight times what it
+// was granted; after that it waits once for each name, and holds those before.
+type turns struct {
+	mu      sync.Mutex // protects all, and each turn
+	byToken map[driver.Token]*turn
+	inOrder int // how many calls have held names while they waited
+}
+
+// politeRounds is how many times a call gives back what it was granted.
+const politeRounds = 8
+
+// A turn is one call of All.
+type turn struct {
+	c      *call
+	over   bool
+	waited map[driver.Token]bool // the claims that have stood in a queue
+	held   map[driver.Token]bool
+	vain   int // how many times it has given back
+	blocks bool
+}
+
+// turnKey is the key of a call's turn in its ctx.
+type turnKey struct{}
+
+func (t *turns) begin(c *call) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &turn{c: c, waited: map[driver.Token]bool{}, held: map[driver.Token]bool{}}
+}
+
+func (t *turns) end(x *turn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x.over = true
+}
+
+// asks notes a claim of a call of All. The signal of its grant may come before its answer.
+func (t *turns) asks(ctx context.Context, token driver.Token) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x, _ := ctx.Value(turnKey{}).(*turn); x != nil {
+		if t.byToken == nil {
+			t.byToken = map[driver.Token]*turn{}
+		}
+		t.byToken[token] = x
+	}
+}
+
+// answered notes the answer to such a claim.
+func (t *turns) answered(w *world, c driver.Claim, granted, waits bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.byToken[c.Token]
+	if x == nil || !w.plan.quiet() {
+		return
+	}
+	switch {
+	case granted:
+		x.held[c.Token] = true
+	case waits && !x.waited[c.Token]:
+		x.waited[c.Token] = true
+		if others := len(x.held); others > 0 && !x.held[c.Token] {
+			// A hold that is passed on inside the process is not given back.
+			if p := x.c.process; x.vain < politeRounds && w.plan.processes[p.number-1].handoff < 0 {
+				w.violated(c.Name, "%v waits for %q, and holds %d other names, after %d polite rounds", x.c, c.Name, others, x.vain)
+			}
+			if !x.blocks {
+				x.blocks = true
+				t.inOrder++
+			}
+		}
+		if most := politeRounds + 1 + len(x.c.others); len(x.waited) > most {
+			w.violated(c.Name, "%v starves: it has waited in %d queues; %d are enough", x.c, len(x.waited), most)
+		}
+	}
+}
+
+func (t *turns) signaled(token driver.Token) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.byToken[token]; x != nil && !x.over {
+		x.held[token] = true
+	}
+}
+
+func (t *turns) released(token driver.Token) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.byToken[token]
+	if x == nil || x.over {
+		return
+	}
+	if x.held[token] {
+		delete(x.held, token)
+		if len(x.held) == 0 {
+			x.vain++
+		}
+	}
+}
