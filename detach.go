@@ -159,14 +159,14 @@ func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOptio
 		return nil, err
 	}
 	if backend := c.driver.Properties().Backend; h.Backend != backend {
-		return nil, &InvalidError{What: "handle", Problem: "is of a lease on " + h.Backend, Allowed: "one of " + backend}
+		return nil, &InvalidError{What: "handle", Problem: fmt.Sprintf("is of a lease on %.80q", h.Backend), Allowed: "one of " + backend}
 	}
 	if err := c.usable(ctx); err != nil {
 		return nil, err
 	}
 	name, inside := strings.CutPrefix(h.Name, c.space)
 	if !inside {
-		return nil, &InvalidError{What: "handle", Problem: fmt.Sprintf("is of %q", h.Name), Allowed: "one of the namespace " + c.space}
+		return nil, &InvalidError{What: "handle", Problem: fmt.Sprintf("is of %.310q", h.Name), Allowed: "one of the namespace " + c.space}
 	}
 	lock := c.lock(name, options)
 	lock.o.ttl, lock.o.minHold, lock.o.lockDelay = h.TTL, h.MinHold, h.Delay

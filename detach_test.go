@@ -116,6 +116,12 @@ func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
 		if !strings.Contains(err.Error(), "redis") || !strings.Contains(err.Error(), "postgres") {
 			t.Errorf("it says %v", err)
 		}
+		odd, err := must(t)(at("re\x1b[2Jdis", "", w.memory).Mutex("z").Lock(background)).Detach(background)
+		noError(t, err)
+		_, err = here.Attach(background, odd)
+		if isError(t, err, pawl.ErrInvalid); !strings.Contains(err.Error(), `"re\x1b[2Jdis"`) {
+			t.Errorf("it says %q", err)
+		}
 
 		_, err = at("redis", "redis b:6379", other).Attach(background, handle)
 		isError(t, err, pawl.ErrLost)
