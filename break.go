@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -15,7 +16,8 @@ import (
 // ReasonBroken: LostError.By identifies the client that called Break, and LostError.Until
 // is when the name opens. With a delay of 0 the next holder may begin before the holder
 // learns of the break. [WithBy] and [WithReason] add the person and the reason to
-// LostError.By, as labels.
+// LostError.By, as labels. If there are more than 16 labels then, the client's own that
+// come last in byte order are left out.
 //
 // Inspect shows the fence. Break takes it so as not to end the lease of a later holder.
 // The error matches ErrNotHeld if no lease has this fence any more, and nothing was
@@ -27,12 +29,15 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, delay tim
 	}
 	by := c.settings.owner
 	if len(options) > 0 {
-		by.Labels = maps.Clone(by.Labels)
-		if by.Labels == nil {
-			by.Labels = map[string]string{}
-		}
+		said := map[string]string{}
 		for _, set := range options {
-			set(by.Labels)
+			set(said)
+		}
+		by.Labels = said
+		for _, k := range slices.Sorted(maps.Keys(c.settings.Labels)) {
+			if _, ok := said[k]; !ok && len(said) < driver.MaxLabels {
+				said[k] = c.settings.Labels[k]
+			}
 		}
 		if err := by.Validate(); err != nil {
 			return err

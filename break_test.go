@@ -2,12 +2,14 @@ package pawl_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -67,6 +69,32 @@ func TestBrokenLeaseHearsWhoAndWhy(t *testing.T) {
 			t.Errorf("told %v", again.Err())
 		}
 	})
+}
+
+// A client may have as many labels as there is room for. The person and the reason come
+// first.
+func TestBrokenLeaseHearsWhoAndWhyFromAClientWithManyLabels(t *testing.T) {
+	for _, n := range []int{driver.MaxLabels - 1, driver.MaxLabels} {
+		inWorld(t, func(t *testing.T, w *world) {
+			many := map[string]string{"a": "first"}
+			for i := range n - 1 {
+				many[fmt.Sprintf("label-%02d", i)] = "x"
+			}
+			a, _ := w.client(nil)
+			b, _ := w.client(&pawl.Options{Labels: many})
+			lease := must(t)(a.Mutex("x").Lock(background))
+			noError(t, b.Break(background, "x", lease.Fence(), 0, pawl.WithBy("anna@ops-1"), pawl.WithReason("the host is gone")))
+			<-lease.Done()
+			var lost *pawl.LostError
+			if !errors.As(lease.Err(), &lost) || len(lost.By.Labels) != driver.MaxLabels ||
+				lost.By.Labels["by"] != "anna@ops-1" || lost.By.Labels["reason"] != "the host is gone" || lost.By.Labels["a"] != "first" {
+				t.Errorf("told %v", lease.Err())
+			}
+			if len(b.Owner().Labels) != n {
+				t.Errorf("the client has %d labels now", len(b.Owner().Labels))
+			}
+		})
+	}
 }
 
 // The caller of Break has a fence and never had a token, so the error names the fence.
