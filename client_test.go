@@ -6,6 +6,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl"
@@ -57,6 +58,19 @@ func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// People who gave an ID look for it, even if it consists of hexadecimal digits.
+func TestAnIDThatWasGivenIsShownAndARandomOneIsNot(t *testing.T) {
+	for id, shown := range map[string]bool{"": false, "0123456789abcdef": true, "7": true} {
+		c, err := pawl.New(memlock.New(nil), &pawl.Options{ID: id})
+		noError(t, err)
+		owner := c.Owner()
+		if who := owner.Who(); strings.Contains(who, owner.Client) != shown {
+			t.Errorf("the client with the ID %q is shown as %q", id, who)
+		}
+		noError(t, c.Close())
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 
 // Options configure a client. The zero value and nil work: each field states its default.
 type Options struct {
-	// ID names this client to people, as the owner of its leases. Default: random.
+	// ID names this client to people, as the owner of its leases. Default: "~" and 16
+	// random digits, which errors and lists do not show.
 	ID string
 
 	// Namespace is the prefix of a namespace: the client sees only its names, as a client
@@ -141,10 +142,11 @@ func spaceOf(outer, prefix string) string {
 // spaceEscapes makes the first ":" end the namespace, and each "/" before it divide it.
 var spaceEscapes = strings.NewReplacer("%", "%25", "/", "%2F", ":", "%3A")
 
+// randomID returns an ID in the form that driver.Owner.Who hides.
 func randomID() string {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // it ends the program rather than fail
-	return hex.EncodeToString(b)
+	return "~" + hex.EncodeToString(b)
 }
 
 // fits refuses times that are too short for a backend.

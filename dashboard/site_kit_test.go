@@ -139,7 +139,7 @@ func claim(name string, pid int) driver.Claim {
 	return driver.Claim{
 		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
 		TTL: 30 * time.Second, QueueTTL: time.Minute, Queue: true,
-		Owner: driver.Owner{Client: fmt.Sprintf("%016x", pid), Host: "host", PID: pid, Labels: map[string]string{"job": "nightly"}},
+		Owner: driver.Owner{Client: fmt.Sprintf("~%016x", pid), Host: "host", PID: pid, Labels: map[string]string{"job": "nightly"}},
 	}
 }
 

@@ -120,8 +120,8 @@ func (o Owner) Who() string {
 	return plain(o.Client) + " at " + where // people have named it, and look for that name
 }
 
-// randomID matches an id that is empty, or that the client drew at random.
-var randomID = regexp.MustCompile(`^([0-9a-f]{16})?$`)
+// randomID matches an id that is empty, or that pawl.New made, which people do not know.
+var randomID = regexp.MustCompile(`^(~[0-9a-f]{16})?$`)
 
 // BrokenError answers the renewal of a lease that was taken from its holder. It matches
 // ErrNotHeld.

@@ -13,7 +13,7 @@ import (
 )
 
 func TestMessages(t *testing.T) {
-	anna := driver.Owner{Client: "0123456789abcdef", Host: "web-3", PID: 4711, Labels: map[string]string{"job": "42"}}
+	anna := driver.Owner{Client: "~0123456789abcdef", Host: "web-3", PID: 4711, Labels: map[string]string{"job": "42"}}
 	holder := driver.Holder{Fence: 17, Owner: anna, ExpiresIn: 12345678 * time.Microsecond}
 	kept := holder
 	kept.Released = true

@@ -11,8 +11,8 @@ import (
 )
 
 func TestAnEntryLogsWell(t *testing.T) {
-	owner := driver.Owner{Client: "0123456789abcdef", Host: "web-1", PID: 812, Labels: map[string]string{"run": "7"}}
-	second := driver.Owner{Client: "fedcba9876543210", Host: "web-2", PID: 9}
+	owner := driver.Owner{Client: "~0123456789abcdef", Host: "web-1", PID: 812, Labels: map[string]string{"run": "7"}}
+	second := driver.Owner{Client: "~fedcba9876543210", Host: "web-2", PID: 9}
 	for want, value := range map[string]any{
 		"x.name=job x.holders=0 x.waiters=0": driver.Entry{Name: "job"},
 		`x.name=job x.fence=17 x.holders=1 x.waiters=2 x.holder.fence=17 x.holder.owner="web-1:812 run=7" x.holder.left=29.12s ` +

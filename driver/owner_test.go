@@ -14,8 +14,8 @@ func TestOwnersForPeople(t *testing.T) {
 	label := func(k, v string) driver.Owner { return driver.Owner{Host: "h", Labels: map[string]string{k: v}} }
 	for want, o := range map[string]driver.Owner{
 		"somebody":          {},
-		"web-3:7":           {Client: "0123456789abcdef", Host: "web-3", PID: 7},
-		"web-3":             {Client: "0123456789abcdef", Host: "web-3"},
+		"web-3:7":           {Client: "~0123456789abcdef", Host: "web-3", PID: 7},
+		"web-3":             {Client: "~0123456789abcdef", Host: "web-3"},
 		"c at web-3:7":      {Client: "c", Host: "web-3", PID: 7},
 		":7":                {PID: 7},
 		"c":                 {Client: "c"},
