@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -15,6 +16,15 @@ const (
 	// lastPatience is how much longer the last round of releases may take after ctx has
 	// ended.
 	lastPatience = time.Second
+	// silenceMax is how long Close waits while the backend answers none of its requests.
+	silenceMax = 1300 * time.Millisecond
+	// progressInterval is how often Close looks whether the backend has answered.
+	progressInterval = 100 * time.Millisecond
+	// driverPatience is how long the driver may take to close, whenever it begins.
+	driverPatience = 600 * time.Millisecond
+	// closeSoon is how long Close takes if the backend is silent: the four above, one
+	// after the other.
+	closeSoon = 3 * time.Second
 )
 
 // Close ends the client. It takes these steps, in this order: it refuses new claims;
@@ -22,8 +32,9 @@ const (
 // it releases these leases; it ends the client's goroutines; it closes the driver.
 // [Client.Shutdown] lets the holders finish first, and takes a bound.
 //
-// Close waits 15 s at most for the backend. Then it sends each outstanding release once
-// more, and waits one second for the answers and one for the driver. A lease whose
+// Close waits 15 s at most for the backend, and 1.3 s while the backend answers nothing.
+// Then it sends each outstanding release once more, and waits one second for the answers
+// and 0.6 s for the driver. So it ends within 3 s if the server is gone. A lease whose
 // release is still not confirmed expires after its TTL; the error is then a [*CloseError]
 // with the number of such leases. A second Close waits for the first, and returns the
 // same.
@@ -41,9 +52,10 @@ func (c *Client) close(ctx context.Context) error {
 	if err := c.closable(); err != nil {
 		return err
 	}
-	bound, cancel := ctx, context.CancelFunc(func() {})
+	began := time.Now()
+	bound, cancel := context.WithCancel(ctx)
 	if _, bounded := ctx.Deadline(); !bounded {
-		bound, cancel = context.WithTimeout(ctx, closePatience)
+		bound, cancel = context.WithDeadline(ctx, began.Add(closePatience))
 	}
 	defer cancel()
 	c.mu.Lock()
@@ -71,9 +83,14 @@ func (c *Client) close(ctx context.Context) error {
 	}
 	c.stopRun() // it also cancels renewals under way, which are not needed any more
 	<-c.ran
+	var watch sync.WaitGroup
+	watch.Go(func() { c.watchSilence(bound, cancel) })
 	c.answer = c.drain(ctx, bound.Done(), claimed, released)
 	c.stopListen()
-	if err := c.closeDriver(bound.Done()); c.answer == nil {
+	err := c.closeDriver(began, bound.Done())
+	cancel()
+	watch.Wait()
+	if c.answer == nil {
 		c.answer = err
 	}
 	close(c.done)
@@ -92,13 +109,40 @@ func (c *Client) closable() error {
 	return nil
 }
 
+// watchSilence calls giveUp if Close waits for answers, and the backend gives none for
+// silenceMax. It returns when ctx ends.
+func (c *Client) watchSilence(ctx context.Context, giveUp func()) {
+	ticker := time.NewTicker(progressInterval)
+	defer ticker.Stop()
+	since := time.Now()
+	for calls, answers := 0, 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		in := c.claims.in() + c.releases.in() // a call ends when its request is answered
+		done, unanswered := c.returner.returns.Progress()
+		if in != calls || done != answers || in == 0 && !unanswered {
+			since = time.Now()
+		}
+		calls, answers = in, done
+		if time.Since(since) >= silenceMax {
+			giveUp()
+			return
+		}
+	}
+}
+
 // closeDriver closes the driver. If the driver waits for a backend that does not answer,
-// and Close may take no longer, closeDriver returns without waiting for it.
-func (c *Client) closeDriver(enough <-chan struct{}) error {
+// and Close, which began then, may take no longer, closeDriver returns without waiting
+// for it.
+func (c *Client) closeDriver(began time.Time, enough <-chan struct{}) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.driver.Close() }()
-	patience := time.NewTimer(lastPatience)
+	patience, soon := time.NewTimer(driverPatience), time.NewTimer(closeSoon-time.Since(began))
 	defer patience.Stop()
+	defer soon.Stop()
 	select {
 	case err := <-closed:
 		return err
@@ -108,6 +152,7 @@ func (c *Client) closeDriver(enough <-chan struct{}) error {
 	case err := <-closed:
 		return err
 	case <-enough:
+	case <-soon.C:
 	}
 	return unavailable(c.backend, "close", "", errNoAnswer)
 }

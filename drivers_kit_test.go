@@ -304,6 +304,7 @@ func (s *slowBatch) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, er
 type server struct {
 	*faulty
 	each     time.Duration
+	lag      time.Duration // of each answer
 	released atomic.Int64
 	healthy  func(l driver.LeaseRef) bool // nil is all; the others hang
 
@@ -325,7 +326,7 @@ func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
 	s.free = s.free.Add(s.each)
 	wait := s.free.Sub(now)
 	s.mu.Unlock()
-	if err := sleep(ctx, wait); err != nil {
+	if err := sleep(ctx, wait+s.lag); err != nil {
 		return err
 	}
 	return s.faulty.Release(ctx, l)

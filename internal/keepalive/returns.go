@@ -2,6 +2,7 @@ package keepalive
 
 import (
 	"container/heap"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +47,7 @@ type Returns[C any] struct {
 	nextRetry   time.Time // when the next of those that failed may go
 	lastRound   bool      // no return is tried again any more
 	givenUp     int       // how many were given up since Closing
+	done        int       // how many requests were answered
 }
 
 const (
@@ -152,6 +154,7 @@ func (r *Returns[C]) Answered(x *Return[C], sent, now time.Time, o Outcome) {
 	}
 	switch {
 	case o == Done:
+		r.done++
 		r.maxRetrying, r.pause, r.nextRetry = min(2*max(r.maxRetrying, 1), Out), 0, time.Time{}
 		x.fails, x.Lease.MinHold = 0, 0 // a late Acquire is not the lease that had a minimum hold
 		switch {
@@ -213,6 +216,15 @@ func (r *Returns[C]) LastRound() {
 		x.fails = 0
 		r.fresh.push(x)
 	}
+}
+
+// Progress returns how many requests have been answered, and whether a request is under
+// way, or has failed and not been answered since.
+func (r *Returns[C]) Progress() (done int, unanswered bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	failed := func(x *Return[C]) bool { return x.fails > 0 }
+	return r.done, r.inFlight > 0 || r.failed.len() > 0 || slices.ContainsFunc(r.later, failed)
 }
 
 // Len is how many returns there are, including those under way.
