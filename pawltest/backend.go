@@ -45,6 +45,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -85,13 +86,14 @@ func New(t TB) *Backend {
 const patience = 5 * time.Second
 
 // Client returns a client, as another process would have it. o may be nil. At the end of
-// the test it is shut down ([pawl.Client.Shutdown]) after Restore: its waiters and its
-// elections end, and do not fail the test. If it still holds a lease after 5 s, or a
-// function of Do or Election.Run has not returned, the test fails, and the client is
-// closed.
+// the test it is shut down ([pawl.Client.Shutdown]) after Restore, and a leader resigns.
+// The test fails if something of the client has not ended by itself 5 s later: a
+// goroutine that waits in Lock, Do, Election.Run, Watch or WaitFree, a lease, or a
+// function of Do or Election.Run. What was called with t.Context() ends by itself. The
+// test may close the client before, also during a fault.
 func (b *Backend) Client(o *pawl.Options) *pawl.Client {
 	b.t.Helper()
-	p := &process{Driver: b.memory.Driver(), lookup: map[driver.Token]string{}}
+	p := newProcess(b.memory.Driver())
 	b.mu.Lock()
 	p.set(b.all)
 	b.mu.Unlock()
@@ -102,17 +104,34 @@ func (b *Backend) Client(o *pawl.Options) *pawl.Client {
 	b.mu.Lock()
 	b.clients[c] = p
 	b.mu.Unlock()
-	b.t.Cleanup(func() { b.end(c) })
+	b.t.Cleanup(func() { b.end(c, p) })
 	return c
 }
 
 // end closes a client, and says what the test left behind.
-func (b *Backend) end(c *pawl.Client) {
+func (b *Backend) end(c *pawl.Client, p *process) {
 	b.Restore()
+	own := error(nil) // what the test's own Close said: it may have been about a fault
+	if p.isClosed() {
+		own = c.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	before := b.shown()
-	if err := c.Shutdown(ctx); err != nil {
+	for p.blocked() != "" && backoff.Wait(ctx, 10*time.Millisecond) == nil {
+	}
+	blocked, before := p.blocked(), b.shown()
+	if blocked != "" {
+		ctx, cancel = context.WithTimeout(context.Background(), patience)
+		defer cancel()
+	}
+	err := c.Shutdown(ctx)
+	if own != nil && err != nil && err.Error() == own.Error() {
+		err = nil
+	}
+	switch {
+	case blocked != "":
+		b.t.Errorf("pawltest: the test left something behind: %s\n%s", blocked, before)
+	case err != nil:
 		b.t.Errorf("pawltest: the test left something behind: %v\n%s", err, before)
 	}
 }

@@ -154,10 +154,43 @@ func (r *recorder) end() {
 	}
 }
 
+// holdElsewhere makes the name "x" held by a process that is no part of the test.
+func holdElsewhere(b *pawltest.Backend) {
+	lease, _ := b.Client(nil).Mutex("x").Lock(context.Background())
+	_, _ = lease.Detach(context.Background())
+}
+
 func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 	for what, leaves := range map[string]func(c *pawl.Client, b *pawltest.Backend) (mend func()){
 		"a lease": func(c *pawl.Client, _ *pawltest.Backend) func() {
 			_, _ = c.Mutex("x").Lock(context.Background())
+			return func() {}
+		},
+		"a waiter": func(c *pawl.Client, b *pawltest.Backend) func() {
+			holdElsewhere(b)
+			go c.Mutex("x").Lock(context.Background())
+			return func() {}
+		},
+		"a waiter behind its own client": func(c *pawl.Client, _ *pawltest.Backend) func() {
+			_, _ = c.Mutex("x").Lock(context.Background())
+			go c.Mutex("x").Lock(context.Background())
+			return func() {}
+		},
+		"a standby": func(c *pawl.Client, b *pawltest.Backend) func() {
+			holdElsewhere(b)
+			go c.Election("x").Run(context.Background(), func(context.Context) error { return nil })
+			return func() {}
+		},
+		"a watch": func(c *pawl.Client, _ *pawltest.Backend) func() {
+			go func() {
+				for range c.Watch(context.Background(), "x") { //nolint:revive // it is left behind
+				}
+			}()
+			return func() {}
+		},
+		"a wait": func(c *pawl.Client, b *pawltest.Backend) func() {
+			holdElsewhere(b)
+			go c.WaitFree(context.Background(), "x")
 			return func() {}
 		},
 		"a function": func(c *pawl.Client, b *pawltest.Backend) func() {
@@ -173,6 +206,7 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 				r := &recorder{TB: t}
 				b := pawltest.New(r)
 				mend := leaves(b.Client(nil), b)
+				synctest.Wait()
 				r.end()
 				if len(r.said) != 1 || !strings.Contains(r.said[0], "left something behind") {
 					t.Errorf("%q", r.said)
@@ -194,6 +228,67 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 			t.Errorf("nothing was left behind: %q", r.said)
 		}
 	})
+}
+
+// A call that ends with the test's ctx is not left behind, nor one that ends soon after.
+func TestWhatEndsWithTheTestIsNotLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{TB: t}
+		b := pawltest.New(r)
+		c := b.Client(nil)
+		ctx, cancel := context.WithCancel(context.Background())
+		holdElsewhere(b)
+		for range 3 {
+			go c.Mutex("x").Lock(ctx)
+			go c.Election("x").Run(ctx, func(context.Context) error { return nil })
+			go c.WaitFree(ctx, "x")
+			go func() {
+				for range c.Watch(ctx, "y") { //nolint:revive // it ends with ctx
+				}
+			}()
+		}
+		go c.Election("led").Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil })
+		time.Sleep(10 * time.Second)
+		time.AfterFunc(time.Second, cancel)
+		r.end()
+		if len(r.said) > 0 {
+			t.Errorf("nothing was left behind: %q", r.said)
+		}
+	})
+}
+
+// A service can be tested that ends while the database is away.
+func TestAClientMayBeClosedWhileTheBackendIsAway(t *testing.T) {
+	for what, away := range map[string]func(b *pawltest.Backend){
+		"Fail": func(b *pawltest.Backend) { b.Fail(nil) },
+		"Hang": func(b *pawltest.Backend) { b.Hang() },
+	} {
+		for how, ends := range map[string]func(c *pawl.Client) error{
+			"Close": (*pawl.Client).Close,
+			"Shutdown": func(c *pawl.Client) error {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				return c.Shutdown(ctx)
+			},
+		} {
+			t.Run(what+" "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := &recorder{TB: t}
+					b := pawltest.New(r)
+					c := b.Client(nil)
+					must(c.Mutex("x").Lock(t.Context()))(t)
+					away(b)
+					if err := ends(c); err == nil {
+						t.Error("it says that the lease was released")
+					}
+					r.end()
+					if len(r.said) > 0 {
+						t.Errorf("nothing was left behind: %q", r.said)
+					}
+				})
+			})
+		}
+	}
 }
 
 func TestAssertionsFail(t *testing.T) {

@@ -2,7 +2,11 @@ package pawltest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +22,13 @@ type process struct {
 	mu     sync.Mutex // protects all below
 	now    fault
 	lookup map[driver.Token]string // the names of the leases that it was granted
+	waits  map[driver.Token]string // the names for which its claims wait
+	looks  map[string]int          // how many watches it has on a name
+	closed bool
+}
+
+func newProcess(d *memlock.Driver) *process {
+	return &process{Driver: d, lookup: map[driver.Token]string{}, waits: map[driver.Token]string{}, looks: map[string]int{}}
 }
 
 // A fault is what is wrong, if anything.
@@ -82,6 +93,42 @@ func (p *process) granted(name string, token driver.Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lookup[token] = name
+	delete(p.waits, token)
+}
+
+// waiting remembers that a claim waits, or that it does not any more.
+func (p *process) waiting(name string, token driver.Token, waits bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if waits {
+		p.waits[token] = name
+	} else {
+		delete(p.waits, token)
+	}
+}
+
+// blocked says which claims wait and which names are watched, or returns "".
+func (p *process) blocked() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for _, name := range p.waits {
+		all = append(all, fmt.Sprintf("a claim waits for %q (Lock, Do or Election.Run)", name))
+	}
+	for name, n := range p.looks {
+		if n > 0 {
+			all = append(all, fmt.Sprintf("%q is watched (Watch or WaitFree)", name))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// isClosed reports whether the test has closed the client.
+func (p *process) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
 }
 
 func (p *process) holds(name string) (tokens []driver.Token) {
@@ -97,10 +144,14 @@ func (p *process) holds(name string) (tokens []driver.Token) {
 
 // Acquire implements driver.Driver.
 func (p *process) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	p.waiting(c.Name, c.Token, c.Queue)
 	return asks(ctx, p, driver.OpAcquire, c.Name, func() (driver.Grant, error) {
 		grant, err := p.Driver.Acquire(ctx, c)
-		if err == nil {
+		switch {
+		case err == nil:
 			p.granted(c.Name, c.Token)
+		case !errors.Is(err, driver.ErrHeld):
+			p.waiting(c.Name, c.Token, false)
 		}
 		return grant, err
 	})
@@ -134,6 +185,7 @@ func (p *process) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error,
 
 // Release implements driver.Driver.
 func (p *process) Release(ctx context.Context, l driver.LeaseRef) error {
+	p.waiting(l.Name, l.Token, false)
 	_, err := asks(ctx, p, driver.OpRelease, l.Name, func() (struct{}, error) {
 		p.mu.Lock()
 		delete(p.lookup, l.Token)
@@ -174,6 +226,9 @@ func (p *process) List(ctx context.Context, prefix string) iter.Seq2[driver.Entr
 func (p *process) Listen(f func(driver.Signal)) (stop func()) {
 	return p.Driver.Listen(func(s driver.Signal) {
 		if wrong := p.fault(); !wrong.silent() {
+			if s.Kind == driver.SignalGranted {
+				p.waiting("", s.Token, false)
+			}
 			f(s)
 		}
 	})
@@ -181,9 +236,28 @@ func (p *process) Listen(f func(driver.Signal)) (stop func()) {
 
 // Watch implements driver.Watcher.
 func (p *process) Watch(name string, f func()) (stop func()) {
-	return p.Driver.Watch(name, func() {
+	p.looking(name, 1)
+	end := p.Driver.Watch(name, func() {
 		if wrong := p.fault(); !wrong.silent() {
 			f()
 		}
 	})
+	return func() {
+		end()
+		p.looking(name, -1)
+	}
+}
+
+func (p *process) looking(name string, more int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.looks[name] += more
+}
+
+// Close implements driver.Driver.
+func (p *process) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	return p.Driver.Close()
 }
