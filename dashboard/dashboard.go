@@ -79,7 +79,7 @@ type Handler struct {
 type route struct {
 	get, post http.HandlerFunc
 	open      bool // without the token, too
-	anyHost   bool // under any host name, too
+	under     hosts
 }
 
 // New returns the dashboard of a client's backend, which it reads until Close. The error
@@ -140,8 +140,8 @@ func (h *Handler) table() map[string]route {
 		"break":     {get: h.askBreak, post: h.breakLease},
 		"health":    {get: h.healthPage},
 		"fencing":   {get: h.lessonPage, post: h.lessonStep},
-		"metrics":   {get: h.metrics},
-		"healthz":   {get: h.healthz, open: true, anyHost: true},
+		"metrics":   {get: h.metrics, under: addresses},
+		"healthz":   {get: h.healthz, open: true, under: allHosts},
 		"login":     {get: h.askToken, post: h.login, open: true},
 		"logout":    {post: h.logout, open: true},
 		"events":    {get: h.events},
@@ -157,7 +157,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	_, last := path.Split(r.URL.Path)
 	to, found := h.routes[last]
-	if !h.guard.passes(w, r, to.anyHost) {
+	if !h.guard.passes(w, r, to.under) {
 		return
 	}
 	serve := to.get

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -30,6 +31,15 @@ const (
 // LocalHosts are the names of the host itself, the default of Options.Hosts: localhost,
 // 127.0.0.1 and ::1. The caller owns the slice.
 func LocalHosts() []string { return []string{"localhost", "127.0.0.1", "::1"} }
+
+// hosts are the hosts under which a route answers.
+type hosts int
+
+const (
+	ownHosts  hosts = iota // Options.Hosts
+	addresses              // these and each IP address, under which no page of another site can be
+	allHosts
+)
 
 // A guard refuses requests before any handler reads them.
 type guard struct {
@@ -59,11 +69,11 @@ func hostOf(host string) string {
 // passes refuses a request that uses a wrong host name, comes from another site and would
 // change something, or is too large. For the browser, a page of another site whose name
 // leads here has the same origin as this one. So passes checks the host first, on every
-// request, except for pages that show nothing of the locks (anyHost): a kubelet asks by
-// the address of the pod, which is not known before.
-func (g *guard) passes(w http.ResponseWriter, r *http.Request, anyHost bool) bool {
+// request. A kubelet and Prometheus send the address of the pod, which is not known
+// before.
+func (g *guard) passes(w http.ResponseWriter, r *http.Request, under hosts) bool {
 	switch {
-	case !anyHost && !slices.Contains(g.hosts, hostOf(r.Host)):
+	case !g.answersUnder(hostOf(r.Host), under):
 		http.Error(w, "pawl: this dashboard does not answer for this host; see Hosts, or --host of pawl serve", http.StatusMisdirectedRequest)
 	case len(r.URL.RawQuery)+len(r.URL.Path) > mostURL:
 		http.Error(w, "pawl: the URL is too long", http.StatusRequestURITooLong)
@@ -76,6 +86,11 @@ func (g *guard) passes(w http.ResponseWriter, r *http.Request, anyHost bool) boo
 		return true
 	}
 	return false
+}
+
+func (g *guard) answersUnder(host string, under hosts) bool {
+	_, notAddress := netip.ParseAddr(host)
+	return under == allHosts || under == addresses && notAddress == nil || slices.Contains(g.hosts, host)
 }
 
 // who names a sender in the log, by default.

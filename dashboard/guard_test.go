@@ -28,6 +28,9 @@ func TestEveryRouteRefusesAnotherHost(t *testing.T) {
 				continue // it reveals no locks, and a kubelet uses the address of the pod
 			}
 			for _, host := range []string{"evil.example", "evil.example:7420", "localhost.evil.example", "127.0.0.1.evil.example", "", "[::2]:7420", "127.0.0.2"} {
+				if to == "metrics" && (host == "[::2]:7420" || host == "127.0.0.2") {
+					continue // Prometheus uses the address of the pod
+				}
 				w := s.request(t, method, to, nil, func(r *http.Request) { r.Host = host })
 				if w.Code != http.StatusMisdirectedRequest || strings.Contains(w.Body.String(), "<") {
 					t.Errorf("%s of %q was answered with %d", to, host, w.Code)
@@ -53,6 +56,29 @@ func TestHealthzAnswersToAnyHost(t *testing.T) {
 			if w := s.request(t, "GET", "health", nil, func(r *http.Request) { r.Host = host }); w.Code != http.StatusMisdirectedRequest {
 				t.Errorf("the page of %q was answered with %d", host, w.Code)
 			}
+		}
+	})
+}
+
+// Prometheus finds pods by their addresses. No page of another site has an address as its
+// host while the browser takes it for ours, so a name that leads here reads nothing.
+func TestMetricsAnswerToAnyAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{Token: "0123456789abcdef"})
+		for host, want := range map[string]int{
+			"10.1.2.3:7420": http.StatusOK, "10.1.2.3": http.StatusOK, "[fd00::7]:7420": http.StatusOK, "localhost:7420": http.StatusOK,
+			"evil.example": http.StatusMisdirectedRequest, "10.1.2.3.evil.example:7420": http.StatusMisdirectedRequest, "": http.StatusMisdirectedRequest,
+		} {
+			w := s.request(t, "GET", "metrics", nil, func(r *http.Request) {
+				r.Host = host
+				r.Header.Set("Authorization", "Bearer 0123456789abcdef")
+			})
+			if w.Code != want {
+				t.Errorf("%q was answered with %d, want %d", host, w.Code, want)
+			}
+		}
+		if w := s.request(t, "GET", "metrics", nil, func(r *http.Request) { r.Host = "10.1.2.3" }); w.Code != http.StatusUnauthorized {
+			t.Errorf("without the token it was answered with %d", w.Code)
 		}
 	})
 }

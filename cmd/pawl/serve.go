@@ -46,7 +46,7 @@ It prints the URL of the page, and runs until a signal ends it.
 Only this host can open the page, unless --listen says otherwise. Then a
 browser has to give the token of --token-file, or a certificate of --client-ca.
 Requests that name another host than those of --listen and --host are refused,
-except for /healthz.
+except for /healthz, and for /metrics under an IP address.
 
 With --allow-break a lease can be broken from the page; each break is logged on
 standard error, with who did it.
