@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -79,7 +80,7 @@ func (g *guard) passes(w http.ResponseWriter, r *http.Request, under hosts) bool
 		http.Error(w, "pawl: the URL is too long", http.StatusRequestURITooLong)
 	case r.ContentLength > mostBody:
 		http.Error(w, "pawl: the request is too large", http.StatusRequestEntityTooLarge)
-	case g.cross.Check(r) != nil:
+	case g.cross.Check(r) != nil || isForeign(r):
 		http.Error(w, "pawl: this request comes from another site", http.StatusForbidden)
 	default:
 		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
@@ -91,6 +92,18 @@ func (g *guard) passes(w http.ResponseWriter, r *http.Request, under hosts) bool
 func (g *guard) answersUnder(host string, under hosts) bool {
 	_, notAddress := netip.ParseAddr(host)
 	return under == allHosts || under == addresses && notAddress == nil || slices.Contains(g.hosts, host)
+}
+
+// isForeign reports whether a request that changes something has the Origin of another
+// site, though its Sec-Fetch-Site says that a person has typed the URL. No browser sends
+// that, and http.CrossOriginProtection lets it pass.
+func isForeign(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" || r.Header.Get("Sec-Fetch-Site") != "none" || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return false
+	}
+	from, err := url.Parse(origin)
+	return err != nil || from.Host != r.Host
 }
 
 // who names a sender in the log, by default.

@@ -121,6 +121,8 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
 				func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "https://evil.example") },
 				func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "null") },
+				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none"); r.Header.Set("Origin", "https://evil.example") },
+				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none"); r.Header.Set("Origin", "null") },
 			} {
 				if w := s.request(t, "POST", to, breaking("job", g.Fence, "job"), from); w.Code != http.StatusForbidden {
 					t.Errorf("%s from elsewhere was answered with %d", to, w.Code)
@@ -129,6 +131,13 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 		}
 		if e, _ := s.client.Inspect(t.Context(), "job"); len(e.Holders) != 1 {
 			t.Errorf("it is broken: %+v", e)
+		}
+		typed := func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "none")
+			r.Header.Set("Origin", "http://localhost:7420")
+		}
+		if w := s.request(t, "POST", "break", breaking("job", g.Fence, "job"), typed); w.Code != http.StatusSeeOther {
+			t.Errorf("from the page itself it was answered with %d", w.Code)
 		}
 	})
 }
