@@ -18,6 +18,11 @@ func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client 
 	return start(d, s, func() clock.Reading { return clock.Reading{Mono: time.Now(), Slept: slept()} })
 }
 
+// OpenWith is Open of a backend that open opens.
+func OpenWith(ctx context.Context, open func() (driver.Driver, error), o *Options) (*Client, error) {
+	return openWith(ctx, open, o)
+}
+
 // CloseWithin is Close, bounded by ctx too, as Shutdown is once the holders have ended.
 func (c *Client) CloseWithin(ctx context.Context) error { return c.close(ctx) }
 

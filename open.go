@@ -2,8 +2,11 @@ package pawl
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
@@ -15,10 +18,15 @@ import (
 //	import _ "github.com/pawl-go/pawl/redislock/redlock" // redlock://host1,host2,host3
 //	import _ "github.com/pawl-go/pawl/memlock"           // mem:
 //
-// ctx bounds the opening only. o may be nil. The error matches ErrInvalid for a bad URL
-// or option, and ErrUnavailable if the backend cannot be reached. It never contains a
-// password.
+// A program may start before its backend. While the backend cannot be reached, Open tries
+// again: for Options.RetryFor, 10 s by default, or until ctx ends. ctx bounds the opening
+// only. o may be nil. The error matches ErrInvalid for a bad URL or option, and
+// ErrUnavailable if the backend cannot be reached. It never contains a password.
 func Open(ctx context.Context, url string, o *Options) (*Client, error) {
+	return openWith(ctx, func() (driver.Driver, error) { return driver.Open(ctx, url) }, o)
+}
+
+func openWith(ctx context.Context, open func() (driver.Driver, error), o *Options) (*Client, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
@@ -26,7 +34,7 @@ func Open(ctx context.Context, url string, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := driver.Open(ctx, url)
+	d, err := s.retry(ctx, open)
 	switch {
 	case err == nil:
 	case endedBy(ctx, err):
@@ -39,4 +47,21 @@ func Open(ctx context.Context, url string, o *Options) (*Client, error) {
 		return nil, err
 	}
 	return start(d, s, clock.New().Now), nil
+}
+
+// retry opens a driver, and tries again as a waiting claim does.
+func (s *settings) retry(ctx context.Context, open func() (driver.Driver, error)) (driver.Driver, error) {
+	began := time.Now()
+	for fails := 1; ; fails++ {
+		d, err := open()
+		if err == nil || !errors.Is(err, ErrUnavailable) || permanent(err) || time.Since(began) >= s.RetryFor {
+			return d, err
+		}
+		pause := backoff.Early(backoff.Doubled(10*time.Millisecond, fails, time.Second))
+		if ended := backoff.Wait(ctx, pause); errors.Is(ended, context.Canceled) {
+			return nil, ended
+		} else if ended != nil {
+			return nil, err // it says why the backend could not be reached until then
+		}
+	}
 }

@@ -41,9 +41,9 @@ type Options struct {
 	// means a sixth of the lock's TTL, and 3 s at most.
 	RequestTimeout time.Duration
 
-	// RetryFor is how long a waiting claim retries a backend that fails before it returns
-	// ErrUnavailable. Default 10 s; a negative value means not at all. A try never
-	// retries.
+	// RetryFor is how long Open, and a waiting claim, retry a backend that fails before
+	// they return ErrUnavailable. Default 10 s; a negative value means not at all. A try
+	// never retries.
 	RetryFor time.Duration
 
 	// LocalHandoff is how long this process may pass an exclusive lease among its own

@@ -121,7 +121,10 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
 				func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "https://evil.example") },
 				func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "null") },
-				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none"); r.Header.Set("Origin", "https://evil.example") },
+				func(r *http.Request) {
+					r.Header.Set("Sec-Fetch-Site", "none")
+					r.Header.Set("Origin", "https://evil.example")
+				},
 				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none"); r.Header.Set("Origin", "null") },
 			} {
 				if w := s.request(t, "POST", to, breaking("job", g.Fence, "job"), from); w.Code != http.StatusForbidden {

@@ -218,6 +218,9 @@ func (f *claimFlags) options(v *voice, where *location) *pawl.Options {
 	}
 	options := where.options()
 	options.TTL, options.Labels, options.Observer = time.Duration(f.ttl), f.labels, o
+	if f.noWait {
+		options.RetryFor = -1
+	}
 	return options
 }
 

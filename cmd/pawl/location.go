@@ -230,7 +230,9 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 	if err != nil {
 		return nil, err
 	}
-	c, err := pawl.Open(ctx, existing(where), l.options())
+	o := l.options()
+	o.RetryFor = -1 // an operator wants to know now
+	c, err := pawl.Open(ctx, existing(where), o)
 	if byDefault && errors.Is(err, fs.ErrNotExist) {
 		if file, err := defaultFile(); err == nil {
 			return nil, &unusedError{file}
