@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/etcdtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
@@ -290,4 +291,13 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)
 	redistest.CheckSilentConnections(t, p, start(t, "etcd://"+p.Addr), start(t, c.URL()))
+}
+
+// A program starts before its server.
+func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	_ = open(t, c.URL()).Close() // a member that is killed before its first answer may never answer
+	c.Members[0].Kill()
+	claimtest.OpensLate(t, c.URL()+"?dial_timeout=1s", c.Members[0].Run)
 }

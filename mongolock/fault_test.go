@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -353,4 +354,15 @@ func TestTheDoctorJudgesWhatServersSay(t *testing.T) {
 			t.Errorf("%+v: %+v; want %q", g, found, want)
 		}
 	}
+}
+
+// A program starts before its server.
+func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
+	t.Parallel()
+	if realURL() != "" {
+		t.Skip("PAWL_TEST_MONGODB_URL names a server that stays up")
+	}
+	s := serve(t)
+	s.kill()
+	claimtest.OpensLate(t, s.at(s.addr, database())+"&serverSelectionTimeoutMS=500", s.run)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
@@ -278,4 +279,15 @@ func TestANodeOfGaleraWithoutAMajorityIsNamed(t *testing.T) {
 	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || !strings.Contains(e.Hint, "Galera") {
 		t.Errorf("%v; want an error that passes, and says that this is about Galera", err)
 	}
+}
+
+// A program starts before its server.
+func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: a server starts again")
+	}
+	t.Parallel()
+	s := mysqltest.Start(t)
+	s.Kill()
+	claimtest.OpensLate(t, "mysql:"+s.DSN(mysqltest.Database), s.Run)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/natslock"
 )
@@ -414,4 +415,12 @@ func TestErrorsNeverShowThePassword(t *testing.T) {
 			t.Errorf("%s: %v is of no type", url, err)
 		}
 	}
+}
+
+// A program starts before its server.
+func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	server.Kill()
+	claimtest.OpensLate(t, "nats://"+server.Addr, func() { server.Run() })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/postgreslock"
@@ -300,4 +301,12 @@ func TestAnOpenThatTakesTooLongSaysWhere(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "127.0.0.1") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("%v; want the end of the ctx, and the server", err)
 	}
+}
+
+// A program starts before its server.
+func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	server.Kill()
+	claimtest.OpensLate(t, server.URL("postgres"), server.Run)
 }

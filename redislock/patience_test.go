@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
@@ -103,4 +104,12 @@ func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
 			redistest.CheckSilentConnections(t, proxy, start(t, "redis://"+proxy.Addr+parameters), start(t, "redis://"+server.Addr))
 		})
 	}
+}
+
+// A program starts before its server.
+func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.Kill()
+	claimtest.OpensLate(t, "redis://"+server.Addr, server.Run)
 }

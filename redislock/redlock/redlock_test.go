@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock/redlock"
@@ -346,4 +347,18 @@ func TestUserPasswordDatabaseAndPrefixAreForAllNodes(t *testing.T) {
 	}
 	addr := strings.Split(hosts, ",")
 	client(t, "redlock://:sesame@"+addr[0]+"?addr="+addr[1]+"&addr="+addr[2])
+}
+
+// A program starts before its server.
+func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
+	t.Parallel()
+	servers, url := three(t)
+	for _, s := range servers {
+		s.Kill()
+	}
+	claimtest.OpensLate(t, url, func() {
+		for _, s := range servers[:2] {
+			s.Run()
+		}
+	})
 }
