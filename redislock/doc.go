@@ -31,8 +31,6 @@
 //	write_timeout=10s        for a request, and its answer
 //	protocol=2               RESP2, for proxies that know no more; without tracking
 //	cluster=false            a node of a cluster is one server
-//	lazy=true                open one server without asking whether it is there: each step
-//	                         tries to connect while that fails; without tracking
 //
 //	master_set=NAME          the master that the Sentinels watch; also master_name=NAME
 //	sentinel_username=USER   at the Sentinels

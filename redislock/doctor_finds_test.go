@@ -152,7 +152,6 @@ func TestTheDoctorSaysWhyNothingIsTracked(t *testing.T) {
 	for url, why := range map[string]string{
 		"redis://" + server.Addr + "?protocol=2":                                                         "protocol=2",
 		"redis://" + server.Addr + "?tracking=false":                                                     "tracking=false",
-		"redis://" + server.Addr + "?lazy=true":                                                          "lazy=true",
 		user(t, server, strings.Join([]string{rights, rightsToPush, rightsToList, rightsToDoctor}, " ")): "NOPERM",
 	} {
 		if found := redistest.FindingsOf(t, start(t, url)); len(found) != 1 || !found.Have("info tracking", why) {

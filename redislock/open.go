@@ -23,6 +23,7 @@ import (
 func init() {
 	engine.Register(openURL, "redis", "rediss", "redis+unix", "valkey", "valkeys")
 	inside.URLParameters = urlParameters
+	inside.OpenLazily = openLazily
 	inside.Script = func(d driver.Driver) *redisscript.Driver {
 		if d, ok := d.(*Driver); ok {
 			return d.inner
@@ -54,18 +55,20 @@ func New(client rueidis.Client, o *Options) (*Driver, error) {
 func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, error) {
 	own := *cmp.Or(o, &Options{})
 	s.where = cmp.Or(s.where, own.Where, "of the caller")
-	options := redisscript.Options{
-		Common: redisscript.Common{
-			Prefix: own.Prefix, Retention: own.Retention, NoPush: own.NoPush, WaitReplicas: own.WaitReplicas, WaitTimeout: own.WaitTimeout,
-		},
-		Track: track != nil, Untracked: untracked,
-	}
+	options := own.forScripts()
+	options.Track, options.Untracked = track != nil, untracked
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
 	d := &Driver{redisscript.New(s, options)}
 	track.tell(d.inner)
 	return d, nil
+}
+
+func (o *Options) forScripts() redisscript.Options {
+	return redisscript.Options{Common: redisscript.Common{
+		Prefix: o.Prefix, Retention: o.Retention, NoPush: o.NoPush, WaitReplicas: o.WaitReplicas, WaitTimeout: o.WaitTimeout,
+	}}
 }
 
 // Open opens the server, the cluster, or the Sentinels' master that a URL names; the
@@ -80,6 +83,31 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	p, err := parseURL(u)
 	if err != nil {
 		return nil, err
+	}
+	return openParsed(ctx, p)
+}
+
+// openLazily opens one server without asking whether it is there. Each step tries to
+// connect while that fails.
+func openLazily(ctx context.Context, rawURL string) (driver.Driver, error) {
+	return engine.Open(ctx, rawURL, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
+		p, err := parseURL(u)
+		if err != nil {
+			return nil, err
+		}
+		p.lazy, p.untracked = true, "it would have to be decided before the server is known"
+		d, err := openParsed(ctx, p)
+		if err != nil {
+			return nil, err // not d, which is no nil driver.Driver
+		}
+		return d, nil
+	})
+}
+
+func openParsed(ctx context.Context, p *parsed) (*Driver, error) {
+	options := p.own.forScripts()
+	if err := options.Validate(); err != nil {
+		return nil, err // before it waits for the server
 	}
 	track, dialed := &tracker{}, &dialer{tls: p.tls}
 	c, err := dial(ctx, p, track, dialed)

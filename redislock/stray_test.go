@@ -57,7 +57,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { silent.Close() })
-			return open(t, "redis://"+silent.Addr().String()+"?lazy=true"), func() {}
+			return lazily(t, silent.Addr().String()), func() {}
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

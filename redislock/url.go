@@ -28,7 +28,7 @@ type parsed struct {
 	client rueidis.ClientOption
 	tls    *engine.TLS
 	own    Options
-	lazy   bool
+	lazy   bool   // see openLazily
 	db     bool   // the URL names a database
 	where  string // for errors: without the user and the password
 
@@ -111,9 +111,6 @@ func (p *parsed) finish(secure bool) error {
 	}
 	if len(p.client.InitAddress) > 1 && p.client.SelectDB != 0 && p.client.Sentinel.MasterSet == "" {
 		return invalid("has a database number, and a cluster has no databases")
-	}
-	if p.lazy && (len(p.client.InitAddress) > 1 || p.client.Sentinel.MasterSet != "") {
-		return invalid("has lazy, which is for one server")
 	}
 	if p.own.WaitReplicas > 0 {
 		p.client.BlockingPoolSize = waitingAtOnce
@@ -231,11 +228,6 @@ func init() {
 		"tracking": yes("tracking", func(p *parsed, on bool) {
 			if !on {
 				p.untracked = "tracking=false"
-			}
-		}),
-		"lazy": yes("lazy", func(p *parsed, on bool) {
-			if p.lazy = on; on {
-				p.untracked = "lazy=true: it would have to be decided before the server is known"
 			}
 		}),
 	}

@@ -40,8 +40,6 @@ func TestURLs(t *testing.T) {
 		"redis://h?protocol=2&tracking":    "h:6379 resp2 untracked",
 		"redis://h?tracking=false":         "h:6379 untracked",
 		"redis://h?push=false":             "h:6379 silent",
-		"redis://h?lazy=true":              "h:6379 untracked lazy",
-		"redis://h?lazy":                   "h:6379 untracked lazy",
 		"redis://h?client_name=billing":    "h:6379 name=billing",
 		"redis://h?prefix=locks/":          "h:6379 prefix=locks/",
 		"redis://h?retention=48h":          "h:6379 retention=48h0m0s",
@@ -124,7 +122,6 @@ func (p *parsed) describe() string {
 	say(o.AlwaysRESP2, "resp2")
 	say(p.untracked != "", "untracked")
 	say(p.own.NoPush, "silent")
-	say(p.lazy, "lazy")
 	say(o.ClientName != d.ClientName, "name=%s", o.ClientName)
 	say(p.own.Prefix != "", "prefix=%s", p.own.Prefix)
 	say(p.own.Retention != 0, "retention=%v", p.own.Retention)
@@ -163,9 +160,6 @@ func TestURLsThatAreWrong(t *testing.T) {
 		"redis://u:hunter2@h?cluster=perhaps":          "cluster",
 		"redis://u:hunter2@h?push=hunter2":             "push",
 		"redis://u:hunter2@h?tracking=2":               "tracking",
-		"redis://u:hunter2@h?lazy=2":                   "lazy",
-		"redis://u:hunter2@a,b?lazy=true":              "lazy",
-		"redis://u:hunter2@a?master_set=m&lazy=true":   "lazy",
 		"redis://u:hunter2@h?skip_verify=true":         "rediss",
 		"redis://u:hunter2@h?server_name=x":            "rediss",
 		"redis://u:hunter2@h?ca_cert=" + ca(t, true):   "rediss",
@@ -181,8 +175,8 @@ func TestURLsThatAreWrong(t *testing.T) {
 		"redis://u:hunter2@h?addr=g:65536":                       "port",
 		"redis://u:hunter2@h/%zz":                                "cannot be parsed",
 		"redis://u:hunter2@h:6379?sentinel_password=hunter2&x=1": "behind sentinel_password",
-		"redis://u:hunter2@h?lazy=true&prefix=a{b":               "brace",
-		"redis://u:hunter2@h?lazy=true&retention=1s":             "retention",
+		"redis://u:hunter2@h?prefix=a{b":                         "brace",
+		"redis://u:hunter2@h?retention=1s":                       "retention",
 	} {
 		_, err := Open(context.Background(), raw)
 		invalid, ok := errors.AsType[*driver.InvalidError](err)

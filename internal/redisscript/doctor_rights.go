@@ -85,7 +85,7 @@ func (x *examination) push(ctx context.Context) {
 func (x *examination) tracking(ctx context.Context) {
 	const else_ = "the server does not report deleted or evicted keys, so a holder learns of it at its next renewal: "
 	if x.d.tracking == nil {
-		x.say("", driver.SeverityInfo, "tracking", else_+x.d.Untracked, "where that is too late, use redislock over RESP3, without lazy=true and tracking=false, and "+
+		x.say("", driver.SeverityInfo, "tracking", else_+x.d.Untracked, "where that is too late, use redislock over RESP3, without tracking=false, and "+
 			"give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")
 		return
 	}

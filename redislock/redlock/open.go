@@ -43,12 +43,12 @@ func openURL(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 	}
 	var nodes []driver.Driver
 	for _, node := range urls {
-		d, err := redislock.Open(ctx, node) // it is lazy, and does not wait
+		d, err := inside.OpenLazily(ctx, node)
 		if err != nil {
 			shut(nodes)
 			return nil, err
 		}
-		nodes = append(nodes, lazy{d})
+		nodes = append(nodes, lazy{d.(*redislock.Driver)}) //nolint:forcetypeassert // redislock made it
 	}
 	d, err := quorumlock.New(nodes, nil)
 	if err != nil {

@@ -306,7 +306,7 @@ func TestAURLThatCannotBeIsRefusedWithoutItsPassword(t *testing.T) {
 		"redlock://u:sesame@a,,b,c", "redlock://u:sesame@a,b,A", "redlock://u:sesame@a,b,c,b:6379",
 		"redlock://u:sesame@a,b,c:sesame", "redlock://u:sesame@a:1,b,c:sesame",
 		"redlock://u:sesame@a,b,c/x", "redlock://u:sesame@a,b,c?nosuch=sesame", "redlock://u:sesame@a,b,c?master_set=sesame",
-		"redlock://u:sesame@a,b,c?cluster=true", "redlock://u:sesame@a,b,c?lazy=false", "redlock://u:sesame@a,b,c?tracking=true",
+		"redlock://u:sesame@a,b,c?cluster=true", "redlock://u:sesame@a,b,c?tracking=true",
 		"redlock://u:sesame@a,b,c?prefix={}", "redlock://u:sesame@a,b,c?skip_verify=true", "redlock://u:sesame@a,b,c#sesame",
 		"redlocks://u:sesame@a,b", "redlock://sesame:1,sesame:1?x@a,b,c", "redlock://a,b,c?sesame@d", "redis://a,b,c",
 	} {

@@ -18,7 +18,7 @@ var schemes = map[string]string{"redlock": "redis", "redlocks": "rediss"}
 
 // unsupportedParameters are parameters of redislock that are not for a single server, or
 // that redlock sets itself.
-var unsupportedParameters = []string{"cluster", "lazy", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking"}
+var unsupportedParameters = []string{"cluster", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking"}
 
 // split makes a URL for each node. redislock reports what is wrong with all of them.
 func split(u *url.URL) ([]string, error) {
@@ -32,7 +32,6 @@ func split(u *url.URL) ([]string, error) {
 	}
 	hosts := append(strings.Split(u.Host, ","), query["addr"]...)
 	query.Del("addr")
-	query.Set("lazy", "true")
 	var urls, known []string
 	for _, host := range hosts {
 		at := address(host)

@@ -227,7 +227,7 @@ func TestWaitersTakeTurnsWhenGrantsAreConfirmed(t *testing.T) {
 
 func TestWaitOptionsThatCannotBeAreRefused(t *testing.T) {
 	for _, bad := range []string{"wait_replicas=x", "wait_replicas=-1", "wait_replicas=101", "wait_timeout=0", "wait_timeout=1us", "wait_timeout=1h"} {
-		if _, err := redislock.Open(ctx, "redis://127.0.0.1:1?lazy=true&"+bad); !errors.Is(err, driver.ErrInvalid) {
+		if _, err := redislock.Open(ctx, "redis://127.0.0.1:1?"+bad); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: %v; want ErrInvalid", bad, err)
 		}
 	}

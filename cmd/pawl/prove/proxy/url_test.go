@@ -25,7 +25,7 @@ func TestURLsAreDivided(t *testing.T) {
 		"redis://a@b@h":                      {"h:6379", "redis://a@b@" + one},
 
 		"redis+unix:///run/redis/r%20s.sock":         {"unix:/run/redis/r s.sock", "redis://" + one},
-		"redis+unix://u:p%40@/run/r.sock?db=2&lazy=": {"unix:/run/r.sock", "redis://u:p%40@" + one + "?db=2&lazy="},
+		"redis+unix://u:p%40@/run/r.sock?db=2&push=": {"unix:/run/r.sock", "redis://u:p%40@" + one + "?db=2&push="},
 
 		"redlock://u:p@a,b:7001,[::1]/2?retention=1h": {
 			"a:6379 b:7001 [::1]:6379", "redlock://u:p@" + one + "," + two + "," + three + "/2?retention=1h",
