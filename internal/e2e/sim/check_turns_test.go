@@ -44,7 +44,8 @@ func (t *turns) end(x *turn) {
 	x.over = true
 }
 
-// asks notes a claim of a call of All. The signal of its grant may come before its answer.
+// asks notes a claim of a call of All. The signal of its grant may come before its
+// answer.
 func (t *turns) asks(ctx context.Context, token driver.Token) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
