@@ -183,7 +183,7 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 		},
 		"a watch": func(c *pawl.Client, _ *pawltest.Backend) func() {
 			go func() {
-				for range c.Watch(context.Background(), "x") { //nolint:revive // it is left behind
+				for range c.Watch(context.Background(), "x") {
 				}
 			}()
 			return func() {}
@@ -243,7 +243,7 @@ func TestWhatEndsWithTheTestIsNotLeftBehind(t *testing.T) {
 			go c.Election("x").Run(ctx, func(context.Context) error { return nil })
 			go c.WaitFree(ctx, "x")
 			go func() {
-				for range c.Watch(ctx, "y") { //nolint:revive // it ends with ctx
+				for range c.Watch(ctx, "y") {
 				}
 			}()
 		}

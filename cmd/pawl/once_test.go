@@ -221,8 +221,9 @@ func TestOnceRefusesAKeyOfAnotherForm(t *testing.T) {
 
 // In a crontab, % ends the line.
 func TestNoExampleBreaksInACrontab(t *testing.T) {
-	example := newOnce(&voice{}, &location{}).Example
-	if rest := strings.ReplaceAll(example[strings.Index(example, "\n"):], `\%`, ""); strings.Contains(strings.ReplaceAll(rest, "In a crontab % needs", ""), "%") {
-		t.Errorf("a %% is not escaped in %s", example)
+	for line := range strings.Lines(newOnce(&voice{}, &location{}).Example) {
+		if comment := strings.HasPrefix(strings.TrimSpace(line), "#"); !comment && strings.Contains(strings.ReplaceAll(line, `\%`, ""), "%") {
+			t.Errorf("a %% is not escaped in %s", line)
+		}
 	}
 }

@@ -22,10 +22,10 @@ func (h *history) replies() {
 }
 
 // When ctx ends, the call ends. A release takes no longer than one attempt.
-const atOnce = 50 * time.Millisecond
+const atOnce time.Duration = 50 * time.Millisecond
 
 func (h *history) isAnswered(c *call) {
-	atOnce := time.Duration(atOnce)
+	atOnce := atOnce
 	if c.verb == "elect" { // Run releases its lease after its function
 		atOnce += attempt(c.ttl)
 		for _, t := range c.terms {
