@@ -168,14 +168,14 @@ type acquiring struct {
 
 func (a *acquiring) run() error {
 	client, lease, err := a.claim()
-	if client != nil {
-		defer func() { _ = closeWithin(client, a.goodbye(err)) }()
-	}
 	if err != nil {
+		a.leave(client, nil, a.goodbye())
 		return err
 	}
+	defer a.leave(client, nil, lastWords)
 	select {
 	case s := <-a.signals:
+		a.askedToEnd()
 		a.letGo(lease)
 		return stoppedBy(s)
 	default:

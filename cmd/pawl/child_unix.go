@@ -228,8 +228,7 @@ func (c *child) pass(s os.Signal) {
 
 // hand is pass for a group that stays stopped.
 func (c *child) hand(s os.Signal) {
-	switch s {
-	case unix.SIGINT, unix.SIGTERM, unix.SIGQUIT: // SIGHUP may mean "read your configuration again"
+	if asksToEnd(s) {
 		c.toldToEnd = true
 	}
 	c.kill(s.(syscall.Signal)) //nolint:forcetypeassert // on these systems all signals are

@@ -157,6 +157,8 @@ func signalNumber(s os.Signal) int {
 
 func signalName(s syscall.Signal) string { return s.String() }
 
+func asksToEnd(os.Signal) bool { return true }
+
 func continues(os.Signal) bool { return false }
 
 // Windows has no Ctrl-Z.

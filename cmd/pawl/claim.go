@@ -13,8 +13,9 @@ import (
 
 // These are how long pawl waits for a backend that does not answer.
 const (
-	straggle  = 500 * time.Millisecond // after --wait: the answer may still name the holder
-	lastWords = 3 * time.Second        // to release what is on its way
+	straggle  = 500 * time.Millisecond  // after --wait: the answer may still name the holder
+	lastWords = 3 * time.Second         // to release what is on its way
+	endTime   = 2500 * time.Millisecond // the same after a signal, so that pawl ends within 3 s
 )
 
 // tryPatience is how long pawl -n waits for an answer of the backend. It does not wait
@@ -62,30 +63,33 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 			return nil, nil, j.refused(true, context.DeadlineExceeded)
 		case s := <-j.signals:
 			cancel()
+			j.askedToEnd()
 			return j.interrupted(got), nil, stoppedBy(s)
 		}
 	}
 }
 
-// interrupted waits for the end of a claim that a signal has cancelled. A second signal
-// ends the wait at once; what is left behind then expires.
+// interrupted waits for the end of a claim that a signal has cancelled, and returns the
+// client to close.
 func (j *job) interrupted(got chan claimed) *pawl.Client {
-	select {
-	case a := <-got:
-		if a.lease != nil {
+	var a claimed
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if a = <-got; a.lease != nil {
 			j.letGo(a.lease)
 		}
-		return a.client
-	case <-j.signals:
-	case <-time.After(lastWords):
+	}()
+	if !j.await(ended) {
+		return nil
 	}
-	return nil
+	return a.client
 }
 
-// goodbye is how long closing may take. A caller whose --wait has passed should not wait
-// much longer.
-func (j *job) goodbye(claimed error) time.Duration {
-	if claimed != nil && j.patience > 0 {
+// goodbye is how long closing may take after a claim that has failed. A caller whose
+// --wait has passed should not wait much longer.
+func (j *job) goodbye() time.Duration {
+	if j.patience > 0 {
 		return straggle
 	}
 	return lastWords

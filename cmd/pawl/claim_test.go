@@ -50,14 +50,14 @@ func TestASignalEndsAnOpeningThatKnowsOfNoEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			j := newHungJob(t)
 			j.patience = 0
-			for range signals {
-				j.signals <- syscall.SIGTERM
+			for i := range signals {
+				time.AfterFunc(time.Duration(i)*time.Second, func() { j.signals <- syscall.SIGTERM })
 			}
 			began := time.Now()
 			if err := j.run(); !codeIs(err, exitSignal+int(syscall.SIGTERM)) {
 				t.Errorf("it ends with %v", err)
 			}
-			if took := time.Since(began); took != map[int]time.Duration{1: lastWords, 2: 0}[signals] {
+			if took := time.Since(began); took != map[int]time.Duration{1: endTime, 2: time.Second}[signals] {
 				t.Errorf("%d signals: it took %v", signals, took)
 			}
 		})

@@ -167,39 +167,43 @@ func permanent(err error) bool {
 
 func (e *election) run() error {
 	client, _, err := e.claim()
-	if client != nil {
-		defer func() { _ = closeWithin(client, lastWords) }()
-	}
 	if err != nil {
+		e.leave(client, nil, lastWords)
 		return err
 	}
+	defer e.leave(client, nil, lastWords)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	over := make(chan error, 1)
-	go func() { over <- client.Election(e.name, e.options...).Run(ctx, e.lead) }()
-	var end error
+	var ran error
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		ran = client.Election(e.name, e.options...).Run(ctx, e.lead)
+	}()
 	for {
 		select {
 		case t := <-e.terms:
-			end = e.term(t.lease)
+			end := e.term(t.lease)
 			t.end <- end
-		case err := <-over:
-			return e.verdict(end, err)
+			switch {
+			case end == nil: // the lead was lost
+			case e.await(over):
+				return e.verdict(end, ran)
+			default:
+				e.v.warnNotReleased(e.name)
+				return e.verdict(end, nil)
+			}
+		case <-over:
+			return &exit{code: codeOf(ran), err: ran}
 		case <-e.key:
 			e.key.stop()
 		case s := <-e.signals:
 			if continues(s) {
 				continue // it was for the command of an earlier term
 			}
-			if end != nil {
-				return e.verdict(end, nil)
-			}
 			cancel()
-			select { // release what is on its way, until a second signal
-			case <-over: //nolint:errcheck // it was cancelled
-			case <-e.signals:
-			case <-time.After(lastWords):
-			}
+			e.askedToEnd()
+			e.await(over) // for what is on its way
 			return stoppedBy(s)
 		}
 	}
@@ -220,7 +224,7 @@ func (e *election) lead(ctx context.Context) error {
 // term runs the command under a lease. It returns nil if the lead was lost, and the
 // command stopped; otherwise it returns how elect ends.
 func (e *election) term(lease *pawl.Lease) error {
-	e.toldLost = false
+	e.toldLost, e.endBy = false, time.Time{}
 	e.key.leave()
 	end := e.hold(lease)
 	e.key.catch()
@@ -236,12 +240,9 @@ func (e *election) term(lease *pawl.Lease) error {
 }
 
 // verdict is the exit error of elect, when the command ended with end and the election
-// with err.
+// with err, or did not end in time.
 func (e *election) verdict(end, err error) error {
-	switch {
-	case end == nil: // the command has not ended by itself, but the election
-		return &exit{code: codeOf(err), err: err}
-	case errors.Is(err, pawl.ErrLost) && !e.toldLost:
+	if errors.Is(err, pawl.ErrLost) && !e.toldLost {
 		lost, _ := errors.AsType[*pawl.LostError](err)
 		e.v.warnReleased(lost)
 	}

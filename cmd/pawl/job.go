@@ -40,6 +40,8 @@ type job struct {
 
 	toldLost bool                  // pawl has reported that the lock was lost
 	ran      bool                  // the command was started
+	endBy    time.Time             // zero unless a signal has asked pawl to end
+	hurries  bool                  // a second signal has asked for that
 	child    atomic.Pointer[child] // the command, for --health
 }
 
@@ -53,28 +55,15 @@ type jobLease interface {
 
 func (j *job) run() error {
 	client, lease, err := j.claim()
-	if client != nil {
-		// closeWithin takes back a place in the queue, or a grant on its way. If that
-		// takes too long, the backend lets it expire.
-		defer func() { _ = closeWithin(client, j.goodbye(err)) }()
-	}
 	if err != nil {
+		j.leave(client, nil, j.goodbye())
 		return err
 	}
 	end := j.hold(lease)
 	if end == nil && j.succeeded != nil {
-		if err := j.succeeded(lease); err != nil {
-			end = notNoted(err)
-		}
+		end = j.note(lease)
 	}
-	if j.ran {
-		err = lease.Release(context.Background())
-	} else {
-		err = lease.ReleaseNow(context.Background()) // --min-hold does not apply
-	}
-	if !j.toldLost {
-		j.v.warnReleased(err)
-	}
+	j.leave(client, lease, lastWords)
 	return end
 }
 
@@ -108,6 +97,11 @@ func (j *job) hold(lease jobLease) error {
 	}
 	j.ran = true
 	defer c.close()
+	defer func() {
+		if c.toldToEnd {
+			j.askedToEnd()
+		}
+	}()
 	c.undelivered = j.v.warnUndelivered
 	j.child.Store(c)
 	var late <-chan time.Time

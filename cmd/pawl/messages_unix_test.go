@@ -316,11 +316,13 @@ func sayLosses(out *bytes.Buffer, v *voice) {
 	v.sayDone("x", []byte("2026-01-02T03:04:05.000000000Z"), time.Hour)
 	v.sayError(keyed("2026-01-02").fits("x", []byte("k1")))
 	v.sayError(notNoted(unreachable).(*exit).err)
+	v.sayError((&job{hurries: true, succeeded: func(jobLease) error { return nil }}).note(nil).(*exit).err)
 	v.sayError(errStillRunning)
 	fmt.Fprint(out, "\n# when the command has ended\n")
 	v.warnReleased(nil)
 	v.warnReleased(lost)
 	v.warnReleased(unreachable)
+	v.warnNotReleased("x")
 
 	dir, err := os.Getwd()
 	if err != nil {

@@ -43,6 +43,10 @@ func signalNumber(s os.Signal) int { return int(s.(syscall.Signal)) } //nolint:f
 
 func signalName(s syscall.Signal) string { return unix.SignalName(s) }
 
+// asksToEnd reports whether a signal asks a process to end. SIGHUP may mean "read your
+// configuration again".
+func asksToEnd(s os.Signal) bool { return s == unix.SIGINT || s == unix.SIGTERM || s == unix.SIGQUIT }
+
 // continues reports whether a signal only continues a stopped process.
 func continues(s os.Signal) bool { return s == unix.SIGCONT }
 

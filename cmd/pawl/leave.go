@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// sameSignal is how long after a signal the next one is not a second one: timeout(1)
+// sends one to its command, and one to the group.
+const sameSignal = 200 * time.Millisecond
+
+// askedToEnd bounds the rest of the job, because a signal has asked pawl to end.
+func (j *job) askedToEnd() { j.endBy = time.Now().Add(endTime) }
+
+// leave releases the lease, if it is not nil, and closes the client, if it is not nil.
+// Closing takes back a place in the queue, or a grant on its way. After a signal leave
+// takes endTime at most, and a second signal ends it at once, because the server may be
+// gone: what leave has not given back expires.
+func (j *job) leave(client *pawl.Client, lease jobLease, closing time.Duration) {
+	if client == nil {
+		return
+	}
+	released, gone := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(gone)
+		if lease != nil {
+			released <- j.release(lease)
+		}
+		_ = closeWithin(client, closing)
+	}()
+	left := j.await(gone)
+	if lease == nil || j.toldLost {
+		return
+	}
+	select {
+	case err := <-released:
+		j.v.warnReleased(err)
+	default:
+		if !left {
+			j.v.warnNotReleased(j.name)
+		}
+	}
+}
+
+func (j *job) release(lease jobLease) error {
+	if j.ran {
+		return lease.Release(context.Background())
+	}
+	return lease.ReleaseNow(context.Background()) // --min-hold does not apply
+}
+
+func (v *voice) warnNotReleased(name string) {
+	v.warn("the release of %q has no answer yet; the name may stay held until its lease expires", name)
+}
+
+// await waits for the end of something, and reports whether it has ended. After a signal
+// it waits until j.endBy, or until a second signal.
+func (j *job) await(gone <-chan struct{}) bool {
+	for !j.hurries {
+		var late <-chan time.Time
+		if !j.endBy.IsZero() {
+			late = time.After(time.Until(j.endBy))
+		}
+		select {
+		case <-gone:
+			return true
+		case <-late:
+			j.hurries = true
+		case s := <-j.signals:
+			switch {
+			case !asksToEnd(s):
+			case j.endBy.IsZero():
+				j.askedToEnd()
+			case time.Until(j.endBy) < endTime-sameSignal:
+				j.hurries = true
+			}
+		}
+	}
+	return false
+}

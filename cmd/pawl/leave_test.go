@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// gone is a backend whose server is gone after the grant.
+type gone struct{ driver.Driver }
+
+func (gone) Renew(ctx context.Context, _ []driver.LeaseRef) ([]error, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (gone) Release(ctx context.Context, _ driver.LeaseRef) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// After SIGTERM pawl ends within three seconds of the end of its command, whatever the
+// server does. A second signal ends it at once.
+func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		backend driver.Driver
+		asked   bool            // a signal has ended the command
+		signals []time.Duration // after its end
+		within  time.Duration
+		warns   bool
+	}{
+		"Asked":        {backend: gone{memlock.New(nil)}, asked: true, within: endTime, warns: true},
+		"SecondSignal": {backend: gone{memlock.New(nil)}, asked: true, signals: []time.Duration{time.Second}, within: time.Second, warns: true},
+		"SentTwice":    {backend: gone{memlock.New(nil)}, asked: true, signals: []time.Duration{sameSignal / 2}, within: endTime, warns: true},
+		"Late":         {backend: gone{memlock.New(nil)}, signals: []time.Duration{time.Second}, within: time.Second + endTime, warns: true},
+		"BothLate":     {backend: gone{memlock.New(nil)}, signals: []time.Duration{time.Second, 2 * time.Second}, within: 2 * time.Second, warns: true},
+		"NoSignal":     {backend: gone{memlock.New(nil)}, within: 5*time.Second + lastWords, warns: true},
+		"WellAndAsked": {backend: memlock.New(nil), asked: true},
+		"Well":         {backend: memlock.New(nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, err := pawl.New(c.backend, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lease, err := client.Mutex("x").Lock(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var said bytes.Buffer
+				j := &job{v: &voice{err: &said}, name: "x", ran: true, signals: make(chan os.Signal, 2)}
+				if c.asked {
+					j.askedToEnd()
+				}
+				began := time.Now()
+				for _, after := range c.signals {
+					time.AfterFunc(after, func() { j.signals <- syscall.SIGTERM })
+				}
+				j.leave(client, lease, lastWords)
+				if took := time.Since(began); took > c.within || name != "NoSignal" && took != c.within {
+					t.Errorf("it took %v, want %v", took, c.within)
+				}
+				if warns := strings.Contains(said.String(), "stay"); warns != c.warns {
+					t.Errorf("it said %q", said.String())
+				}
+				if e, err := client.Inspect(t.Context(), "x"); !c.warns && err == nil && len(e.Holders) > 0 {
+					t.Errorf("it is left held: %+v", e)
+				}
+				time.Sleep(time.Hour) // what is left behind ends with its lease
+			})
+		})
+	}
+}
