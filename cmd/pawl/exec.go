@@ -6,13 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
 // findCommand finds a command as the shell would.
 func findCommand(name string) (string, error) {
-	path, err := exec.LookPath(name)
+	path, err := lookPath(name)
 	if errors.Is(err, exec.ErrDot) { // a dot in PATH is the user's choice
 		err = nil
 	}
@@ -25,6 +26,20 @@ func findCommand(name string) (string, error) {
 		}
 	}
 	return path, nil
+}
+
+// lookPath looks into /bin and /usr/bin if PATH is not set, as execvp does.
+func lookPath(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if _, set := os.LookupEnv("PATH"); err == nil || set || name != filepath.Base(name) {
+		return path, err
+	}
+	for _, folder := range []string{"/bin", "/usr/bin"} {
+		if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+			return path, nil
+		}
+	}
+	return path, err
 }
 
 // notStarted is the exit error for a command that could not run, with the codes that

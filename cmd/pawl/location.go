@@ -59,6 +59,10 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 		if where, err = l.readURL(); err != nil {
 			return "", false, usage(cmd, fmt.Errorf("%s: %w", urlFileVariable, err))
 		}
+		if !hasScheme(where) { // it may be another file, with secrets
+			return "", false, usage(cmd, fmt.Errorf("%s: the first line of %s is no URL of a backend; want one of %s%s",
+				urlFileVariable, words.Plain(os.Getenv(urlFileVariable)), strings.Join(backends(), " "), leftOut))
+		}
 		return where, false, known(cmd, where)
 	case set:
 		return where, false, known(cmd, where)
@@ -125,6 +129,9 @@ func (l *location) inside(stored string) string {
 	return stored
 }
 
+// byteOrderMark begins files of some editors on Windows.
+const byteOrderMark = "\ufeff"
+
 // readURL reads the first line of the file that PAWL_URL_FILE names, such as a mounted
 // secret. Its errors show nothing of the file.
 func (l *location) readURL() (string, error) {
@@ -144,7 +151,7 @@ func (l *location) readURL() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot read %s: %w", words.Plain(path), cause(err))
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
+	line, _, _ := strings.Cut(strings.TrimPrefix(string(text), byteOrderMark), "\n")
 	if l.fromFile = strings.TrimSpace(line); l.fromFile == "" {
 		return "", fmt.Errorf("the first line of %s is empty; want a URL there", words.Plain(path))
 	}
@@ -162,6 +169,25 @@ func (l *location) warn() {
 	}
 }
 
+// hasScheme reports whether a URL begins as that of a backend of this build.
+func hasScheme(where string) bool {
+	scheme, _, _ := strings.Cut(where, ":")
+	return slices.Contains(backends(), strings.ToLower(scheme)+":")
+}
+
+// isBareIPv6 reports whether a host of a URL is an IPv6 address without brackets, whose
+// last part may be meant as a port.
+func isBareIPv6(rest string) bool {
+	authority, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+	hosts := authority[strings.LastIndex(authority, "@")+1:]
+	for host := range strings.SplitSeq(hosts, ",") {
+		if strings.HasPrefix(rest, "//") && strings.Count(host, ":") > 1 && strings.Trim(host, "0123456789abcdefABCDEF:.") == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // known refuses a URL that no backend of this build takes. The library's error would name
 // a package to import.
 func known(cmd *cobra.Command, where string) error {
@@ -169,7 +195,9 @@ func known(cmd *cobra.Command, where string) error {
 	switch {
 	case !ok: // mostly a path; otherwise it may be a password
 		return usage(cmd, fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(backends(), " ")))
-	case slices.Contains(backends(), strings.ToLower(scheme)+":"):
+	case hasScheme(where) && isBareIPv6(rest): // not quoted, because a password may look like one
+		return usage(cmd, fmt.Errorf("the URL has an IPv6 address without brackets; want %s://[ADDRESS]:PORT", scheme))
+	case hasScheme(where):
 		return nil
 	case strings.Contains(where, "@") && !strings.HasPrefix(rest, "//"): // it may be a user, or a password
 		return usage(cmd, fmt.Errorf("no backend for this URL; want one of %s%s", strings.Join(backends(), " "), leftOut))

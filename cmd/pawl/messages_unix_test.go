@@ -65,7 +65,7 @@ var refused = [][]string{
 
 	{"ls"}, {"show", "x"}, {"break", "--yes", "x"}, // where nothing was ever locked
 	{"ls", "--url", ""}, {"ls", "--namespace", ""}, {"ls", "--url", "/var/lib/locks.db"}, {"ls", "--url", "nosuch://host"},
-	{"ls", "--url", "secret@host:6379"}, {"ls", "--url", "secret:pw@host"}, {"ls", "--url", "sqlite:no.db"}, {"ls", "--url", "sqlite:no.db?nope=1"},
+	{"ls", "--url", "redis://::1:7717"}, {"ls", "--url", "secret@host:6379"}, {"ls", "--url", "secret:pw@host"}, {"ls", "--url", "sqlite:no.db"}, {"ls", "--url", "sqlite:no.db?nope=1"},
 	{"ls", "--url", "mem:"}, {"doctor", "--url", "mem:"}, {"--url", "mem:", "show", "x"},
 }
 
@@ -227,6 +227,7 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 	fmt.Fprint(out, "\n# renew, release: the lease is over\n")
 	v.sayError(notHeldAnyMore(lost).(*exit).err)
 	v.sayError(notHeldAnyMore(&pawl.LostError{Name: "x", Fence: lost.Fence, Reason: pawl.ReasonBroken}).(*exit).err)
+	v.sayError(notHeldAnyMore(&pawl.LostError{Name: "x", Fence: lost.Fence, Reason: pawl.ReasonBroken, By: pawl.Owner{Host: "web-1", PID: 7, Labels: map[string]string{"by": "ann", "reason": "it hangs"}}}).(*exit).err)
 
 	c, err := pawl.New(memlock.New(nil), nil)
 	if err != nil {

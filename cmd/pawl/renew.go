@@ -132,6 +132,9 @@ func notHeldAnyMore(lost *pawl.LostError) error {
 	if lost.Reason != pawl.ReasonExpired {
 		why = lost.Reason.String()
 	}
+	if by := lost.By.String(); lost.Reason == pawl.ReasonBroken && (lost.By.Client != "" || lost.By.Host != "") {
+		why += " by " + by
+	}
 	if lost.Err != nil {
 		why += "; " + words.Bare(lost.Err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -21,9 +22,10 @@ func newWatch(v *voice, where *location) *cobra.Command {
 		Use:   "watch [flags] NAME",
 		Short: "Print a line each time that a lock changes",
 		Long: `Watch prints who holds NAME and how many wait, at once and each time that it
-changes, until a signal ends it. A renewal is no change. Of changes that follow
-each other quickly some may be left out; the last never is. When the database
-fails, watch says so, and says when it answers again.
+changes, until a signal ends it, or no process reads its output any more. A
+renewal is no change. Of changes that follow each other quickly some may be left
+out; the last never is. When the database fails, watch says so, and says when it
+answers again.
 
 With --json each line is an object, like that of pawl show --json. It has more
 than the line for people, so there are more changes.
@@ -38,10 +40,22 @@ watch started.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
+			ctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			if v.out == os.Stdout {
+				go func() {
+					if awaitNoReader() {
+						cancel(errNoReader)
+					}
+				}()
+			}
 			err := withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
 				return w.run(ctx, c, args[0])
 			}, func() error { return w.whenUsed(ctx, where, cmd, args[0]) })
-			if ctx.Err() != nil {
+			switch {
+			case errors.Is(context.Cause(ctx), errNoReader):
+				return errNoReader
+			case ctx.Err() != nil:
 				return nil // a signal is how it ends
 			}
 			return err
