@@ -11,3 +11,6 @@ import (
 func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, memlock.NewMemory(nil).Driver(), nil, 1, 100, 1000, 10_000)
 }
+
+// BenchmarkAll measures pawl.All beside one lock.
+func BenchmarkAll(b *testing.B) { drivertest.BenchmarkAll(b, memlock.New(nil)) }

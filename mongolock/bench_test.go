@@ -52,3 +52,9 @@ func BenchmarkBesideHolders(b *testing.B) {
 	server := serve(b)
 	drivertest.BenchmarkHolders(b, open(b, server.at(server.addr, database())), nil, 1, 100, 1000)
 }
+
+// BenchmarkAll measures pawl.All beside one lock.
+func BenchmarkAll(b *testing.B) {
+	server := serve(b)
+	drivertest.BenchmarkAll(b, open(b, server.at(server.addr, database())))
+}

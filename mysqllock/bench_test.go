@@ -210,3 +210,9 @@ func BenchmarkBesideHolders(b *testing.B) {
 	s := mysqltest.Start(b)
 	drivertest.BenchmarkHolders(b, start(b, "mysql:"+s.DSN(mysqltest.Database)), nil, 1, 100, 1000)
 }
+
+// BenchmarkAll measures pawl.All beside one lock.
+func BenchmarkAll(b *testing.B) {
+	_, url := durable(b)
+	drivertest.BenchmarkAll(b, start(b, url))
+}

@@ -198,3 +198,10 @@ func BenchmarkOneName(b *testing.B) {
 	url := "nats://" + natstest.Start(b, "").Addr
 	drivertest.BenchmarkOneName(b, func(b *testing.B) driver.Driver { return open(b, url) })
 }
+
+// BenchmarkAll measures pawl.All beside one lock.
+func BenchmarkAll(b *testing.B) {
+	servers(b, func(b *testing.B, s *natstest.Server, query string, _ int) {
+		drivertest.BenchmarkAll(b, start(b, "nats://"+s.Addr+query))
+	})
+}

@@ -123,3 +123,6 @@ func BenchmarkOpenAndClose(b *testing.B) {
 func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, open(b, file(b), nil), nil, 1, 100, 1000)
 }
+
+// BenchmarkAll measures pawl.All beside one lock.
+func BenchmarkAll(b *testing.B) { drivertest.BenchmarkAll(b, open(b, file(b), nil)) }

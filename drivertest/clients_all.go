@@ -1,0 +1,112 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// steady are the options of clients that lose nothing on a slow machine.
+var steady = &pawl.Options{TTL: 5 * time.Minute, QueueTTL: 20 * time.Second, RequestTimeout: 10 * time.Second, RetryFor: time.Minute}
+
+// TestAllInACrowd runs 64 clients, each of which takes two to four of ten names with
+// pawl.All, six times. Some of the names are pools of three permits. No two holders may
+// be in each other's way, and each client gets all of its turns. open returns the driver
+// of one more client.
+func TestAllInACrowd(t *testing.T, open func() driver.Driver) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make test-all runs this: 64 clients")
+	}
+	const clients, turns, names, permits, pools = 64, 6, 10, 3, 3
+	var inside [names]atomic.Int64
+	var longest atomic.Int64
+	bounded, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // only a deadlock takes so long
+	defer cancel()
+	var all sync.WaitGroup
+	for range clients {
+		c, err := pawl.New(open(), steady)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			for range turns {
+				some := rand.Perm(names)[:2+rand.IntN(3)]
+				parts := make([]pawl.Part, len(some))
+				for i, n := range some {
+					if name := fmt.Sprintf("crowd/%d", n); n < pools {
+						parts[i] = c.Semaphore(name, permits).Permits(1)
+					} else {
+						parts[i] = c.Mutex(name)
+					}
+				}
+				began := time.Now()
+				err := pawl.All(parts...).Do(bounded, func(context.Context) error {
+					longest.Store(max(longest.Load(), int64(time.Since(began))))
+					for _, n := range some {
+						most := int64(1)
+						if n < pools {
+							most = permits
+						}
+						if in := inside[n].Add(1); in > most {
+							t.Errorf("VIOLATION: %d hold name %d", in, n)
+						}
+						defer inside[n].Add(-1)
+					}
+					time.Sleep(time.Millisecond)
+					return nil
+				})
+				if err != nil {
+					t.Errorf("after %v: %v", time.Since(began), err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("the longest wait was %v", time.Duration(longest.Load()).Round(time.Millisecond))
+}
+
+// BenchmarkAll measures an acquire and a release of one lock, and of several with
+// pawl.All, that are free.
+func BenchmarkAll(b *testing.B, d driver.Driver) {
+	b.Helper()
+	c, err := pawl.New(d, steady)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close() })
+	work := func(context.Context) error { return nil }
+	b.Run("One", func(b *testing.B) {
+		for b.Loop() {
+			if err := c.Mutex("all/0").Do(context.Background(), work); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for _, n := range []int{2, 4, 16} {
+		parts := make([]pawl.Part, n)
+		for i := range parts {
+			parts[i] = c.Mutex(fmt.Sprintf("all/%d", i))
+		}
+		b.Run(fmt.Sprintf("All%d", n), func(b *testing.B) {
+			for b.Loop() {
+				if err := pawl.All(parts...).Do(context.Background(), work); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,24 @@
+package postgreslock_test
+
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/pgtest"
+)
+
+// The clients of a crowd never deadlock, and none of them starves.
+func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: 64 clients")
+	}
+	server := pgtest.Start(t)
+	drivertest.TestAllInACrowd(t, func() driver.Driver { return start(t, server.URL("postgres")+"?pool_max_conns=1") })
+}
+
+// BenchmarkAll measures pawl.All beside one lock.
+func BenchmarkAll(b *testing.B) {
+	server := durable(b)
+	drivertest.BenchmarkAll(b, start(b, server.URL("postgres")))
+}
