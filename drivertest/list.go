@@ -73,6 +73,17 @@ func testList(s *suite) {
 		k.lists(k.name + "c")
 	})
 
+	s.test("APrefixMayEndInsideACharacter", func(k *kit) {
+		for _, suffix := range []string{"\u00e9", "\u00ff", "\u0100", "b", "\u65e5\u672c"} {
+			k.a.gets(k.mutex(on(k.name + suffix)))
+		}
+		k.lists(k.name+"\xc3", "\xa9", "\xbf")
+		k.lists(k.name+"\xe6\x97", "\xa5\u672c")
+		k.lists(k.name+"\u65e5\xe6", "\x9c\xac")
+		k.lists(k.name + "\xc4\x80\x80")
+		k.lists(k.name + "\xff")
+	})
+
 	s.test("AWholeNameIsAPrefixOfItself", func(k *kit) {
 		k.a.gets(k.mutex())
 		k.a.gets(k.mutex(on(k.name + "0")))

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -125,7 +126,7 @@ const scanPage = 256
 // Scan implements optimistic.Store.
 func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
 	return func(yield func(optimistic.Named, error) bool) {
-		for from := prefix; ; {
+		for from := wholeCharacters(prefix); ; {
 			var page []*whole
 			err := s.do(ctx, func(r *request) (err error) {
 				page, err = read(r.ctx, r.conn, s.sql.page, []byte(from), scanPage)
@@ -136,7 +137,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 				return
 			}
 			for _, w := range page {
-				if w.name == from && from != prefix {
+				if w.name < prefix || w.name == from && from != prefix {
 					continue // the last one of the page before
 				}
 				if !strings.HasPrefix(w.name, prefix) {
@@ -153,6 +154,17 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			from = page[len(page)-1].name
 		}
 	}
+}
+
+// wholeCharacters returns s up to the first byte that is not UTF-8, which the server
+// refuses. No name with the prefix s comes before it.
+func wholeCharacters(s string) string {
+	for i, r := range s {
+		if _, size := utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
+			return s[:i]
+		}
+	}
+	return s
 }
 
 // whole is a name's row with the rows of its waiters.
