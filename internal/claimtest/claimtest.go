@@ -22,7 +22,7 @@ type TB interface {
 // Mutex is a claim for all of a name. It does not queue.
 func Mutex(name string) driver.Claim {
 	return driver.Claim{
-		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
+		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "~0123456789abcdef", Host: "host-1", PID: 4242},
 		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
 	}
 }
