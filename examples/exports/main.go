@@ -1,5 +1,6 @@
 // Exports lets four of ten workers export at a time, whatever machines they are on. Here
-// they are goroutines with a client each, as ten processes would have.
+// they are goroutines with a client each, as ten processes would have. Ctrl-C or SIGTERM
+// ends the exports and the waits.
 //
 //	go run ./examples/exports
 package main
@@ -8,8 +9,11 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -17,7 +21,8 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	var running atomic.Int32
 	var workers sync.WaitGroup
 	for i := range 10 {
@@ -27,11 +32,15 @@ func main() {
 				log.Fatal(err)
 			}
 			defer locks.Close()
-			err = locks.Semaphore("exports", 4).Do(ctx, func(context.Context) error {
+			err = locks.Semaphore("exports", 4).Do(ctx, func(ctx context.Context) error {
 				fmt.Printf("worker %d exports, one of %d\n", i, running.Add(1))
 				defer running.Add(-1)
-				time.Sleep(300 * time.Millisecond)
-				return nil
+				select {
+				case <-time.After(300 * time.Millisecond):
+					return nil
+				case <-ctx.Done(): // a signal, or the permit is lost
+					return context.Cause(ctx)
+				}
 			})
 			if err != nil {
 				log.Print(err)

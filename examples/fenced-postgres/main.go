@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,7 +25,8 @@ func main() {
 	if len(os.Args) != 2 {
 		log.Fatal("usage: fenced-postgres postgres://USER@HOST/DATABASE")
 	}
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	pool, err := pgxpool.New(ctx, os.Args[1])
 	check(err)
 	defer pool.Close()

@@ -11,6 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"os/signal"
+	"syscall"
 
 	_ "modernc.org/sqlite"
 
@@ -20,7 +23,8 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	db, err := sql.Open("sqlite", ":memory:")
 	check(err)
 	db.SetMaxOpenConns(1) // of such a database each connection has its own

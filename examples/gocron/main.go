@@ -9,6 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -20,7 +23,8 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	for _, instance := range []string{"one", "two"} {
 		locks, err := pawl.Open(ctx, "mem:cron", nil) // for machines: redis://, postgres://, ...
 		check(err)
@@ -41,7 +45,10 @@ func main() {
 		check(err)
 		s.Start()
 	}
-	time.Sleep(5 * time.Second)
+	select {
+	case <-time.After(5 * time.Second):
+	case <-ctx.Done():
+	}
 }
 
 func check(err error) {

@@ -11,6 +11,9 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
@@ -18,7 +21,8 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	writes := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "written") })
 	service := httptest.NewServer(fence.Handler(new(fence.Memory), nil, writes))
 	defer service.Close()

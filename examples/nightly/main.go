@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -19,7 +21,8 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	url := "sqlite:" + filepath.ToSlash(filepath.Join(os.TempDir(), "pawl-examples.db"))
 	locks, err := pawl.Open(ctx, url, nil) // or redis://, postgres://, ... for several machines
 	if err != nil {
@@ -45,7 +48,7 @@ func report(ctx context.Context) error {
 	select {
 	case <-time.After(2 * time.Second):
 		return nil
-	case <-ctx.Done(): // the lock is lost: stop
+	case <-ctx.Done(): // a signal, or the lock is lost: stop
 		return context.Cause(ctx)
 	}
 }

@@ -1,0 +1,63 @@
+//go:build unix
+
+// Package examples_test runs the examples that take a while.
+package examples_test
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A newcomer copies an example, and Kubernetes and systemd stop what it becomes with
+// SIGTERM. So each ends its work then, releases its locks, and ends by itself.
+func TestEachExampleEndsAtSIGTERM(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: it builds the examples")
+	}
+	for _, name := range []string{"exports", "gocron", "leader", "nightly"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			program := filepath.Join(dir, name)
+			if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./"+name).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			p := exec.CommandContext(t.Context(), program)
+			p.Env = append(os.Environ(), "TMPDIR="+dir) // for its file
+			out, err := p.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said strings.Builder
+			p.Stderr = &said
+			if err := p.Start(); err != nil {
+				t.Fatal(err)
+			}
+			hang := time.AfterFunc(time.Minute, func() { _ = p.Process.Kill() })
+			defer hang.Stop()
+			lines := bufio.NewReader(out)
+			if _, err := lines.ReadString('\n'); err != nil { // it works
+				t.Fatal(err)
+			}
+			if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			rest, _ := io.ReadAll(lines)
+			_ = p.Wait()
+			switch status, _ := p.ProcessState.Sys().(syscall.WaitStatus); {
+			case status.Signaled():
+				t.Errorf("it was ended by %v", status.Signal())
+			case strings.Count(string(rest), "\n") > 3:
+				t.Errorf("it went on:\n%s", rest)
+			}
+			t.Logf("%v\n%s%s", p.ProcessState, rest, said.String())
+		})
+	}
+}
