@@ -31,7 +31,9 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, delay tim
 	if len(options) > 0 {
 		said := map[string]string{}
 		for _, set := range options {
-			set(said)
+			if set != nil { // so that a condition may leave one out
+				set(said)
+			}
 		}
 		by.Labels = said
 		for _, k := range slices.Sorted(maps.Keys(c.settings.Labels)) {

@@ -64,7 +64,13 @@ func init() {
 		options := o.(*Options) //nolint:forcetypeassert // it is for no other
 		options.Namespace, options.path = path[0], path[1:]
 	}
-	below.Driver = func(c any) driver.Driver { return c.(*Client).driver } //nolint:forcetypeassert // it is for no other
+	below.Driver = func(c any) driver.Driver {
+		client := c.(*Client) //nolint:forcetypeassert // it is for no other
+		if !client.made() {
+			return nil
+		}
+		return client.driver
+	}
 }
 
 func (c *Client) made() bool { return c != nil && c.core != nil }

@@ -98,6 +98,9 @@ func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
 // Confirm, SetValue and Err to a function that was not passed the lease. The caller that
 // acquired the lease releases it.
 func LeaseOf(ctx context.Context, name string) (lease *Lease, ok bool) {
+	if ctx == nil {
+		return nil, false
+	}
 	lease = leaseNamed(name, func(yield func(*Lease) bool) {
 		for f, _ := ctx.Value(fenceKey{}).(*fenced); f != nil && yield(f.lease); f = f.outer {
 		}

@@ -211,7 +211,11 @@ func (e *CloseError) Error() string {
 	if e.Unreleased != 1 {
 		what = fmt.Sprintf("%d locks were", e.Unreleased)
 	}
-	return "pawl: closed, but " + what + " not released and will expire: " + bare(e.Err)
+	s := "pawl: closed, but " + what + " not released and will expire"
+	if e.Err != nil {
+		s += ": " + bare(e.Err)
+	}
+	return s
 }
 
 // errNotMade refuses a value that no constructor has made: a zero value, or a nil

@@ -110,7 +110,7 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 
 // Options for what a lease has since it was granted are refused by Attach.
 func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
-	applies := []string{"margin", "maxHold", "health"}
+	applies := []string{"margin", "maxHold", "health", "noHealth"} // the claim of Attach refuses noHealth
 	eachField(t, &lockOptions{}, func(path string, field reflect.Value) {
 		err := setAtTheGrant([]LockOption{lockOption(func(o *lockOptions) {
 			eachField(t, o, func(p string, field reflect.Value) {

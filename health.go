@@ -13,9 +13,9 @@ import (
 // Release.
 //
 // The context of check is the lease's, and ends after a third of the TTL. Default: no
-// check.
+// check. Locking returns ErrInvalid if check is nil.
 func WithHealth(check func(ctx context.Context) error) LockOption {
-	return lockOption(func(o *lockOptions) { o.health = check })
+	return lockOption(func(o *lockOptions) { o.health, o.noHealth = check, check == nil })
 }
 
 // watchHealth calls check until the lease is over.

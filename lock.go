@@ -117,6 +117,9 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if o.noHealth {
+		return nil, &InvalidError{What: "WithHealth", Problem: "has no function", Allowed: "a function; without checks, leave it out"}
+	}
 	if o.wait < 0 {
 		return nil, &InvalidError{What: "WithWait", Problem: "is 0 or less", Allowed: "more than 0; TryLock does not wait"}
 	}

@@ -197,6 +197,7 @@ type lockOptions struct {
 	value     []byte        // nil: what the name has
 	above     []byte        // nil: any value
 	health    func(ctx context.Context) error
+	noHealth  bool // WithHealth got no function
 	labels    map[string]string
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Driver returns the driver of a *pawl.Client, which takes names as they are stored.
+// Driver returns the driver of a *pawl.Client, which takes names as they are stored, or
+// nil if no constructor has made the client.
 // Package pawl sets it.
 var Driver func(client any) driver.Driver
 
