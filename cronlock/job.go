@@ -50,6 +50,10 @@ func NewJob(locks *pawl.Client, name string, schedule Schedule, o *Options, f fu
 // cron.Job. To end f when the process ends, close the client.
 func (j *Job) Run() {
 	ctx := context.Background()
+	if j.schedule == nil {
+		j.o.Skipped(j.name, &pawl.InvalidError{What: "schedule", Problem: "is nil", Allowed: "one with a Next"})
+		return
+	}
 	key := pawl.TimeKey(last(j.schedule, time.Now().In(j.o.Location)))
 	ran := false
 	var failed, unanswered error

@@ -187,7 +187,9 @@ func (e *Error) Error() string {
 	if e.Name != "" {
 		s += fmt.Sprintf(" %q", e.Name)
 	}
-	s += ": " + strings.TrimPrefix(e.Err.Error(), "pawl: ") // not twice
+	if e.Err != nil {
+		s += ": " + strings.TrimPrefix(e.Err.Error(), "pawl: ") // not twice
+	}
 	if e.Hint != "" {
 		s += " (" + e.Hint + ")"
 	}

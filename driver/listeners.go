@@ -15,6 +15,9 @@ type Listeners struct {
 // Listen is the method of Signaler: f receives each signal from now on, until stop is
 // called.
 func (l *Listeners) Listen(f func(Signal)) (stop func()) {
+	if f == nil {
+		return func() {}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(slices.Clone(l.all), &f) // Notify may be reading the old one

@@ -8,6 +8,9 @@ import (
 // Open makes a driver from a URL. If the URL cannot be read, or no imported backend
 // registered its scheme, the error is an [*InvalidError].
 func Open(ctx context.Context, rawURL string) (Driver, error) {
+	if ctx == nil {
+		return nil, invalid("ctx", "is nil", "a context")
+	}
 	u, err := ParseURL(rawURL)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (w *Watchers) Follow(follow func(name string, f func()) (stop func())) {
 func (w *Watchers) Watch(name string, f func()) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
+	if w.closed || f == nil {
 		return func() {}
 	}
 	n := w.byName[name]

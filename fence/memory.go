@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"context"
 	"sync"
 )
@@ -35,7 +36,7 @@ func (m *Memory) Check(resource string, fence uint64) error {
 // so the check and the write are one step. It returns the error of write, of Check, or of
 // ctx if ctx ends while other writes run. write gets ctx.
 func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error {
-	if err := validate(resource, fence); err != nil {
+	if err := cmp.Or(lacking(ctx, "write", write), validate(resource, fence)); err != nil {
 		return err
 	}
 	k, err := m.check(resource, fence)
@@ -79,6 +80,9 @@ func (m *Memory) CheckReader(resource string, fence uint64) error {
 // it, and so may a writer with a higher fence that comes meanwhile. The second call then
 // refuses the reader, because the reads are not consistent. read gets ctx.
 func (m *Memory) GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error {
+	if err := lacking(ctx, "read", read); err != nil {
+		return err
+	}
 	if err := m.CheckReader(resource, fence); err != nil {
 		return err
 	}

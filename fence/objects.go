@@ -2,6 +2,7 @@ package fence
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -86,7 +87,7 @@ const mostChanges = 20 // by others, during one UpdateObject
 // written. All writers have to use UpdateObject, and the store has to heed conditions:
 // old stores ignore them, see [ProbeObjectStore].
 func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint64, update func(old []byte) (body []byte, err error)) error {
-	if err := errors.Join(validateKey(key), validateFence(fence)); err != nil {
+	if err := cmp.Or(lacking(ctx, "store", store), lacking(ctx, "update", update), validateKey(key), validateFence(fence)); err != nil {
 		return err
 	}
 	write := rand.Text()
@@ -130,7 +131,7 @@ func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint
 // [*pawl.BackendError], which is Permanent if the store ignores the conditions: then
 // fences do not guard what is in it.
 func ProbeObjectStore(ctx context.Context, store ObjectStore, key string) error {
-	if err := validateKey(key); err != nil {
+	if err := cmp.Or(lacking(ctx, "store", store), validateKey(key)); err != nil {
 		return err
 	}
 	if err := store.Put(ctx, key, Object{Body: []byte(rand.Text())}); err != nil && !changed(err) {

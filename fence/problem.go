@@ -54,6 +54,9 @@ func (p *problem) write(w http.ResponseWriter) {
 //
 // It reads the body of such a response. The caller still has to close the body.
 func ResponseError(r *http.Response) error {
+	if r == nil {
+		return nil
+	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // a header that cannot be parsed has no type
 	if kind != "application/problem+json" {
 		return nil

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/hex"
@@ -45,6 +46,9 @@ type Row interface{ Scan(dest ...any) error }
 // no driver: fence.Query(tx.QueryRow) for a pgx.Tx, or fence.Query(tx.QueryRowContext)
 // for a *sql.Tx.
 func Query[R Row](query func(ctx context.Context, sql string, args ...any) R) func(ctx context.Context, sql string, args ...any) Row {
+	if query == nil {
+		return nil
+	}
 	return func(ctx context.Context, sql string, args ...any) Row { return query(ctx, sql, args...) }
 }
 
@@ -82,6 +86,9 @@ func CheckPostgresReader(ctx context.Context, query func(ctx context.Context, sq
 
 // CheckSQLite is CheckPostgres on SQLite, with the table of [SQLiteTable].
 func CheckSQLite(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error {
+	if err := lacking(ctx, "transaction", tx); err != nil {
+		return err
+	}
 	return check(ctx, "sqlite", Query(tx.QueryRowContext), sqliteWriter, resource, resource, fence)
 }
 
@@ -90,11 +97,14 @@ func CheckSQLite(ctx context.Context, tx *sql.Tx, resource string, fence uint64)
 func CheckSQLiteReader(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, resource string, fence uint64) error {
+	if err := lacking(ctx, "database", db); err != nil {
+		return err
+	}
 	return check(ctx, "sqlite", Query(db.QueryRowContext), sqliteReader, resource, resource, fence)
 }
 
 func check(ctx context.Context, store string, query func(ctx context.Context, sql string, args ...any) Row, statement, resource string, sent any, fence uint64) error {
-	if err := validate(resource, fence); err != nil {
+	if err := cmp.Or(lacking(ctx, "query", query), validate(resource, fence)); err != nil {
 		return err
 	}
 	var highest uint64
@@ -122,7 +132,7 @@ func CheckMySQLReader(ctx context.Context, db interface {
 func checkMySQL(ctx context.Context, db interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }, statement, resource string, fence uint64, args ...any) error {
-	if err := validate(resource, fence); err != nil {
+	if err := cmp.Or(lacking(ctx, "database, or transaction,", db), validate(resource, fence)); err != nil {
 		return err
 	}
 	done, err := db.ExecContext(ctx, statement, append([]any{hex.EncodeToString([]byte(resource))}, args...)...)

@@ -1,9 +1,11 @@
 package fence
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -62,6 +64,17 @@ func validateFence(fence uint64) error {
 		}
 	case fence > math.MaxInt64: // the range of integers in databases
 		return &pawl.InvalidError{What: "fence", Problem: fmt.Sprintf("is %d", fence), Allowed: "what Lease.Fence returned"}
+	}
+	return nil
+}
+
+// lacking refuses a nil ctx, and a nil pointer or function. what names the latter.
+func lacking(ctx context.Context, what string, x any) error {
+	if ctx == nil {
+		return &pawl.InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+	}
+	if v := reflect.ValueOf(x); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
+		return &pawl.InvalidError{What: what, Problem: "is nil", Allowed: "the caller's own"}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
@@ -17,10 +18,11 @@ type Driver struct {
 // New makes a driver over a client, which stays open when the driver is closed. Its error
 // is a [*driver.InvalidError].
 func New(client redis.UniversalClient, o *Options) (*Driver, error) {
+	if engine.IsNil(client) {
+		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open client"}
+	}
 	s := &sender{client: client}
 	switch c := client.(type) {
-	case nil:
-		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open client"}
 	case *redis.Ring:
 		return nil, &driver.InvalidError{
 			What: "client", Problem: "is a Ring, which asks another server when one cannot be reached, and so grants a lock twice",

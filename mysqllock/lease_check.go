@@ -94,6 +94,9 @@ func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Le
 }
 
 func checkLeases(ctx context.Context, tx *sql.Tx, o *Options, given []driver.Lease) error {
+	if err := engine.CheckTx(ctx, tx); err != nil {
+		return err
+	}
 	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("mysql", o.tail(), " prefix="))
 	if err != nil {
 		return err

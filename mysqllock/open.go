@@ -44,6 +44,9 @@ func New(db *sql.DB, o *Options) (*Driver, error) {
 // The error is a [*driver.InvalidError] or a [*driver.Error], without the password; ctx
 // bounds only the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
+	if err := engine.CheckContext(ctx); err != nil {
+		return nil, err
+	}
 	p, err := parse(rawURL)
 	if err != nil {
 		return nil, err

@@ -85,23 +85,23 @@ import (
 //
 // Test it on a real server: the check refuses a lease of pawltest, which is in memory.
 func CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
-	return checkLeases(ctx, pgxRows(tx), defaultOptions(), leases)
+	return checkLeases(ctx, tx, pgxRows(tx), defaultOptions(), leases)
 }
 
 // CheckLeaseSQL is [CheckLease] for a transaction of database/sql, of any driver.
 func CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
-	return checkLeases(ctx, sqlRows(tx), defaultOptions(), leases)
+	return checkLeases(ctx, tx, sqlRows(tx), defaultOptions(), leases)
 }
 
 // CheckLease is the function [CheckLease] for the tables of this driver, in the database
 // that tx is in.
 func (d *Driver) CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
-	return checkLeases(ctx, pgxRows(tx), d.server.options, leases)
+	return checkLeases(ctx, tx, pgxRows(tx), d.server.options, leases)
 }
 
 // CheckLeaseSQL is the function [CheckLeaseSQL] for the tables of this driver.
 func (d *Driver) CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
-	return checkLeases(ctx, sqlRows(tx), d.server.options, leases)
+	return checkLeases(ctx, tx, sqlRows(tx), d.server.options, leases)
 }
 
 // A scan reads the columns of a row.
@@ -148,7 +148,10 @@ func defaultOptions() *Options {
 	return &o
 }
 
-func checkLeases(ctx context.Context, query queryRows, o *Options, given []driver.Lease) error {
+func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given []driver.Lease) error {
+	if err := engine.CheckTx(ctx, tx); err != nil {
+		return err
+	}
 	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("postgres", o.tail(), " schema=", " prefix="))
 	if err != nil {
 		return err

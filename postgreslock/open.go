@@ -35,12 +35,18 @@ type Driver struct {
 // is first used. It calls the pool's BeforeConnect for its own connection, too. The error
 // is a [*driver.InvalidError].
 func New(p *pgxpool.Pool, o *Options) (*Driver, error) {
+	if p == nil {
+		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *pgxpool.Pool"}
+	}
 	c := p.Config().ConnConfig
 	return build(pool{p}, o, place(c.Host, c.Port, c.Database), func() {})
 }
 
 // NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib.
 func NewDB(db *sql.DB, o *Options) (*Driver, error) {
+	if db == nil {
+		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *sql.DB of github.com/jackc/pgx/v5/stdlib"}
+	}
 	if _, ok := db.Driver().(*stdlib.Driver); !ok {
 		return nil, &driver.InvalidError{
 			What: "database", Problem: fmt.Sprintf("has the driver %T", db.Driver()), Allowed: "that of github.com/jackc/pgx/v5/stdlib",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // Options for a quorum. The zero value, and nil, are fine.
@@ -83,9 +84,12 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	}
 	d := &Driver{majority: len(drivers)/2 + 1, now: time.Now, early: ticketLead + backoff.Below(time.Millisecond)}
 	for i, x := range drivers {
-		problem := ""
-		switch _, raises := driver.As[driver.FenceRaiser](x); {
-		case x == nil:
+		problem, raises := "", false
+		if !engine.IsNil(x) {
+			_, raises = driver.As[driver.FenceRaiser](x)
+		}
+		switch {
+		case engine.IsNil(x):
 			problem = "is nil"
 		case slices.Contains(drivers[:i], x):
 			problem = "is there twice, and would vote twice"

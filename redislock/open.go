@@ -41,7 +41,7 @@ type Driver struct {
 // New makes a driver over an open client, which stays open when the driver is closed. Its
 // error is a [*driver.InvalidError].
 func New(client rueidis.Client, o *Options) (*Driver, error) {
-	if client == nil {
+	if engine.IsNil(client) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
 	var track *tracker

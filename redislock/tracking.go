@@ -56,8 +56,11 @@ type Tracking struct{ tracker }
 
 // Track sets what a client needs for tracking: client-side caching in the OPTIN mode
 // without its own changes, one connection for all pipelines, and OnInvalidations, which
-// also calls the function that was there before.
+// also calls the function that was there before. It returns nil if o is nil.
 func Track(o *rueidis.ClientOption) *Tracking {
+	if o == nil {
+		return nil // with it, New makes a driver without tracking
+	}
 	t := &Tracking{}
 	before := o.OnInvalidations
 	withTracking(o, &t.tracker)

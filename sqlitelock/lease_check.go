@@ -111,6 +111,9 @@ type leaseCheck struct {
 }
 
 func (c leaseCheck) run(ctx context.Context, given []driver.Lease) error {
+	if err := engine.CheckTx(ctx, c.tx); err != nil {
+		return err
+	}
 	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("sqlite", ""))
 	if err != nil {
 		return err

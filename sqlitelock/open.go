@@ -36,6 +36,9 @@ func Open(ctx context.Context, rawURL string) (*Driver, error) {
 
 // OpenFile is [Open] for a path and options.
 func OpenFile(ctx context.Context, path string, o *Options) (*Driver, error) {
+	if err := engine.CheckContext(ctx); err != nil {
+		return nil, err
+	}
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err

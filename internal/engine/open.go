@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"net/url"
+	"reflect"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -22,12 +23,37 @@ func Register[D driver.Driver](open func(context.Context, *url.URL) (D, error), 
 
 // Open parses a URL and opens it with open.
 func Open[D any](ctx context.Context, rawURL string, open func(context.Context, *url.URL) (D, error)) (D, error) {
+	var none D
+	if err := CheckContext(ctx); err != nil {
+		return none, err
+	}
 	u, err := driver.ParseURL(rawURL)
 	if err != nil {
-		var none D
 		return none, err
 	}
 	return open(ctx, u)
+}
+
+// CheckContext refuses a nil ctx.
+func CheckContext(ctx context.Context) error {
+	if ctx == nil {
+		return &driver.InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+	}
+	return nil
+}
+
+// CheckTx refuses a nil ctx, and a nil transaction.
+func CheckTx(ctx context.Context, tx any) error {
+	if IsNil(tx) {
+		return &driver.InvalidError{What: "transaction", Problem: "is nil", Allowed: "an open one, of the work that needs the lease"}
+	}
+	return CheckContext(ctx)
+}
+
+// IsNil reports whether a value is nil, or a nil pointer in an interface.
+func IsNil(x any) bool {
+	v := reflect.ValueOf(x)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // Dial bounds a dial that takes no ctx. If ctx ends first, the dial goes on in the

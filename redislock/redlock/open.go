@@ -26,6 +26,9 @@ func init() { engine.Register(openURL, slices.Collect(maps.Keys(schemes))...) }
 // driver closes what was opened. The error is a [*driver.InvalidError] or, if no majority
 // answers, a [*driver.Error], without the password; ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (*quorumlock.Driver, error) {
+	if err := engine.CheckContext(ctx); err != nil {
+		return nil, err
+	}
 	u, err := driver.ParseURL(rawURL)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,147 @@
+package zero_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write table_test.go")
+
+// instances are the types with which generic functions are called.
+var instances = map[string]string{"driver.As": "driver.Lister", "fence.Query": "fence.Row"}
+
+// A face is the exported functions, types and methods of all packages for users.
+type face struct {
+	imports, functions, types []string
+	panics                    map[string]bool // whose comments say that they panic
+}
+
+// The table has every exported function and type, so that a new one is called, too.
+func TestTheTableIsComplete(t *testing.T) {
+	f := exported(t)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "// Made by go test ./internal/e2e/zero -update.\n\npackage zero_test\n\nimport (\n\t\"reflect\"\n\n")
+	for _, i := range f.imports {
+		fmt.Fprintf(&b, "\t%q\n", i)
+	}
+	fmt.Fprintf(&b, ")\n\nvar functions = map[string]any{\n")
+	for _, name := range f.functions {
+		instance := ""
+		if of := instances[name]; of != "" {
+			instance = "[" + of + "]"
+		}
+		fmt.Fprintf(&b, "\t%q: %s%s,\n", name, name, instance)
+	}
+	fmt.Fprintf(&b, "}\n\nvar types = map[string]reflect.Type{\n")
+	for _, name := range f.types {
+		fmt.Fprintf(&b, "\t%q: reflect.TypeFor[%s](),\n", name, name)
+	}
+	b.WriteString("}\n")
+	want, err := format.Source(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("table_test.go", want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have, err := os.ReadFile("table_test.go"); err != nil || !bytes.Equal(have, want) {
+		t.Errorf("table_test.go lacks a function or a type, or has one too many (%v): go test ./internal/e2e/zero -update", err)
+	}
+}
+
+// exported reads the source of the packages.
+func exported(t *testing.T) *face {
+	t.Helper()
+	f := &face{panics: map[string]bool{}}
+	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,GoFiles", "work").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath, Name, Dir string
+			GoFiles               []string
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if p.Name == "main" || strings.Contains(p.ImportPath+"/", "/internal/") || strings.Contains(p.ImportPath, "/cmd/") || path.Base(p.ImportPath) == "examples" {
+			continue
+		}
+		f.imports = append(f.imports, p.ImportPath)
+		for _, file := range p.GoFiles {
+			parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.read(t, p.Name, parsed)
+		}
+	}
+	slices.Sort(f.functions)
+	slices.Sort(f.types)
+	return f
+}
+
+func (f *face) read(t *testing.T, pkg string, file *ast.File) {
+	t.Helper()
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if !d.Name.IsExported() {
+				continue
+			}
+			name := pkg + "." + d.Name.Name
+			if d.Recv != nil {
+				name = pkg + "." + receiver(d.Recv.List[0].Type) + "." + d.Name.Name
+			} else if f.functions = append(f.functions, name); d.Type.TypeParams != nil && instances[name] == "" {
+				t.Errorf("%s is generic: add it to instances", name)
+			}
+			f.panics[name] = strings.Contains(d.Doc.Text(), "panic")
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				s, ok := spec.(*ast.TypeSpec)
+				if !ok || !s.Name.IsExported() {
+					continue
+				}
+				if _, is := s.Type.(*ast.InterfaceType); is || s.Assign.IsValid() {
+					continue // an alias is in the table by its own name
+				}
+				if s.TypeParams != nil {
+					t.Errorf("%s.%s is generic: the table has no form for that", pkg, s.Name)
+				}
+				f.types = append(f.types, pkg+"."+s.Name.Name)
+			}
+		}
+	}
+}
+
+// receiver is the name of the type of a receiver.
+func receiver(e ast.Expr) string {
+	if star, ok := e.(*ast.StarExpr); ok {
+		e = star.X
+	}
+	if id, ok := e.(*ast.Ident); ok {
+		return id.Name
+	}
+	return cmp.Or("", "?")
+}

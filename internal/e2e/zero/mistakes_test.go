@@ -1,0 +1,75 @@
+package zero_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cronlock"
+	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/mysqllock"
+	"github.com/pawl-go/pawl/postgreslock"
+	"github.com/pawl-go/pawl/quorumlock"
+	"github.com/pawl-go/pawl/redislock/redlock"
+	"github.com/pawl-go/pawl/sqlitelock"
+)
+
+// Mistakes that users made, each of which panicked, or was taken without a word.
+func TestMistakesAreErrInvalid(t *testing.T) {
+	ctx := t.Context()
+	locks, err := pawl.New(memlock.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	lease, err := locks.Mutex("held").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Release(ctx)
+	second := func(_ any, err error) error { return err }
+	for what, err := range map[string]error{
+		"postgreslock.New without a pool":        second(postgreslock.New(nil, nil)),
+		"postgreslock.NewDB without a database":  second(postgreslock.NewDB(nil, nil)),
+		"go-redis: a typed nil":                  second(goredislock.New((*goredis.Client)(nil), nil)),
+		"go-redis: a typed nil of a cluster":     second(goredislock.New((*goredis.ClusterClient)(nil), nil)),
+		"a quorum with a typed nil":              second(quorumlock.New([]driver.Driver{memlock.New(nil), (*memlock.Driver)(nil), memlock.New(nil)}, nil)),
+		"redlock without clients":                second(redlock.New(nil, nil, nil)),
+		"a dashboard of a client that none made": second(dashboard.New(&pawl.Client{}, nil)),
+		"PostgreSQL: no transaction":             postgreslock.CheckLease(ctx, nil, lease),
+		"PostgreSQL: a typed nil":                postgreslock.CheckLease(ctx, pgx.Tx((*nilTx)(nil)), lease),
+		"PostgreSQL: no transaction of sql":      postgreslock.CheckLeaseSQL(ctx, nil, lease),
+		"PostgreSQL: no lease":                   postgreslock.CheckLease(ctx, &nilTx{}, nil),
+		"MySQL: no transaction":                  mysqllock.CheckLease(ctx, nil, lease),
+		"SQLite: no transaction":                 sqlitelock.CheckLease(ctx, nil, lease),
+		"a fence without a query":                fence.CheckPostgres(ctx, nil, "x", 1),
+		"a fence without a transaction":          fence.CheckMySQL(ctx, nil, "x", 1),
+		"WithHealth without a function":          second(locks.Mutex("x", pawl.WithHealth(nil)).TryLock(ctx)),
+		"a nil ctx":                              second(pawl.Open(nil, "mem:", nil)), //nolint:staticcheck // that is the mistake
+		"a nil ctx of a driver":                  second(driver.Open(nil, "mem:")),    //nolint:staticcheck // that is the mistake
+		"a client over a typed nil":              second(pawl.New((*memlock.Driver)(nil), nil)),
+		"a scheduler's job without a schedule":   skipped(locks, nil),
+	} {
+		if !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("%s: %v; want ErrInvalid", what, err)
+		}
+	}
+}
+
+// nilTx is a transaction of pgx that a test leaves out.
+type nilTx struct{ pgx.Tx }
+
+// skipped is why a job did not run.
+func skipped(locks *pawl.Client, schedule cronlock.Schedule) (why error) {
+	o := &cronlock.Options{Skipped: func(_ string, err error) { why = err }}
+	cronlock.NewJob(locks, "job", schedule, o, func(context.Context) error { return nil }).Run()
+	return why
+}

@@ -1,0 +1,193 @@
+// Package zero calls every exported function and method of the packages for users with
+// zero values, nils and typed nils: each has to answer, with ErrInvalid or as its comment
+// says. None may panic, unless its comment says so, and none may hang.
+package zero_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNothingPanicsOrHangsWithZeroValues(t *testing.T) {
+	f, made := exported(t), receivers(t)
+	for _, name := range slices.Sorted(maps.Keys(functions)) {
+		check(t, f, name, reflect.ValueOf(functions[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		of := types[name]
+		for i := range reflect.PointerTo(of).NumMethod() {
+			method := name + "." + reflect.PointerTo(of).Method(i).Name
+			make := made[name]
+			if make != nil {
+				check(t, f, method, reflect.ValueOf(make()).Method(i))
+			}
+			if make == nil || strings.HasPrefix(name, "pawl.") {
+				check(t, f, method, reflect.New(of).Method(i))
+			}
+		}
+	}
+}
+
+func check(t *testing.T, f *face, name string, fn reflect.Value) {
+	t.Helper()
+	pkg, _, _ := strings.Cut(name, ".")
+	if f.panics[name] || mayPanic[name] != "" || mayPanic[name[:strings.LastIndexByte(name, '.')]] != "" || mayPanic[pkg] != "" {
+		return
+	}
+	for _, args := range arguments(fn.Type()) {
+		if isForClients(name) && slices.ContainsFunc(args, func(a reflect.Value) bool { return a.Type() == contexts && a.IsNil() }) {
+			continue
+		}
+		if said := call(fn, args); said != "" {
+			t.Errorf("%s(%s): %s", name, show(args), said)
+			return
+		}
+	}
+}
+
+// mayPanic has what may panic without a comment, and why: a package, a type, or a name.
+var mayPanic = map[string]string{
+	"drivertest":              "its test ends in any case",
+	"pawltest":                "its test ends in any case",
+	"driver.CallerDone":       forDrivers,
+	"driver.End":              forDrivers,
+	"driver.EndFrom":          forDrivers,
+	"driver.URLParameters":    forDrivers,
+	"locktable.Apart":         forDrivers,
+	"locktable.Damaged":       forDrivers,
+	"locktable.Entry.Acquire": forDrivers,
+	"locktable.Entry.Raise":   forDrivers,
+	"locktable.Entry.Refuses": forDrivers,
+	"locktable.Entry.Release": forDrivers,
+	"locktable.Entry.Renew":   forDrivers,
+	"optimistic.Clock.Ask":    forDrivers,
+	"optimistic.Table":        forDrivers,
+}
+
+const forDrivers = "only drivers call it, and give it what the client gave them"
+
+// isForClients reports whether only a client calls a method of a driver: it always has a
+// ctx.
+func isForClients(name string) bool {
+	return strings.Contains(name, ".Driver.") && !strings.Contains(name, ".CheckLease")
+}
+
+// arguments returns lists of arguments. The first has the emptiest of each parameter.
+// Each other list has another value of one parameter, or of all.
+func arguments(fn reflect.Type) (lists [][]reflect.Value) {
+	var first, last []reflect.Value
+	var values [][]reflect.Value
+	for i := range fn.NumIn() {
+		v := valuesOf(fn.In(i))
+		values, first, last = append(values, v), append(first, v[0]), append(last, v[len(v)-1])
+	}
+	lists = append(lists, first, last)
+	for i := range values {
+		for _, v := range values[i] {
+			for _, others := range [][]reflect.Value{first, last} {
+				list := slices.Clone(others)
+				list[i] = v
+				lists = append(lists, list)
+			}
+		}
+	}
+	return lists
+}
+
+var contexts = reflect.TypeFor[context.Context]()
+
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// valuesOf returns values of a type, the emptiest first.
+func valuesOf(t reflect.Type) []reflect.Value {
+	if make := given[t]; make != nil {
+		return []reflect.Value{make()}
+	}
+	values := []reflect.Value{reflect.Zero(t)}
+	switch t.Kind() {
+	case reflect.String:
+		values = append(values, reflect.ValueOf("x").Convert(t))
+	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Uint32:
+		values = append(values, reflect.ValueOf(1).Convert(t))
+	case reflect.Pointer:
+		if ours(t.Elem()) {
+			values = append(values, reflect.New(t.Elem()))
+		}
+	case reflect.Slice:
+		for _, v := range valuesOf(t.Elem()) {
+			s := reflect.MakeSlice(t, 0, 3)
+			values = append(values, reflect.Append(s, v), reflect.Append(s, v, v, v))
+		}
+	case reflect.Interface:
+		if t == contexts {
+			return append(values, reflect.ValueOf(&ended).Elem())
+		}
+		if t == reflect.TypeFor[error]() || t.NumMethod() == 0 {
+			break
+		}
+		for _, name := range slices.Sorted(maps.Keys(types)) {
+			if p := reflect.PointerTo(types[name]); p.Implements(t) {
+				values = append(values, reflect.Zero(p))
+			}
+		}
+	}
+	return values
+}
+
+// ours reports whether users make values of a struct by its name.
+func ours(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && strings.HasPrefix(t.PkgPath(), "github.com/pawl-go/pawl") && t.Name() != "Driver"
+}
+
+func call(fn reflect.Value, args []reflect.Value) (said string) {
+	done := make(chan string, 1)
+	go func() {
+		defer close(done)
+		defer func() {
+			if r := recover(); r != nil {
+				done <- fmt.Sprintf("panics: %v\n%s", r, where(debug.Stack()))
+			}
+		}()
+		if fn.Type().IsVariadic() {
+			fn.CallSlice(args)
+		} else {
+			fn.Call(args)
+		}
+	}()
+	select {
+	case said = <-done:
+		return said
+	case <-time.After(time.Minute): // only a hang takes so long
+		return "hangs"
+	}
+}
+
+// where is the line of a stack at which a panic happened.
+func where(stack []byte) string {
+	_, after, _ := strings.Cut(string(stack), "panic(")
+	for line := range strings.SplitSeq(after, "\n") {
+		if strings.HasPrefix(line, "\t") && strings.Contains(line, ".go:") && !strings.Contains(line, "/src/runtime/") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+func show(args []reflect.Value) string {
+	var all []string
+	for _, a := range args {
+		all = append(all, fmt.Sprintf("%T", a.Interface()))
+	}
+	return strings.Join(all, ", ")
+}
