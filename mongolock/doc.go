@@ -23,6 +23,9 @@
 // The database is "pawl" if the URL has none. Parameters that say how to read and write
 // (w, readPreference, and the like) are allowed, and ignored.
 //
+// Each new connection reads tlsCAFile, tlsCertificateKeyFile and the other files of
+// certificates again.
+//
 // # What is guaranteed?
 //
 // Names are documents, and each step replaces a document if it still has the version that

@@ -67,6 +67,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	if p.client.Validate() != nil {
 		return nil, invalid("is not one that MongoDB's client takes: "+unquoted(p.client.Validate(), u), urlForm)
 	}
+	rereadFiles(p.client, query)
 	p.database = cmp.Or(p.database, "pawl")
 	if p.client.AppName == nil {
 		p.client.SetAppName("pawl")

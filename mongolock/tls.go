@@ -1,0 +1,79 @@
+package mongolock
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/ocsp"
+)
+
+// tlsFiles are the parameters that name files.
+var tlsFiles = []string{"tlsCAFile", "tlsCertificateKeyFile", "tlsCertificateFile", "tlsPrivateKeyFile"}
+
+// A dialer begins each connection with TLS as the files of the URL have it then.
+// MongoDB's client reads them once.
+type dialer struct {
+	net.Dialer
+	url  string                     // with the parameters of TLS only
+	last atomic.Pointer[tls.Config] // what the files contained when they could last be read
+
+	revocation *ocsp.VerifyOptions // nil: not checked
+}
+
+// rereadFiles gives the client a dialer if its URL names files. The client then has no
+// configuration of TLS, because it would begin TLS a second time.
+func rereadFiles(client *options.ClientOptions, query url.Values) {
+	own, files := url.Values{"tls": {"true"}}, false
+	for _, name := range tlsFiles {
+		files = files || query.Has(name)
+	}
+	if client.TLSConfig == nil || !files {
+		return
+	}
+	for name := range query {
+		if strings.HasPrefix(name, "tls") && name != "tls" {
+			own[name] = query[name]
+		}
+	}
+	d := &dialer{url: "mongodb://localhost/?" + own.Encode()}
+	d.last.Store(client.TLSConfig)
+	if off := client.DisableCertificateRevocationCheck; off == nil || !*off {
+		d.revocation = &ocsp.VerifyOptions{Cache: ocsp.NewCache(), HTTPClient: client.HTTPClient}
+		if off := client.DisableOCSPEndpointCheck; off != nil {
+			d.revocation.DisableEndpointChecking = *off
+		}
+	}
+	client.SetDialer(d)
+	client.TLSConfig = nil
+}
+
+// DialContext implements [options.ContextDialer].
+func (d *dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	now := options.Client().ApplyURI(d.url)
+	if now.Validate() == nil && now.TLSConfig != nil { // otherwise another program is writing the files
+		d.last.Store(now.TLSConfig)
+	}
+	config := d.last.Load().Clone()
+	config.ServerName = addr
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		config.ServerName = host
+	}
+	conn, err := d.Dialer.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	secured := tls.Client(conn, config)
+	if err = secured.HandshakeContext(ctx); err == nil && d.revocation != nil && !config.InsecureSkipVerify {
+		err = ocsp.Verify(ctx, secured.ConnectionState(), d.revocation)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secured, nil
+}
