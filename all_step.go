@@ -153,7 +153,7 @@ func (s *step) inTheWay(err error) int {
 	name := ""
 	if held, ok := errors.AsType[*HeldError](err); ok {
 		name = held.Name
-	} else if refused, ok := errors.AsType[*ValueError](err); ok {
+	} else if refused, ok := errors.AsType[*ValueNotGreaterError](err); ok {
 		name = refused.Name
 	}
 	return max(slices.IndexFunc(s.claims, func(cl *claim) bool { return cl.Name == name }), 0)

@@ -212,9 +212,9 @@ func TestAStepIsRefusedForAValueOnce(t *testing.T) {
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y", tick, above))
 		noError(t, locks.Do(background, func(context.Context) error { return nil }))
 		_, err := locks.Lock(background)
-		refused, ok := errors.AsType[*pawl.ValueError](err)
+		refused, ok := errors.AsType[*pawl.ValueNotGreaterError](err)
 		if !ok || refused.Name != "y" {
-			t.Errorf("Lock: %v; want a *pawl.ValueError of y", err)
+			t.Errorf("Lock: %v; want a *pawl.ValueNotGreaterError of y", err)
 		}
 		if n, m := net.count("acquire all"), net.count("acquire"); n != 2 || m != 0 {
 			t.Errorf("%d steps and %d single claims", n, m)
@@ -237,7 +237,7 @@ func TestAStepWhoseAnswerIsLostIsNotRefusedForItsOwnValue(t *testing.T) {
 		tick := []byte("5")
 		_, err := pawl.All(a.Mutex("x", pawl.WithValue(tick), pawl.WithAbove(tick)), a.Mutex("y")).Lock(background)
 		isError(t, err, pawl.ErrUnavailable)
-		if errors.Is(err, pawl.ErrValue) {
+		if errors.Is(err, pawl.ErrValueNotGreater) {
 			t.Errorf("Lock: %v", err)
 		}
 	})

@@ -78,13 +78,13 @@
 //   - [ErrClosed]: the client is closed.
 //   - [ErrReleased], [ErrDetached]: the lease was released, or detached. Only
 //     Lease.Err and its context say so.
-//   - [ErrValue]: the name keeps a value that is not smaller than the value of
+//   - [ErrValueNotGreater]: the name keeps a value that is not smaller than the value of
 //     WithAbove.
 //   - [ErrNotHeld]: Break found no lease with that fence.
 //   - [ErrStale]: CheckLease of an SQL backend found that the lease has ended.
 //
 // and on the errors of ctx. For details use errors.As with [HeldError], [LostError],
-// [BackendError], [InvalidError], [ValueError] and [CloseError].
+// [BackendError], [InvalidError], [ValueNotGreaterError] and [CloseError].
 //
 // # What happens when my process dies?
 //

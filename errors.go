@@ -31,9 +31,10 @@ var (
 	ErrInvalid = driver.ErrInvalid
 	// ErrNotHeld means that no lease has the fence that Break was given.
 	ErrNotHeld = driver.ErrNotHeld
-	// ErrValue means that the lock was not granted, because the name keeps a value that
-	// is not smaller than the value of WithAbove. A [*ValueError] has the value.
-	ErrValue = driver.ErrValue
+	// ErrValueNotGreater means that the lock was not granted, because the name keeps a
+	// value that is not smaller than the value of WithAbove. A [*ValueNotGreaterError]
+	// has the value.
+	ErrValueNotGreater = driver.ErrValueNotGreater
 	// ErrDetached is what Lease.Err returns after Detach, and the cause of its context's
 	// end.
 	ErrDetached = errors.New("pawl: lease detached")
@@ -60,10 +61,11 @@ var (
 //     for it.
 type HeldError = driver.HeldError
 
-// ValueError answers a claim that was not granted, because the name keeps a value that is
-// not smaller than the value of [WithAbove]. It matches ErrValue. Its fields are the
-// Name, the Value that it keeps, and the Fence of the lease that wrote it.
-type ValueError = driver.ValueError
+// ValueNotGreaterError answers a claim that was not granted, because the name keeps a
+// value that is not smaller than the value of [WithAbove]. It matches ErrValueNotGreater.
+// Its fields are the Name, the Value that it keeps, and the Fence of the lease that wrote
+// it.
+type ValueNotGreaterError = driver.ValueNotGreaterError
 
 // InvalidError refuses input before anything is sent. It matches ErrInvalid. Its fields
 // are What ("name", "TTL"), Problem ("is empty") and Allowed ("1 to 255 bytes").

@@ -21,7 +21,7 @@ func LogObserver(log *slog.Logger) *Observer {
 		Refused: func(e RefusedEvent) {
 			level := slog.LevelWarn
 			switch {
-			case e.Try && errors.Is(e.Err, ErrHeld), errors.Is(e.Err, ErrValue):
+			case e.Try && errors.Is(e.Err, ErrHeld), errors.Is(e.Err, ErrValueNotGreater):
 				level = slog.LevelInfo
 			case errors.Is(e.Err, context.Canceled), errors.Is(e.Err, ErrClosed):
 				level = slog.LevelDebug

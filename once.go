@@ -123,7 +123,7 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 	}
 	l, value := o.mutex(key)
 	lease, err := l.acquire(ctx, driver.Exclusive, driver.Unlimited, m)
-	if errors.Is(err, ErrValue) {
+	if errors.Is(err, ErrValueNotGreater) {
 		return false, nil
 	}
 	var note error

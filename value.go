@@ -22,9 +22,10 @@ func WithValue(value []byte) LockOption {
 }
 
 // WithAbove makes the grant depend on the value that the name keeps: there must be none,
-// or a smaller one, compared as bytes. Otherwise the error matches ErrValue. The backend
-// compares and grants in one step, so together with [WithValue] each value is written
-// once, by one holder. It compares for a waiter when its turn comes, and maybe before.
+// or a smaller one, compared as bytes. Otherwise the error matches ErrValueNotGreater.
+// The backend compares and grants in one step, so together with [WithValue] each value is
+// written once, by one holder. It compares for a waiter when its turn comes, and maybe
+// before.
 func WithAbove(value []byte) LockOption {
 	return lockOption(func(o *lockOptions) { o.above = bytes.Clone(orEmpty(value)) })
 }

@@ -47,8 +47,8 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 		first := must(t)(at(a, "5").Lock(background))
 		for _, key := range []string{"4", "5"} {
 			_, err := at(b, key).Lock(background)
-			isError(t, err, pawl.ErrValue)
-			refused, ok := errors.AsType[*pawl.ValueError](err)
+			isError(t, err, pawl.ErrValueNotGreater)
+			refused, ok := errors.AsType[*pawl.ValueNotGreaterError](err)
 			if !ok || string(refused.Value) != "5" || refused.Fence != first.Fence() {
 				t.Fatalf("%+v", refused)
 			}
@@ -61,7 +61,7 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 		synctest.Wait()
 		noError(t, first.SetValue(background, []byte("7")))
 		noError(t, first.Release(background))
-		isError(t, <-waited, pawl.ErrValue)
+		isError(t, <-waited, pawl.ErrValueNotGreater)
 		w.free("x")
 	})
 }
@@ -140,7 +140,7 @@ func TestWhoIsRefusedForTheValueIsTakenBack(t *testing.T) {
 			}
 		}, nil)
 		_, err := a.Mutex("x", pawl.WithValue([]byte("5")), pawl.WithAbove([]byte("5"))).Lock(background)
-		isError(t, err, pawl.ErrValue)
+		isError(t, err, pawl.ErrValueNotGreater)
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		if n := net.count("release"); n < 2 {

@@ -142,7 +142,7 @@ func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 
 // answered reports whether an Acquire that returned err can have no further effect.
 func answered(err error) bool {
-	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrValue) || errors.Is(err, ErrInvalid)
+	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrValueNotGreater) || errors.Is(err, ErrInvalid)
 }
 
 // tell calls the Observer. If the Observer panics, or ends the goroutine, asking is still
@@ -177,7 +177,7 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 	if errors.Is(err, ErrInvalid) {
 		return err // refused before anything was sent
 	}
-	if refused, ok := errors.AsType[*driver.ValueError](err); ok {
+	if refused, ok := errors.AsType[*driver.ValueNotGreaterError](err); ok {
 		return a.endForValue(refused)
 	}
 	if errors.Is(err, ErrClosed) {
@@ -228,7 +228,7 @@ func (c *core) byOthers(held *driver.HeldError) bool {
 // has another value. Or the backend granted that attempt, and its lease has ended since.
 // Then the claim itself wrote the value, so the refusal does not say that the claim never
 // held the name.
-func (a *attempts) endForValue(refused *driver.ValueError) error {
+func (a *attempts) endForValue(refused *driver.ValueNotGreaterError) error {
 	c, cl := a.c, a.claim
 	if cl.lateAttemptEnd == 0 {
 		return refused

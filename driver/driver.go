@@ -71,9 +71,9 @@ type Driver interface {
 	//
 	// With c.Value the name keeps that value from the grant on, even if the claim is
 	// granted later, from the queue. A repeat by a token that holds writes nothing. With
-	// c.Above the claim may be refused with a [*ValueError]; then it breaks no lease and
-	// loses its place in the queue, if it had one. A waiter whose turn comes while its
-	// Above is not above the value loses its place in the same step. It gets a
+	// c.Above the claim may be refused with a [*ValueNotGreaterError]; then it breaks no
+	// lease and loses its place in the queue, if it had one. A waiter whose turn comes
+	// while its Above is not above the value loses its place in the same step. It gets a
 	// SignalLook, and the next waiter gets the turn.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 

@@ -11,13 +11,13 @@ import (
 
 // The errors to branch on with errors.Is. The root package exports these same values.
 var (
-	ErrHeld        = errors.New("pawl: held by another")
-	ErrNotHeld     = errors.New("pawl: not held by this token")
-	ErrInvalid     = errors.New("pawl: invalid")
-	ErrClosed      = errors.New("pawl: client closed; open another")
-	ErrValue       = errors.New("pawl: the stored value is not smaller")
-	ErrUnavailable = errors.New("pawl: backend unavailable")
-	ErrStale       = errors.New("pawl: stale: the lease does not hold the name any more")
+	ErrHeld            = errors.New("pawl: held by another")
+	ErrNotHeld         = errors.New("pawl: not held by this token")
+	ErrInvalid         = errors.New("pawl: invalid")
+	ErrClosed          = errors.New("pawl: client closed; open another")
+	ErrValueNotGreater = errors.New("pawl: the stored value is not smaller")
+	ErrUnavailable     = errors.New("pawl: backend unavailable")
+	ErrStale           = errors.New("pawl: stale: the lease does not hold the name any more")
 )
 
 // HeldError answers a claim that was not granted. It matches ErrHeld.
@@ -79,18 +79,18 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// ValueError answers a claim whose Above is not above what the name keeps. It matches
-// ErrValue.
-type ValueError struct {
+// ValueNotGreaterError answers a claim whose Above is not above what the name keeps. It
+// matches ErrValueNotGreater.
+type ValueNotGreaterError struct {
 	Name  string
 	Value []byte // what the name keeps
 	Fence uint64 // of the lease that wrote it
 }
 
-// Is makes errors.Is(err, ErrValue) true.
-func (e *ValueError) Is(target error) bool { return target == ErrValue }
+// Is makes errors.Is(err, ErrValueNotGreater) true.
+func (e *ValueNotGreaterError) Is(target error) bool { return target == ErrValueNotGreater }
 
-func (e *ValueError) Error() string {
+func (e *ValueNotGreaterError) Error() string {
 	return fmt.Sprintf("pawl: %q has the value %.80q, which is not smaller", e.Name, e.Value)
 }
 

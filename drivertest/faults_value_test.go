@@ -218,7 +218,7 @@ var valueFaults = []fault{{
 	wants: []string{"Value/ARepeatOfWhoHoldsIsAGrant"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if v := d.look(c.Name).Value; c.Above != nil && v.Bytes != nil && bytes.Equal(v.Bytes, c.Above) && d.held(c.Name, c.Token) != nil {
-			return driver.Grant{}, &driver.ValueError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
+			return driver.Grant{}, &driver.ValueNotGreaterError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
 		}
 		return d.Acquire(ctx, c)
 	}),
@@ -236,7 +236,7 @@ var valueFaults = []fault{{
 	wants: []string{"Value/AWaiterThatAsksAndIsNotAboveItLosesItsPlace", "Value/AHeadThatLeavesForItLetsTheNextIn"},
 	driver: refusedFor(func(_ context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		v := d.look(c.Name).Value
-		return driver.Grant{}, &driver.ValueError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
+		return driver.Grant{}, &driver.ValueNotGreaterError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
 	}),
 }, {
 	name:  "who is refused for the value is told that others hold it",

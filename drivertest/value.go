@@ -324,7 +324,7 @@ func testValueAbove(s *suite) {
 					if err := k.a.Release(k.ctx, lease(c)); err != nil {
 						k.Errorf("Release: %v", err)
 					}
-				case !errors.Is(err, driver.ErrValue):
+				case !errors.Is(err, driver.ErrValueNotGreater):
 					k.Errorf("Acquire: %v; want it granted, or refused for the value", err)
 				}
 			})

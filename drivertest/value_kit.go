@@ -50,12 +50,12 @@ func (d *client) findsAt(name, v string, fence uint64) driver.Entry {
 }
 
 // refusedFor wants the claim refused because of the value of its name.
-func (d *client) refusedFor(c driver.Claim, v string) *driver.ValueError {
+func (d *client) refusedFor(c driver.Claim, v string) *driver.ValueNotGreaterError {
 	d.k.Helper()
 	g, err := d.Acquire(d.k.ctx, c)
-	var refused *driver.ValueError
-	if !errors.As(err, &refused) || !errors.Is(err, driver.ErrValue) || errors.Is(err, driver.ErrHeld) || g != (driver.Grant{}) {
-		d.k.Fatalf("Acquire = %+v, %v (%T); want a *driver.ValueError", g, err, err)
+	var refused *driver.ValueNotGreaterError
+	if !errors.As(err, &refused) || !errors.Is(err, driver.ErrValueNotGreater) || errors.Is(err, driver.ErrHeld) || g != (driver.Grant{}) {
+		d.k.Fatalf("Acquire = %+v, %v (%T); want a *driver.ValueNotGreaterError", g, err, err)
 	}
 	if refused.Name != c.Name || string(refused.Value) != v || refused.Value == nil {
 		d.k.Fatalf("refused with %+v; want the name %q and the value %q", refused, c.Name, v)

@@ -253,7 +253,7 @@ func (e *Entry) below(v []byte) bool {
 }
 
 // Acquire grants the claim. Otherwise its error is a [*driver.HeldError] that says what
-// is in the way, or a [*driver.ValueError].
+// is in the way, or a [*driver.ValueNotGreaterError].
 func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Grant, error) {
 	e.settle(now)
 	defer e.tell()

@@ -31,7 +31,7 @@ func (l *lab) keeps(v string, fence uint64) {
 func (l *lab) notAbove(c *driver.Claim, v string) {
 	l.t.Helper()
 	_, err := l.acquire(c)
-	refused, ok := errors.AsType[*driver.ValueError](err)
+	refused, ok := errors.AsType[*driver.ValueNotGreaterError](err)
 	if !ok || string(refused.Value) != v || refused.Name != c.Name {
 		l.t.Fatalf("%s is answered %v; want it refused for the value %q", whose(c.Token), err, v)
 	}

@@ -93,7 +93,7 @@ func (l *lab) acquire(c *driver.Claim) (driver.Grant, error) {
 	h := l.holder(c.Token)
 	held, _ := errors.AsType[*driver.HeldError](err)
 	switch {
-	case errors.Is(err, driver.ErrValue):
+	case errors.Is(err, driver.ErrValueNotGreater):
 		l.checkValueError(c, err)
 		return grant, err
 	case held == nil && h == nil:

@@ -321,7 +321,7 @@ func (l *lab) checkValue(a act, before *locktable.Entry) {
 // has no place.
 func (l *lab) checkValueError(c *driver.Claim, err error) {
 	l.t.Helper()
-	v, _ := errors.AsType[*driver.ValueError](err)
+	v, _ := errors.AsType[*driver.ValueNotGreaterError](err)
 	if v == nil || !bytes.Equal(v.Value, l.e.Value.Bytes) && l.e.Value.At != l.now || c.Above == nil || bytes.Compare(v.Value, c.Above) < 0 {
 		l.t.Fatalf("%s is refused with %+v, above %q", whose(c.Token), v, c.Above)
 	}

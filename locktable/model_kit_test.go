@@ -174,7 +174,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		if waiting != nil {
 			m.quits(waiting)
 		}
-		return answerOf(driver.Grant{}, &driver.ValueError{Value: m.value, Fence: m.wrote})
+		return answerOf(driver.Grant{}, &driver.ValueNotGreaterError{Value: m.value, Fence: m.wrote})
 	}
 	if c.Force && waiting != nil {
 		m.quits(waiting)

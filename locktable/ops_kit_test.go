@@ -174,7 +174,7 @@ func (l *lab) do(o op) string {
 }
 
 func answerOf(g driver.Grant, err error) string {
-	if v, ok := errors.AsType[*driver.ValueError](err); ok {
+	if v, ok := errors.AsType[*driver.ValueNotGreaterError](err); ok {
 		return fmt.Sprintf("refused for the value %q of fence %d", v.Value, v.Fence)
 	}
 	held, _ := errors.AsType[*driver.HeldError](err)

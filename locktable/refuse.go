@@ -31,7 +31,7 @@ func (e *Entry) notAbove(now Instant, c *driver.Claim) error {
 	if e.below(c.Above) {
 		return nil
 	}
-	refused := &driver.ValueError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
+	refused := &driver.ValueNotGreaterError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
 	if e.leave(c.Token) {
 		e.Changed, e.News = true, true
 		e.promote(now) // it may have been the head, and the next one fits

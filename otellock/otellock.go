@@ -164,7 +164,7 @@ func outcomeOf(err error) string {
 		return "gave_up"
 	case errors.Is(err, pawl.ErrHeld):
 		return "held"
-	case errors.Is(err, pawl.ErrValue):
+	case errors.Is(err, pawl.ErrValueNotGreater):
 		return "done"
 	case errors.Is(err, pawl.ErrClosed):
 		return "closed"

@@ -265,7 +265,7 @@ func noneHeldByOthers(votes ballots) bool {
 
 // isRefusal reports whether a node has refused a claim, and said why.
 func isRefusal(err error) bool {
-	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrValue)
+	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrValueNotGreater)
 }
 
 func answered[T any](votes []vote[T]) (n int) {

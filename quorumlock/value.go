@@ -72,10 +72,10 @@ func (d *Driver) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence
 // majority meets it. A value that a claim left on fewer nodes when it failed keeps no
 // claim out: the rest of the nodes are enough.
 func (a *attempt) refusedForValue(votes ballots) error {
-	var last *driver.ValueError
+	var last *driver.ValueNotGreaterError
 	n := 0
 	for _, v := range votes {
-		if e, ok := errors.AsType[*driver.ValueError](v.err); ok {
+		if e, ok := errors.AsType[*driver.ValueNotGreaterError](v.err); ok {
 			n++
 			if last == nil || e.Fence > last.Fence {
 				last = e
@@ -85,7 +85,7 @@ func (a *attempt) refusedForValue(votes ballots) error {
 	if n <= len(a.d.nodes)-a.d.majority {
 		return nil
 	}
-	return &driver.ValueError{Name: a.claim.Name, Value: last.Value, Fence: last.Fence}
+	return &driver.ValueNotGreaterError{Name: a.claim.Name, Value: last.Value, Fence: last.Fence}
 }
 
 // giveUpClaim gives back all that the claim has: its grants, and its places in queues.

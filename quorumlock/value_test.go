@@ -37,7 +37,7 @@ func keeps(t *testing.T, d driver.Driver, want string) driver.Entry {
 func outdone(t *testing.T, d driver.Driver, c driver.Claim, by string) {
 	t.Helper()
 	g, err := d.Acquire(t.Context(), c)
-	if refused, ok := errors.AsType[*driver.ValueError](err); !ok || string(refused.Value) != by {
+	if refused, ok := errors.AsType[*driver.ValueNotGreaterError](err); !ok || string(refused.Value) != by {
 		t.Fatalf("it is answered %+v, %v; want it refused for the value %q", g, err, by)
 	}
 }
@@ -84,7 +84,7 @@ func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
 		twos[2].down.Store(true) // and here it is one of two that is known
 		keeps(t, two, "5")
 		claim := queued(rising("5"))
-		if _, err := two.Acquire(t.Context(), claim); err == nil || errors.Is(err, driver.ErrValue) || errors.Is(err, driver.ErrHeld) {
+		if _, err := two.Acquire(t.Context(), claim); err == nil || errors.Is(err, driver.ErrValueNotGreater) || errors.Is(err, driver.ErrHeld) {
 			t.Fatalf("with one node for it, one against it and one silent, it is answered %v; want that not to be known", err)
 		}
 		twos[2].down.Store(false)

@@ -158,7 +158,7 @@ func doesEverything(t *testing.T, d *redislock.Driver, watched func()) {
 	gets(t, d, taken)
 	late := mutex("{several} 1")
 	late.Above = []byte("0")
-	if _, err := d.Acquire(ctx, late); !errors.Is(err, driver.ErrValue) {
+	if _, err := d.Acquire(ctx, late); !errors.Is(err, driver.ErrValueNotGreater) {
 		t.Error(err)
 	}
 	gets(t, d, kept)

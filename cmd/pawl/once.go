@@ -144,7 +144,7 @@ func (f *onceFlags) run(v *voice, where *location, cmd *cobra.Command) error {
 		}
 	}
 	err = j.run()
-	if done, ok := errors.AsType[*pawl.ValueError](err); ok {
+	if done, ok := errors.AsType[*pawl.ValueNotGreaterError](err); ok {
 		if f.verbose {
 			v.sayDone(j.name, done.Value, time.Duration(f.every))
 		}
@@ -153,7 +153,8 @@ func (f *onceFlags) run(v *voice, where *location, cmd *cobra.Command) error {
 	return f.conflict(err)
 }
 
-// claim takes the lock for a task that is not done. The error is a ValueError if it is.
+// claim takes the lock for a task that is not done. The error is a ValueNotGreaterError
+// if it is.
 func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin time.Duration) (jobLease, error) {
 	t := keyed(f.key)
 	if f.every > 0 {
@@ -176,7 +177,7 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin ti
 		options = append(options, pawl.WithValue([]byte(t.key)))
 	}
 	lease, err := f.acquire(j.name, f.checked(options, j))(ctx, c)
-	if done, ok := errors.AsType[*pawl.ValueError](err); ok {
+	if done, ok := errors.AsType[*pawl.ValueNotGreaterError](err); ok {
 		if err := t.fits(j.name, done.Value); err != nil { // it was written since
 			return nil, err
 		}

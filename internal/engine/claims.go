@@ -58,7 +58,7 @@ func (c *Claims) Acquired(claim *driver.Claim, sent time.Time, err error) bool {
 		c.Hold(claim.Token, claim.Name, time.Now().Add(claim.TTL))
 	case refused && held.Position > 0:
 		c.wait(claim, held, sent)
-	case refused, errors.Is(err, driver.ErrValue):
+	case refused, errors.Is(err, driver.ErrValueNotGreater):
 		c.Drop(claim.Token) // it has no place
 		return false
 	default:

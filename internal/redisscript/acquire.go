@@ -43,7 +43,7 @@ func (d *Driver) acquire(ctx context.Context, now time.Time, c *driver.Claim) (g
 	if err == nil && refused == nil && d.WaitReplicas > 0 {
 		err = d.confirm(ctx, c)
 	}
-	if d.tracking.answered(c, now, refused != nil, err); errors.Is(refused, driver.ErrValue) {
+	if d.tracking.answered(c, now, refused != nil, err); errors.Is(refused, driver.ErrValueNotGreater) {
 		d.tracking.forgetToken(c.Token) // the script took the claim out of the queue
 	}
 	return g, refused, err

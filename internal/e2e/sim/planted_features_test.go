@@ -68,7 +68,7 @@ var ofFeatures = []bug{
 	{"a claim is refused for a key that is not done", "nobody has done it", 5, "memory", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if c.Above != nil && string(c.Above) > "b" {
-				return driver.Grant{}, &driver.ValueError{Name: c.Name, Value: c.Above}
+				return driver.Grant{}, &driver.ValueNotGreaterError{Name: c.Name, Value: c.Above}
 			}
 			return b.server.Acquire(ctx, c)
 		}

@@ -42,7 +42,7 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 		first := must(at(a, "5").Lock(soon(t)))(t)
 		for _, key := range []string{"4", "5"} {
 			_, err := at(other, key).Lock(soon(t))
-			if refused, _ := errors.AsType[*pawl.ValueError](err); refused == nil || string(refused.Value) != "5" || refused.Fence != first.Fence() {
+			if refused, _ := errors.AsType[*pawl.ValueNotGreaterError](err); refused == nil || string(refused.Value) != "5" || refused.Fence != first.Fence() {
 				t.Fatalf("%s: %v", key, err)
 			}
 		}
@@ -54,7 +54,7 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 		waiters(t, a, name, 1)
 		noError(t, first.SetValue(soon(t), []byte("7")))
 		noError(t, first.Release(background))
-		isError(t, get(t, waited, "the end of the wait"), pawl.ErrValue)
+		isError(t, get(t, waited, "the end of the wait"), pawl.ErrValueNotGreater)
 		free(t, a, name)
 	})
 }
