@@ -18,9 +18,9 @@ import (
 //
 //   - By default a task runs at most once: the grant of the lock notes its key,
 //     before f runs.
-//   - [WithUntilDone] runs it at least once: the key is noted after f has returned
+//   - [WithAtLeastOnce] runs it at least once: the key is noted after f has returned
 //     nil.
-//   - Exactly once takes an SQL database: use WithUntilDone, and let f note the key
+//   - Exactly once takes an SQL database: use WithAtLeastOnce, and let f note the key
 //     in the transaction of its work, with CheckLease of postgreslock, mysqllock or
 //     sqlitelock ([LeaseOf] finds the lease). f does nothing if the key is noted
 //     there already.
@@ -40,7 +40,7 @@ type Once struct {
 }
 
 // Once returns the tasks of a name. It is a mutex of that name, with a value
-// ([WithValue]): see [Client.Mutex] for names. Options are [WithUntilDone],
+// ([WithValue]): see [Client.Mutex] for names. Options are [WithAtLeastOnce],
 // [WithUnorderedKeys] and the options of locks. Do refuses WithValue and WithAbove,
 // because the name keeps the keys.
 func (c *Client) Once(name string, options ...OnceOption) *Once {
@@ -55,12 +55,12 @@ func (c *Client) Once(name string, options ...OnceOption) *Once {
 	return &Once{l, o.untilDone, o.unordered}
 }
 
-// WithUntilDone makes a [Once] run a task until it is done: its function has returned nil
-// under a lease that was not lost. So it runs at least once. Other callers with the key
-// wait meanwhile; if the function fails or its process dies, one of them runs it. Without
-// WithUntilDone a task runs at most once: its key counts as done as soon as the lock is
-// granted, even if the function then fails or its process dies.
-func WithUntilDone() OnceOption { return onceOption(func(o *onceOptions) { o.untilDone = true }) }
+// WithAtLeastOnce makes a [Once] run a task until it is done: its function has returned
+// nil under a lease that was not lost. So it runs at least once. Other callers with the
+// key wait meanwhile; if the function fails or its process dies, one of them runs it.
+// Without WithAtLeastOnce a task runs at most once: its key counts as done as soon as the
+// lock is granted, even if the function then fails or its process dies.
+func WithAtLeastOnce() OnceOption { return onceOption(func(o *onceOptions) { o.untilDone = true }) }
 
 // WithUnorderedKeys is for a [Once] whose keys have no order: ids of messages or orders.
 // The backend remembers each key by itself, for a day, by default, after the task.
@@ -93,7 +93,7 @@ func TimeKey(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.00
 //   - (false, err): f did not run, and it is not known whether the task is done. err
 //     matches ErrHeld if a deadline or WithWait ended the wait, and ErrUnavailable
 //     if the backend failed; other errors are errors of [Mutex.Lock].
-//   - (true, err): f ran. err is what Mutex.Do returns. With WithUntilDone it may
+//   - (true, err): f ran. err is what Mutex.Do returns. With WithAtLeastOnce it may
 //     also say that the client could not note the key, so that another instance may
 //     run the task again.
 //

@@ -92,7 +92,7 @@ func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				var o pawl.OnceOption
 				if untilDone {
-					o = pawl.WithUntilDone()
+					o = pawl.WithAtLeastOnce()
 				}
 				a, _ := w.client(nil)
 				b, _ := w.client(nil)
@@ -144,7 +144,7 @@ func TestOnceSaysWhyNobodyKnows(t *testing.T) {
 
 		// A task that is done and cannot be noted may be done again, and the error says
 		// so.
-		ran, err := a.Once("report", pawl.WithUntilDone()).Do(background, "1", func(context.Context) error {
+		ran, err := a.Once("report", pawl.WithAtLeastOnce()).Do(background, "1", func(context.Context) error {
 			net.down()
 			return nil
 		})
@@ -159,7 +159,7 @@ func TestOnceSaysWhyNobodyKnows(t *testing.T) {
 func TestAKeyIsNotedThoughItsCallerHasGone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
-		o := a.Once("report", pawl.WithUntilDone())
+		o := a.Once("report", pawl.WithAtLeastOnce())
 		ctx, cancel := context.WithCancel(background)
 		ran, err := o.Do(ctx, "1", func(context.Context) error { cancel(); return nil })
 		if !ran || err != nil {
@@ -219,7 +219,7 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 						c, net := w.client(&pawl.Options{TTL: 3 * time.Second})
 						var o pawl.OnceOption
 						if untilDone {
-							o = pawl.WithUntilDone()
+							o = pawl.WithAtLeastOnce()
 						}
 						for tick := range ticks {
 							at := start.Add(time.Duration(tick) * every)
@@ -258,7 +258,7 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 func TestALossIsSaidOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
-		ran, err := a.Once("report", pawl.WithUntilDone()).Do(background, "1", func(ctx context.Context) error {
+		ran, err := a.Once("report", pawl.WithAtLeastOnce()).Do(background, "1", func(ctx context.Context) error {
 			fence, _ := pawl.FenceOf(ctx, "report")
 			noError(t, a.Break(background, "report", fence, 0))
 			return nil

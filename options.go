@@ -201,8 +201,8 @@ type lockOptions struct {
 	labels    map[string]string
 }
 
-// A OnceOption changes a [Once]: [WithUntilDone], [WithUnorderedKeys], or a [LockOption].
-// A nil option changes nothing.
+// A OnceOption changes a [Once]: [WithAtLeastOnce], [WithUnorderedKeys], or a
+// [LockOption]. A nil option changes nothing.
 type OnceOption interface{ ofOnce(o *onceOptions) }
 
 type onceOptions struct {

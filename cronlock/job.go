@@ -28,8 +28,8 @@ type Job struct {
 //
 // f runs at most once a tick: if its process crashes midway, that tick is lost. If
 // another instance should take over a run that crashed, call pawl.Once with
-// pawl.WithUntilDone in a job of your own: it runs f at least once. Options.Lock does not
-// take that option.
+// pawl.WithAtLeastOnce in a job of your own: it runs f at least once. Options.Lock does
+// not take that option.
 //
 // f's context ends when the lock is lost, or the client is closed. [Job.Run] calls
 // Options.Failed with f's error, because cron has nowhere to put it.

@@ -205,7 +205,7 @@ type task struct {
 func (p *process) does(ctx context.Context, c *call) {
 	o := []pawl.OnceOption{pawl.WithTTL(c.ttl)}
 	if c.untilDone {
-		o = append(o, pawl.WithUntilDone())
+		o = append(o, pawl.WithAtLeastOnce())
 	}
 	h := &p.w.history
 	did := false

@@ -40,7 +40,7 @@ func TestATickOfAKilledProcessIsTakenUp(t *testing.T) {
 		first := b.process(t, "once", name, brief.TTL)
 		first.hears("works")
 		first.kill()
-		o := b.client(t, nil).Once(name, pawl.WithUntilDone())
+		o := b.client(t, nil).Once(name, pawl.WithAtLeastOnce())
 		for _, want := range []bool{true, false} {
 			if ran, err := o.Do(soon(t), "1", nothing); ran != want || err != nil {
 				t.Errorf("%v, %v; want %v", ran, err, want)

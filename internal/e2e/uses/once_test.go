@@ -49,7 +49,7 @@ func TestAKeyIsDoneByOneInstance(t *testing.T) {
 // done, another instance repeats it.
 func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
-		for what, o := range map[string]pawl.OnceOption{"AtMostOnce": nil, "UntilDone": pawl.WithUntilDone()} {
+		for what, o := range map[string]pawl.OnceOption{"AtMostOnce": nil, "UntilDone": pawl.WithAtLeastOnce()} {
 			name := fresh(t)
 			first, second := b.client(t, nil).Once(name, o), b.client(t, nil).Once(name, o)
 			own := errors.New("no disk")
@@ -77,7 +77,7 @@ func TestADeadInstancesKeyIsTakenUp(t *testing.T) {
 		a, cut := b.mortal(t, brief)
 		at, over := make(chan struct{}), make(chan error, 1)
 		go func() {
-			_, err := a.Once(name, pawl.WithUntilDone()).Do(background, "1", func(ctx context.Context) error {
+			_, err := a.Once(name, pawl.WithAtLeastOnce()).Do(background, "1", func(ctx context.Context) error {
 				cut.die()
 				close(at)
 				<-ctx.Done() // its ctx ends before another can begin
@@ -87,7 +87,7 @@ func TestADeadInstancesKeyIsTakenUp(t *testing.T) {
 		}()
 		get(t, at, "its work")
 		done := false
-		ran, err := b.client(t, nil).Once(name, pawl.WithUntilDone()).Do(soon(t), "1", func(context.Context) error { done = true; return nil })
+		ran, err := b.client(t, nil).Once(name, pawl.WithAtLeastOnce()).Do(soon(t), "1", func(context.Context) error { done = true; return nil })
 		if !ran || !done || err != nil {
 			t.Errorf("%v, %v, %v", ran, done, err)
 		}

@@ -91,7 +91,7 @@ func child(verb string) error {
 	case "election":
 		return c.Election(name).Run(background, works)
 	case "once":
-		_, err = c.Once(name, pawl.WithUntilDone()).Do(background, "1", works)
+		_, err = c.Once(name, pawl.WithAtLeastOnce()).Do(background, "1", works)
 		return err
 	case "detach":
 		lease, err := c.Mutex(name).Lock(background)

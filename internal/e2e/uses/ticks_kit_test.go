@@ -110,7 +110,7 @@ func (i *instance) start() {
 	i.client = clientOf(d.t, i.body, brief)
 	var o pawl.OnceOption
 	if d.untilDone {
-		o = pawl.WithUntilDone()
+		o = pawl.WithAtLeastOnce()
 	}
 	i.once = i.client.Once(d.name, o)
 }

@@ -121,7 +121,7 @@ var functions = map[string]any{
 	"pawl.WithReason":             pawl.WithReason,
 	"pawl.WithTTL":                pawl.WithTTL,
 	"pawl.WithUnorderedKeys":      pawl.WithUnorderedKeys,
-	"pawl.WithUntilDone":          pawl.WithUntilDone,
+	"pawl.WithAtLeastOnce":        pawl.WithAtLeastOnce,
 	"pawl.WithValue":              pawl.WithValue,
 	"pawl.WithWait":               pawl.WithWait,
 	"pawltest.New":                pawltest.New,
