@@ -142,7 +142,7 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 // its TTL, because the backend notifies only the client that locked. So a Break with a
 // shorter delay may let another client in before that.
 //
-// WithMargin, WithMaxHold and WithHealth apply from now on. Attach refuses other options,
+// WithGrace, WithMaxHold and WithHealth apply from now on. Attach refuses other options,
 // because they were set at the grant. The error matches ErrLost if the lease is over; if
 // the handle was made elsewhere, on another server for example, the error says so. It
 // matches ErrInvalid for text that is no handle or a handle of another kind of backend;
@@ -213,7 +213,7 @@ func setAtTheGrant(options []LockOption) error {
 		{o.wait != 0, "WithWait"}, {o.value != nil, "WithValue"}, {o.above != nil, "WithAbove"}, {o.labels != nil, "WithLabel"},
 	} {
 		if of.given {
-			return pointless(of.option, where, "WithMargin, WithMaxHold and WithHealth")
+			return pointless(of.option, where, "WithGrace, WithMaxHold and WithHealth")
 		}
 	}
 	return nil

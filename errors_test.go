@@ -90,7 +90,7 @@ func sayInvalid(w *world, say func(string, error)) {
 		{"no name", c.Mutex("")},
 		{"a long name", c.Mutex(strings.Repeat("x", 256))},
 		{"a minimum hold above the maximum", c.Mutex("x", pawl.WithMinHold(time.Hour), pawl.WithMaxHold(time.Minute))},
-		{"a margin of the whole TTL", c.Mutex("x", pawl.WithMargin(30*time.Second))},
+		{"a margin of the whole TTL", c.Mutex("x", pawl.WithGrace(30*time.Second))},
 		{"a lock-delay below 0", c.Mutex("x", pawl.WithLockDelay(-1))},
 	} {
 		_, err := l.m.TryLock(background)

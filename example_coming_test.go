@@ -133,7 +133,7 @@ func TestWhatComingFromSays(t *testing.T) {
 		did(t, func() error {
 			e := locks.Election("controller",
 				pawl.WithTTL(15*time.Second),
-				pawl.WithMargin(5*time.Second),
+				pawl.WithGrace(5*time.Second),
 				pawl.WithValue([]byte(id)))
 			go func() {
 				for leader := range e.Watch(ctx) {

@@ -235,7 +235,7 @@ func WithLockDelay(d time.Duration) LockOption {
 }
 
 // WithMaxHold limits how long a lease is held: to d, 10 ms to 30 days; default: no limit.
-// The client ends the lease before d by the margin (see [WithMargin]): it is lost with
+// The client ends the lease before d by the margin (see [WithGrace]): it is lost with
 // ReasonMaxHold, and f's context ends. ctx.Deadline does not show that. The backend
 // grants the name to the next holder when d is over, or as soon as f returns and the
 // lease is released. An f that ignores its context runs on beside the next holder; an f
@@ -263,11 +263,11 @@ func WithWait(d time.Duration) LockOption {
 	})
 }
 
-// WithMargin sets how long before its lease ends in the backend Pawl notifies a holder of
+// WithGrace sets how long before its lease ends in the backend Pawl notifies a holder of
 // the loss. Default, and minimum: a tenth of what the lease lasts, and 10 ms. That is the
 // TTL, or less right after a grant from the queue and near the end of WithMaxHold. At
 // most half of the TTL, and of WithMaxHold.
-func WithMargin(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.margin = d }) }
+func WithGrace(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.margin = d }) }
 
 // WithLabel adds a label to the lock's leases, which Inspect and List show with them, in
 // addition to Options.Labels. Options.Labels has the limits.

@@ -69,7 +69,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			"negative minimum hold": func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMinHold(-1)).Lock(background) },
 			"negative delay":        func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithLockDelay(-1)).Lock(background) },
 			"negative max hold":     func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMaxHold(-1)).Lock(background) },
-			"margin of the TTL":     func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMargin(20*time.Second)).Lock(background) },
+			"margin of the TTL":     func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithGrace(20*time.Second)).Lock(background) },
 			"no permits":            func() (*pawl.Lease, error) { return c.Semaphore("x", 0).Acquire(background, 1) },
 			"zero of four":          func() (*pawl.Lease, error) { return c.Semaphore("x", 4).Acquire(background, 0) },
 			"five of four":          func() (*pawl.Lease, error) { return c.Semaphore("x", 4).TryAcquire(background, 5) },
@@ -317,12 +317,12 @@ func TestMaxHoldCountsFromTheGrantAlsoAfterAWait(t *testing.T) {
 func TestMarginThatLeavesNothingOfTheLongestHoldIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
-		_, err := c.Mutex("x", pawl.WithMargin(15*time.Second), pawl.WithMaxHold(10*time.Second)).Lock(background)
+		_, err := c.Mutex("x", pawl.WithGrace(15*time.Second), pawl.WithMaxHold(10*time.Second)).Lock(background)
 		isError(t, err, pawl.ErrInvalid)
 		if f.count("acquire") > 0 {
 			t.Error("it was sent")
 		}
-		l := must(t)(c.Mutex("x", pawl.WithMargin(5*time.Second), pawl.WithMaxHold(10*time.Second)).Lock(background))
+		l := must(t)(c.Mutex("x", pawl.WithGrace(5*time.Second), pawl.WithMaxHold(10*time.Second)).Lock(background))
 		noError(t, l.Release(background))
 	})
 }

@@ -231,7 +231,7 @@ func (f *claimFlags) lockOptions(margin time.Duration) []pawl.LockOption {
 		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithMinHold(time.Duration(f.minHold)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
 	}
 	if margin > 0 {
-		options = append(options, pawl.WithMargin(margin))
+		options = append(options, pawl.WithGrace(margin))
 	}
 	return options
 }

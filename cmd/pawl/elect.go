@@ -107,7 +107,7 @@ func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []s
 	e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil } // it campaigns instead
 	e.options = []pawl.LockOption{
 		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
-		pawl.WithMargin(f.margin(cmd, time.Duration(f.ttl))),
+		pawl.WithGrace(f.margin(cmd, time.Duration(f.ttl))),
 	}
 	e.options = f.checked(e.options, e.job)
 	if cmd.Flags().Changed("value") {

@@ -32,7 +32,7 @@ func (t *terms) promised(name string, token driver.Token, sent moment, ttl time.
 		x = &term{name: name}
 		t.of[token] = x
 	}
-	margin := min(max(ttl/10, 10*time.Millisecond), ttl/2) // as WithMargin says
+	margin := min(max(ttl/10, 10*time.Millisecond), ttl/2) // as WithGrace says
 	x.until = max(x.until, sent+ttl-margin)
 	return x
 }

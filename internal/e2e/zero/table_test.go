@@ -115,7 +115,7 @@ var functions = map[string]any{
 	"pawl.WithHealth":             pawl.WithHealth,
 	"pawl.WithLabel":              pawl.WithLabel,
 	"pawl.WithLockDelay":          pawl.WithLockDelay,
-	"pawl.WithMargin":             pawl.WithMargin,
+	"pawl.WithGrace":              pawl.WithGrace,
 	"pawl.WithMaxHold":            pawl.WithMaxHold,
 	"pawl.WithMinHold":            pawl.WithMinHold,
 	"pawl.WithReason":             pawl.WithReason,
