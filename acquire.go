@@ -72,7 +72,7 @@ func (l *Lease) announce(waited time.Duration) {
 		l.announced = true
 		l.h.mu.Unlock()
 		if !kept { // the Observer panicked, or ended the goroutine: no caller gets this lease
-			defer l.ReleaseNow(l.claim.ctx) //nolint:errcheck // the Observer gets the error of a failing backend
+			defer l.ReleaseUnused(l.claim.ctx) //nolint:errcheck // the Observer gets the error of a failing backend
 		}
 		if ending != nil {
 			ending()

@@ -98,9 +98,9 @@ func (l *GroupLease) Fence(name string) uint64 { return l.Lease(name).Fence() }
 // find the others free.
 func (l *GroupLease) Release(ctx context.Context) error { return l.end(ctx, false) }
 
-// ReleaseNow is Release without the minimum holds, for a holder that has not begun its
-// work. See [Lease.ReleaseNow].
-func (l *GroupLease) ReleaseNow(ctx context.Context) error { return l.end(ctx, true) }
+// ReleaseUnused is Release without the minimum holds, for a holder that has not begun its
+// work. See [Lease.ReleaseUnused].
+func (l *GroupLease) ReleaseUnused(ctx context.Context) error { return l.end(ctx, true) }
 
 func (l *GroupLease) end(ctx context.Context, unused bool) error {
 	if l.none() {

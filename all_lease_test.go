@@ -37,7 +37,7 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := again.ReleaseNow(ctx); err != nil {
+		if err := again.ReleaseUnused(ctx); err != nil {
 			t.Error(err)
 		}
 	})

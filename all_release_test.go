@@ -31,7 +31,7 @@ func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 				c, net := w.client(nil)
 				hour := pawl.WithTTL(time.Hour)
 				for _, end := range []func(l *pawl.GroupLease, ctx context.Context) error{
-					(*pawl.GroupLease).Release, (*pawl.GroupLease).ReleaseNow,
+					(*pawl.GroupLease).Release, (*pawl.GroupLease).ReleaseUnused,
 				} {
 					leases, err := group(c, n, hour).Lock(background)
 					noError(t, err)
@@ -131,7 +131,7 @@ func TestAMinimumHoldIsForAGroupThatHasBegun(t *testing.T) {
 		locks := group(c, 2, pawl.WithMinHold(time.Minute))
 		leases, err := locks.Lock(background)
 		noError(t, err)
-		noError(t, leases.ReleaseNow(background))
+		noError(t, leases.ReleaseUnused(background))
 		noError(t, leases.Release(background))
 		w.free("x000")
 		w.free("x001")

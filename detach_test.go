@@ -318,7 +318,7 @@ func TestNothingOfADetachedLeaseComesLate(t *testing.T) {
 			t.Errorf("it was detached after %v, before the end of the attempt that was not answered", took)
 		}
 		isError(t, lease.Release(background), pawl.ErrDetached)
-		isError(t, lease.ReleaseNow(background), pawl.ErrDetached)
+		isError(t, lease.ReleaseUnused(background), pawl.ErrDetached)
 		if told != 1 {
 			t.Errorf("told %d times that it was released", told)
 		}

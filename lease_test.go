@@ -87,7 +87,7 @@ func TestALossSaysForHowLongTheNameStaysHeldAndClosed(t *testing.T) {
 func TestNilLeaseAnswersAnErrorRatherThanPanics(t *testing.T) {
 	for _, l := range []*pawl.Lease{nil, {}} {
 		isError(t, l.Release(background), pawl.ErrInvalid)
-		isError(t, l.ReleaseNow(background), pawl.ErrInvalid)
+		isError(t, l.ReleaseUnused(background), pawl.ErrInvalid)
 		isError(t, l.Err(), pawl.ErrInvalid)
 		<-l.Done()
 		isError(t, context.Cause(l.Context()), pawl.ErrInvalid)

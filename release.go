@@ -22,9 +22,9 @@ func (l *Lease) Release(ctx context.Context) error {
 	return l.close(ctx, nil, false)
 }
 
-// ReleaseNow is Release without the minimum hold ([WithMinHold]), for a holder that has
-// not begun its work.
-func (l *Lease) ReleaseNow(ctx context.Context) error { return l.close(ctx, nil, true) }
+// ReleaseUnused is Release without the minimum hold ([WithMinHold]), for a holder that
+// has not begun its work.
+func (l *Lease) ReleaseUnused(ctx context.Context) error { return l.close(ctx, nil, true) }
 
 // close is every release. It waits no longer for the backend than one request may take,
 // and no longer than bound, if bound is not nil.

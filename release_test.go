@@ -164,7 +164,7 @@ func TestReleaseNowDoesNotKeepTheNameForItsMinHold(t *testing.T) {
 		a, _ := w.client(nil)
 		b, _ := w.client(nil)
 		lease := must(t)(a.Mutex("x", pawl.WithMinHold(time.Minute)).Lock(background))
-		noError(t, lease.ReleaseNow(background))
+		noError(t, lease.ReleaseUnused(background))
 		noError(t, lease.Release(background)) // answers the same
 		must(t)(b.Mutex("x").TryLock(background))
 	})

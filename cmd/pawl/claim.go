@@ -135,7 +135,7 @@ func (notAcquiredError) Is(target error) bool { return target == errNotAcquired 
 
 // letGo releases a lease under which no command has run.
 func (j *job) letGo(lease jobLease) {
-	if err := lease.ReleaseNow(context.Background()); err != nil && !errors.Is(err, pawl.ErrLost) {
+	if err := lease.ReleaseUnused(context.Background()); err != nil && !errors.Is(err, pawl.ErrLost) {
 		j.v.warn("%s; the name stays held until its lease expires", words.Bare(err))
 	}
 }

@@ -50,7 +50,7 @@ type jobLease interface {
 	Done() <-chan struct{}
 	Err() error
 	Release(ctx context.Context) error
-	ReleaseNow(ctx context.Context) error
+	ReleaseUnused(ctx context.Context) error
 }
 
 func (j *job) run() error {

@@ -48,7 +48,7 @@ func (j *job) release(lease jobLease) error {
 	if j.ran {
 		return lease.Release(context.Background())
 	}
-	return lease.ReleaseNow(context.Background()) // --min-hold does not apply
+	return lease.ReleaseUnused(context.Background()) // --min-hold does not apply
 }
 
 func (v *voice) warnNotReleased(name string) {
