@@ -116,7 +116,7 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 		"Inspect":         func(l *late) error { return second(l.c.Inspect(l.ctx, "y")) },
 		"Diagnose":        func(l *late) error { return second(l.c.Diagnose(l.ctx)) },
 		"Break":           func(l *late) error { return l.c.Break(l.ctx, "x", l.held.Fence(), 0) },
-		"WaitFree":        func(l *late) error { return l.c.WaitFree(l.ctx, "x") },
+		"WaitUntilFree":   func(l *late) error { return l.c.WaitUntilFree(l.ctx, "x") },
 		"Confirm":         func(l *late) error { return l.held.Confirm(l.ctx) },
 		"SetValue":        func(l *late) error { return l.held.SetValue(l.ctx, nil) },
 		"Detach":          func(l *late) error { return second(l.held.Detach(l.ctx)) },

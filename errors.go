@@ -93,7 +93,7 @@ const (
 	OpRenew    = driver.OpRenew
 	OpRelease  = driver.OpRelease
 	OpBreak    = driver.OpBreak
-	OpRead     = driver.OpRead // one name: Inspect, Watch, WaitFree, Leader
+	OpRead     = driver.OpRead // one name: Inspect, Watch, WaitUntilFree, Leader
 	OpList     = driver.OpList
 	OpDiagnose = driver.OpDiagnose
 	OpClose    = driver.OpClose

@@ -46,7 +46,7 @@ func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		noError(t, acme.Break(background, "x", e.Holders[0].Fence, 0))
-		noError(t, acme.WaitFree(background, "x"))
+		noError(t, acme.WaitUntilFree(background, "x"))
 		isError(t, other.Break(background, "@acme:x", e.Holders[0].Fence, 0), pawl.ErrNotHeld)
 		for e, err := range inner.Watch(background, "x") {
 			if noError(t, err); e.Name != "x" || len(e.Holders) != 1 {

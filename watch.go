@@ -187,15 +187,15 @@ func same(a, b *Entry) bool {
 		})
 }
 
-// WaitFree returns when the name is free: it is not held, waited for or closed. It takes
-// no lock and no place in the queue, so the name may be held again a moment later. To run
-// something while no other client holds the name, use [Mutex.Do]. WaitFree costs what
-// [Client.Watch] costs.
+// WaitUntilFree returns when the name is free: it is not held, waited for or closed. It
+// takes no lock and no place in the queue, so the name may be held again a moment later.
+// To run something while no other client holds the name, use [Mutex.Do]. WaitUntilFree
+// costs what [Client.Watch] costs.
 //
 // ctx bounds the wait. The error matches ctx's, and also ErrHeld when a deadline ended
 // the wait; ErrUnavailable when the backend failed for longer than Options.RetryFor; and
 // ErrInvalid or ErrClosed.
-func (c *Client) WaitFree(ctx context.Context, name string) error {
+func (c *Client) WaitUntilFree(ctx context.Context, name string) error {
 	var held error
 	for e, err := range c.Watch(ctx, name) {
 		if err != nil {

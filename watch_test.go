@@ -343,9 +343,9 @@ func TestWatchThatFailsAsksNoMoreThanItSays(t *testing.T) {
 			for range c.Election("x").Watch(ctx) {
 			}
 		},
-		"WaitFree": func(ctx context.Context, c *pawl.Client) {
+		"WaitUntilFree": func(ctx context.Context, c *pawl.Client) {
 			for ctx.Err() == nil {
-				_ = c.WaitFree(ctx, "x")
+				_ = c.WaitUntilFree(ctx, "x")
 			}
 		},
 	} {
@@ -401,11 +401,11 @@ func TestWaitFreeEndsWhenNobodyHoldsTheName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, f := w.client(&pawl.Options{RetryFor: time.Second})
-		noError(t, b.WaitFree(background, "x"))
+		noError(t, b.WaitUntilFree(background, "x"))
 		lease := must(t)(a.Mutex("x").Lock(background))
 		waited := func(ctx context.Context) <-chan error {
 			done := make(chan error, 1)
-			go func() { done <- b.WaitFree(ctx, "x") }()
+			go func() { done <- b.WaitUntilFree(ctx, "x") }()
 			return done
 		}
 
@@ -414,7 +414,7 @@ func TestWaitFreeEndsWhenNobodyHoldsTheName(t *testing.T) {
 		err := <-waited(soon)
 		isError(t, err, context.DeadlineExceeded)
 		isError(t, err, pawl.ErrHeld)
-		isError(t, b.WaitFree(soon, "x"), context.DeadlineExceeded)
+		isError(t, b.WaitUntilFree(soon, "x"), context.DeadlineExceeded)
 
 		stopped, stop := context.WithCancel(background)
 		done := waited(stopped)
@@ -436,8 +436,8 @@ func TestWaitFreeEndsWhenNobodyHoldsTheName(t *testing.T) {
 
 		f.down()
 		isError(t, <-waited(background), pawl.ErrUnavailable)
-		isError(t, b.WaitFree(background, ""), pawl.ErrInvalid)
-		isError(t, b.WaitFree(nil, "x"), pawl.ErrInvalid) //nolint:staticcheck // it is to be refused
+		isError(t, b.WaitUntilFree(background, ""), pawl.ErrInvalid)
+		isError(t, b.WaitUntilFree(nil, "x"), pawl.ErrInvalid) //nolint:staticcheck // it is to be refused
 	})
 }
 

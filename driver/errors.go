@@ -159,7 +159,7 @@ const (
 	OpRenew    Op = "renew"
 	OpRelease  Op = "release"
 	OpBreak    Op = "break"
-	OpRead     Op = "read" // one name: Inspect, Watch, WaitFree, Leader
+	OpRead     Op = "read" // one name: Inspect, Watch, WaitUntilFree, Leader
 	OpList     Op = "list"
 	OpDiagnose Op = "diagnose"
 	OpClose    Op = "close"

@@ -88,7 +88,7 @@ const patience = 5 * time.Second
 // Client returns a client, as another process would have it. o may be nil. At the end of
 // the test it is shut down ([pawl.Client.Shutdown]) after Restore, and a leader resigns.
 // The test fails if something of the client has not ended by itself 5 s later: a
-// goroutine that waits in Lock, Do, Election.Run, Watch or WaitFree, a lease, or a
+// goroutine that waits in Lock, Do, Election.Run, Watch or WaitUntilFree, a lease, or a
 // function of Do or Election.Run. What was called with t.Context() ends by itself. The
 // test may close the client before, also during a fault.
 func (b *Backend) Client(o *pawl.Options) *pawl.Client {

@@ -190,7 +190,7 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 		},
 		"a wait": func(c *pawl.Client, b *pawltest.Backend) func() {
 			holdElsewhere(b)
-			go c.WaitFree(context.Background(), "x")
+			go c.WaitUntilFree(context.Background(), "x")
 			return func() {}
 		},
 		"a function": func(c *pawl.Client, b *pawltest.Backend) func() {
@@ -241,7 +241,7 @@ func TestWhatEndsWithTheTestIsNotLeftBehind(t *testing.T) {
 		for range 3 {
 			go c.Mutex("x").Lock(ctx)
 			go c.Election("x").Run(ctx, func(context.Context) error { return nil })
-			go c.WaitFree(ctx, "x")
+			go c.WaitUntilFree(ctx, "x")
 			go func() {
 				for range c.Watch(ctx, "y") {
 				}

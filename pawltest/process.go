@@ -117,7 +117,7 @@ func (p *process) blocked() string {
 	}
 	for name, n := range p.looks {
 		if n > 0 {
-			all = append(all, fmt.Sprintf("%q is watched (Watch or WaitFree)", name))
+			all = append(all, fmt.Sprintf("%q is watched (Watch or WaitUntilFree)", name))
 		}
 	}
 	slices.Sort(all)

@@ -115,7 +115,7 @@ func (w *freeing) lookAgain(ctx context.Context, c *pawl.Client) error {
 
 func (w *freeing) watch(ctx context.Context, c *pawl.Client) error {
 	if !w.once {
-		return c.WaitFree(ctx, w.name)
+		return c.WaitUntilFree(ctx, w.name)
 	}
 	for e, err := range c.Watch(ctx, w.name) {
 		if err != nil || isFree(&e) {

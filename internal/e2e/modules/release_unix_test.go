@@ -100,14 +100,14 @@ func TestRelease(t *testing.T) {
 	if out, err := compare(); err != nil || out != "" {
 		t.Errorf("nothing has changed since the release: %v, %s", err, out)
 	}
-	in(clone, "sed", "-i.old", "s/) WaitFree(/) UntilFree(/", "watch.go")
+	in(clone, "sed", "-i.old", "s/) WaitUntilFree(/) UntilFree(/", "watch.go")
 	in(clone, "sed", "-i.old", "s/OpRenew    Op = /OpRenew    = /", "driver/errors.go") // of a type that is ours, too
-	if out, err := compare(); err != nil || !strings.Contains(out, "WaitFree: removed") || !strings.Contains(out, "OpRenew") {
+	if out, err := compare(); err != nil || !strings.Contains(out, "WaitUntilFree: removed") || !strings.Contains(out, "OpRenew") {
 		t.Errorf("before v1 a change is said: %v, %s", err, out)
 	}
 	in(clone, "git", "tag", "v1.0.0", version)
 	in(clone, "git", "tag", "--delete", version)
-	if out, err := compare(); err == nil || !strings.Contains(out, "WaitFree: removed") {
+	if out, err := compare(); err == nil || !strings.Contains(out, "WaitUntilFree: removed") {
 		t.Errorf("from v1 on it fails: %v, %s", err, out)
 	}
 	for _, bad := range []string{"", "1.2.3", "v1.2", "v0.0.0"} {
