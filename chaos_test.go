@@ -25,7 +25,7 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 			var links []*faulty
 			var wg sync.WaitGroup
 			for p := range uint64(3) {
-				c, f := w.client(&pawl.Options{QueueTTL: ttls[1+(seed+p)%3], RetryFor: time.Second, LocalHandoff: time.Duration(seed%3) * 5 * time.Millisecond})
+				c, f := w.client(&pawl.Options{QueueTTL: ttls[1+(seed+p)%3], RetryFor: time.Second, HandoffWindow: time.Duration(seed%3) * 5 * time.Millisecond})
 				var mu sync.Mutex
 				dice := rand.New(rand.NewPCG(seed, p))
 				bad := func(string) error {
@@ -118,7 +118,7 @@ func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 			for p := range uint64(2) {
 				u := &unlucky{&dice{rng: rand.New(rand.NewPCG(seed, p))}}
 				c, f := w.client(&pawl.Options{
-					TTL: time.Second, LocalHandoff: time.Duration(1+seed%10) * time.Millisecond,
+					TTL: time.Second, HandoffWindow: time.Duration(1+seed%10) * time.Millisecond,
 					Observer: &pawl.Observer{Queued: func(pawl.QueuedEvent) {
 						if u.n(50) == 0 {
 							panic(errBug)

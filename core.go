@@ -57,7 +57,7 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 	p := d.Properties()
 	c := &core{
 		driver: d, backend: cmp.Or(p.Where, p.Backend), properties: p, settings: s, observer: s.Observer, now: now, born: time.Now(),
-		queues: newQueues(s.LocalHandoff), inboxes: inbox.New[*hold](), renewals: keepalive.NewRenewals[*hold](now()),
+		queues: newQueues(s.HandoffWindow), inboxes: inbox.New[*hold](), renewals: keepalive.NewRenewals[*hold](now()),
 		claims: newCalls(), releases: newCalls(), functions: newCalls(), closing: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {}, done: make(chan struct{}),
 	}

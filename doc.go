@@ -40,7 +40,7 @@
 // [RWMutex] and [Semaphore] share one name space.
 //
 // Processes take turns, first come, first served; in its turn a process serves its own
-// waiters in their order, for LocalHandoff (10 ms) at most, and only those that waited
+// waiters in their order, for HandoffWindow (10 ms) at most, and only those that waited
 // with it if it had to wait. See [Options].
 //
 // # What does a lock not give me?

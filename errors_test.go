@@ -68,7 +68,7 @@ func sayInvalid(w *world, say func(string, error)) {
 		{"TTL of 1 ms", pawl.Options{TTL: time.Millisecond}},
 		{"QueueTTL of 31 days", pawl.Options{QueueTTL: 31 * 24 * time.Hour}},
 		{"RequestTimeout below 0", pawl.Options{RequestTimeout: -1}},
-		{"LocalHandoff of 2 s", pawl.Options{LocalHandoff: 2 * time.Second}},
+		{"HandoffWindow of 2 s", pawl.Options{HandoffWindow: 2 * time.Second}},
 		{"a label without a key", pawl.Options{Labels: map[string]string{"": "x"}}},
 	} {
 		_, err := pawl.New(w.memory.Driver(), &o.o)

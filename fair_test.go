@@ -158,7 +158,7 @@ func TestAProcessServesInItsTurnOnlyThoseWhoWaitedWithIt(t *testing.T) {
 	for _, hold := range []time.Duration{20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
 		for handoff, most := range map[time.Duration]int{-1: 1, 0: goroutines} {
 			inWorld(t, func(t *testing.T, w *world) {
-				visits := w.crowd(t, processes, goroutines, 20, hold, pawl.Options{LocalHandoff: handoff})
+				visits := w.crowd(t, processes, goroutines, 20, hold, pawl.Options{HandoffWindow: handoff})
 				early, row := unfair(visits)
 				if row > most {
 					t.Errorf("hold %v, handoff %v: %d of one process in a row while another waited, want %d at most", hold, handoff, row, most)
@@ -193,7 +193,7 @@ func TestWhoComesInATurnWaitsForTheNext(t *testing.T) {
 
 func TestThePromiseOfTheOrderIsTheSameEverywhere(t *testing.T) {
 	const short = "Processes take turns, first come, first served"
-	const promise = short + "; in its turn a process serves its own waiters in their order, for LocalHandoff (10 ms) at most, " +
+	const promise = short + "; in its turn a process serves its own waiters in their order, for HandoffWindow (10 ms) at most, " +
 		"and only those that waited with it if it had to wait."
 	for file, promise := range map[string]string{"README.md": short, "doc.go": promise, "mutex.go": promise} {
 		text, err := os.ReadFile(file)

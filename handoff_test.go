@@ -94,8 +94,8 @@ func TestOnlyTheHeadOfAProcessStandsInTheBackendsQueue(t *testing.T) {
 
 func TestHandoffOffGoesBackToTheQueueEachTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(&pawl.Options{LocalHandoff: -1})
-		b, _ := w.client(&pawl.Options{LocalHandoff: -1})
+		a, f := w.client(&pawl.Options{HandoffWindow: -1})
+		b, _ := w.client(&pawl.Options{HandoffWindow: -1})
 		var mu sync.Mutex
 		var order string
 		turn := func(c *pawl.Client, who string) func() {
@@ -254,7 +254,7 @@ func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
 	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to everybody": {Kind: driver.SignalLook}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				a, f := w.client(&pawl.Options{LocalHandoff: 100 * time.Millisecond})
+				a, f := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
 				b, _ := w.client(nil)
 				var token driver.Token
 				f.claimed = func(t driver.Token) { token = t }
@@ -287,7 +287,7 @@ func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
 
 func TestHoldThatWasCheckedIsPassedOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(&pawl.Options{LocalHandoff: 100 * time.Millisecond})
+		a, f := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
 		held := lockWithFencesToSpare(t, w, a)
 		f.hear(driver.Signal{Kind: driver.SignalLook})
 		synctest.Wait() // it has asked, and all is well

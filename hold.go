@@ -149,7 +149,7 @@ func (h *hold) Lost() bool {
 // once for each fence that is left.
 func (h *hold) spare(fence uint64) int {
 	left := int(h.end - fence - 1)
-	if left == 0 || h.c.settings.LocalHandoff < 0 || !h.claim.exclusive() || !h.claim.alike(h.claim) {
+	if left == 0 || h.c.settings.HandoffWindow < 0 || !h.claim.exclusive() || !h.claim.alike(h.claim) {
 		return 0
 	}
 	return left

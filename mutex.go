@@ -21,9 +21,9 @@ func (c *Client) Mutex(name string, options ...LockOption) *Mutex {
 }
 
 // Lock waits until the lock is granted. Processes take turns, first come, first served;
-// in its turn a process serves its own waiters in their order, for LocalHandoff (10 ms)
+// in its turn a process serves its own waiters in their order, for HandoffWindow (10 ms)
 // at most, and only those that waited with it if it had to wait. See
-// [Options].LocalHandoff.
+// [Options].HandoffWindow.
 //
 // ctx bounds the wait and nothing else: the lease lives on until Release, or until it is
 // lost. A wait that ctx ends leaves nothing behind. Its error matches ctx's, and also

@@ -46,7 +46,7 @@ type Options struct {
 	// never retries.
 	RetryFor time.Duration
 
-	// LocalHandoff is how long this process may pass an exclusive lease among its own
+	// HandoffWindow is how long this process may pass an exclusive lease among its own
 	// waiters before another process gets its turn: each pass saves two requests. Another
 	// process may therefore wait that long, plus one hold. A process that had to wait for
 	// its turn passes the lease to as many as waited with it, and then makes room for
@@ -54,7 +54,7 @@ type Options struct {
 	// long get a lease with a fence below the forced one, if the backend reports the
 	// ForceLock late; and also after the backend's clock was set forward. At most 1 s;
 	// default 10 ms; a negative value turns it off: then a process has one lease a turn.
-	LocalHandoff time.Duration
+	HandoffWindow time.Duration
 
 	// Labels are shown with every lease of this client. At most 16, together with those
 	// of WithLabel; keys and values have 256 bytes at most. New copies them.
@@ -89,7 +89,7 @@ func (o *Options) settle() (settings, error) {
 	s.TTL = cmp.Or(s.TTL, 30*time.Second)
 	s.QueueTTL = cmp.Or(s.QueueTTL, min(5*time.Second, s.TTL))
 	s.RetryFor = cmp.Or(s.RetryFor, 10*time.Second)
-	s.LocalHandoff = cmp.Or(s.LocalHandoff, 10*time.Millisecond)
+	s.HandoffWindow = cmp.Or(s.HandoffWindow, 10*time.Millisecond)
 	host, _ := os.Hostname() // for people only; an owner without a host still has its pid and id
 	host = strings.ToValidUTF8(host[:min(len(host), driver.MaxLabel)], "")
 	s.owner = driver.Owner{Client: s.ID, Host: host, PID: os.Getpid(), Labels: s.Labels}
@@ -112,9 +112,9 @@ func (o *Options) settle() (settings, error) {
 			What: "RequestTimeout", Problem: "is " + s.RequestTimeout.String(), Allowed: "0 to " + driver.MaxRequest.String(),
 		}
 	}
-	if s.LocalHandoff > maxLocalHandoff {
+	if s.HandoffWindow > maxLocalHandoff {
 		return s, &InvalidError{
-			What: "LocalHandoff", Problem: "is " + s.LocalHandoff.String(), Allowed: maxLocalHandoff.String() + " or less",
+			What: "HandoffWindow", Problem: "is " + s.HandoffWindow.String(), Allowed: maxLocalHandoff.String() + " or less",
 		}
 	}
 	return s, s.owner.Validate()

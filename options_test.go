@@ -135,7 +135,7 @@ func TestImpossibleOptionsStopAtNew(t *testing.T) {
 		"TTL":            {TTL: time.Millisecond},
 		"QueueTTL":       {QueueTTL: -time.Second},
 		"RequestTimeout": {RequestTimeout: -1},
-		"LocalHandoff":   {LocalHandoff: time.Second + 1},
+		"HandoffWindow":  {HandoffWindow: time.Second + 1},
 		"label":          {Labels: map[string]string{"": "x"}},
 	} {
 		d := memlock.New(nil)
@@ -213,7 +213,7 @@ func TestLabelsAreShownAndNothingIsLeft(t *testing.T) {
 func TestLongestDurationsDoNotOverflow(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const ever = time.Duration(math.MaxInt64)
-		c, f := w.client(&pawl.Options{TTL: driver.MaxTTL, QueueTTL: driver.MaxTTL, RetryFor: ever, LocalHandoff: time.Second})
+		c, f := w.client(&pawl.Options{TTL: driver.MaxTTL, QueueTTL: driver.MaxTTL, RetryFor: ever, HandoffWindow: time.Second})
 		m := c.Mutex("x", pawl.WithLockDelay(driver.MaxTTL))
 		lease := must(t)(m.Lock(background))
 		next := make(chan *pawl.Lease)

@@ -79,7 +79,7 @@ func TestWaiterThatGivesUpIsToldItsOwnPlace(t *testing.T) {
 
 func TestErrorsSayThatANameIsInUseByThisClient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(&pawl.Options{LocalHandoff: time.Second})
+		c, _ := w.client(&pawl.Options{HandoffWindow: time.Second})
 		held := lockWithFencesToSpare(t, w, c)
 		ctx, cancel := context.WithTimeout(background, time.Millisecond)
 		defer cancel()
@@ -110,7 +110,7 @@ func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
 			t.Run(name+" while it "+when, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					heard := func() {}
-					c, _ := w.client(&pawl.Options{LocalHandoff: time.Second, Observer: &pawl.Observer{
+					c, _ := w.client(&pawl.Options{HandoffWindow: time.Second, Observer: &pawl.Observer{
 						Queued: func(pawl.QueuedEvent) { heard() },
 					}})
 					held := lockWithFencesToSpare(t, w, c)

@@ -16,7 +16,7 @@ import (
 // Inspect shows it.
 //
 // A lock with a value is not passed among the waiters of one process (see
-// Options.LocalHandoff): the backend makes each grant.
+// Options.HandoffWindow): the backend makes each grant.
 func WithValue(value []byte) LockOption {
 	return lockOption(func(o *lockOptions) { o.value = bytes.Clone(orEmpty(value)) })
 }

@@ -106,7 +106,7 @@ const (
 // puts the fences a microsecond further ahead of the clock.
 func (a *attempts) fences() int {
 	cl := a.claim
-	if a.w == nil || a.c.settings.LocalHandoff < 0 || !cl.exclusive() || !cl.alike(cl) {
+	if a.w == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.alike(cl) {
 		return 1
 	}
 	behind, all := a.w.Alike(mostRun-1, cl.alike)

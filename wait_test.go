@@ -49,7 +49,7 @@ func TestWaitersAreServedInTheOrderOfTheirArrival(t *testing.T) {
 func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
-		b, f := w.client(&pawl.Options{LocalHandoff: -1})
+		b, f := w.client(&pawl.Options{HandoffWindow: -1})
 		held := must(t)(a.Mutex("x").Lock(background))
 		var mu sync.Mutex
 		served := 0

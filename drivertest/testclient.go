@@ -15,7 +15,7 @@ func testClient(s *suite) {
 	s.test("AMutexIsHeldByOneGoroutineOfAllClients", func(k *kit) {
 		section := section{limit: driver.Unlimited}
 		// One client passes leases among its own goroutines, the other gives each back.
-		k.throng(6, 10, []*pawl.Client{k.locks(nil), k.locks(&pawl.Options{LocalHandoff: -1})}, func(c *pawl.Client) error {
+		k.throng(6, 10, []*pawl.Client{k.locks(nil), k.locks(&pawl.Options{HandoffWindow: -1})}, func(c *pawl.Client) error {
 			return c.Mutex(k.name).Do(k.ctx, func(ctx context.Context) error {
 				fence, _ := pawl.FenceOf(ctx, k.name)
 				section.visit(driver.Claim{Weight: driver.Exclusive}, driver.Grant{Fence: fence})

@@ -32,7 +32,7 @@ func newCrowd(t *testing.T, nodes, clients int, jitter time.Duration) (*crowd, [
 		for _, l := range lines {
 			l.jitter.Store(int64(jitter))
 		}
-		c, err := pawl.New(d, &pawl.Options{LocalHandoff: -1})
+		c, err := pawl.New(d, &pawl.Options{HandoffWindow: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -137,7 +137,7 @@ func (c crowd) live() (*tally, error) {
 	var stores []*farValues
 	for i := range c.processes {
 		d, store := v.openFar(fmt.Sprint("client", i), n)
-		client, err := pawl.New(d, &pawl.Options{TTL: c.ttl, LocalHandoff: -1})
+		client, err := pawl.New(d, &pawl.Options{TTL: c.ttl, HandoffWindow: -1})
 		if err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ type nodePlan struct {
 }
 
 type processPlan struct {
-	handoff  time.Duration // Options.LocalHandoff
+	handoff  time.Duration // Options.HandoffWindow
 	ahead    time.Duration // its clock; a quorum takes tickets from it
 	sessions [][]step      // goroutines
 }

@@ -192,7 +192,7 @@ func (w *world) begin(i int) *process {
 		d = able{p.tap, p.roads[0]}
 	}
 	o := &pawl.Options{
-		ID: p.id(), TTL: w.plan.unit, LocalHandoff: plan.handoff, Observer: p.observer(),
+		ID: p.id(), TTL: w.plan.unit, HandoffWindow: plan.handoff, Observer: p.observer(),
 	}
 	locks, err := pawl.New(d, o)
 	if err != nil {
