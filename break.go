@@ -20,7 +20,7 @@ import (
 // come last in byte order are left out.
 //
 // Inspect shows the fence. Break takes it so as not to end the lease of a later holder.
-// The error matches ErrNotHeld if no lease has this fence any more, and nothing was
+// The error matches ErrNoSuchLease if no lease has this fence any more, and nothing was
 // changed; ErrUnavailable, ErrInvalid or ErrClosed; errors.ErrUnsupported if the backend
 // cannot break leases; or ctx's own.
 func (c *Client) Break(ctx context.Context, name string, fence uint64, delay time.Duration, options ...BreakOption) error {
@@ -54,7 +54,7 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, delay tim
 		return c.unsupported("break a lease")
 	}
 	err = b.Break(ctx, stored, fence, delay, by)
-	if errors.Is(err, ErrNotHeld) {
+	if errors.Is(err, ErrNoSuchLease) {
 		return &noLeaseError{stored, fence}
 	}
 	return c.asClientError(ctx, "break", stored, err)
@@ -75,13 +75,13 @@ func WithReason(why string) BreakOption {
 	return func(labels map[string]string) { labels["reason"] = why }
 }
 
-// noLeaseError is ErrNotHeld for Break, whose caller has a fence, and no token.
+// noLeaseError is ErrNoSuchLease for Break, whose caller has a fence, and no token.
 type noLeaseError struct {
 	name  string
 	fence uint64
 }
 
-func (e *noLeaseError) Is(target error) bool { return target == ErrNotHeld }
+func (e *noLeaseError) Is(target error) bool { return target == ErrNoSuchLease }
 
 func (e *noLeaseError) Error() string {
 	return fmt.Sprintf("pawl: no lease of %q has the fence %d; Inspect shows those that hold it", e.name, e.fence)

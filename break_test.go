@@ -23,7 +23,7 @@ func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
 				lease := must(t)(a.Mutex("x").Lock(background))
 				noError(t, b.Break(background, "x", lease.Fence(), time.Minute))
 				broken := time.Now()
-				isError(t, b.Break(background, "x", lease.Fence(), time.Minute), pawl.ErrNotHeld)
+				isError(t, b.Break(background, "x", lease.Fence(), time.Minute), pawl.ErrNoSuchLease)
 				<-lease.Done()
 				took := time.Since(broken)
 				if push && took > 0 || took > 10*time.Second {
@@ -103,7 +103,7 @@ func TestBreakSaysWhichFenceNobodyHas(t *testing.T) {
 	noError(t, err)
 	defer c.Close()
 	err = c.Break(background, "x", 17, 0)
-	isError(t, err, pawl.ErrNotHeld)
+	isError(t, err, pawl.ErrNoSuchLease)
 	if got := err.Error(); got != `pawl: no lease of "x" has the fence 17; Inspect shows those that hold it` {
 		t.Errorf("it says %s", got)
 	}

@@ -77,7 +77,7 @@ func (c *Client) close(ctx context.Context) error {
 	for _, h := range held {
 		now := c.now()
 		h.lose(LostError{Reason: ReasonClosed, Until: now.Mono})
-		if !h.givenBack() { // otherwise its Release is under way, and would get ErrNotHeld
+		if !h.givenBack() { // otherwise its Release is under way, and would get ErrNoSuchLease
 			c.returner.add(h.toReturn(now.Mono), now.Mono)
 		}
 	}

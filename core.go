@@ -175,7 +175,7 @@ func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], se
 	attempt := c.attempt(ctx, nil, x.TTL, sent)
 	defer attempt.Cancel()
 	err := c.driver.Release(attempt, x.Lease)
-	if err == nil || errors.Is(err, driver.ErrNotHeld) {
+	if err == nil || errors.Is(err, driver.ErrNoSuchLease) {
 		return nil
 	}
 	err = unavailable(c.backend, "release", x.Lease.Name, err)

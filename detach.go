@@ -237,7 +237,7 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 	}
 	tm := trust.NewTerm(sent, cl.TTL, cl.marginOf(cl.TTL))
 	switch now := c.now(); {
-	case errors.Is(err, driver.ErrNotHeld):
+	case errors.Is(err, driver.ErrNoSuchLease):
 		lost := notHeld(sent.Mono, err)
 		lost.Name, lost.Fence = cl.Name, fence
 		return nil, &lost

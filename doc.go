@@ -80,7 +80,7 @@
 //     Lease.Err and its context say so.
 //   - [ErrValueNotGreater]: the name keeps a value that is not smaller than the value of
 //     WithAbove.
-//   - [ErrNotHeld]: Break found no lease with that fence.
+//   - [ErrNoSuchLease]: Break found no lease with that fence.
 //   - [ErrStale]: CheckLease of an SQL backend found that the lease has ended.
 //
 // and on the errors of ctx. For details use errors.As with [HeldError], [LostError],

@@ -29,8 +29,8 @@ var (
 	// ErrInvalid means that the input was refused before anything was sent. An
 	// [*InvalidError] says what is allowed.
 	ErrInvalid = driver.ErrInvalid
-	// ErrNotHeld means that no lease has the fence that Break was given.
-	ErrNotHeld = driver.ErrNotHeld
+	// ErrNoSuchLease means that no lease has the fence that Break was given.
+	ErrNoSuchLease = driver.ErrNoSuchLease
 	// ErrValueNotGreater means that the lock was not granted, because the name keeps a
 	// value that is not smaller than the value of WithAbove. A [*ValueNotGreaterError]
 	// has the value.

@@ -99,7 +99,7 @@ func (c *Client) Properties() Properties {
 
 // asClientError turns a driver's error into one of this package.
 func (c *Client) asClientError(ctx context.Context, op Op, name string, err error) error {
-	if err == nil || errors.Is(err, ErrNotHeld) || endedBy(ctx, err) {
+	if err == nil || errors.Is(err, ErrNoSuchLease) || endedBy(ctx, err) {
 		return err
 	}
 	return unavailable(c.backend, op, name, err)

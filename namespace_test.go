@@ -47,7 +47,7 @@ func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
 		}
 		noError(t, acme.Break(background, "x", e.Holders[0].Fence, 0))
 		noError(t, acme.WaitUntilFree(background, "x"))
-		isError(t, other.Break(background, "@acme:x", e.Holders[0].Fence, 0), pawl.ErrNotHeld)
+		isError(t, other.Break(background, "@acme:x", e.Holders[0].Fence, 0), pawl.ErrNoSuchLease)
 		for e, err := range inner.Watch(background, "x") {
 			if noError(t, err); e.Name != "x" || len(e.Holders) != 1 {
 				t.Errorf("%+v", e)

@@ -194,11 +194,11 @@ func (h *hold) giveBack(bound context.Context, sent time.Time, l *Lease) error {
 		}
 	}()
 	err := c.driver.Release(attempt, h.releaseRef())
-	answered = err == nil || errors.Is(err, driver.ErrNotHeld)
+	answered = err == nil || errors.Is(err, driver.ErrNoSuchLease)
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, driver.ErrNotHeld):
+	case errors.Is(err, driver.ErrNoSuchLease):
 		lost := notHeld(sent, err)
 		lost.Name, lost.Fence = h.claim.Name, l.fence
 		return &lost

@@ -117,7 +117,7 @@ func (c *core) renew(ctx context.Context, batch []*renewal, flight *keepalive.Fl
 		}
 		left := x.Lease.renewed(sent, now, leases[i].TTL, answer)
 		c.renewals.Answered(x, flight, unanswered, left, now.Mono)
-		if errors.Is(answer, driver.ErrNotHeld) {
+		if errors.Is(answer, driver.ErrNoSuchLease) {
 			x.Lease.lose(notHeld(sent.Mono, answer))
 		}
 	}

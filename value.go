@@ -130,7 +130,7 @@ func (l *Lease) ask(ctx context.Context, op Op, value []byte) error {
 	case err == nil:
 		h.renewed(sent, c.now(), ref.TTL, nil)
 		return l.Err()
-	case errors.Is(err, driver.ErrNotHeld):
+	case errors.Is(err, driver.ErrNoSuchLease):
 		h.lose(notHeld(sent.Mono, err))
 		return l.Err()
 	case errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed):

@@ -136,7 +136,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 		h.names.Refresh(wanted.name)
 		to := nameURL(wanted.name) + "&broke=" + strconv.FormatUint(wanted.fence, 10) + "&proof=" + h.proof(wanted)
 		http.Redirect(w, r, to, http.StatusSeeOther)
-	case errors.Is(err, pawl.ErrNotHeld):
+	case errors.Is(err, pawl.ErrNoSuchLease):
 		h.breakForm(w, r, wanted, http.StatusConflict, "Nothing was broken: no lease has this fence any more. It was released, or it was broken before.")
 	default:
 		h.breakForm(w, r, wanted, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible.Text(bare(err)))

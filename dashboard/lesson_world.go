@@ -130,7 +130,7 @@ func (l *lesson) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !errors.Is(each[0], driver.ErrNotHeld) {
+	if !errors.Is(each[0], driver.ErrNoSuchLease) {
 		return fmt.Errorf("the renewal of a lease that has expired says %w", each[0])
 	}
 	l.a.state = "knows that it lost the lock"

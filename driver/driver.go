@@ -79,13 +79,13 @@ type Driver interface {
 
 	// Renew makes leases last their TTL from now. It compares the token, then extends: it
 	// never creates a lease and never shortens one. It answers per lease, in order: nil,
-	// ErrNotHeld (a [*BrokenError] if the backend knows who broke it), or an error of
+	// ErrNoSuchLease (a [*BrokenError] if the backend knows who broke it), or an error of
 	// that lease alone. If the second result is an error, the outcome of the whole batch
 	// is unknown. Leases with a Value have an end, as an Acquire has.
 	Renew(ctx context.Context, leases []LeaseRef) ([]error, error)
 
 	// Release ends a lease, or leaves the queue, and passes the name on. It returns
-	// ErrNotHeld if the token neither holds nor waits: it never held, was released
+	// ErrNoSuchLease if the token neither holds nor waits: it never held, was released
 	// before, expired, or was broken. With l.MinHold, the name stays held until that long
 	// after the grant, though no longer by this token. With l.OnTime, or a Value, the
 	// release has an end, as an Acquire has.
@@ -142,8 +142,8 @@ type LeaseBreaker interface {
 	// Break ends the lease that has this fence, or whose range of fences contains it. It
 	// keeps the name closed for delay, so that the holder can stop before the next one
 	// starts. The holder's next renewal says who broke the lease, and how long the name
-	// stays closed. Break returns ErrNotHeld, and changes nothing, if no holder has this
-	// fence.
+	// stays closed. Break returns ErrNoSuchLease, and changes nothing, if no holder has
+	// this fence.
 	Break(ctx context.Context, name string, fence uint64, delay time.Duration, by Owner) error
 }
 
@@ -170,7 +170,7 @@ type FenceRaiser interface {
 	// With l.Value the name keeps that value, unless this lease has already written one.
 	// So a quorum writes a claim's value when a majority has granted the claim.
 	//
-	// RaiseFence neither extends the lease nor creates one: it returns ErrNotHeld, as
+	// RaiseFence neither extends the lease nor creates one: it returns ErrNoSuchLease, as
 	// Renew does, if the token holds nothing. After an error nothing is changed.
 	RaiseFence(ctx context.Context, l LeaseRef, fence uint64) (uint64, error)
 }

@@ -12,7 +12,7 @@ import (
 // The errors to branch on with errors.Is. The root package exports these same values.
 var (
 	ErrHeld            = errors.New("pawl: held by another")
-	ErrNotHeld         = errors.New("pawl: not held by this token")
+	ErrNoSuchLease     = errors.New("pawl: not held by this token")
 	ErrInvalid         = errors.New("pawl: invalid")
 	ErrClosed          = errors.New("pawl: client closed; open another")
 	ErrValueNotGreater = errors.New("pawl: the stored value is not smaller")
@@ -124,14 +124,14 @@ func (o Owner) Who() string {
 var randomID = regexp.MustCompile(`^(~[0-9a-f]{16})?$`)
 
 // BrokenError answers the renewal of a lease that was taken from its holder. It matches
-// ErrNotHeld.
+// ErrNoSuchLease.
 type BrokenError struct {
 	By        Owner
 	ClosedFor time.Duration // the backend grants the name to no client for this long, from the sending of the renewal
 }
 
-// Is makes errors.Is(err, ErrNotHeld) true.
-func (e *BrokenError) Is(target error) bool { return target == ErrNotHeld }
+// Is makes errors.Is(err, ErrNoSuchLease) true.
+func (e *BrokenError) Is(target error) bool { return target == ErrNoSuchLease }
 
 func (e *BrokenError) Error() string { return "pawl: broken by " + e.By.String() }
 

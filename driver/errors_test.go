@@ -50,7 +50,7 @@ func TestMessages(t *testing.T) {
 		},
 		`pawl: redis: renew: EOF (is it running?)`: &driver.Error{Backend: "redis", Op: "renew", Hint: "is it running?", Err: io.EOF},
 		`pawl: held by another`:                    driver.ErrHeld,
-		`pawl: not held by this token`:             driver.ErrNotHeld,
+		`pawl: not held by this token`:             driver.ErrNoSuchLease,
 		`pawl: invalid`:                            driver.ErrInvalid,
 		`pawl: client closed; open another`:        driver.ErrClosed,
 		`pawl: backend unavailable`:                driver.ErrUnavailable,
@@ -77,7 +77,7 @@ func TestMessagesRoundWhatIsLeft(t *testing.T) {
 // other.
 func TestEachErrorIsItsOwnSentinel(t *testing.T) {
 	all := []error{
-		driver.ErrHeld, driver.ErrNotHeld, driver.ErrValueNotGreater, driver.ErrInvalid, driver.ErrClosed, driver.ErrUnavailable,
+		driver.ErrHeld, driver.ErrNoSuchLease, driver.ErrValueNotGreater, driver.ErrInvalid, driver.ErrClosed, driver.ErrUnavailable,
 		context.Canceled, context.DeadlineExceeded, io.EOF,
 	}
 	for _, c := range []struct {
@@ -85,7 +85,7 @@ func TestEachErrorIsItsOwnSentinel(t *testing.T) {
 		is  []error
 	}{
 		{&driver.HeldError{}, []error{driver.ErrHeld}},
-		{&driver.BrokenError{}, []error{driver.ErrNotHeld}},
+		{&driver.BrokenError{}, []error{driver.ErrNoSuchLease}},
 		{&driver.ValueNotGreaterError{}, []error{driver.ErrValueNotGreater}},
 		{&driver.InvalidError{}, []error{driver.ErrInvalid}},
 		{&driver.Error{Err: io.EOF}, []error{driver.ErrUnavailable, io.EOF}},

@@ -176,7 +176,7 @@ func testBreaking(s *suite) {
 // notThere wants a break to have found no lease.
 func (k *kit) notThere(err error) {
 	k.Helper()
-	if !errors.Is(err, driver.ErrNotHeld) {
-		k.Fatalf("Break: %v; want ErrNotHeld", err)
+	if !errors.Is(err, driver.ErrNoSuchLease) {
+		k.Fatalf("Break: %v; want ErrNoSuchLease", err)
 	}
 }

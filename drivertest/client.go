@@ -78,8 +78,8 @@ func (d *client) releasesEarly(c driver.Claim, minHold time.Duration) {
 // cannotRelease wants the claim neither to hold nor to wait.
 func (d *client) cannotRelease(c driver.Claim) {
 	d.k.Helper()
-	if err := d.Release(d.k.ctx, lease(c)); !errors.Is(err, driver.ErrNotHeld) {
-		d.k.Fatalf("Release: %v; want ErrNotHeld", err)
+	if err := d.Release(d.k.ctx, lease(c)); !errors.Is(err, driver.ErrNoSuchLease) {
+		d.k.Fatalf("Release: %v; want ErrNoSuchLease", err)
 	}
 }
 
@@ -114,8 +114,8 @@ func (d *client) keeps(c driver.Claim) {
 // lost wants the claim to hold nothing.
 func (d *client) lost(c driver.Claim) {
 	d.k.Helper()
-	if err := d.renew(c, c.TTL); !errors.Is(err, driver.ErrNotHeld) {
-		d.k.Fatalf("Renew: %v; want ErrNotHeld", err)
+	if err := d.renew(c, c.TTL); !errors.Is(err, driver.ErrNoSuchLease) {
+		d.k.Fatalf("Renew: %v; want ErrNoSuchLease", err)
 	}
 }
 

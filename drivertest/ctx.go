@@ -23,7 +23,7 @@ func testCtx(s *suite) {
 		for ctx, want := range map[context.Context]error{cancelled: context.Canceled, tooLate: context.DeadlineExceeded} {
 			wants := func(what string, err error) {
 				k.Helper()
-				if !errors.Is(err, want) || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNotHeld) {
+				if !errors.Is(err, want) || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNoSuchLease) {
 					k.Errorf("%s: %v; want %v", what, err, want)
 				}
 			}

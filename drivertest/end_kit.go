@@ -167,7 +167,7 @@ func (k *kit) runsOut(ctx context.Context) time.Time {
 func (k *kit) gaveUp(what string, err error) {
 	k.Helper()
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) ||
-		errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNotHeld) {
+		errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNoSuchLease) {
 		k.Errorf("%s: %v; want the error of the ctx, for it ended first", what, err)
 	}
 }
@@ -200,7 +200,7 @@ func (k *kit) settle() {
 // settles releases a claim whose outcome is unknown.
 func (k *kit) settles(d *client, c driver.Claim) {
 	k.Helper()
-	if err := d.Release(k.ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+	if err := d.Release(k.ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
 		k.Errorf("Release: %v", err)
 	}
 }

@@ -138,7 +138,7 @@ var farFaults = []fault{{
 	wants: []string{"Trouble/ARenewalWhoseAnswerIsLostIsNoLoss"},
 	network: network{again: func(_ *remote, p *parcel, send func() error) error {
 		if p.op == "renew" {
-			return driver.ErrNotHeld
+			return driver.ErrNoSuchLease
 		}
 		return send()
 	}},

@@ -170,7 +170,7 @@ var inspectFaults = []fault{{
 	wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
-		if errors.Is(err, driver.ErrNotHeld) {
+		if errors.Is(err, driver.ErrNoSuchLease) {
 			err = fmt.Errorf("%w: token %s", err, hex.EncodeToString(l.Token[:]))
 		}
 		return err

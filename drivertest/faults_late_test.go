@@ -42,10 +42,10 @@ func (f forgetful) Release(ctx context.Context, l driver.LeaseRef) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.gone[l.Token] {
-		return driver.ErrNotHeld
+		return driver.ErrNoSuchLease
 	}
 	err := f.faulty.Release(ctx, l)
-	f.gone[l.Token] = errors.Is(err, driver.ErrNotHeld)
+	f.gone[l.Token] = errors.Is(err, driver.ErrNoSuchLease)
 	return err
 }
 

@@ -63,7 +63,7 @@ var releaseFaults = []fault{{
 	name:  "a second release says that it was held",
 	wants: []string{"Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Release/OfAnExpiredLeaseSaysNotHeld", "Release/OfAnUnknownNameSaysNotHeldAndCreatesNothing"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-		if err := d.Release(ctx, l); err != driver.ErrNotHeld {
+		if err := d.Release(ctx, l); err != driver.ErrNoSuchLease {
 			return err
 		}
 		return nil

@@ -241,7 +241,7 @@ func (k *kit) listErr(ctx context.Context, d *client) (last error) {
 func (k *kit) brokenBy(err error, who driver.Owner) *driver.BrokenError {
 	k.Helper()
 	var broken *driver.BrokenError
-	if !errors.As(err, &broken) || !errors.Is(err, driver.ErrNotHeld) {
+	if !errors.As(err, &broken) || !errors.Is(err, driver.ErrNoSuchLease) {
 		k.Fatalf("%v (%T); want a *driver.BrokenError", err, err)
 	}
 	if !sameOwner(broken.By, who) {

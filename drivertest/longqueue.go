@@ -54,7 +54,7 @@ func CheckLongQueue(t testing.TB, a, b driver.Driver, waiters int) {
 			}
 			unknown = true
 		}
-		if err != nil && (!unknown || !errors.Is(err, driver.ErrNotHeld)) {
+		if err != nil && (!unknown || !errors.Is(err, driver.ErrNoSuchLease)) {
 			t.Fatalf("release %d: %v", i, err)
 		}
 	}

@@ -86,7 +86,7 @@ func testLostAnswers(s *suite) {
 				g := k.b.gets(c)
 				k.isUnknown("Break", far.Driver.(driver.LeaseBreaker).Break(ctx, name, g.Fence, 0, driver.Owner{Client: "op"}), nil)
 				// It may take effect at once, later, or not at all.
-				if err := k.b.renew(c, c.TTL); errors.Is(err, driver.ErrNotHeld) {
+				if err := k.b.renew(c, c.TTL); errors.Is(err, driver.ErrNoSuchLease) {
 					k.b.gets(k.mutex(on(name)))
 				} else if err != nil {
 					k.Errorf("Renew: %v; want it held, or broken", err)
@@ -130,7 +130,7 @@ func (k *kit) isUnknown(what string, err, would error) {
 	if err == nil || would != nil && errors.Is(err, would) {
 		return
 	}
-	for _, is := range []error{driver.ErrHeld, driver.ErrNotHeld, driver.ErrInvalid} {
+	for _, is := range []error{driver.ErrHeld, driver.ErrNoSuchLease, driver.ErrInvalid} {
 		if errors.Is(err, is) {
 			k.Errorf("%s, whose answer was lost: %v; want %v, or an error that says nothing of the outcome", what, err, would)
 		}

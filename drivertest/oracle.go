@@ -105,7 +105,7 @@ func (r *random) kind(err error) string {
 		return fmt.Sprintf("refused for the value %q", refused.Value)
 	case errors.As(err, &broken):
 		return fmt.Sprintf("broken by %s, closed for %s", broken.By.Client, r.time(broken.ClosedFor))
-	case errors.Is(err, driver.ErrNotHeld):
+	case errors.Is(err, driver.ErrNoSuchLease):
 		return "not held"
 	default:
 		return err.Error()

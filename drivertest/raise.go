@@ -137,7 +137,7 @@ func (d *client) raises(c driver.Claim, fence uint64) uint64 {
 // cannotRaise wants the claim to hold nothing.
 func (k *kit) cannotRaise(c driver.Claim) {
 	k.Helper()
-	if _, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, lease(c), 1); !errors.Is(err, driver.ErrNotHeld) {
-		k.Fatalf("RaiseFence: %v; want ErrNotHeld", err)
+	if _, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, lease(c), 1); !errors.Is(err, driver.ErrNoSuchLease) {
+		k.Fatalf("RaiseFence: %v; want ErrNoSuchLease", err)
 	}
 }

@@ -67,8 +67,8 @@ func testRenew(s *suite) {
 		k.a.gets(old)
 		k.past(k.u)
 		k.b.gets(next)
-		if err := k.a.renew(old, long); !errors.Is(err, driver.ErrNotHeld) {
-			k.Fatalf("Renew by the stale holder: %v; want ErrNotHeld", err)
+		if err := k.a.renew(old, long); !errors.Is(err, driver.ErrNoSuchLease) {
+			k.Fatalf("Renew by the stale holder: %v; want ErrNoSuchLease", err)
 		}
 		k.past(2 * k.u)
 		k.a.gets(k.mutex())
@@ -176,7 +176,7 @@ func (k *kit) answers(want string, got []error) {
 		switch {
 		case err == nil:
 			said += "nil"
-		case errors.Is(err, driver.ErrNotHeld):
+		case errors.Is(err, driver.ErrNoSuchLease):
 			said += "lost"
 		default:
 			said += err.Error()

@@ -69,7 +69,7 @@ func (k *kit) isTrouble(ctx context.Context, what string, err error) {
 	k.Helper()
 	var failed *driver.Error
 	switch {
-	case err == nil, errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrNotHeld), errors.Is(err, driver.ErrInvalid):
+	case err == nil, errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrNoSuchLease), errors.Is(err, driver.ErrInvalid):
 		k.Errorf("%s: %v, though there is no server; want a *driver.Error", what, err)
 	case errors.As(err, &failed):
 		about := what != "Renew" && what != "List"

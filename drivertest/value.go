@@ -122,18 +122,18 @@ func testValueWrites(s *suite) {
 		k.b.refused(try)
 		k.b.waits(waiter, 1)
 		for _, other := range []driver.Claim{waiter, stranger} {
-			if err := k.b.renewAll(withValue(other, "renewal"))[0]; !errors.Is(err, driver.ErrNotHeld) {
-				k.Errorf("Renew: %v; want ErrNotHeld", err)
+			if err := k.b.renewAll(withValue(other, "renewal"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
+				k.Errorf("Renew: %v; want ErrNoSuchLease", err)
 			}
 		}
 		k.b.endsWith(withValue(waiter, "left"))
-		if err := k.b.Release(k.ctx, withValue(stranger, "release")); !errors.Is(err, driver.ErrNotHeld) {
-			k.Errorf("Release: %v; want ErrNotHeld", err)
+		if err := k.b.Release(k.ctx, withValue(stranger, "release")); !errors.Is(err, driver.ErrNoSuchLease) {
+			k.Errorf("Release: %v; want ErrNoSuchLease", err)
 		}
 		k.a.finds("one", g.Fence)
 		k.a.releases(c)
-		if err := k.a.renewAll(withValue(c, "renewal"))[0]; !errors.Is(err, driver.ErrNotHeld) {
-			k.Errorf("Renew: %v; want ErrNotHeld", err)
+		if err := k.a.renewAll(withValue(c, "renewal"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
+			k.Errorf("Renew: %v; want ErrNoSuchLease", err)
 		}
 		k.b.finds("one", g.Fence)
 	})
@@ -144,8 +144,8 @@ func testValueWrites(s *suite) {
 		k.past(k.u)
 		k.b.sees(0, 0)
 		k.b.finds("one", g.Fence)
-		if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNotHeld) {
-			k.Errorf("Renew: %v; want ErrNotHeld, for it expired", err)
+		if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
+			k.Errorf("Renew: %v; want ErrNoSuchLease, for it expired", err)
 		}
 		k.b.finds("one", g.Fence)
 		k.b.refusedFor(k.mutex(above("one")), "one")
@@ -184,8 +184,8 @@ func testValueWrites(s *suite) {
 			c := k.mutex(value("one"))
 			g := k.a.gets(c)
 			k.b.mustBreak(g.Fence, 0, driver.Owner{Client: "op"})
-			if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNotHeld) {
-				k.Errorf("Renew: %v; want ErrNotHeld, for it was broken", err)
+			if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
+				k.Errorf("Renew: %v; want ErrNoSuchLease, for it was broken", err)
 			}
 			k.b.finds("one", g.Fence)
 		})

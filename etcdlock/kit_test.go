@@ -178,7 +178,7 @@ func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	var err error
 	for range 20 {
-		if err = d.Release(brief(t), lease(c)); err == nil || errors.Is(err, driver.ErrNotHeld) {
+		if err = d.Release(brief(t), lease(c)); err == nil || errors.Is(err, driver.ErrNoSuchLease) {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)

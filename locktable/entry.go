@@ -339,7 +339,7 @@ func (e *Entry) gone(now Instant, token driver.Token) error {
 			return &driver.BrokenError{By: shown(b.By), ClosedFor: max(0, now.Until(e.Closed)-e.Blur)}
 		}
 	}
-	return driver.ErrNotHeld
+	return driver.ErrNoSuchLease
 }
 
 // Release ends the token's lease and writes its value, or takes the token out of the
@@ -378,7 +378,7 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 	defer e.tell()
 	i := slices.IndexFunc(e.Holders, func(h Holder) bool { return h.Fence <= fence && fence-h.Fence < uint64(h.Fences) })
 	if i < 0 {
-		return driver.ErrNotHeld
+		return driver.ErrNoSuchLease
 	}
 	e.take(now, i, by)
 	if delay > 0 {
@@ -390,8 +390,8 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 }
 
 // maxBroken bounds how many broken leases an entry remembers, because a client in a loop
-// could break for ever. The holder of a forgotten one gets ErrNotHeld, without the name
-// of the breaker.
+// could break for ever. The holder of a forgotten one gets ErrNoSuchLease, without the
+// name of the breaker.
 const maxBroken = 256
 
 // take ends a holder's lease against its will, and remembers that for its next renewal.

@@ -93,8 +93,8 @@ func TestBreak(t *testing.T) {
 			l.sleep(ttl - µs)
 			brokenBy(l.t, l.renew("a", ttl))
 			l.sleep(µs)
-			if err := l.renew("a", ttl); err != driver.ErrNotHeld {
-				l.t.Fatalf("error %v, want the bare ErrNotHeld", err)
+			if err := l.renew("a", ttl); err != driver.ErrNoSuchLease {
+				l.t.Fatalf("error %v, want the bare ErrNoSuchLease", err)
 			}
 			equal(l.t, "word", len(l.e.Broken), 0)
 		},

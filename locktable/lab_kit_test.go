@@ -191,8 +191,8 @@ func (l *lab) ok(err error) {
 
 func (l *lab) notHeld(err error) {
 	l.t.Helper()
-	if !errors.Is(err, driver.ErrNotHeld) {
-		l.t.Fatalf("error %v, want ErrNotHeld", err)
+	if !errors.Is(err, driver.ErrNoSuchLease) {
+		l.t.Fatalf("error %v, want ErrNoSuchLease", err)
 	}
 }
 

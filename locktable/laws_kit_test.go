@@ -442,7 +442,7 @@ func (l *lab) raise(who string, fence uint64) (uint64, error) {
 	l.checkNews(act{value: []byte{}}, before)
 	h := l.holder(tokenOf(who))
 	switch {
-	case errors.Is(err, driver.ErrNotHeld) != (h == nil):
+	case errors.Is(err, driver.ErrNoSuchLease) != (h == nil):
 		l.t.Fatalf("raising the fence of %s is answered %v, and its lease is %+v", who, err, h)
 	case l.e.Fence < before.Fence:
 		l.t.Fatalf("the last fence fell from %d to %d", before.Fence, l.e.Fence)

@@ -251,7 +251,7 @@ func (m *model) gone(now locktable.Instant, token driver.Token) string {
 		}
 	}
 	if last == nil {
-		return said(driver.ErrNotHeld)
+		return said(driver.ErrNoSuchLease)
 	}
 	return said(&driver.BrokenError{By: last.brokenBy, ClosedFor: m.shutUntil(now)})
 }
@@ -298,7 +298,7 @@ func (m *model) breakFence(now locktable.Instant, o op) string {
 			}
 		}
 	}
-	return said(driver.ErrNotHeld)
+	return said(driver.ErrNoSuchLease)
 }
 
 // entry is what Inspect shows.

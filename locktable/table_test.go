@@ -33,14 +33,14 @@ func TestAClaimGoesThroughTheTable(t *testing.T) {
 		t.Fatalf("the second is answered %v", err)
 	}
 	answers, err := d.Renew(ctx, []driver.LeaseRef{lease("a"), lease("b"), lease("a")})
-	if err != nil || len(answers) != 3 || answers[0] != nil || !errors.Is(answers[1], driver.ErrNotHeld) || answers[2] != nil {
+	if err != nil || len(answers) != 3 || answers[0] != nil || !errors.Is(answers[1], driver.ErrNoSuchLease) || answers[2] != nil {
 		t.Fatalf("renewals are answered %v, %v", answers, err)
 	}
 	seen, err := d.Inspect(ctx, "job")
 	if err != nil || len(seen.Holders) != 1 || len(seen.Waiters) != 1 || seen.Name != "job" {
 		t.Fatalf("entry is %+v, %v", seen, err)
 	}
-	if err := d.Break(ctx, "job", g.Fence+1, 0, driver.Owner{}); !errors.Is(err, driver.ErrNotHeld) {
+	if err := d.Break(ctx, "job", g.Fence+1, 0, driver.Owner{}); !errors.Is(err, driver.ErrNoSuchLease) {
 		t.Fatalf("break of a fence that nobody has: %v", err)
 	}
 	if err := errors.Join(d.Break(ctx, "job", g.Fence, 0, driver.Owner{}), d.Release(ctx, lease("b"))); err != nil {
@@ -158,7 +158,7 @@ func TestAStepThatIsRepeatedAnswersOnceAndSignalsOnce(t *testing.T) {
 		t.Fatalf("the second is answered %v", err)
 	}
 	answers, err := d.Renew(ctx, []driver.LeaseRef{lease("a"), lease("b")})
-	if err != nil || answers[0] != nil || answers[1] != driver.ErrNotHeld {
+	if err != nil || answers[0] != nil || answers[1] != driver.ErrNoSuchLease {
 		t.Fatalf("renewals are answered %v, %v", answers, err)
 	}
 	if err := d.Release(ctx, lease("a")); err != nil {

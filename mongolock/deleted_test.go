@@ -29,7 +29,7 @@ func TestDocumentsThatAreDeleted(t *testing.T) {
 		t.Errorf("fence %d after %d", second.Fence, first.Fence)
 	}
 	answers, err := one.Renew(ctx, []driver.LeaseRef{lease(c)})
-	if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
-		t.Errorf("the holder heard %v, %v; want ErrNotHeld", answers, err)
+	if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
+		t.Errorf("the holder heard %v, %v; want ErrNoSuchLease", answers, err)
 	}
 }

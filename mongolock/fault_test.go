@@ -144,7 +144,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	}
 	p.loseReply("findAndModify")
 	_ = d.Release(within(t, 10*time.Second), lease(c))
-	if err := d.Release(within(t, 10*time.Second), lease(c)); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+	if err := d.Release(within(t, 10*time.Second), lease(c)); err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
 		t.Fatal(err)
 	}
 	gets(t, d, mutex("job"))

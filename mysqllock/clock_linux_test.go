@@ -34,7 +34,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 			if g.Fence <= last {
 				t.Errorf("by %v: the fence %d after %d", by, g.Fence, last)
 			}
-			if answers, err := one.Renew(ctx, []driver.LeaseRef{lease(c)}); err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+			if answers, err := one.Renew(ctx, []driver.LeaseRef{lease(c)}); err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
 				t.Errorf("by %v: the holder heard %v, %v", by, answers, err)
 			}
 			last, c, one, two = g.Fence, next, two, one

@@ -64,7 +64,7 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 			g := gets(t, d, c)
 			exec(t, db, statements...)
 			answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-			if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+			if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
 				t.Errorf("the holder heard %v, %v", answers, err)
 			}
 			if next := gets(t, over(t, db, nil), mutex("job")); next.Fence <= g.Fence {

@@ -99,13 +99,13 @@ func TestAClaimWhoseCommitHangsIsStillReleased(t *testing.T) {
 		c := mutex(name)
 		givesUp(t, s, d, c)
 		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-		if err := d.Release(short, lease(c)); err == nil || errors.Is(err, driver.ErrNotHeld) {
+		if err := d.Release(short, lease(c)); err == nil || errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("%s: Release says %v while the claim is under way", name, err)
 		}
 		cancel()
 		stage("END")
 		settles(t, s)
-		if err := d.Release(ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+		if err := d.Release(ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("%s: Release: %v", name, err)
 		}
 		nobodyHolds(t, d, name)

@@ -163,7 +163,7 @@ func TestAThousandLeasesAreRenewedInFourStatements(t *testing.T) {
 	}
 	t.Logf("%v, %d updates", time.Since(began), commits(t, db)-before)
 	answers, err = d.Renew(ctx, append(leases, lease(mutex("other"))))
-	if err != nil || !errors.Is(answers[1000], driver.ErrNotHeld) || errors.Join(answers[:1000]...) != nil {
+	if err != nil || !errors.Is(answers[1000], driver.ErrNoSuchLease) || errors.Join(answers[:1000]...) != nil {
 		t.Errorf("with one that is not held: %v, %v", err, answers[1000])
 	}
 }

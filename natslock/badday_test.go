@@ -220,8 +220,8 @@ func TestAServerThatLosesItsData(t *testing.T) {
 	})
 	soon(t, "Renew", func(ctx context.Context) error {
 		answers, err := a.Renew(ctx, []driver.LeaseRef{lease(c)})
-		if err == nil && !errors.Is(answers[0], driver.ErrNotHeld) {
-			t.Errorf("who held it before: %v; want ErrNotHeld", answers[0])
+		if err == nil && !errors.Is(answers[0], driver.ErrNoSuchLease) {
+			t.Errorf("who held it before: %v; want ErrNoSuchLease", answers[0])
 		}
 		return err
 	})

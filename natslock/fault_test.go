@@ -180,8 +180,8 @@ func TestABucketThatIsDeleted(t *testing.T) {
 		}
 		return err
 	})
-	if err := renewal(t, a, c); !errors.Is(err, driver.ErrNotHeld) {
-		t.Errorf("who held it before: %v; want ErrNotHeld", err)
+	if err := renewal(t, a, c); !errors.Is(err, driver.ErrNoSuchLease) {
+		t.Errorf("who held it before: %v; want ErrNoSuchLease", err)
 	}
 	if is := bucketInfo(t, js); is.State.FirstSeq <= was.State.LastSeq {
 		t.Errorf("the new bucket begins at %d, and the old one came to %d", is.State.FirstSeq, was.State.LastSeq)
@@ -272,8 +272,8 @@ func TestAKeyThatSomebodyChanges(t *testing.T) {
 	if err := kv.Delete(ctx, keys[0]); err != nil {
 		t.Fatal(err)
 	}
-	if err := renewal(t, d, c); !errors.Is(err, driver.ErrNotHeld) {
-		t.Errorf("after its key was deleted: %v; want ErrNotHeld", err)
+	if err := renewal(t, d, c); !errors.Is(err, driver.ErrNoSuchLease) {
+		t.Errorf("after its key was deleted: %v; want ErrNoSuchLease", err)
 	}
 	if g := gets(t, d, mutex(c.Name)); g.Fence <= first.Fence {
 		t.Errorf("fence %d after %d", g.Fence, first.Fence)

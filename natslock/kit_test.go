@@ -83,8 +83,8 @@ func renews(t testing.TB, d driver.Driver, c driver.Claim) {
 
 func isLost(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	if err := renewal(t, d, c); !errors.Is(err, driver.ErrNotHeld) {
-		t.Fatalf("Renew: %v; want ErrNotHeld", err)
+	if err := renewal(t, d, c); !errors.Is(err, driver.ErrNoSuchLease) {
+		t.Fatalf("Renew: %v; want ErrNoSuchLease", err)
 	}
 }
 

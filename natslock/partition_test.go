@@ -147,8 +147,8 @@ func TestAClusterThatIsRestarted(t *testing.T) {
 				}
 				return err
 			})
-			if err := renewal(t, a, c); !errors.Is(err, driver.ErrNotHeld) {
-				t.Errorf("who held it before: %v; want ErrNotHeld", err)
+			if err := renewal(t, a, c); !errors.Is(err, driver.ErrNoSuchLease) {
+				t.Errorf("who held it before: %v; want ErrNoSuchLease", err)
 			}
 		})
 	}

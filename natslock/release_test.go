@@ -19,8 +19,8 @@ func TestAReleaseThatFindsNothingIsWritten(t *testing.T) {
 	url, bucket, server := place(t)
 	d := start(t, url)
 	nc, _ := connect(t, server)
-	if err := d.Release(ctx, lease(mutex("n"))); !errors.Is(err, driver.ErrNotHeld) {
-		t.Errorf("Release: %v; want ErrNotHeld", err)
+	if err := d.Release(ctx, lease(mutex("n"))); !errors.Is(err, driver.ErrNoSuchLease) {
+		t.Errorf("Release: %v; want ErrNoSuchLease", err)
 	}
 	late := nats.NewMsg("$KV." + bucket + ".n")
 	late.Header.Set(jetstream.ExpectedLastSubjSeqHeader, "0")

@@ -84,7 +84,7 @@ func (u *turns) hold(who string, l *pawl.Lease, holds time.Duration) {
 // isTyped wants an error for a client that gets nothing: another client holds the name,
 // the backend cannot be reached, or its time is over.
 func (u *turns) isTyped(who string, err error) {
-	if !errors.Is(err, pawl.ErrHeld) && !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrNotHeld) &&
+	if !errors.Is(err, pawl.ErrHeld) && !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrNoSuchLease) &&
 		!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		u.t.Errorf("%s: %v", who, err)
 	}

@@ -37,7 +37,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 				t.Errorf("by %v: fence %d after %d", by, g.Fence, last)
 			}
 			answers, err := one.Renew(ctx, []driver.LeaseRef{lease(c)})
-			if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+			if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
 				t.Errorf("by %v: the holder heard %v, %v", by, answers, err)
 			}
 			last, c, one, two = g.Fence, next, two, one

@@ -30,8 +30,8 @@ func TestRowsThatAreDeletedOrRestored(t *testing.T) {
 				t.Errorf("fence %d after %d", second.Fence, first.Fence)
 			}
 			answers, err := one.Renew(ctx, []driver.LeaseRef{lease(c)})
-			if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
-				t.Errorf("the holder heard %v, %v; want ErrNotHeld", answers, err)
+			if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
+				t.Errorf("the holder heard %v, %v; want ErrNoSuchLease", answers, err)
 			}
 		})
 	}
@@ -56,7 +56,7 @@ func TestRowsOfWaitersThatAreDeleted(t *testing.T) {
 				t.Errorf("%+v, %v", e, err)
 			}
 			for _, c := range append([]driver.Claim{holder}, all[1:]...) {
-				if err := d.Release(ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+				if err := d.Release(ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
 					t.Fatal(err)
 				}
 			}

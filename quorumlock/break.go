@@ -67,7 +67,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	})
 	gone := len(d.nodes) - len(nodes)
 	for _, v := range votes {
-		if errors.Is(v.err, driver.ErrNotHeld) {
+		if errors.Is(v.err, driver.ErrNoSuchLease) {
 			gone++
 		}
 	}
@@ -75,7 +75,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	case succeeded(votes) >= d.majority:
 		return nil
 	case gone > len(d.nodes)-d.majority && succeeded(votes) == 0:
-		return driver.ErrNotHeld // the lease ended in the meantime
+		return driver.ErrNoSuchLease // the lease ended in the meantime
 	case succeeded(votes)+gone >= d.majority && succeeded(votes) > 0:
 		return nil // the lease was ending, and has no majority now
 	}

@@ -21,7 +21,7 @@ func trouble[T any](ctx context.Context, d *Driver, op driver.Op, name string, v
 	failed, permanent := 0, true
 	for i, v := range votes {
 		switch {
-		case v.in && v.err == nil, isRefusal(v.err), errors.Is(v.err, driver.ErrNotHeld):
+		case v.in && v.err == nil, isRefusal(v.err), errors.Is(v.err, driver.ErrNoSuchLease):
 			continue
 		case errors.Is(v.err, driver.ErrInvalid):
 			return v.err // every node would refuse it

@@ -316,11 +316,11 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 		lines[3].down.Store(false)
 		lines[4].down.Store(false)
 		answers, err = d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
-		if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
-			t.Errorf("Renew on 2 of 5: %v, %v; want ErrNotHeld", answers, err)
+		if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
+			t.Errorf("Renew on 2 of 5: %v, %v; want ErrNoSuchLease", answers, err)
 		}
-		if err := d.Release(t.Context(), lease(x)); !errors.Is(err, driver.ErrNotHeld) {
-			t.Errorf("Release on 2 of 5: %v; want ErrNotHeld", err)
+		if err := d.Release(t.Context(), lease(x)); !errors.Is(err, driver.ErrNoSuchLease) {
+			t.Errorf("Release on 2 of 5: %v; want ErrNoSuchLease", err)
 		}
 		if holders, _ := c.people(t, "jobs"); sum(holders) != 0 {
 			t.Errorf("held on the nodes: %d", holders)
@@ -360,8 +360,8 @@ func TestALostLeaseIsKnownToBeLostByHalfOfTheNodes(t *testing.T) {
 		lines[2].out.Store(int64(time.Second))
 		lines[3].out.Store(int64(time.Second))
 		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(mutex("jobs"))})
-		if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
-			t.Errorf("Renew: %v, %v; want ErrNotHeld", answers, err)
+		if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
+			t.Errorf("Renew: %v, %v; want ErrNoSuchLease", answers, err)
 		}
 	})
 }
@@ -379,8 +379,8 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 		if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence || e.Holders[0].Owner.Client != "" {
 			t.Fatalf("Entry = %+v, %v; want the fence %d", e, err, g.Fence)
 		}
-		if err := d.Break(t.Context(), "jobs", g.Fence+uint64(g.Fences), 0, driver.Owner{}); !errors.Is(err, driver.ErrNotHeld) {
-			t.Errorf("Break of another fence: %v; want ErrNotHeld", err)
+		if err := d.Break(t.Context(), "jobs", g.Fence+uint64(g.Fences), 0, driver.Owner{}); !errors.Is(err, driver.ErrNoSuchLease) {
+			t.Errorf("Break of another fence: %v; want ErrNoSuchLease", err)
 		}
 		if err := d.Break(t.Context(), "jobs", g.Fence+9, 5*time.Second, driver.Owner{Client: "op"}); err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 // Release implements driver.Driver. It releases on all nodes, and counts a majority of
 // all nodes, not of those that granted. It returns nil if the token held or waited on a
-// majority, and ErrNotHeld if it lacks so many nodes that it cannot have a majority.
+// majority, and ErrNoSuchLease if it lacks so many nodes that it cannot have a majority.
 // For a lease only nodes that have it count, not those that forgot it and only have a
 // place for it (repair.go). If a node does not answer, the release is repeated in the
 // background, for as long as that is of use.
@@ -34,7 +34,7 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 		send: func(ctx context.Context, i int) (struct{}, error) {
 			err := d.giveBack(ctx, i, l, releaseFor, l.OnTime)
 			if err == nil && slices.Contains(lease.lacks, i) {
-				err = driver.ErrNotHeld // it was a place
+				err = driver.ErrNoSuchLease // it was a place
 			}
 			return struct{}{}, err
 		},
@@ -73,7 +73,7 @@ func claimOn(i int, l driver.LeaseRef) nodeClaim { return nodeClaim{i, l.Token, 
 // isFinal reports whether the answer is final, so that a repeat is of no use.
 func isFinal(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
-	return err == nil || isRefusal(err) || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
+	return err == nil || isRefusal(err) || errors.Is(err, driver.ErrNoSuchLease) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
 }
 
 // free releases grants that no caller knows of on some nodes. It waits only for nodes
@@ -95,7 +95,7 @@ func (d *Driver) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl t
 func (d *Driver) lacks(votes []vote[struct{}]) bool {
 	n := 0
 	for _, v := range votes {
-		if errors.Is(v.err, driver.ErrNotHeld) {
+		if errors.Is(v.err, driver.ErrNoSuchLease) {
 			n++
 		}
 	}
@@ -115,7 +115,7 @@ func (d *Driver) notHeld(votes []vote[struct{}]) error {
 		}
 	}
 	if by == nil {
-		return driver.ErrNotHeld
+		return driver.ErrNoSuchLease
 	}
 	return &driver.BrokenError{By: *by, ClosedFor: nth(d.majority, closed)}
 }

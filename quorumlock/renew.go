@@ -11,10 +11,10 @@ import (
 )
 
 // Renew implements driver.Driver. Each node gets the whole batch, and each lease is
-// counted by itself: nil if a majority of all nodes has renewed it, ErrNotHeld if so many
-// lack it that no majority can have it, and otherwise the errors of the nodes that would
-// decide. Renew then repairs each lease that goes on, on the nodes that lack it, see
-// repair.go.
+// counted by itself: nil if a majority of all nodes has renewed it, ErrNoSuchLease if so
+// many lack it that no majority can have it, and otherwise the errors of the nodes that
+// would decide. Renew then repairs each lease that goes on, on the nodes that lack it,
+// see repair.go.
 func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	for _, l := range leases {
 		err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL), driver.ValidateValue(l.Value))

@@ -113,8 +113,8 @@ func TestAPlaceOfALostLeaseIsNoVoteForItsRelease(t *testing.T) {
 		renews(t, one, holder)
 		c[2].drops(t, holder)
 		gets(t, two, rival)
-		if err := one.Release(t.Context(), lease(holder)); !errors.Is(err, driver.ErrNotHeld) {
-			t.Errorf("Release: %v; want ErrNotHeld", err)
+		if err := one.Release(t.Context(), lease(holder)); !errors.Is(err, driver.ErrNoSuchLease) {
+			t.Errorf("Release: %v; want ErrNoSuchLease", err)
 		}
 	})
 }

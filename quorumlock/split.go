@@ -152,7 +152,7 @@ func (a *attempt) yield(ctx context.Context, nodes []int) ballots {
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
 			l := a.lease()
 			l.OnTime = true
-			if err := d.giveBack(ctx, i, l, a.claim.TTL, true); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+			if err := d.giveBack(ctx, i, l, a.claim.TTL, true); err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
 				return driver.Grant{}, err
 			}
 			return d.ask(ctx, i, a.claim)

@@ -47,7 +47,7 @@ func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) 
 		return nil
 	}
 	for i, v := range written {
-		if errors.Is(v.err, driver.ErrHeld) || errors.Is(v.err, driver.ErrNotHeld) {
+		if errors.Is(v.err, driver.ErrHeld) || errors.Is(v.err, driver.ErrNoSuchLease) {
 			written[i].err = errGone
 		}
 	}

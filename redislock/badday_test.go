@@ -76,7 +76,7 @@ func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-	if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
-		t.Errorf("%v, %v; want ErrNotHeld", answers, err)
+	if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
+		t.Errorf("%v, %v; want ErrNoSuchLease", answers, err)
 	}
 }

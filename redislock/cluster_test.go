@@ -100,7 +100,7 @@ func TestSeveralNamesInAClusterAreOneStepInOneSlot(t *testing.T) {
 			t.Errorf("AcquireAll = %v, %v; want it to be unsupported", grants, err)
 		}
 		for _, c := range claims {
-			if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNotHeld) {
+			if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNoSuchLease) {
 				t.Errorf("%q is held after that: %v", c.Name, err)
 			}
 			gets(t, d, c)

@@ -68,8 +68,8 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 			armed(t, node)
 			node.Do("FLUSHALL")
 			hear(t, heard, driver.SignalLook, driver.Token{})
-			if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)}); err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
-				t.Errorf("%s: %v, %v after FLUSHALL; want ErrNotHeld", how, answers, err)
+			if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)}); err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
+				t.Errorf("%s: %v, %v after FLUSHALL; want ErrNoSuchLease", how, answers, err)
 			}
 		}
 		for tries := 0; !d.Properties().ReportsDeletions; tries++ {
@@ -158,7 +158,7 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 			if err == nil && answers[0] == nil {
 				break
 			}
-			if tries == 500 || errors.Is(errors.Join(answers...), driver.ErrNotHeld) {
+			if tries == 500 || errors.Is(errors.Join(answers...), driver.ErrNoSuchLease) {
 				t.Fatal(answers, err)
 			}
 			time.Sleep(20 * time.Millisecond)

@@ -278,8 +278,8 @@ func TestAServerThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	if second.Fence <= last.Fence {
 		t.Errorf("fence %d after %d", second.Fence, last.Fence)
 	}
-	if err := renewed(d, c); !errors.Is(err, driver.ErrNotHeld) {
-		t.Errorf("%v; want ErrNotHeld", err)
+	if err := renewed(d, c); !errors.Is(err, driver.ErrNoSuchLease) {
+		t.Errorf("%v; want ErrNoSuchLease", err)
 	}
 }
 

@@ -48,8 +48,8 @@ func TestAnAnswerThatWasLostIsGivenAgain(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNotHeld) {
-		t.Errorf("%v; want ErrNotHeld", err)
+	if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNoSuchLease) {
+		t.Errorf("%v; want ErrNoSuchLease", err)
 	}
 }
 

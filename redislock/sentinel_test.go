@@ -34,7 +34,7 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 		if err == nil && answers[0] == nil {
 			break
 		}
-		if errors.Is(errors.Join(append(answers, err)...), driver.ErrNotHeld) {
+		if errors.Is(errors.Join(append(answers, err)...), driver.ErrNoSuchLease) {
 			t.Fatal("the new master does not know the lease")
 		}
 		if time.Since(began) > 30*time.Second {
@@ -92,7 +92,7 @@ func TestWhatTheReplicaLackedIsGrantedAgainWithAGreaterFence(t *testing.T) {
 	}
 	eventually(t, func() error {
 		err := renewed(d, c)
-		if errors.Is(err, driver.ErrNotHeld) {
+		if errors.Is(err, driver.ErrNoSuchLease) {
 			return nil
 		}
 		if err == nil {

@@ -37,7 +37,7 @@ func TestManyGoroutinesOnNamesOfTheirOwn(t *testing.T) {
 				if err := d.Release(ctx, lease(c)); err != nil {
 					t.Errorf("release: %v", err)
 				}
-				if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNotHeld) {
+				if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNoSuchLease) {
 					t.Errorf("released twice: %v", err)
 				}
 			}

@@ -51,8 +51,8 @@ func TestAClockThatIsSetForwardEndsLeasesEarlyAndFencesRise(t *testing.T) {
 		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
 	}
 	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(first)})
-	if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
-		t.Fatalf("%v, %v; want ErrNotHeld", answers, err)
+	if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
+		t.Fatalf("%v, %v; want ErrNoSuchLease", answers, err)
 	}
 }
 

@@ -56,7 +56,7 @@ func TestTheClockOfTheFileDecidesExpiry(t *testing.T) {
 	}
 	c.Advance(time.Microsecond)
 	gets(t, b, mutex("job"))
-	if err := a.Release(ctx, lease(first)); !errors.Is(err, driver.ErrNotHeld) {
+	if err := a.Release(ctx, lease(first)); !errors.Is(err, driver.ErrNoSuchLease) {
 		t.Fatalf("the expired holder released: %v", err)
 	}
 }
@@ -134,7 +134,7 @@ func TestABatchIsRenewedAcrossTransactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, err := range answers {
-		if (i == batch) != errors.Is(err, driver.ErrNotHeld) {
+		if (i == batch) != errors.Is(err, driver.ErrNoSuchLease) {
 			t.Fatalf("lease %d: %v", i, err)
 		}
 	}

@@ -145,7 +145,7 @@ func (b *breaking) one(ctx context.Context, fence uint64) error {
 		return err
 	}
 	if err := b.end(ctx, fence); err != nil {
-		if errors.Is(err, pawl.ErrNotHeld) {
+		if errors.Is(err, pawl.ErrNoSuchLease) {
 			return b.notHeld(ctx, fence)
 		}
 		return err
@@ -169,7 +169,7 @@ func (b *breaking) all(ctx context.Context) error {
 	broken := 0
 	for _, h := range e.Holders {
 		switch err := b.end(ctx, h.Fence); {
-		case errors.Is(err, pawl.ErrNotHeld): // the holder was faster
+		case errors.Is(err, pawl.ErrNoSuchLease): // the holder was faster
 		case err != nil:
 			return err
 		default:

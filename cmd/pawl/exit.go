@@ -71,7 +71,7 @@ func codeOf(err error) int {
 		return exitUsage
 	case errors.Is(err, pawl.ErrLost):
 		return exitLost
-	case errors.Is(err, pawl.ErrHeld), errors.Is(err, pawl.ErrNotHeld):
+	case errors.Is(err, pawl.ErrHeld), errors.Is(err, pawl.ErrNoSuchLease):
 		return exitHeld
 	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, errors.ErrUnsupported), errors.Is(err, context.DeadlineExceeded):
 		return exitUnavailable

@@ -58,7 +58,7 @@ func Rotate(tb TB, a *Authority, s Server) {
 
 	until(tb, "the lease is released", func(ctx context.Context) (bool, error) {
 		err := holder.Release(ctx, claimtest.Lease(held))
-		return err == nil || errors.Is(err, driver.ErrNotHeld), err
+		return err == nil || errors.Is(err, driver.ErrNoSuchLease), err
 	})
 	until(tb, "the waiter gets the lock", func(ctx context.Context) (bool, error) {
 		g, err := waiter.Acquire(ctx, waiting)

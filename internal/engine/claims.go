@@ -106,7 +106,7 @@ func (c *Claims) Renewed(leases []driver.LeaseRef, sent time.Time, answers []err
 		switch {
 		case answer == nil:
 			c.Hold(leases[i].Token, leases[i].Name, sent.Add(leases[i].TTL))
-		case errors.Is(answer, driver.ErrNotHeld):
+		case errors.Is(answer, driver.ErrNoSuchLease):
 			c.Drop(leases[i].Token)
 		}
 	}

@@ -79,8 +79,10 @@ func TestWhatIsNoClaimAnyMoreIsForgotten(t *testing.T) {
 			"released":  func(c *engine.Claims) { c.Drop(claim.Token) },
 			"refused":   func(c *engine.Claims) { c.Acquired(claim, time.Now(), &driver.HeldError{}) },
 			"not above": func(c *engine.Claims) { c.Acquired(claim, time.Now(), &driver.ValueNotGreaterError{}) },
-			"not held":  func(c *engine.Claims) { c.Renewed([]driver.LeaseRef{lease}, time.Now(), []error{driver.ErrNotHeld}) },
-			"lapsed":    func(*engine.Claims) { time.Sleep(ttl) },
+			"not held": func(c *engine.Claims) {
+				c.Renewed([]driver.LeaseRef{lease}, time.Now(), []error{driver.ErrNoSuchLease})
+			},
+			"lapsed": func(*engine.Claims) { time.Sleep(ttl) },
 			"lapsed while others come": func(c *engine.Claims) {
 				time.Sleep(ttl)
 				c.Hold(driver.NewToken(), "other", time.Now())

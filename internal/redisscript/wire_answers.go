@@ -117,14 +117,14 @@ func readEnd(p Reply) error {
 		if p.Int == 1 {
 			return nil
 		}
-		return driver.ErrNotHeld
+		return driver.ErrNoSuchLease
 	}
 	r := reader{rest: p.Text}
 	r.take(1) // 'b'
 	closed := r.duration()
 	by := r.owner()
 	if r.failed {
-		return driver.ErrNotHeld // its lease has ended, even if the owner cannot be read
+		return driver.ErrNoSuchLease // its lease has ended, even if the owner cannot be read
 	}
 	return &driver.BrokenError{By: by, ClosedFor: closed}
 }

@@ -79,8 +79,8 @@ func (l *losing) lossyRound(c driver.Claim) {
 	if next.Fence <= made.Fence {
 		l.Errorf("fence %d after %d", next.Fence, made.Fence)
 	}
-	if err := bounded(release(l.far, c)); !errors.Is(err, driver.ErrNotHeld) {
-		l.Errorf("%v; want ErrNotHeld, the second time", err)
+	if err := bounded(release(l.far, c)); !errors.Is(err, driver.ErrNoSuchLease) {
+		l.Errorf("%v; want ErrNoSuchLease, the second time", err)
 	}
 	if h := l.holder(c.Name); h.Fence != next.Fence {
 		l.Errorf("fence %d; want the next holder to be left alone", h.Fence)

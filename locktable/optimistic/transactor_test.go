@@ -46,7 +46,7 @@ func TestAReleaseThatFindsNothingIsForATransaction(t *testing.T) {
 	if e, err := other.Inspect(ctx, c.Name); err != nil || len(e.Holders) > 0 {
 		t.Errorf("%+v, %v; want nobody to hold it", e, err)
 	}
-	if err := d.Release(ctx, l); !errors.Is(err, driver.ErrNotHeld) {
-		t.Errorf("%v; want ErrNotHeld", err)
+	if err := d.Release(ctx, l); !errors.Is(err, driver.ErrNoSuchLease) {
+		t.Errorf("%v; want ErrNoSuchLease", err)
 	}
 }

@@ -90,7 +90,7 @@ func (m *model) broke(q *question, err error) {
 		m.say(false, "broke %s, held by %s (fence %d); closed for %v", words.Plain(q.name), q.owner, q.fence, m.delay)
 	case err == nil:
 		m.say(false, "broke %s, held by %s (fence %d)", words.Plain(q.name), q.owner, q.fence)
-	case errors.Is(err, pawl.ErrNotHeld), errors.Is(err, pawl.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
+	case errors.Is(err, pawl.ErrNoSuchLease), errors.Is(err, pawl.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
 		m.say(true, "nothing was broken: %s", words.Bare(err))
 	default: // the answer may have been lost
 		m.say(true, "it is not known whether %s was broken: %s", words.Plain(q.name), words.Bare(err))

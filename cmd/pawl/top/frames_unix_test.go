@@ -211,4 +211,4 @@ func TestFramesAreAsInTheGoldenFile(t *testing.T) {
 type gone struct{}
 
 func (gone) Error() string        { return `pawl: no lease of "nightly" has the fence 17` }
-func (gone) Is(target error) bool { return target == pawl.ErrNotHeld }
+func (gone) Is(target error) bool { return target == pawl.ErrNoSuchLease }

@@ -55,7 +55,7 @@ func (h *history) mayFail(c *call) {
 	case errors.Is(c.err, pawl.ErrClosed) && c.process.closed():
 	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "try":
 		h.isRefusedForAReason(c)
-	case errors.Is(c.err, pawl.ErrNotHeld) && c.verb == "break":
+	case errors.Is(c.err, pawl.ErrNoSuchLease) && c.verb == "break":
 	case c.verb == "elect": // see runReturns
 	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "all" && c.tries:
 	case errors.Is(c.err, pawl.ErrLost) && c.verb == "attach" && c.answered+h.w.longest() >= c.of.detached+c.ttl-c.ttl/250:

@@ -46,7 +46,7 @@ var faults = []bug{
 			err := b.server.Release(ctx, l)
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			if errors.Is(err, driver.ErrNotHeld) {
+			if errors.Is(err, driver.ErrNoSuchLease) {
 				_ = b.server.Release(ctx, driver.LeaseRef{Name: l.Name, Token: m.holder[l.Name]})
 			}
 			return err
@@ -248,7 +248,7 @@ func creates(b *bent, m *memories, which func(driver.Token) bool) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		for i, l := range leases {
-			if err == nil && errors.Is(answers[i], driver.ErrNotHeld) && which(l.Token) {
+			if err == nil && errors.Is(answers[i], driver.ErrNoSuchLease) && which(l.Token) {
 				c := m.claims[l.Token]
 				c.Queue = false
 				_, answers[i] = b.server.Acquire(ctx, c)

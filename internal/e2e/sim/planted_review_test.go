@@ -22,12 +22,12 @@ var reviewed = []bug{
 			again := done[l.Token]
 			mu.Unlock()
 			if again {
-				return driver.ErrNotHeld
+				return driver.ErrNoSuchLease
 			}
 			err := b.server.Release(ctx, l)
 			mu.Lock()
 			defer mu.Unlock()
-			done[l.Token] = err == nil || errors.Is(err, driver.ErrNotHeld)
+			done[l.Token] = err == nil || errors.Is(err, driver.ErrNoSuchLease)
 			return err
 		}
 	}), givesUp},
@@ -48,7 +48,7 @@ var reviewed = []bug{
 	}), nil},
 	{"a release that finds nothing says yes", "was told that all is well", 743, "memory", inNode(func(b *bent, _ *memories) {
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
-			if err := b.server.Release(ctx, l); !errors.Is(err, driver.ErrNotHeld) {
+			if err := b.server.Release(ctx, l); !errors.Is(err, driver.ErrNoSuchLease) {
 				return err
 			}
 			return nil

@@ -52,7 +52,7 @@ func (t *tap) count(n *int, by int) {
 }
 
 func (t *tap) trouble(err error) {
-	if err != nil && (errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrNotHeld)) {
+	if err != nil && (errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrNoSuchLease)) {
 		t.count(&t.failed, 1)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func releaseAnybody(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error {
 	err := w.Driver.Release(ctx, l)
 	breaker, can := driver.As[driver.LeaseBreaker](w.Driver)
-	if !can || !errors.Is(err, driver.ErrNotHeld) && n%20 != 0 {
+	if !can || !errors.Is(err, driver.ErrNoSuchLease) && n%20 != 0 {
 		return err
 	}
 	e, _ := w.Driver.Inspect(ctx, l.Name)
