@@ -20,9 +20,8 @@ type Entry = driver.Entry
 // Holder is one lease on a name. Its fields:
 //
 //   - Fence, and its Owner.
-//   - Weight and Limit: how many permits it has, and how many there are by its
-//     count. A mutex or a writer has driver.Exclusive of driver.Unlimited, a reader
-//     has 1 of driver.Unlimited.
+//   - Weight and Limit: with the [Kind] KindPermits, how many permits it has, and how
+//     many there are by its count. Its method Kind returns the Kind.
 //   - Since: when it was granted, on the backend's clock.
 //   - TTL: what its last claim or renewal asked for. A break with a delay of TTL gives
 //     a holder that cannot reach the backend the time to give up by itself.
@@ -34,10 +33,21 @@ type Holder = driver.Holder
 //
 //   - Owner: whose claim it is.
 //   - Weight and Limit: how many permits it claims, and how many there are by its
-//     count, as for a [Holder].
+//     count. Kind is as for a [Holder].
 //   - Since: when it began to wait.
 //   - ExpiresIn: how long its place lasts if the waiter does not keep it.
 type Waiter = driver.Waiter
+
+// Kind is what a holder or a waiter excludes: all others, those that are not shared, or
+// what does not fit into the limit.
+type Kind = driver.Kind
+
+// The kinds.
+const (
+	KindExclusive = driver.KindExclusive // of a mutex, or a writer
+	KindShared    = driver.KindShared    // of a reader
+	KindPermits   = driver.KindPermits   // of a semaphore
+)
 
 // Owner identifies a holder or a waiter to people: the ID of its Client, its Host and
 // PID, and its Labels.

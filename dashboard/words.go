@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/overview"
 	"github.com/pawl-go/pawl/internal/visible"
@@ -129,7 +130,7 @@ func labels(all map[string]string) markup.HTML {
 }
 
 func kind(weight, limit int) markup.HTML {
-	return badge(overview.Kind(weight, limit), overview.KindWords(weight, limit))
+	return badge(string(driver.KindOf(weight, limit)), overview.KindWords(weight, limit))
 }
 
 func badge(class, words string) markup.HTML {

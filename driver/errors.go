@@ -59,7 +59,7 @@ func (e *HeldError) Error() string {
 		if h.Released {
 			after = "has released it; " // so there is no use in looking for that process
 		}
-		fmt.Fprintf(&b, "is held by %v (%sfence %d, %v left)", h.Owner, after, h.Fence, round(h.ExpiresIn))
+		fmt.Fprintf(&b, "is held by %v (%s%sfence %d, %v left)", h.Owner, after, h.kindNote(), h.Fence, round(h.ExpiresIn))
 		if n := e.Holders - 1; n > 0 {
 			fmt.Fprintf(&b, " and %d more", n)
 		}

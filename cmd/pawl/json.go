@@ -10,7 +10,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // What `--json` prints, for programs: fields may be added, but never change.
@@ -125,10 +125,10 @@ func printLine(out io.Writer, value any) error {
 
 func claimJSON(weight, limit int, o pawl.Owner, since time.Time, expiresIn time.Duration) jsonWaiter {
 	j := jsonWaiter{
-		Kind: overview.Kind(weight, limit), Since: since.UTC(), ExpiresInMS: expiresIn.Milliseconds(),
+		Kind: string(driver.KindOf(weight, limit)), Since: since.UTC(), ExpiresInMS: expiresIn.Milliseconds(),
 		Owner: ownerJSON(o),
 	}
-	if j.Kind == overview.Permits {
+	if j.Kind == string(driver.KindPermits) {
 		j.Permits, j.Limit = weight, limit
 	}
 	return j

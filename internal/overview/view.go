@@ -174,28 +174,10 @@ func (v *View) Waits(r *Row, now time.Time) (longest time.Duration) {
 	return longest
 }
 
-// The kinds of claims.
-const (
-	Exclusive = "exclusive"
-	Shared    = "shared"
-	Permits   = "permits"
-)
-
-// Kind is the kind of a claim, in one word.
-func Kind(weight, limit int) string {
-	switch {
-	case weight == driver.Exclusive:
-		return Exclusive
-	case limit == driver.Unlimited:
-		return Shared
-	}
-	return Permits
-}
-
 // KindWords are the kind of a claim, and the number of its permits.
 func KindWords(weight, limit int) string {
-	if k := Kind(weight, limit); k != Permits {
-		return k
+	if k := driver.KindOf(weight, limit); k != driver.KindPermits {
+		return string(k)
 	}
 	return fmt.Sprintf("%d of %d", weight, limit)
 }

@@ -9,7 +9,6 @@ import (
 	"unicode"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/overview"
 )
 
 // Bare is an error in one line, without the "pawl: " of the library's errors: each of
@@ -56,12 +55,12 @@ func Holder(h pawl.Holder) string {
 func Limits(e *pawl.Entry) string {
 	var all []int
 	for _, h := range e.Holders {
-		if overview.Kind(h.Weight, h.Limit) == overview.Permits {
+		if h.Kind() == pawl.KindPermits {
 			all = append(all, h.Limit)
 		}
 	}
 	for _, w := range e.Waiters {
-		if overview.Kind(w.Weight, w.Limit) == overview.Permits {
+		if w.Kind() == pawl.KindPermits {
 			all = append(all, w.Limit)
 		}
 	}

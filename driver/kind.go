@@ -1,0 +1,45 @@
+package driver
+
+import "fmt"
+
+// Kind is what a claim excludes, in one word.
+type Kind string
+
+// The kinds of claims.
+const (
+	KindExclusive Kind = "exclusive" // all others: a mutex, a writer
+	KindShared    Kind = "shared"    // those that are not shared: a reader
+	KindPermits   Kind = "permits"   // what does not fit into the limit: a semaphore
+)
+
+// KindOf returns the kind of a claim with this weight and limit.
+func KindOf(weight, limit int) Kind {
+	switch {
+	case weight == Exclusive:
+		return KindExclusive
+	case limit == Unlimited:
+		return KindShared
+	}
+	return KindPermits
+}
+
+// Kind returns the kind of the lease.
+func (h Holder) Kind() Kind { return KindOf(h.Weight, h.Limit) }
+
+// Kind returns the kind of the claim.
+func (w Waiter) Kind() Kind { return KindOf(w.Weight, w.Limit) }
+
+// kindNote is the kind of a lease for an error, with a comma behind it. It is empty for
+// an exclusive lease, the usual kind, and if the driver has not said the limit.
+func (h Holder) kindNote() string {
+	if h.Limit == 0 {
+		return ""
+	}
+	switch h.Kind() {
+	case KindShared:
+		return "shared, "
+	case KindPermits:
+		return fmt.Sprintf("%d of %d permits, ", h.Weight, h.Limit)
+	}
+	return ""
+}
