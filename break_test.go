@@ -33,7 +33,7 @@ func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
 				if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonBroken || lost.By.Client != "breaker" {
 					t.Fatalf("told %v", lease.Err())
 				}
-				if until := lost.Until.Sub(broken); until > time.Minute+time.Microsecond || until < time.Minute-time.Microsecond {
+				if until := lost.StopBy.Sub(broken); until > time.Minute+time.Microsecond || until < time.Minute-time.Microsecond {
 					t.Errorf("told that it has %v, and it has a minute", until)
 				}
 				must(t)(b.Mutex("x").Lock(background))

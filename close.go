@@ -76,7 +76,7 @@ func (c *Client) close(ctx context.Context) error {
 	c.returner.returns.Closing()
 	for _, h := range held {
 		now := c.now()
-		h.lose(LostError{Reason: ReasonClosed, Until: now.Mono})
+		h.lose(LostError{Reason: ReasonClosed, StopBy: now.Mono})
 		if !h.givenBack() { // otherwise its Release is under way, and would get ErrNoSuchLease
 			c.returner.add(h.toReturn(now.Mono), now.Mono)
 		}

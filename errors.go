@@ -144,10 +144,10 @@ type LostError struct {
 	Reason Reason
 	By     Owner // with ReasonBroken, if the backend knows: the client that broke it or took it
 
-	// Until is when the work must have stopped, on this process's clock: no other client
+	// StopBy is when the work must have stopped, on this process's clock: no other client
 	// is granted the name before it. It may be past, after a forced claim or a pause of
 	// the process.
-	Until time.Time
+	StopBy time.Time
 
 	// Finished means that the function of Do or TryDo returned nil: its work is done, and
 	// repeating it does it twice. Other holders may have run beside it, unless it
@@ -185,11 +185,11 @@ func (e *LostError) Error() string {
 
 // notHeld is the loss that the backend reported in its answer to a request sent then.
 func notHeld(sent time.Time, err error) LostError {
-	lost := LostError{Reason: ReasonExpired, Until: sent}
+	lost := LostError{Reason: ReasonExpired, StopBy: sent}
 	if broken, ok := errors.AsType[*driver.BrokenError](err); ok {
 		// The name stays closed for ClosedFor from the moment in which the backend
 		// handled our request, which is later than its sending.
-		lost.Reason, lost.By, lost.Until = ReasonBroken, broken.By, sent.Add(broken.ClosedFor)
+		lost.Reason, lost.By, lost.StopBy = ReasonBroken, broken.By, sent.Add(broken.ClosedFor)
 	}
 	return lost
 }

@@ -200,10 +200,10 @@ func (h *hold) lose(why LostError) {
 	}
 	now := h.c.now()
 	why.Name, why.Fence, why.Err = h.claim.Name, h.next-1, notOfTheCaller(why.Err)
-	if why.Until.IsZero() {
+	if why.StopBy.IsZero() {
 		// No request has ended the lease in the backend. The backend keeps it for what is
 		// left of the TTL, and then keeps the name closed for the lock-delay.
-		why.Until = now.Mono.Add(h.term.LeaseLeft(now) + h.claim.LockDelay)
+		why.StopBy = now.Mono.Add(h.term.LeaseLeft(now) + h.claim.LockDelay)
 	}
 	h.lost = &why
 	l := h.lease

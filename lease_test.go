@@ -78,7 +78,7 @@ func TestALossSaysForHowLongTheNameStaysHeldAndClosed(t *testing.T) {
 			t.Fatal(lease.Err())
 		}
 		must(t)(b.Mutex("x").Lock(background))
-		if late := time.Since(lost.Until); late < 0 || late > 10*time.Millisecond {
+		if late := time.Since(lost.StopBy); late < 0 || late > 10*time.Millisecond {
 			t.Errorf("the next one has it %v after Until", late)
 		}
 	})

@@ -239,7 +239,7 @@ func WithLockDelay(d time.Duration) LockOption {
 // ReasonMaxHold, and f's context ends. ctx.Deadline does not show that. The backend
 // grants the name to the next holder when d is over, or as soon as f returns and the
 // lease is released. An f that ignores its context runs on beside the next holder; an f
-// that returns before LostError.Until does not.
+// that returns before LostError.StopBy does not.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.maxHold = d })
 }

@@ -43,7 +43,7 @@ func (l *Lease) close(ctx, bound context.Context, unused bool) error {
 	if entered {
 		defer c.releases.leave() // Close waits for us
 	} else {
-		h.lose(LostError{Reason: ReasonClosed, Until: c.now().Mono}) // Close releases it
+		h.lose(LostError{Reason: ReasonClosed, StopBy: c.now().Mono}) // Close releases it
 	}
 	if ok, answer := l.answered(); ok {
 		return answer

@@ -134,8 +134,8 @@ func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
 			all.Go(func() {
 				<-l.Done()
 				var lost *pawl.LostError
-				if !errors.As(l.Err(), &lost) || lost.Reason != pawl.ReasonUnreachable || !lost.Until.After(time.Now()) {
-					t.Errorf("lease %d of %v had to stop %v ago: %v", i, ttl, time.Since(lost.Until), lost)
+				if !errors.As(l.Err(), &lost) || lost.Reason != pawl.ReasonUnreachable || !lost.StopBy.After(time.Now()) {
+					t.Errorf("lease %d of %v had to stop %v ago: %v", i, ttl, time.Since(lost.StopBy), lost)
 				}
 			})
 			time.Sleep(time.Second)
@@ -212,8 +212,8 @@ func TestHolderIsToldBeforeTheBackendCanGrantAgain(t *testing.T) {
 			if len(w.entry("x").Holders) != 1 {
 				t.Error("told when the backend had already let go")
 			}
-			if !lost.Until.After(time.Now()) {
-				t.Errorf("no time is left to stop: %v", time.Until(lost.Until))
+			if !lost.StopBy.After(time.Now()) {
+				t.Errorf("no time is left to stop: %v", time.Until(lost.StopBy))
 			}
 		}()
 		next := must(t)(b.Mutex("x").Lock(background))

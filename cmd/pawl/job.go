@@ -173,7 +173,7 @@ var errStillRunning = errors.New("some of the command is still running: it outli
 func killTime(lease jobLease, begun time.Time, grace time.Duration) time.Time {
 	at := begun.Add(grace)
 	if lost, ok := errors.AsType[*pawl.LostError](lease.Err()); ok {
-		left := lost.Until.Sub(begun)
+		left := lost.StopBy.Sub(begun)
 		if last := begun.Add(left - max(left/10, 20*time.Millisecond)); last.Before(at) {
 			at = last
 		}

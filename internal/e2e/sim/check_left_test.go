@@ -76,7 +76,7 @@ func (w *world) owner(o driver.Owner) *process {
 
 // lostAndClosed reports whether a lease was lost, and a renewal under way may have
 // prolonged it for no holder. There are two cases. Its user had not released it when the
-// client was closed: the user has until LostError.Until to stop, so the client does not
+// client was closed: the user has until LostError.StopBy to stop, so the client does not
 // release it then. Or the client tried for a TTL to release it, without success, and the
 // renewal came after that; otherwise it would have expired by now.
 func (w *world) lostAndClosed(p *process, fence uint64, now moment) bool {

@@ -66,7 +66,7 @@ func (h *history) stopsInTime(c *call) {
 	h.violatedLocked(c.name, "%v was held longer than it may", c)
 }
 
-// nobodyBefore: no other claim is granted the name before LostError.Until, or within the
+// nobodyBefore: no other claim is granted the name before LostError.StopBy, or within the
 // minimum hold of the lease.
 func (h *history) nobodyBefore(c, next *call) {
 	if h.excusedLocked(c, next.believed) || h.shakenLocked(c.name, c.began, next.believed) || next.verb == "force" {
@@ -75,7 +75,7 @@ func (h *history) nobodyBefore(c, next *call) {
 	slack := c.ttl/250 + c.delay/250 + time.Millisecond // clocks drift
 	gone := c.left != never && c.left <= next.believed  // the user has stopped already
 	if c.lost != nil && c.lost.Reason != pawl.ReasonClosed && !gone {
-		if until := c.lost.Until.Sub(h.w.start); next.believed < until-slack {
+		if until := c.lost.StopBy.Sub(h.w.start); next.believed < until-slack {
 			h.violatedLocked(c.name, "%v had until %v to stop, and %v was granted at %v", c, until, next, next.believed)
 		}
 	}

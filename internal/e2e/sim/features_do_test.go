@@ -64,7 +64,7 @@ func (p *process) holds(ctx context.Context, c *call, lease *pawl.Lease) bool {
 // lingers is a user who uses all the time that it has after a loss.
 func (p *process) lingers(lease *pawl.Lease) bool {
 	lost, _ := errors.AsType[*pawl.LostError](lease.Err())
-	return lost == nil || p.wait(time.Until(lost.Until), nil)
+	return lost == nil || p.wait(time.Until(lost.StopBy), nil)
 }
 
 // detached records that a lease stays held, and that no user of this process has it.

@@ -74,7 +74,7 @@ type feature struct {
 	detaches bool
 	away     time.Duration // how long it is detached; never if it is not attached again
 	to       int           // the process that attaches it
-	lingers  bool          // after a loss, it stops at LostError.Until
+	lingers  bool          // after a loss, it stops at LostError.StopBy
 	health   bool
 	sick     time.Duration // when a holder's health function begins to fail
 }
