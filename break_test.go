@@ -90,8 +90,8 @@ func TestBrokenLeaseHearsWhoAndWhyFromAClientWithManyLabels(t *testing.T) {
 				lost.By.Labels["by"] != "anna@ops-1" || lost.By.Labels["reason"] != "the host is gone" || lost.By.Labels["a"] != "first" {
 				t.Errorf("told %v", lease.Err())
 			}
-			if len(b.Owner().Labels) != n {
-				t.Errorf("the client has %d labels now", len(b.Owner().Labels))
+			if len(b.Self().Labels) != n {
+				t.Errorf("the client has %d labels now", len(b.Self().Labels))
 			}
 		})
 	}

@@ -74,10 +74,10 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	return findings, c.asClientError(ctx, "examine", "", err)
 }
 
-// Owner returns the Owner of this client's leases, to find them among those that Inspect
+// Self returns the Owner of this client's leases, to find them among those that Inspect
 // returns. A lease with [WithLabel] has more labels. Owners of different clients differ
 // in Client, unless both have the same Options.ID.
-func (c *Client) Owner() Owner {
+func (c *Client) Self() Owner {
 	if !c.made() {
 		return Owner{}
 	}

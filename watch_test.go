@@ -445,12 +445,12 @@ func TestOwnerIsTheOneOfItsLeases(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(&pawl.Options{Labels: map[string]string{"job": "1"}})
 		must(t)(c.Mutex("x").Lock(background))
-		mine := c.Owner()
+		mine := c.Self()
 		if held := w.entry("x").Holders[0].Owner; held.Client != mine.Client || held.PID != mine.PID || held.Labels["job"] != "1" || mine.Labels["job"] != "1" {
 			t.Errorf("it is %+v, and its lease has %+v", mine, held)
 		}
 		mine.Labels["job"] = "2"
-		if c.Owner().Labels["job"] != "1" {
+		if c.Self().Labels["job"] != "1" {
 			t.Error("the caller changed the client's labels")
 		}
 	})
