@@ -6,7 +6,7 @@ import (
 )
 
 // Observer has functions that the client calls when something happens to its locks, for
-// logs, metrics and traces. Every field may be nil. New copies them. [Observers] joins
+// logs, metrics and traces. Every field may be nil. New copies them. [JoinObservers] joins
 // several.
 //
 // Every lease that was reported to Acquired ends in exactly one call of Released or Lost,
@@ -120,9 +120,9 @@ func (o *Observer) failed(e Event, op Op, count int, err error) {
 // aboutMany is the event of a request for several claims.
 func aboutMany(name string) Event { return Event{Ctx: context.Background(), Name: name} }
 
-// Observers joins observers: it calls all of them for each event, in their order. It
+// JoinObservers joins observers: it calls all of them for each event, in their order. It
 // leaves out nil. If one panics, those behind it do not get the event.
-func Observers(all ...*Observer) *Observer {
+func JoinObservers(all ...*Observer) *Observer {
 	joined := &Observer{}
 	for _, o := range all {
 		if o == nil {

@@ -268,7 +268,7 @@ func TestObserversAreAllTold(t *testing.T) {
 		}
 		return o
 	}
-	all := reflect.ValueOf(pawl.Observers(named("a"), nil, &pawl.Observer{}, named("b"))).Elem()
+	all := reflect.ValueOf(pawl.JoinObservers(named("a"), nil, &pawl.Observer{}, named("b"))).Elem()
 	for i := range all.NumField() {
 		told = nil
 		all.Field(i).Call([]reflect.Value{reflect.Zero(all.Field(i).Type().In(0))})
@@ -277,7 +277,7 @@ func TestObserversAreAllTold(t *testing.T) {
 			t.Errorf("told %q, want %q", told, want)
 		}
 	}
-	none := reflect.ValueOf(pawl.Observers(nil, &pawl.Observer{})).Elem()
+	none := reflect.ValueOf(pawl.JoinObservers(nil, &pawl.Observer{})).Elem()
 	for i := range none.NumField() {
 		if !none.Field(i).IsNil() {
 			t.Errorf("%s of nobody is not nil", none.Type().Field(i).Name)

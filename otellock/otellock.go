@@ -87,7 +87,7 @@ func (o *Options) withDefaults() (out Options) {
 
 const scope = "github.com/pawl-go/pawl/otellock"
 
-// New makes an observer, for one client or several; [pawl.Observers] joins it with
+// New makes an observer, for one client or several; [pawl.JoinObservers] joins it with
 // others. o may be nil. The error is OpenTelemetry's.
 func New(o *Options) (*pawl.Observer, error) {
 	t := &teller{o: o.withDefaults()}
