@@ -131,7 +131,7 @@ func TestTheObserverHearsOfEachOfAStep(t *testing.T) {
 		note := func(what, name string) { heard[what+" "+name]++ }
 		a, net := w.client(&pawl.Options{Observer: &pawl.Observer{
 			Acquired: func(e pawl.AcquiredEvent) { note("acquired", e.Name) },
-			Refused:  func(e pawl.RefusedEvent) { note("refused", e.Name) },
+			NotAcquired:  func(e pawl.NotAcquiredEvent) { note("refused", e.Name) },
 			Released: func(e pawl.ReleasedEvent) { note("released", e.Name) },
 			Failed:   func(e pawl.FailedEvent) { note("failed "+string(e.Op), e.Name) },
 		}})

@@ -93,7 +93,7 @@ func (o *Observer) queued(c *claim, held *HeldError) {
 
 // refused reports that a claim ended without a lease. o may be nil.
 func (o *Observer) refused(c *claim, m mode, waited time.Duration, err error) {
-	if o != nil && o.Refused != nil {
-		o.Refused(RefusedEvent{c.event(c.ctx), m == trying, waited, err})
+	if o != nil && o.NotAcquired != nil {
+		o.NotAcquired(NotAcquiredEvent{c.event(c.ctx), m == trying, waited, err})
 	}
 }

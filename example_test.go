@@ -333,7 +333,7 @@ func ExampleObserver() {
 		Acquired: func(pawl.AcquiredEvent) { held.Add(1) },
 		Released: func(pawl.ReleasedEvent) { held.Add(-1) },
 		Lost:     func(pawl.LostEvent) { held.Add(-1) },
-		Refused: func(e pawl.RefusedEvent) {
+		NotAcquired: func(e pawl.NotAcquiredEvent) {
 			if e.Try && errors.Is(e.Err, pawl.ErrHeld) {
 				skipped.Add(1)
 			}
@@ -379,7 +379,7 @@ func ExampleObserver_slog() {
 		Queued: func(e pawl.QueuedEvent) {
 			logger.InfoContext(e.Ctx, "waiting", "name", e.Name, "place", e.Held.Position, "why", e.Held)
 		},
-		Refused: func(e pawl.RefusedEvent) {
+		NotAcquired: func(e pawl.NotAcquiredEvent) {
 			logger.InfoContext(e.Ctx, "refused", "name", e.Name, "try", e.Try, "err", e.Err)
 		},
 		Acquired: func(e pawl.AcquiredEvent) {

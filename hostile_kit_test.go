@@ -132,7 +132,7 @@ func (h *hostility) observer() *pawl.Observer {
 	o := h.heard.observer()
 	return &pawl.Observer{
 		Queued:  func(e pawl.QueuedEvent) { o.Queued(e); stumble(true) },
-		Refused: func(e pawl.RefusedEvent) { o.Refused(e); stumble(true) },
+		NotAcquired: func(e pawl.NotAcquiredEvent) { o.NotAcquired(e); stumble(true) },
 		Acquired: func(e pawl.AcquiredEvent) {
 			if claim, ok := e.Ctx.Value(claimKey{}).(*uint64); ok {
 				*claim = e.Claim

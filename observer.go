@@ -6,8 +6,8 @@ import (
 )
 
 // Observer has functions that the client calls when something happens to its locks, for
-// logs, metrics and traces. Every field may be nil. New copies them. [JoinObservers] joins
-// several.
+// logs, metrics and traces. Every field may be nil. New copies them. [JoinObservers]
+// joins several.
 //
 // Every lease that was reported to Acquired ends in exactly one call of Released or Lost,
 // after Acquired has returned. So a gauge that goes up in Acquired and down in Released
@@ -16,9 +16,10 @@ import (
 // was granted, and gave back because another lock was taken, is reported like any other.
 //
 // Several goroutines may call the functions at once. The goroutine that called Lock or
-// Release reports Queued, Refused, Acquired and Released, the Failed of that call, and a
-// Lost that only Release detected. It goes on when the function returns, so the functions
-// should be quick. Goroutines of the client report what the client detects by itself.
+// Release reports Queued, NotAcquired, Acquired and Released, the Failed of that call,
+// and a Lost that only Release detected. It goes on when the function returns, so the
+// functions should be quick. Goroutines of the client report what the client detects by
+// itself.
 //
 // The functions may use the client and its leases, with two exceptions. They must not
 // wait for Close and Shutdown, which wait for them. And a function that waits for the
@@ -32,9 +33,9 @@ type Observer struct {
 	// claim that waits behind its own other claims when it begins to wait, and again when
 	// it has its turn in this process and other clients are still ahead.
 	Queued func(QueuedEvent)
-	// Refused: a claim ended without a lease. A try whose Err matches ErrHeld is a run
-	// that was skipped.
-	Refused func(RefusedEvent)
+	// NotAcquired: a claim ended without a lease. A try whose Err matches ErrHeld is a
+	// run that was skipped.
+	NotAcquired func(NotAcquiredEvent)
 	// Acquired: a lease was granted.
 	Acquired func(AcquiredEvent)
 	// Released: a lease was released, or its release failed: see ReleasedEvent.Err.
@@ -67,8 +68,8 @@ type QueuedEvent struct {
 	Held *HeldError
 }
 
-// RefusedEvent says that a claim ended without a lease.
-type RefusedEvent struct {
+// NotAcquiredEvent says that a claim ended without a lease.
+type NotAcquiredEvent struct {
 	Event
 	Try    bool          // a call that does not wait: TryLock, TryDo, ...
 	Waited time.Duration // how long the call took
@@ -129,7 +130,7 @@ func JoinObservers(all ...*Observer) *Observer {
 			continue
 		}
 		joined.Queued = join(joined.Queued, o.Queued)
-		joined.Refused = join(joined.Refused, o.Refused)
+		joined.NotAcquired = join(joined.NotAcquired, o.NotAcquired)
 		joined.Acquired = join(joined.Acquired, o.Acquired)
 		joined.Released = join(joined.Released, o.Released)
 		joined.Lost = join(joined.Lost, o.Lost)

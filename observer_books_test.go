@@ -94,7 +94,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 				},
 			},
 			"refused": {
-				func(o *pawl.Observer) { o.Refused = func(pawl.RefusedEvent) { stumble() } },
+				func(o *pawl.Observer) { o.NotAcquired = func(pawl.NotAcquiredEvent) { stumble() } },
 				func(c, other *pawl.Client, _ *faulty) {
 					l, _ := other.Mutex("x").Lock(background)
 					aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
@@ -237,7 +237,7 @@ func TestObserverMayCallBackIn(t *testing.T) {
 		}
 		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
 			Queued:   func(pawl.QueuedEvent) { use(nil) },
-			Refused:  func(pawl.RefusedEvent) { use(nil) },
+			NotAcquired:  func(pawl.NotAcquiredEvent) { use(nil) },
 			Acquired: func(e pawl.AcquiredEvent) { use(e.Lease) },
 			Released: func(e pawl.ReleasedEvent) { _ = e.Lease.Release(background); use(e.Lease) },
 			Lost:     func(e pawl.LostEvent) { _ = e.Lease.Release(background); use(e.Lease) },

@@ -18,7 +18,7 @@ func LogObserver(log *slog.Logger) *Observer {
 		Queued: func(e QueuedEvent) {
 			log.LogAttrs(e.Ctx, slog.LevelDebug, "lock queued", slog.String("name", e.Name), slog.Int("position", e.Held.Position), slog.Any("held", e.Held))
 		},
-		Refused: func(e RefusedEvent) {
+		NotAcquired: func(e NotAcquiredEvent) {
 			level := slog.LevelWarn
 			switch {
 			case e.Try && errors.Is(e.Err, ErrHeld), errors.Is(e.Err, ErrValueNotGreater):

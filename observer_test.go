@@ -223,9 +223,9 @@ func TestReleaseThatIsRepeatedFailsUnderTheIDOfItsClaim(t *testing.T) {
 
 func TestSkippedRunsCanBeCounted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var refused []pawl.RefusedEvent
+		var refused []pawl.NotAcquiredEvent
 		c, _ := w.client(&pawl.Options{Observer: &pawl.Observer{
-			Refused: func(e pawl.RefusedEvent) { refused = append(refused, e) },
+			NotAcquired: func(e pawl.NotAcquiredEvent) { refused = append(refused, e) },
 		}})
 		other, _ := w.client(nil)
 		held := must(t)(other.Mutex("x").Lock(background))

@@ -92,7 +92,7 @@ func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
 					begin := time.Now() // midnight
 					var refused, failed atomic.Int64
 					locks, err := pawl.New(down{memlock.New(nil), begin.Add(80 * time.Second)}, &pawl.Options{Observer: &pawl.Observer{
-						Refused: func(e pawl.RefusedEvent) {
+						NotAcquired: func(e pawl.NotAcquiredEvent) {
 							if errors.Is(e.Err, pawl.ErrUnavailable) {
 								refused.Add(1)
 							}

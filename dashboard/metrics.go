@@ -45,7 +45,7 @@ func (m *Metrics) Observer() *pawl.Observer {
 		Acquired: func(e pawl.AcquiredEvent) {
 			m.change(func() { m.held++; m.waits.add(e.Waited); m.countLocked("acquired", "") })
 		},
-		Refused: func(pawl.RefusedEvent) { m.change(func() { m.countLocked("refused", "") }) },
+		NotAcquired: func(pawl.NotAcquiredEvent) { m.change(func() { m.countLocked("refused", "") }) },
 		Released: func(e pawl.ReleasedEvent) {
 			m.change(func() { m.held--; m.holds.add(e.Held); m.countLocked("released", "") })
 		},

@@ -98,7 +98,7 @@ func New(o *Options) (*pawl.Observer, error) {
 	}
 	runtime.AddCleanup(t, (*instruments).close, t.instruments)
 	return &pawl.Observer{
-		Queued: t.queued, Refused: t.refused, Acquired: t.acquired, Released: t.released, Lost: t.lost, Failed: t.failed,
+		Queued: t.queued, NotAcquired: t.refused, Acquired: t.acquired, Released: t.released, Lost: t.lost, Failed: t.failed,
 	}, nil
 }
 
@@ -144,7 +144,7 @@ func (t *teller) waitSpan(e pawl.Event, waited time.Duration) trace.Span {
 	return span
 }
 
-func (t *teller) refused(e pawl.RefusedEvent) {
+func (t *teller) refused(e pawl.NotAcquiredEvent) {
 	outcome := outcomeOf(e.Err)
 	t.answered(e.Event, e.Waited, outcome, 0)
 	span := t.waitSpan(e.Event, e.Waited)

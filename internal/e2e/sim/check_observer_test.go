@@ -16,7 +16,7 @@ type told struct {
 func (p *process) observer() *pawl.Observer {
 	o := &pawl.Observer{
 		Acquired: func(e pawl.AcquiredEvent) { p.tap.tells(e.Event, func(t *told) { t.acquired++ }) },
-		Refused:  func(e pawl.RefusedEvent) { p.tap.tells(e.Event, func(t *told) { t.refused++ }) },
+		NotAcquired:  func(e pawl.NotAcquiredEvent) { p.tap.tells(e.Event, func(t *told) { t.refused++ }) },
 		Released: func(e pawl.ReleasedEvent) { p.tap.tells(e.Event, func(t *told) { t.released++ }) },
 		Lost:     func(e pawl.LostEvent) { p.tap.tells(e.Event, func(t *told) { t.lost++ }) },
 	}
