@@ -24,7 +24,7 @@ type Election struct {
 	leading *Lease     // the lease of this instance's term, or nil
 	resign  context.CancelCauseFunc
 	value   []byte // the value of the next term
-	why     error  // why the last term, campaign or Run ended; see Err
+	why     error  // why the last term, campaign or Run ended; see Status
 }
 
 // Election returns the election of a name. It is a mutex of that name: see [Client.Mutex]
@@ -243,7 +243,7 @@ func (e *Election) end(err error) {
 	e.running, e.why = false, err
 }
 
-// note keeps the error that ended a term or a campaign, for Err.
+// note keeps the error that ended a term or a campaign, for Status.
 func (e *Election) note(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -256,12 +256,15 @@ var (
 	errUnheard  = errors.New("pawl: this instance asks for the lead, and has not heard who has it")
 )
 
-// Err returns nil while this instance leads, and otherwise why it does not. It does not
-// ask the backend. While Run waits for the lead, the error is the last answer: it matches
-// ErrHeld if another instance leads, or ErrUnavailable if the backend fails, when perhaps
-// no instance leads. Between two terms it is what ended the last one. After Run it is
-// Run's error, or says that Run is over.
-func (e *Election) Err() error {
+// IsLeader reports whether this instance leads. It does not ask the backend.
+func (e *Election) IsLeader() bool { return e.Status() == nil }
+
+// Status returns nil while this instance leads, and otherwise why it does not. It does
+// not ask the backend. While Run waits for the lead, the error is the last answer: it
+// matches ErrHeld if another instance leads, or ErrUnavailable if the backend fails, when
+// perhaps no instance leads. Between two terms it is what ended the last one. After Run
+// it is Run's error, or says that Run is over.
+func (e *Election) Status() error {
 	if !e.made() {
 		return errNotMade
 	}

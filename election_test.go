@@ -217,7 +217,7 @@ func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 		a, _ := w.client(nil)
 		b, net := w.client(nil)
 		first, second := a.Election("jobs"), b.Election("jobs")
-		if err := first.Err(); err == nil || errors.Is(err, pawl.ErrHeld) {
+		if err := first.Status(); err == nil || errors.Is(err, pawl.ErrHeld) {
 			t.Errorf("before Run: %v", err)
 		}
 		lead := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
@@ -226,31 +226,34 @@ func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 		defer cancel()
 		go func() { ended <- first.Run(ctx, lead) }()
 		synctest.Wait()
-		noError(t, first.Err())
+		noError(t, first.Status())
+		if !first.IsLeader() || second.IsLeader() {
+			t.Errorf("the leader says %v, and the standby %v", first.IsLeader(), second.IsLeader())
+		}
 
 		up := net.down()
 		go second.Run(background, lead)
 		synctest.Wait()
-		isError(t, second.Err(), pawl.ErrUnavailable)
+		isError(t, second.Status(), pawl.ErrUnavailable)
 		time.Sleep(time.Minute) // through pauses and campaigns
-		isError(t, second.Err(), pawl.ErrUnavailable)
+		isError(t, second.Status(), pawl.ErrUnavailable)
 		up()
 		time.Sleep(11 * time.Second)
-		isError(t, second.Err(), pawl.ErrHeld)
-		if held, ok := errors.AsType[*pawl.HeldError](second.Err()); !ok || held.Holders != 1 {
-			t.Errorf("it does not say who leads: %v", second.Err())
+		isError(t, second.Status(), pawl.ErrHeld)
+		if held, ok := errors.AsType[*pawl.HeldError](second.Status()); !ok || held.Holders != 1 {
+			t.Errorf("it does not say who leads: %v", second.Status())
 		}
 
 		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, time.Minute))
 		synctest.Wait()
-		if why, ok := errors.AsType[*pawl.LostError](first.Err()); !ok || why.Reason != pawl.ReasonBroken {
-			t.Errorf("after the break: %v", first.Err())
+		if why, ok := errors.AsType[*pawl.LostError](first.Status()); !ok || why.Reason != pawl.ReasonBroken {
+			t.Errorf("after the break: %v", first.Status())
 		}
 		cancel()
 		<-ended
-		isError(t, first.Err(), context.Canceled)
+		isError(t, first.Status(), context.Canceled)
 		time.Sleep(2 * time.Minute)
-		noError(t, second.Err())
+		noError(t, second.Status())
 	})
 }
 

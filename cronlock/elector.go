@@ -44,9 +44,9 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	return err
 }
 
-// Err returns why this instance does not lead, like [pawl.Election.Err], or nil while it
-// leads. After Done it returns why the elector has stopped campaigning.
-func (e *Elector) Err() error { return e.election.Err() }
+// Err returns why this instance does not lead, like [pawl.Election.Status], or nil while
+// it leads. After Done it returns why the elector has stopped campaigning.
+func (e *Elector) Err() error { return e.election.Status() }
 
 // Done is closed when the elector has stopped campaigning.
 func (e *Elector) Done() <-chan struct{} { return e.ended }

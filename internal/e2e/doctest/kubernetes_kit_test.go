@@ -24,7 +24,7 @@ func lead(ctx context.Context, work func(ctx context.Context) error) error {
 	defer locks.Close()
 	election := locks.Election("scheduler", pawl.WithTTL(15*time.Second))
 	http.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := election.Err(); err != nil && !errors.Is(err, pawl.ErrHeld) {
+		if err := election.Status(); err != nil && !errors.Is(err, pawl.ErrHeld) {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	})
