@@ -13,11 +13,11 @@ import (
 
 // Break ends the lease with this fence, and keeps the name closed for delay (0 to 30
 // days), so that its holder can stop. The client of the holder then loses the lease with
-// ReasonBroken: LostError.By identifies the client that called Break, and LostError.StopBy
-// is when the name opens. With a delay of 0 the next holder may begin before the holder
-// learns of the break. [WithBy] and [WithReason] add the person and the reason to
-// LostError.By, as labels. If there are more than 16 labels then, the client's own that
-// come last in byte order are left out.
+// ReasonBroken: LostError.By identifies the client that called Break, and
+// LostError.StopBy is when the name opens. With a delay of 0 the next holder may begin
+// before the holder learns of the break. [WithBy] and [WithReason] add the person and the
+// reason to LostError.By, as labels. If there are more than 16 labels then, the client's
+// own that come last in byte order are left out.
 //
 // Inspect shows the fence. Break takes it so as not to end the lease of a later holder.
 // The error matches ErrNoSuchLease if no lease has this fence any more, and nothing was

@@ -66,7 +66,7 @@ func TestAnIDThatWasGivenIsShownAndARandomOneIsNot(t *testing.T) {
 	for id, shown := range map[string]bool{"": false, "0123456789abcdef": true, "7": true} {
 		c, err := pawl.New(memlock.New(nil), &pawl.Options{ID: id})
 		noError(t, err)
-		owner := c.Owner()
+		owner := c.Self()
 		if who := owner.Who(); strings.Contains(who, owner.Client) != shown {
 			t.Errorf("the client with the ID %q is shown as %q", id, who)
 		}
