@@ -36,6 +36,7 @@ func (h Holder) kindNote() string {
 		return ""
 	}
 	switch h.Kind() {
+	case KindExclusive:
 	case KindShared:
 		return "shared, "
 	case KindPermits:
