@@ -110,7 +110,7 @@ func TestContributingNamesTheFilesThatABackendIsIn(t *testing.T) {
 	}
 	more := []string{
 		"natslock", "docs/backends/nats.md", "internal/natstest", "internal/testservers", "bench", "docs/internals/writing-a-backend.md", "internal/repotest/backends_test.go",
-		"Makefile", // some packages are tested by themselves
+		"Makefile",          // some packages are tested by themselves
 		"internal/e2e/zero", // its test says what it lacks, and writes it with -update
 		// Their tests of some backends are examples; docs/internals/bad-days.md has all.
 		"docs/internals/reliability.md", "docs/internals/track-record.md",

@@ -2,7 +2,6 @@ package zero_test
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -58,7 +57,7 @@ func TestTheTableIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *update {
-		if err := os.WriteFile("table_test.go", want, 0o644); err != nil {
+		if err := os.WriteFile("table_test.go", want, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,5 +142,5 @@ func receiver(e ast.Expr) string {
 	if id, ok := e.(*ast.Ident); ok {
 		return id.Name
 	}
-	return cmp.Or("", "?")
+	return "?"
 }

@@ -25,11 +25,11 @@ func TestNothingPanicsOrHangsWithZeroValues(t *testing.T) {
 		of := types[name]
 		for i := range reflect.PointerTo(of).NumMethod() {
 			method := name + "." + reflect.PointerTo(of).Method(i).Name
-			make := made[name]
-			if make != nil {
-				check(t, f, method, reflect.ValueOf(make()).Method(i))
+			construct := made[name]
+			if construct != nil {
+				check(t, f, method, reflect.ValueOf(construct()).Method(i))
 			}
-			if make == nil || strings.HasPrefix(name, "pawl.") {
+			if construct == nil || strings.HasPrefix(name, "pawl.") {
 				check(t, f, method, reflect.New(of).Method(i))
 			}
 		}
@@ -85,8 +85,8 @@ func isForClients(name string) bool {
 func arguments(fn reflect.Type) (lists [][]reflect.Value) {
 	var first, last []reflect.Value
 	var values [][]reflect.Value
-	for i := range fn.NumIn() {
-		v := valuesOf(fn.In(i))
+	for in := range fn.Ins() {
+		v := valuesOf(in)
 		values, first, last = append(values, v), append(first, v[0]), append(last, v[len(v)-1])
 	}
 	lists = append(lists, first, last)
@@ -112,11 +112,11 @@ var ended = func() context.Context {
 
 // valuesOf returns values of a type, the emptiest first.
 func valuesOf(t reflect.Type) []reflect.Value {
-	if make := given[t]; make != nil {
-		return []reflect.Value{make()}
+	if give := given[t]; give != nil {
+		return []reflect.Value{give()}
 	}
 	values := []reflect.Value{reflect.Zero(t)}
-	switch t.Kind() {
+	switch t.Kind() { //nolint:exhaustive // the zero value of the others has to do
 	case reflect.String:
 		values = append(values, reflect.ValueOf("x").Convert(t))
 	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Uint32:
