@@ -208,6 +208,7 @@ func TestAWrappedDriverHandsOverSoon(t *testing.T) {
 				if took := (<-done).Sub(began); took > most {
 					t.Errorf("it was handed over after %v, want %v at the most", took, most)
 				}
+				synctest.Wait() // Do releases before the client is closed
 			})
 		})
 	}
