@@ -130,10 +130,10 @@ func TestTheObserverHearsOfEachOfAStep(t *testing.T) {
 		heard := map[string]int{}
 		note := func(what, name string) { heard[what+" "+name]++ }
 		a, net := w.client(&pawl.Options{Observer: &pawl.Observer{
-			Acquired: func(e pawl.AcquiredEvent) { note("acquired", e.Name) },
-			NotAcquired:  func(e pawl.NotAcquiredEvent) { note("refused", e.Name) },
-			Released: func(e pawl.ReleasedEvent) { note("released", e.Name) },
-			Failed:   func(e pawl.FailedEvent) { note("failed "+string(e.Op), e.Name) },
+			Acquired:    func(e pawl.AcquiredEvent) { note("acquired", e.Name) },
+			NotAcquired: func(e pawl.NotAcquiredEvent) { note("refused", e.Name) },
+			Released:    func(e pawl.ReleasedEvent) { note("released", e.Name) },
+			Failed:      func(e pawl.FailedEvent) { note("failed "+string(e.Op), e.Name) },
 		}})
 		b, _ := w.client(nil)
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))

@@ -131,7 +131,7 @@ func (h *hostility) observer() *pawl.Observer {
 	}
 	o := h.heard.observer()
 	return &pawl.Observer{
-		Queued:  func(e pawl.QueuedEvent) { o.Queued(e); stumble(true) },
+		Queued:      func(e pawl.QueuedEvent) { o.Queued(e); stumble(true) },
 		NotAcquired: func(e pawl.NotAcquiredEvent) { o.NotAcquired(e); stumble(true) },
 		Acquired: func(e pawl.AcquiredEvent) {
 			if claim, ok := e.Ctx.Value(claimKey{}).(*uint64); ok {

@@ -236,12 +236,12 @@ func TestObserverMayCallBackIn(t *testing.T) {
 			}
 		}
 		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
-			Queued:   func(pawl.QueuedEvent) { use(nil) },
-			NotAcquired:  func(pawl.NotAcquiredEvent) { use(nil) },
-			Acquired: func(e pawl.AcquiredEvent) { use(e.Lease) },
-			Released: func(e pawl.ReleasedEvent) { _ = e.Lease.Release(background); use(e.Lease) },
-			Lost:     func(e pawl.LostEvent) { _ = e.Lease.Release(background); use(e.Lease) },
-			Failed:   func(pawl.FailedEvent) { use(nil) },
+			Queued:      func(pawl.QueuedEvent) { use(nil) },
+			NotAcquired: func(pawl.NotAcquiredEvent) { use(nil) },
+			Acquired:    func(e pawl.AcquiredEvent) { use(e.Lease) },
+			Released:    func(e pawl.ReleasedEvent) { _ = e.Lease.Release(background); use(e.Lease) },
+			Lost:        func(e pawl.LostEvent) { _ = e.Lease.Release(background); use(e.Lease) },
+			Failed:      func(pawl.FailedEvent) { use(nil) },
 		}})
 		other, _ := w.client(nil)
 		cycle := func(end func(l *pawl.Lease)) {

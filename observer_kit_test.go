@@ -47,12 +47,12 @@ func (l *listener) count(what string) int {
 
 func (l *listener) observer() *pawl.Observer {
 	return &pawl.Observer{
-		Queued:   func(e pawl.QueuedEvent) { l.hear("waiting", e.Event, e.Held) },
-		NotAcquired:  func(e pawl.NotAcquiredEvent) { l.hear("refused", e.Event, e.Err) },
-		Acquired: func(e pawl.AcquiredEvent) { l.hear("acquired", e.Event, nil) },
-		Released: func(e pawl.ReleasedEvent) { l.hear("released", e.Event, e.Err) },
-		Lost:     func(e pawl.LostEvent) { l.hear("lost", e.Event, e.Err) },
-		Failed:   func(e pawl.FailedEvent) { l.hear("trouble", e.Event, e.Err) },
+		Queued:      func(e pawl.QueuedEvent) { l.hear("waiting", e.Event, e.Held) },
+		NotAcquired: func(e pawl.NotAcquiredEvent) { l.hear("refused", e.Event, e.Err) },
+		Acquired:    func(e pawl.AcquiredEvent) { l.hear("acquired", e.Event, nil) },
+		Released:    func(e pawl.ReleasedEvent) { l.hear("released", e.Event, e.Err) },
+		Lost:        func(e pawl.LostEvent) { l.hear("lost", e.Event, e.Err) },
+		Failed:      func(e pawl.FailedEvent) { l.hear("trouble", e.Event, e.Err) },
 	}
 }
 

@@ -15,10 +15,10 @@ type told struct {
 // observer returns an Observer that counts its events.
 func (p *process) observer() *pawl.Observer {
 	o := &pawl.Observer{
-		Acquired: func(e pawl.AcquiredEvent) { p.tap.tells(e.Event, func(t *told) { t.acquired++ }) },
-		NotAcquired:  func(e pawl.NotAcquiredEvent) { p.tap.tells(e.Event, func(t *told) { t.refused++ }) },
-		Released: func(e pawl.ReleasedEvent) { p.tap.tells(e.Event, func(t *told) { t.released++ }) },
-		Lost:     func(e pawl.LostEvent) { p.tap.tells(e.Event, func(t *told) { t.lost++ }) },
+		Acquired:    func(e pawl.AcquiredEvent) { p.tap.tells(e.Event, func(t *told) { t.acquired++ }) },
+		NotAcquired: func(e pawl.NotAcquiredEvent) { p.tap.tells(e.Event, func(t *told) { t.refused++ }) },
+		Released:    func(e pawl.ReleasedEvent) { p.tap.tells(e.Event, func(t *told) { t.released++ }) },
+		Lost:        func(e pawl.LostEvent) { p.tap.tells(e.Event, func(t *told) { t.lost++ }) },
 	}
 	if spoil := p.w.planted.observe; spoil != nil {
 		spoil(o)
