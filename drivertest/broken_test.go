@@ -178,7 +178,8 @@ func runSubtests(t *testing.T, exe, fault string, some []string) (failed []strin
 		pattern += "/^(" + strings.Join(topics, "|") + ")$/^(" + strings.Join(subtests, "|") + ")$"
 	}
 	cmd := exec.CommandContext(ctx, exe, "-test.run="+pattern, "-test.v", "-test.count=1",
-		"-rapid.nofailfile", "-rapid.shrinktime=1ms")
+		"-rapid.nofailfile", "-rapid.shrinktime=1ms",
+		"-rapid.checks=2000") // a hundred random cases may miss the fault; it stops at the first that finds it
 	cmd.Env = append(os.Environ(), faultEnv+"="+fault)
 	b, err := cmd.CombinedOutput()
 	out = string(b)
