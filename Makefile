@@ -254,7 +254,7 @@ lint: bin/vale ## run gofmt, go vet, golangci-lint, the linter of the prose, the
 	go vet work
 	go vet -tags embedded ./cmd/pawl
 	@GOWORK=off go -C internal/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	bin/golangci-lint run $(if $(filter work,$(PKG)),$$(go list -m -f '{{.Dir}}/...'),$(PKG))
+	bin/golangci-lint run $(if $(filter work,$(PKG)),$$(go list -m -f '{{.Dir}}/...' | sed "s|^$$(pwd -P)|.|"),$(PKG))
 	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q sent)
 	internal/tools/tidy.sh -diff
 	internal/tools/apidiff.sh
