@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// firstWaits is how long the first of several leases stays held for the release of the
-// others.
+// firstWaits is the longest time that the first of several leases stays held for the
+// release of the others.
 const firstWaits = 100 * time.Millisecond
 
 // closeAll releases leases side by side, and returns when the backends have answered. It

@@ -19,7 +19,7 @@ func group(c *pawl.Client, n int, o ...pawl.LockOption) *pawl.Group {
 	return pawl.All(parts...)
 }
 
-// oneRequest is how long a request of these leases may take.
+// oneRequest is the longest time for a request of these leases.
 const oneRequest = 3 * time.Second
 
 func everything(string, int) bool { return true }

@@ -11,15 +11,15 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// politeRounds is how many times a caller gives back what it was granted because another
-// lock is taken. After that it holds what it has while it waits.
+// politeRounds is the number of times that a caller gives back a granted lock because
+// another lock is taken. After that it holds the locks that it has while it waits.
 //
 // No caller that holds nothing while it waits can be sure of its turn: if at each instant
 // one of its locks is held, as two busy locks may be, it never finds all of them free. To
 // get both, it has to keep one of them idle until the other is free.
 const politeRounds = 8
 
-// lookAgain is how often a caller looks whether it has to give way. See
+// lookAgain is the interval at which a caller looks whether it has to give way. See
 // awaitPolitely.
 const lookAgain = 5 * time.Second
 

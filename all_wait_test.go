@@ -30,7 +30,7 @@ func eachWay(t *testing.T, f func(t *testing.T, w *world, client func() *pawl.Cl
 	}
 }
 
-// export is what an export needs: its tenant, and one of the permits of a pool.
+// export locks the tenant of an export, and one of the permits of a pool.
 func export(c *pawl.Client, tenant string) *pawl.Group {
 	return pawl.All(c.Semaphore("exports", 4).Permits(1), c.Mutex("tenant:"+tenant))
 }

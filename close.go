@@ -16,14 +16,14 @@ const (
 	// lastPatience is how much longer the last round of releases may take after ctx has
 	// ended.
 	lastPatience = time.Second
-	// silenceMax is how long Close waits while the backend answers none of its requests.
+	// silenceMax is the longest wait of Close while the backend answers no request.
 	silenceMax = 1300 * time.Millisecond
-	// progressInterval is how often Close looks whether the backend has answered.
+	// progressInterval is the interval at which Close looks for an answer.
 	progressInterval = 100 * time.Millisecond
-	// driverPatience is how long the driver may take to close, whenever it begins.
+	// driverPatience is the longest time for the driver to close, whenever it begins.
 	driverPatience = 600 * time.Millisecond
-	// closeSoon is how long Close takes if the backend is silent: the four above, one
-	// after the other.
+	// closeSoon is the time that Close takes if the backend is silent: the four above,
+	// one after the other.
 	closeSoon = 3 * time.Second
 )
 

@@ -87,7 +87,7 @@ func (p *punctual) Break(ctx context.Context, name string, fence uint64, delay t
 	return p.Driver.Break(ctx, name, fence, delay, by)
 }
 
-// late is what a call of TestAnErrorOfTheCtxComesOnceTheCtxHasEnded needs.
+// late has the parts that the calls of TestAnErrorOfTheCtxComesOnceTheCtxHasEnded need.
 type late struct {
 	ctx  context.Context
 	c    *pawl.Client

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/skip"
 )
 
 // startAsAnotherUser starts a pawl whose command changes its user, as sudo does, so that
@@ -12,7 +14,7 @@ import (
 func (b *lab) startAsAnotherUser(args ...string) *process {
 	b.t.Helper()
 	if os.Getuid() != 0 {
-		b.t.Skip("NOT TESTED: a command of another user needs the rights of root")
+		skip.Unproven(b.t, "a command of another user needs the rights of root")
 	}
 	if err := os.Chmod(b.dir, 0o777); err != nil { //nolint:gosec // the other user writes there
 		b.t.Fatal(err)

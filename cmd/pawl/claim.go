@@ -86,7 +86,7 @@ func (j *job) interrupted(got chan claimed) *pawl.Client {
 	return a.client
 }
 
-// goodbye is how long closing may take after a claim that has failed. A caller whose
+// goodbye is the longest time for closing after a claim that has failed. A caller whose
 // --wait has passed should not wait much longer.
 func (j *job) goodbye() time.Duration {
 	if j.patience > 0 {

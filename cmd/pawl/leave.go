@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// sameSignal is how long after a signal the next one is not a second one: timeout(1)
-// sends one to its command, and one to the group.
+// sameSignal is the time after a signal within which the next one counts as the same:
+// timeout(1) sends one to its command, and one to the group.
 const sameSignal = 200 * time.Millisecond
 
 // askedToEnd bounds the rest of the job, because a signal has asked pawl to end.

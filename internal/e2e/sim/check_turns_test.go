@@ -16,7 +16,7 @@ type turns struct {
 	inOrder int // how many calls have held names while they waited
 }
 
-// politeRounds is how many times a call gives back what it was granted.
+// politeRounds is the number of times that a call gives back a granted lock.
 const politeRounds = 8
 
 // A turn is one call of All.
