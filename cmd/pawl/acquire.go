@@ -81,6 +81,7 @@ func (f *acquireFlags) run(v *voice, where *location, cmd *cobra.Command, name s
 	if isMemory(url) {
 		return usage(cmd, errors.New("mem: keeps locks in the memory of this process, which ends; nothing would stay held"))
 	}
+	v.neverBlock()
 	a := &acquiring{job: f.job(v, where, url, byDefault, name, 0), asJSON: f.asJSON}
 	if f.file != "" {
 		if a.file, err = newHandleFile(f.file); err != nil {
@@ -192,11 +193,20 @@ func (a *acquiring) handOver(client *pawl.Client, lease *pawl.Lease) error {
 		a.letGo(lease)
 		return &exit{code: codeOf(err), err: err}
 	}
-	if err := a.print(lease, string(handle)); err != nil {
-		a.takeBack(ctx, client, handle)
-		return &exit{code: exitOther, err: fmt.Errorf("cannot write the handle: %w", err)}
+	printed := make(chan error, 1)
+	go func() { printed <- a.print(lease, string(handle)) }() // standard output may have no reader
+	select {
+	case err := <-printed:
+		if err != nil {
+			a.takeBack(client, handle)
+			return &exit{code: exitOther, err: fmt.Errorf("cannot write the handle: %w", err)}
+		}
+		return nil
+	case s := <-a.signals:
+		a.askedToEnd()
+		a.takeBack(client, handle)
+		return stoppedBy(s)
 	}
-	return nil
 }
 
 // print writes the handle to the file, or prints it.
@@ -219,8 +229,10 @@ func (a *acquiring) print(lease *pawl.Lease, handle string) error {
 	return nil
 }
 
-// takeBack releases a lease whose handle could not be written.
-func (a *acquiring) takeBack(ctx context.Context, c *pawl.Client, handle pawl.Handle) {
+// takeBack releases a lease whose handle was not written.
+func (a *acquiring) takeBack(c *pawl.Client, handle pawl.Handle) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
 	lease, err := c.Attach(ctx, handle)
 	if err != nil {
 		a.v.warn("%s; the name stays held until its lease expires", words.Bare(err))

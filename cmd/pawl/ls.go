@@ -122,7 +122,9 @@ func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends pawl even if a write does not return
+	return ctx, stop
 }
 
 // withClient runs f with a client. After a signal it returns the signal's exit code. If

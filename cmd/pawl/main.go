@@ -59,6 +59,7 @@ func execute(v *voice, args []string) int {
 		e = &exit{code: codeOf(err), err: err}
 	}
 	if e.err != nil {
+		v.neverBlock()
 		v.sayError(e.err)
 	}
 	v.flush(endFlush)

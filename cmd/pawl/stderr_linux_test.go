@@ -15,21 +15,7 @@ import (
 // unread prepares commands whose standard error takes nothing, and is never read.
 var unread = map[string]func(t *testing.T) func(*exec.Cmd){
 	"Pipe": func(t *testing.T) func(*exec.Cmd) {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _, _ = r.Close(), w.Close() })
-		fd := int(w.Fd())
-		must(unix.SetNonblock(fd, true))
-		for err = nil; err == nil; {
-			_, err = unix.Write(fd, make([]byte, 4096))
-		}
-		if !errors.Is(err, unix.EAGAIN) {
-			t.Fatal(err)
-		}
-		must(unix.SetNonblock(fd, false))
-		wantFull(t, fd)
+		w := fullPipe(t)
 		return func(cmd *exec.Cmd) { cmd.Stderr = w }
 	},
 	"Terminal": func(t *testing.T) func(*exec.Cmd) {
@@ -44,6 +30,27 @@ var unread = map[string]func(t *testing.T) func(*exec.Cmd){
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		}
 	},
+}
+
+// fullPipe is a pipe that takes nothing, and is never read.
+func fullPipe(t *testing.T) *os.File {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+	fd := int(w.Fd())
+	must(unix.SetNonblock(fd, true))
+	for err = nil; err == nil; {
+		_, err = unix.Write(fd, make([]byte, 4096))
+	}
+	if !errors.Is(err, unix.EAGAIN) {
+		t.Fatal(err)
+	}
+	must(unix.SetNonblock(fd, false))
+	wantFull(t, fd)
+	return w
 }
 
 // wantFull requires that a write to this file would block.
@@ -128,5 +135,35 @@ func TestNoLineOfTextHoldsAnythingUp(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A signal ends pawl acquire although nothing reads its handle, and frees the name: no
+// process could release it.
+func TestAHandleThatIsNotReadIsTakenBack(t *testing.T) {
+	b := newLab(t)
+	w := fullPipe(t)
+	p := b.startWith(func(cmd *exec.Cmd) { cmd.Stdout = w }, "pawl", "acquire", "x")
+	b.awaitHeld("x")
+	b.signal(p, syscall.SIGTERM)
+	p.wantCode(128 + 15)
+	if e := b.entry("x"); len(e.Holders) > 0 {
+		t.Errorf("the name stays held: %+v", e.Holders)
+	}
+}
+
+// An error does not wait for a reader either.
+func TestNoErrorWaitsForAReader(t *testing.T) {
+	b := newLab(t)
+	w := fullPipe(t)
+	for args, want := range map[string]int{
+		"pawl run --bogus":                       exitUsage,
+		"pawl release":                           exitUsage,
+		"pawl break --yes x":                     exitHeld,
+		"pawl --url redis://127.0.0.1:1 ls":      exitUnavailable,
+		"pawl acquire -n --handle /dev/null/x x": exitUsage,
+	} {
+		words := strings.Fields(args)
+		b.startWith(func(cmd *exec.Cmd) { cmd.Stderr = w }, words[0], words[1:]...).wantCode(want)
 	}
 }

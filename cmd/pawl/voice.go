@@ -32,7 +32,8 @@ import (
 // so that they cannot move a cursor, hide text or forge a line.
 //
 // Standard error may have no reader: Ctrl-S has stopped its terminal, or its pipe is
-// full. The commands that run a command of the user call neverBlock first.
+// full. The commands that hold or wait for a lock call neverBlock first, and each command
+// does before its error.
 type voice struct{ out, err io.Writer }
 
 // An errorWriter keeps the first error of its writes, for a caller that ignores them.
