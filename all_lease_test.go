@@ -7,12 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 // A minimum hold is for a function that has begun.
 func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		c, err := New(memlock.NewMemory(nil).Driver(), nil)
 		if err != nil {
@@ -46,7 +47,7 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 // One name is a semaphore to one caller, and a mutex to another, and both hold what they
 // have while they wait.
 func TestACallerOfAllGivesWayToAMutexOfItsPool(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		memory := memlock.NewMemory(nil)
 		var clients []*Client

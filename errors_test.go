@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -256,7 +257,7 @@ func TestARequestThatIsNotAnsweredSaysWhereItWasSent(t *testing.T) {
 		"pawl: memory host:6379: acquire \"x\": no answer in time": &located{silent{Driver: memlock.New(nil)}},
 		"pawl: memory: acquire \"x\": no answer in time":           &silent{Driver: memlock.New(nil)},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			c, err := pawl.New(d, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -5,11 +5,11 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unsafe"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -127,7 +127,7 @@ func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
 
 // A handle has all that a lease is to its backend.
 func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c, err := New(memlock.New(nil), nil)
 		if err != nil {
 			t.Fatal(err)

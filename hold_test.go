@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/trust"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -16,7 +17,7 @@ import (
 // from the backend. Then it leaves nothing behind, and the Observer gets the loss after
 // the grant.
 func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		said := 0
 		c, err := New(memlock.New(nil), &Options{Observer: &Observer{Lost: func(LostEvent) { said++ }}})
 		if err != nil {
@@ -54,7 +55,7 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 // request has reached the backend. Then Close leaves the rest to the Release, which would
 // otherwise be answered that another client ended the lease.
 func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		c, err := New(memory.Driver(), nil)
 		if err != nil {
@@ -87,7 +88,7 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 // A hold is passed on only while it can be trusted; and its loss has the last known
 // reason.
 func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c, err := New(memlock.New(nil), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -121,7 +122,7 @@ func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 // A function does not run when the last of several leases is over by then, although the
 // first is not.
 func TestAFunctionThatHasNotRunUnderAllIsSaidNotToHave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		c, err := New(memlock.New(nil), nil)
 		if err != nil {

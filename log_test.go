@@ -9,16 +9,16 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 func TestALeaseLogsWellAndWithoutItsToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		d := &tokens{Driver: memlock.New(nil)}
 		locks, err := pawl.New(d, &pawl.Options{ID: "client-1"})

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -29,7 +29,7 @@ var (
 
 // A pod starts before its database.
 func TestOpenWaitsForABackendThatStartsLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		locks, err := pawl.OpenWith(t.Context(), opensLate(began.Add(2*time.Second), errRefused), nil)
 		if err != nil {
@@ -58,7 +58,7 @@ func TestOpenGivesUpABackendThatDoesNotStart(t *testing.T) {
 		"ctx that is cancelled": {err: errRefused, timeout: 3 * time.Second, cancel: true, least: 3 * time.Second, most: 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -187,7 +188,7 @@ func TestAWrappedDriverHandsOverSoon(t *testing.T) {
 		"without Unwrap": func(d driver.Driver) driver.Driver { return struct{ driver.Driver }{d} },
 	} {
 		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				memory := memlock.NewMemory(nil)
 				clients := [2]*pawl.Client{}
 				for i := range clients {

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cronlock"
 	"github.com/pawl-go/pawl/cronlock/gocronlock"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -93,7 +94,7 @@ func schedulers(t *testing.T, n int, every, takes time.Duration, with func(i int
 }
 
 func TestGocronRunsAJobOnOneInstance(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		clients := instances(t, 3)
 		var skips sync.Map
 		r, stop := schedulers(t, 3, 10*time.Second, time.Millisecond, func(i int) gocron.SchedulerOption {
@@ -111,7 +112,7 @@ func TestGocronRunsAJobOnOneInstance(t *testing.T) {
 }
 
 func TestGocronRunsOnTheLeader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		clients := instances(t, 2)
 		ctx, resign := context.WithCancel(t.Context())
 		defer resign()
@@ -149,7 +150,7 @@ func TestGocronRunsOnTheLeader(t *testing.T) {
 // Ten instances have clocks that differ by more than the job lasts. One instance is late
 // by minutes.
 func TestATickOfRobfigsCronIsDoneOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		schedule, err := cron.ParseStandard("*/5 * * * *")
 		if err != nil {
 			t.Fatal(err)
@@ -174,7 +175,7 @@ func TestATickOfRobfigsCronIsDoneOnce(t *testing.T) {
 }
 
 func TestAScheduleOfRobfigsCron(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		schedule, err := cron.ParseStandard("*/5 * * * *")
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +200,7 @@ func TestAScheduleOfRobfigsCron(t *testing.T) {
 }
 
 func TestAJobIsOneOfAChain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		schedule, err := cron.ParseStandard("*/5 * * * *")
 		if err != nil {
 			t.Fatal(err)
@@ -214,7 +215,7 @@ func TestAJobIsOneOfAChain(t *testing.T) {
 }
 
 func TestWhatAJobReturnsIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		own := errors.New("no disk")
 		var told error
 		schedule, _ := cron.ParseStandard("* * * * *")

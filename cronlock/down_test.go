@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -20,6 +19,7 @@ import (
 	"github.com/pawl-go/pawl/cronlock"
 	"github.com/pawl-go/pawl/cronlock/gocronlock"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -88,7 +88,7 @@ func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
 	for way, start := range minutely {
 		for name, retry := range map[string]time.Duration{"Skipped": 0, "TriedAgain": 40 * time.Second} {
 			t.Run(way+"/"+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					begin := time.Now() // midnight
 					var refused, failed atomic.Int64
 					locks, err := pawl.New(down{memlock.New(nil), begin.Add(80 * time.Second)}, &pawl.Options{Observer: &pawl.Observer{
@@ -133,7 +133,7 @@ func TestARunThatNobodyDoesIsLogged(t *testing.T) {
 	for way, start := range minutely {
 		t.Run(way, func(t *testing.T) {
 			said := logged(t)
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				d := down{memlock.New(nil), time.Now().Add(80 * time.Second)}
 				locks, err := pawl.New(d, nil)
 				if err != nil {

@@ -6,10 +6,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -18,7 +18,7 @@ func breaking(name string, fence uint64, typed string) url.Values {
 }
 
 func TestNothingIsBrokenThatMayNotBe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		g := s.take(t, claim("job", 1))
 		page := s.get(t, "name?name=job")
@@ -39,7 +39,7 @@ func TestNothingIsBrokenThatMayNotBe(t *testing.T) {
 }
 
 func TestALeaseIsBrokenByItsFenceAndItsNameTyped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		g := s.take(t, claim("job <1>", 1))
 		page := s.get(t, fmt.Sprintf("break?name=job+%%3C1%%3E&fence=%d", g.Fence))
@@ -81,7 +81,7 @@ func TestALeaseIsBrokenByItsFenceAndItsNameTyped(t *testing.T) {
 // The page shows invisible characters and characters that change the direction as
 // escapes. So a person can type such a name.
 func TestANameThatIsShownEscapedIsBroken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		name, shown := "zero\u200b\u202ejob", `zero\u200b\u202ejob`
 		c := claim(name, 1)
@@ -100,7 +100,7 @@ func TestANameThatIsShownEscapedIsBroken(t *testing.T) {
 
 // A page collapses spaces, so what it shows is enough; all characters but spaces count.
 func TestANameWithSpacesIsBroken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true, BreakDelay: -1})
 		for name, typed := range map[string]string{"  job": "job", "job  7 ": "job 7", " \u200b  x": `\u200b x`, "   ": " "} {
 			g := s.take(t, claim(name, 1))
@@ -116,7 +116,7 @@ func TestANameWithSpacesIsBroken(t *testing.T) {
 
 // The log has the name as it is stored: it tells two tenants apart.
 func TestTheLogSaysInWhichNamespaceALeaseWasBroken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		s := siteIn(t, "acme", memory.Driver(), memory, &dashboard.Options{AllowBreak: true})
 		g := s.take(t, claim("@acme:job", 1))
@@ -129,7 +129,7 @@ func TestTheLogSaysInWhichNamespaceALeaseWasBroken(t *testing.T) {
 
 // Without a delay, the next claim does not wait, and the page mentions no delay.
 func TestALeaseIsBrokenWithoutADelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true, BreakDelay: -1})
 		g := s.take(t, claim("job", 1))
 		wants(t, s.get(t, fmt.Sprintf("break?name=job&fence=%d", g.Fence)), "may be granted to the next one at once")
@@ -141,7 +141,7 @@ func TestALeaseIsBrokenWithoutADelay(t *testing.T) {
 }
 
 func TestALaterHolderIsNotHit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		first, second := claim("job", 1), claim("job", 2)
 		g := s.take(t, first)
@@ -159,7 +159,7 @@ func TestALaterHolderIsNotHit(t *testing.T) {
 // The page of a name shows a lease that came after the last look at all names. So does
 // the form that breaks it.
 func TestALeaseThatNoLookHasFoundYetIsShown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		s.get(t, "") // a look, so that the next pages do not wait for one
 		g := s.take(t, claim("job", 1))
@@ -169,7 +169,7 @@ func TestALeaseThatNoLookHasFoundYetIsShown(t *testing.T) {
 }
 
 func TestAWishThatMakesNoSenseIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		for _, q := range []string{"", "name=job", "name=job&fence=x", "name=job&fence=-1", "name=job&fence=0", "fence=5", "name=a%00&fence=5"} {
 			if w := s.request(t, http.MethodGet, "break?"+q, nil, nil); w.Code != http.StatusBadRequest {

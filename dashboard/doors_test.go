@@ -7,10 +7,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 const token = "0123456789abcdef0123456789abcdef"
@@ -27,7 +27,7 @@ func signIn(s *site, t *testing.T, given string, change func(*http.Request)) (in
 func with(c *http.Cookie) func(*http.Request) { return func(r *http.Request) { r.AddCookie(c) } }
 
 func TestWithoutTheTokenNothingIsShown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token, AllowBreak: true})
 		g := s.take(t, claim("secret-job", 1))
 		time.Sleep(6 * time.Second)
@@ -48,7 +48,7 @@ func TestWithoutTheTokenNothingIsShown(t *testing.T) {
 }
 
 func TestTheTokenOpensThePage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		s.take(t, claim("job", 1))
 		time.Sleep(6 * time.Second)
@@ -71,7 +71,7 @@ func TestTheTokenOpensThePage(t *testing.T) {
 }
 
 func TestCookiesCannotBeForged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s, other := newSite(t, &dashboard.Options{Token: token}), newSite(t, &dashboard.Options{Token: token})
 		_, cookie := signIn(other, t, token, nil)
 		for _, value := range []string{cookie.Value, "", "x", strings.Repeat("A", 54), strings.Repeat("A", 3000)} {
@@ -90,7 +90,7 @@ func TestCookiesCannotBeForged(t *testing.T) {
 
 // A browser sends the cookies of a host to all ports of that host.
 func TestTwoDashboardsOfAHostKeepTheirSessions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		names := map[string]bool{}
 		for _, host := range []string{"localhost", "localhost:8080", "127.0.0.1:8081", "[::1]:8082", "localhost:"} {
 			s := newSite(t, &dashboard.Options{Token: token})
@@ -116,7 +116,7 @@ func TestTwoDashboardsOfAHostKeepTheirSessions(t *testing.T) {
 }
 
 func TestAWrongTokenAThousandTimes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		_, before := signIn(s, t, token, nil)
 		looked := 0
@@ -165,7 +165,7 @@ func TestAWrongTokenAThousandTimes(t *testing.T) {
 // The limit holds also for requests from many addresses. The handler remembers a bounded
 // number of addresses.
 func TestWrongTokensFromEverywhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		looked := 0
 		for i := range 5000 {
@@ -183,7 +183,7 @@ func TestWrongTokensFromEverywhere(t *testing.T) {
 // One host may use every address of its network, and counts as one client. So it cannot
 // lock out other networks.
 func TestWrongTokensFromOneNetwork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		from := func(address string) func(*http.Request) {
 			return func(r *http.Request) { r.RemoteAddr = "[" + address + "]:1" }
@@ -223,7 +223,7 @@ func TestWrongTokensFromOneNetwork(t *testing.T) {
 
 // The page tells the client how long to wait, and after that accepts the token.
 func TestWhoTriesTooOftenIsToldHowLongToWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		for range 10 {
 			signIn(s, t, "wrong", nil)
@@ -246,7 +246,7 @@ func TestWhoTriesTooOftenIsToldHowLongToWait(t *testing.T) {
 // After a sign-out a copy of the cookie is useless, and open streams end.
 func TestSigningOutEndsTheSession(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		_, one := signIn(s, t, token, nil)
 		_, other := signIn(s, t, token, nil)
@@ -280,7 +280,7 @@ func TestSigningOutEndsTheSession(t *testing.T) {
 // A session stays ended, even if many others sign out later. The handler remembers a
 // bounded number of ended sessions.
 func TestASessionThatWasEndedStaysEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		_, first := signIn(s, t, token, nil)
 		s.request(t, "POST", "logout", url.Values{}, with(first))

@@ -5,11 +5,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // routes are all routes, each with its method.
@@ -21,7 +21,7 @@ var routes = map[string]string{
 // A page of another site can have a name that resolves to this address. To the browser,
 // that page has the same origin as the dashboard. But the page cannot send another Host.
 func TestEveryRouteRefusesAnotherHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for to, method := range routes {
 			if to == "healthz" {
@@ -46,7 +46,7 @@ func TestEveryRouteRefusesAnotherHost(t *testing.T) {
 }
 
 func TestHealthzAnswersToAnyHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for _, host := range []string{"10.1.2.3:7420", "evil.example", ""} {
 			w := s.request(t, "GET", "healthz", nil, func(r *http.Request) { r.Host = host })
@@ -63,7 +63,7 @@ func TestHealthzAnswersToAnyHost(t *testing.T) {
 // Prometheus finds pods by their addresses. No page of another site has an address as its
 // host while the browser takes it for ours, so a name that leads here reads nothing.
 func TestMetricsAnswerToAnyAddress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: "0123456789abcdef"})
 		for host, want := range map[string]int{
 			"10.1.2.3:7420": http.StatusOK, "10.1.2.3": http.StatusOK, "[fd00::7]:7420": http.StatusOK, "localhost:7420": http.StatusOK,
@@ -84,7 +84,7 @@ func TestMetricsAnswerToAnyAddress(t *testing.T) {
 }
 
 func TestHostsAreThoseThatAreGiven(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Hosts: []string{"Ops.Example"}})
 		for host, want := range map[string]int{"ops.example:443": http.StatusOK, "localhost": http.StatusMisdirectedRequest} {
 			if w := s.request(t, "GET", "style.css", nil, func(r *http.Request) { r.Host = host }); w.Code != want {
@@ -95,7 +95,7 @@ func TestHostsAreThoseThatAreGiven(t *testing.T) {
 }
 
 func TestEveryAnswerHasTheHeaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for to, method := range routes {
 			if strings.HasPrefix(to, "events") {
@@ -112,7 +112,7 @@ func TestEveryAnswerHasTheHeaders(t *testing.T) {
 }
 
 func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		g := s.take(t, claim("job", 1))
 		for _, to := range []string{"break", "login", "logout", "fencing"} {
@@ -146,7 +146,7 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 }
 
 func TestOtherMethodsAreRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for to, method := range routes {
 			if to == "nowhere" {
@@ -165,7 +165,7 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 }
 
 func TestWhatIsTooLargeIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		if w := s.request(t, "GET", "?prefix="+strings.Repeat("x", 5000), nil, nil); w.Code != http.StatusRequestURITooLong {
 			t.Errorf("a long URL was answered with %d", w.Code)
@@ -184,7 +184,7 @@ func TestWhatIsTooLargeIsRefused(t *testing.T) {
 
 // The handler works under any path, with the prefix stripped or not.
 func TestItWorksUnderAnyPath(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		s.take(t, claim("job", 1))
 		time.Sleep(6 * time.Second)
@@ -197,7 +197,7 @@ func TestItWorksUnderAnyPath(t *testing.T) {
 }
 
 func TestProfilesAreNotServed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for _, to := range []string{"debug/pprof/", "debug/pprof/heap", "debug/vars", "assets/app.js", "../dashboard.go"} {
 			if w := s.request(t, "GET", to, nil, nil); strings.Contains(w.Body.String(), "goroutine") || strings.Contains(w.Body.String(), "memstats") {
@@ -208,7 +208,7 @@ func TestProfilesAreNotServed(t *testing.T) {
 }
 
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for _, o := range []*dashboard.Options{{Token: "short"}, {MaxStreams: -1}, {BreakDelay: 31 * 24 * time.Hour}} {
 			if h, err := dashboard.New(s.client, o); err == nil || !strings.Contains(err.Error(), "allowed") {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // step takes a step of the lesson, and returns the page to which it leads.
@@ -31,7 +33,7 @@ func (s *site) step(t *testing.T, n int, cookie *http.Cookie) (string, *http.Coo
 }
 
 func TestTheLessonOfFencing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		wants(t, s.get(t, "fencing"), "Why a lock needs a fence", "A takes the lock", "no fence yet")
 		page, cookie := s.step(t, 0, nil)
@@ -59,7 +61,7 @@ func TestTheLessonOfFencing(t *testing.T) {
 }
 
 func TestEachVisitorHasALessonOfTheirOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		_, one := s.step(t, 0, nil)
 		_, two := s.step(t, 0, nil)
@@ -93,7 +95,7 @@ func (s stuck) Write(b []byte) (int, error) {
 func (s stuck) WriteString(b string) (int, error) { return s.Write([]byte(b)) }
 
 func TestASlowVisitorKeepsNobodyFromTheLesson(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		w := stuck{httptest.NewRecorder(), make(chan struct{})}
 		defer close(w.until)

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 func TestTheListShowsWhoHoldsAndWhoWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		time.Sleep(2900 * time.Millisecond) // the next look begins 100 ms later
 		g := s.take(t, claim("report:nightly", 1))
@@ -50,7 +50,7 @@ func order(page string) (names []string) {
 }
 
 func TestTheListIsSearchedSortedAndPaged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for i := range 60 {
 			s.take(t, claim(fmt.Sprintf("n:%02d", i), i))
@@ -83,7 +83,7 @@ func TestTheListIsSearchedSortedAndPaged(t *testing.T) {
 }
 
 func TestAnEmptyBackendSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		wants(t, newSite(t, nil).get(t, ""), "No name is held or waited for.", "<b>0</b> names")
 	})
 }
@@ -96,7 +96,7 @@ var attacks = []string{
 
 // Text of other processes stays text, on every page and in every stream.
 func TestWhatOthersWroteIsText(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for i, attack := range attacks {
 			c, w := claim(attack, i), claim(attack, i)

@@ -4,16 +4,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 func TestMetrics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var metrics dashboard.Metrics
 		memory := memlock.NewMemory(nil)
 		s := siteOver(t, memory.Driver(), memory, &dashboard.Options{Metrics: &metrics})

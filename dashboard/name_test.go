@@ -5,15 +5,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 func TestANameShowsItsHoldersItsQueueAndItsPast(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		s.get(t, "")
 		first, second, third := claim("job", 1), claim("job", 2), claim("job", 3)
@@ -32,7 +32,7 @@ func TestANameShowsItsHoldersItsQueueAndItsPast(t *testing.T) {
 }
 
 func TestAFreeNameIsNoError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		c := claim("job", 1)
 		g := s.take(t, c)
@@ -45,7 +45,7 @@ func TestAFreeNameIsNoError(t *testing.T) {
 }
 
 func TestADeadlockIsSaid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		s.take(t, claim("a", 1))
 		s.take(t, claim("b", 2))
@@ -58,7 +58,7 @@ func TestADeadlockIsSaid(t *testing.T) {
 }
 
 func TestAnExpiredLeaseWasLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		s.take(t, claim("job", 1))
 		time.Sleep(20 * time.Second)
@@ -70,7 +70,7 @@ func TestAnExpiredLeaseWasLost(t *testing.T) {
 
 // A namespace leaves room for one byte of a name at least.
 func TestTheHealthOfALongNamespace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		s := siteIn(t, strings.Repeat("x", 252), memory.Driver(), memory, nil)
 		lacks(t, s.get(t, "health"), "name has")
@@ -78,7 +78,7 @@ func TestTheHealthOfALongNamespace(t *testing.T) {
 }
 
 func TestTheHealthOfABackend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		s.take(t, claim("job", 1))
 		page := s.get(t, "health")
@@ -97,7 +97,7 @@ func TestTheHealthOfABackend(t *testing.T) {
 
 // No page contains a lease token, in any spelling.
 func TestNoPageHasAToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		c := claim("job", 1)
 		c.Token = driver.Token([]byte("secretsecretsecr"))

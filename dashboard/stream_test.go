@@ -9,16 +9,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 func TestAStreamSaysAtOnceWhatHasChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		first, second := claim("job", 1), claim("job", 2)
 		s.take(t, first)
@@ -41,7 +41,7 @@ func TestAStreamSaysAtOnceWhatHasChanged(t *testing.T) {
 }
 
 func TestAStreamIsQuietWhileNothingHappens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		c := claim("job", 1)
 		c.TTL = time.Hour
@@ -57,7 +57,7 @@ func TestAStreamIsQuietWhileNothingHappens(t *testing.T) {
 }
 
 func TestAStreamEndsWithItsBrowserAndWithTheDashboard(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{MaxStreams: 1})
 		ctx, leave := context.WithCancel(t.Context())
 		gone := s.open(ctx, "events?view=list")
@@ -76,7 +76,7 @@ func TestAStreamEndsWithItsBrowserAndWithTheDashboard(t *testing.T) {
 }
 
 func TestAStreamOfNothingIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for _, q := range []string{"", "?view=x", "?view=name", "?view=name&name=a%00"} {
 			if w := s.request(t, http.MethodGet, "events"+q, nil, nil); w.Code != http.StatusBadRequest {
@@ -100,7 +100,7 @@ func (d *failing) List(ctx context.Context, prefix string) iter.Seq2[driver.Entr
 }
 
 func TestABackendThatGoesAndComesBackIsSaid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		d := &failing{Driver: memory.Driver()}
 		s := siteOver(t, d, memory, nil)
@@ -137,7 +137,7 @@ func (d *slow) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, 
 // message has all parts. It has also the parts that are empty, or that are the same as
 // before the first look.
 func TestAStreamThatBeginsBeforeTheFirstLookSendsAllParts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		d := &slow{memory.Driver(), make(chan struct{})}
 		s := siteOver(t, d, memory, nil)
@@ -155,7 +155,7 @@ func TestAStreamThatBeginsBeforeTheFirstLookSendsAllParts(t *testing.T) {
 
 // With 5 000 waiters, the page is still small enough to send.
 func TestAQueueOfThousandsIsCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		s.take(t, claim("job", 1))
 		for i := range 5000 {
@@ -193,7 +193,7 @@ func BenchmarkPageOfTenThousandNames(b *testing.B) {
 // While the backend does not answer, the page marks old information: the stream does so,
 // and each lease whose time is over.
 func TestWhatIsFromBeforeIsNotShownAsSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		d := &failing{Driver: memory.Driver()}
 		s := siteOver(t, d, memory, nil)

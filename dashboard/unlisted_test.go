@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -30,7 +30,7 @@ func (d *damaged) Inspect(ctx context.Context, name string) (driver.Entry, error
 
 // The page does not call a name free if the driver cannot read it.
 func TestANameThatCannotBeReadIsNotCalledFree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		d := &damaged{Driver: memory.Driver()}
 		d.is.Store(true)
@@ -56,7 +56,7 @@ func TestANameThatCannotBeReadIsNotCalledFree(t *testing.T) {
 // A stream has shown a lease before a look found it. After the look, the stream drops its
 // own older information.
 func TestALeaseThatIsOverDoesNotComeBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		s.get(t, "") // starts a look, so that the stream does not begin with one
 		c := claim("job", 1)

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // newScheme is one that is not registered yet: a test's scheme stays registered in the
@@ -144,7 +144,7 @@ func TestRegisteringASchemeTwicePanics(t *testing.T) {
 // pawl.Open returns an error that matches ctx's only once ctx.Err() is not nil, though a
 // backend may notice the deadline before, or give up by a deadline of its own.
 func TestOpenEndsWithItsCtxAndNotBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		scheme := newScheme()
 		driver.Register(scheme, func(context.Context, *url.URL) (driver.Driver, error) {
 			return nil, context.DeadlineExceeded

@@ -2,10 +2,11 @@ package drivertest
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 func TestASubtestThatWasLateIsRunAgain(t *testing.T) {
@@ -16,7 +17,7 @@ func TestASubtestThatWasLateIsRunAgain(t *testing.T) {
 		"Fatal":  func(k *kit) { k.Fatal(1, "was late") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				var units []time.Duration
 				inMemory(t).attempt(t, "", nil, func(k *kit) {
 					units = append(units, k.u)
@@ -38,7 +39,7 @@ func TestASubtestThatWasLateIsRunAgain(t *testing.T) {
 }
 
 func TestASubtestIsLateOnlyByWhatItDidNotAskFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k := newKit(t, inMemory(t), time.Second)
 		k.past(4 * time.Second)
 		k.pass(time.Second)

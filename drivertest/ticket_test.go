@@ -2,14 +2,14 @@ package drivertest
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 func TestATicketThatCameTooLateIsTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k := newKit(t, inMemory(t), time.Second)
 		tried, undone := 0, 0
 		k.inTime(func() time.Time {

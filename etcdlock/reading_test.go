@@ -4,9 +4,9 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -111,7 +111,7 @@ func (w *world) beats(c *clock) {
 // most, and not ahead at all of a tick that follows one which it has not received.
 func TestAClockIsAheadOnlyOfTheTickThatFollows(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		first := tick{is: 1_000_000, room: maxTickStep, value: "first", id: "first", rev: 1}
 		heard, missed := newClock(), newClock()
 		heard.learn(first)
@@ -137,7 +137,7 @@ func TestAClockIsAheadOnlyOfTheTickThatFollows(t *testing.T) {
 func TestNobodyEntersEarly(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w := &world{t: t, dice: rand.New(rand.NewPCG(seed, 1))}
 			w.last = tick{is: 1_000_000, room: maxTickStep, value: "first", id: "first", rev: 1}
 			for i := range 4 {

@@ -8,11 +8,11 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -86,7 +86,7 @@ func TestHoldersKnowsTheFencesOfARange(t *testing.T) {
 
 // A write that ends after the end of the lease is checked again.
 func TestHoldersBoundsAWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		locks := must(pawl.New(memlock.New(nil), nil))(t)
 		defer locks.Close()
 		lease := must(locks.Semaphore("exports", 2, pawl.WithTTL(10*time.Second)).Acquire(t.Context(), 1))(t)

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/fencetest"
 )
 
@@ -188,7 +188,7 @@ func TestUpdatesOfOneObjectAtOnce(t *testing.T) {
 // UpdateObject gives up on an object that always changes: after some tries, or when ctx
 // ends.
 func TestAnObjectThatChangesForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		tried := 0
 		update := func([]byte) ([]byte, error) {
 			tried++

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -61,7 +62,7 @@ func watch(d *locktable.Driver, name string) (told func() int, stop func()) {
 }
 
 func TestChangesAreToldThroughMarks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		_, x, y := aside()
 		defer x.Close()
 		told, stop := watch(x, "job")
@@ -93,7 +94,7 @@ func TestClaimsOfSeveralNamesAreToldOnce(t *testing.T) {
 		"refused": {*try(mutex("b")), *with(try(mutex("c")), func(c *driver.Claim) { c.Name = "held" })},
 	} {
 		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				e, x, y := aside()
 				defer x.Close()
 				told, _ := watch(x, "job")
@@ -118,7 +119,7 @@ func TestClaimsOfSeveralNamesAreToldOnce(t *testing.T) {
 
 // Marks last as long as a client watches, and no longer.
 func TestMarksAreRenewed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		e, x, y := aside()
 		defer x.Close()
 		told, stop := watch(x, "job")
@@ -157,7 +158,7 @@ func TestMarksAreRenewed(t *testing.T) {
 // A watch that gets no signals, or cannot mark its name, is notified, and has to poll
 // from then on.
 func TestAWatchThatIsDeafSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		e, x, _ := aside()
 		defer x.Close()
 		told, _ := watch(x, "job")
@@ -187,7 +188,7 @@ func TestAWatchThatIsDeafSaysSo(t *testing.T) {
 
 // An operator deletes the name, and the mark with it.
 func TestAMarkThatIsGoneIsMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		e, x, y := aside()
 		defer x.Close()
 		told, _ := watch(x, "job")
@@ -207,7 +208,7 @@ func TestAMarkThatIsGoneIsMadeAgain(t *testing.T) {
 
 // A damaged name costs the others nothing.
 func TestANameThatCannotBeMarkedIsAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		e, x, y := aside()
 		defer x.Close()
 		e.rows["bad"] = []byte("?")
@@ -225,7 +226,7 @@ func TestANameThatCannotBeMarkedIsAlone(t *testing.T) {
 
 // A signal for all claims is for watches, too.
 func TestALookForEverybodyIsToldToWhoWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		_, x, _ := aside()
 		defer x.Close()
 		told, _ := watch(x, "job")

@@ -2,9 +2,9 @@ package memlock_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -31,7 +31,7 @@ func TestAClockStandsStillUntilItIsMoved(t *testing.T) {
 
 // Without a clock the time is the machine's, and in a bubble the bubble's.
 func TestTheDefaultClockRunsByItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := memlock.New(nil)
 		if !takes(t, d, "x") {
 			t.Fatal("not granted")

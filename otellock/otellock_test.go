@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/otellock"
 )
@@ -100,7 +101,7 @@ func (l *lab) want(want ...string) {
 }
 
 func TestWhatHappensIsCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		ctx := t.Context()
 		other, err := l.b.Mutex("x").Lock(ctx)
@@ -171,7 +172,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 }
 
 func TestNamesAreAttributesOnlyIfAskedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, true)
 		if err := l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
@@ -184,7 +185,7 @@ func TestNamesAreAttributesOnlyIfAskedFor(t *testing.T) {
 }
 
 func TestSpansOfWaitAndHold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		ctx, caller := l.traces.Tracer("test").Start(t.Context(), "caller")
 		other, err := l.b.Mutex("x").Lock(ctx)
@@ -221,7 +222,7 @@ func TestSpansOfWaitAndHold(t *testing.T) {
 }
 
 func TestADetachedLeaseIsHeldNoMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		lease, err := l.a.Mutex("x").Lock(t.Context())
 		if err != nil {
@@ -237,7 +238,7 @@ func TestADetachedLeaseIsHeldNoMore(t *testing.T) {
 // The observer reports many measurements at a time. None is missing when the reader
 // collects the metrics.
 func TestNothingIsMissingWhenItIsRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		for cycles := 1; cycles <= 200; cycles++ {
 			if err := l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
@@ -260,7 +261,7 @@ func TestNothingIsMissingWhenItIsRead(t *testing.T) {
 
 // Each client may have an observer of its own. The provider adds up their counts.
 func TestObserversOfOneProviderAddUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		another, err := otellock.New(&otellock.Options{MeterProvider: l.meters})
 		if err != nil {
@@ -318,7 +319,7 @@ func TestAnObserverIsForgottenWithItsClient(t *testing.T) {
 // A service that locks one name for each order has many names. Of the names that are not
 // held, the observer keeps a thousand.
 func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, true)
 		held, err := l.a.Mutex("held").Lock(t.Context())
 		if err != nil {
@@ -346,7 +347,7 @@ func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
 
 // A caller without a trace creates no spans.
 func TestACallerWithoutATraceHasNoSpans(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		if err := l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/codes"
@@ -13,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/otellock"
 )
@@ -76,7 +76,7 @@ func (down) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 
 // An operation on a backend that is down is counted, and its span has an error.
 func TestABackendThatIsDownIsCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		observer, err := otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces})
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/pawltest"
 )
@@ -19,7 +20,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // inBubble runs a test in virtual time.
 func inBubble(t *testing.T, f func(t *testing.T, b *pawltest.Backend)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, pawltest.New(t)) })
+	bubble.Test(t, func(t *testing.T) { f(t, pawltest.New(t)) })
 }
 
 func must[T any](x T, err error) func(t *testing.T) T {
@@ -202,7 +203,7 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				r := &recorder{TB: t}
 				b := pawltest.New(r)
 				mend := leaves(b.Client(nil), b)
@@ -215,7 +216,7 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 			})
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}
 		b := pawltest.New(r)
 		c := b.Client(nil)
@@ -232,7 +233,7 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 
 // A call that ends with the test's ctx is not left behind, nor one that ends soon after.
 func TestWhatEndsWithTheTestIsNotLeftBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}
 		b := pawltest.New(r)
 		c := b.Client(nil)
@@ -272,7 +273,7 @@ func TestAClientMayBeClosedWhileTheBackendIsAway(t *testing.T) {
 			},
 		} {
 			t.Run(what+" "+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					r := &recorder{TB: t}
 					b := pawltest.New(r)
 					c := b.Client(nil)
@@ -292,7 +293,7 @@ func TestAClientMayBeClosedWhileTheBackendIsAway(t *testing.T) {
 }
 
 func TestAssertionsFail(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}
 		b := pawltest.New(r)
 		defer r.end()

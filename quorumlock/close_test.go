@@ -3,15 +3,16 @@ package quorumlock_test
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // A program that releases and ends at once leaves nothing on a node that is slower than
 // the others, unless that says nothing for a second.
 func TestCloseLetsAReleaseThatIsUnderWayArrive(t *testing.T) {
 	for late, want := range map[time.Duration][]int{300 * time.Millisecond: {0, 0, 0}, time.Minute: {0, 0, 1}} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			d, lines := c.client(t, time.Millisecond)
 			x := mutex("jobs")

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
 )
@@ -75,7 +75,7 @@ func TestTheDoctorFindsWhatIsBetweenTheNodes(t *testing.T) {
 		"One":          {1, func(cluster, []*line) {}, []string{"info nodes: a quorum of one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				c := newCluster(x.nodes)
 				d, lines := c.client(t, 10*time.Millisecond)
 				x.spoil(c, lines)

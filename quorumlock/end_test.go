@@ -6,10 +6,10 @@ import (
 	"runtime"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // An Acquire that was not answered arrives after everything that released it. It is
@@ -19,7 +19,7 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 	for name, late := range map[string]int{"OnAMinority": 1, "OnAMajority": 2, "Everywhere": 3} {
 		for _, queue := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					c := newCluster(3)
 					d, lines := c.client(t, time.Millisecond)
 					var arrive []func()
@@ -56,7 +56,7 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 // The same after a grant, which a second attempt got: the end of the first one still
 // counts.
 func TestAnAttemptThatWasNotAnsweredIsRememberedBesideTheGrant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		arrive := lines[2].strays("acquire")
@@ -81,7 +81,7 @@ func TestAnAttemptThatWasNotAnsweredIsRememberedBesideTheGrant(t *testing.T) {
 // take the new vote. So the claim waits until it has no effect any more.
 func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, 990 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			one, ones := c.client(t, time.Millisecond)
 			two, twos := c.client(t, time.Millisecond)
@@ -112,7 +112,7 @@ func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 // A node that does not answer for long, and claims all the time: there is one list, not a
 // goroutine for each release.
 func TestWhatIsOwedToADeadNodeIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const cycles = 5000
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
@@ -136,7 +136,7 @@ func TestWhatIsOwedToADeadNodeIsBounded(t *testing.T) {
 
 // The end of a ctx ends the call at once, whatever the nodes do.
 func TestTheEndOfCtxEndsTheCallAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		held := mutex("held")

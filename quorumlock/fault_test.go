@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // A minority that is down, hangs, is slow, or has a clock of its own is no obstacle, and
@@ -26,7 +26,7 @@ func TestAMinorityIsNoObstacle(t *testing.T) {
 	} {
 		for _, n := range []int{3, 5} {
 			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					c := newCluster(n)
 					d, lines := c.client(t, rtt)
 					for i := range (n - 1) / 2 {
@@ -59,7 +59,7 @@ func TestAMinorityIsNoObstacle(t *testing.T) {
 // and they take as long as the slowest node, or less.
 func TestOneRoundTripWhenAllAgree(t *testing.T) {
 	for _, n := range []int{3, 5} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(n)
 			c[0].skew, c[1].skew = 3*time.Millisecond, -2*time.Millisecond
 			d, lines := c.client(t, 8*time.Millisecond, 12*time.Millisecond, 10*time.Millisecond)
@@ -98,7 +98,7 @@ func TestAMajorityThatIsDown(t *testing.T) {
 		"Silent": func(l *line, on bool) { l.silent.Store(on) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				c := newCluster(3)
 				d, lines := c.client(t, time.Millisecond)
 				spoil(lines[0], true)
@@ -133,7 +133,7 @@ func TestAMajorityThatIsDown(t *testing.T) {
 // with requests that no caller waits for; and for claims that would have waited.
 func TestAMajorityThatStandsStill(t *testing.T) {
 	for _, n := range []int{3, 5} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(n)
 			d, lines := c.client(t, time.Millisecond)
 			for _, l := range lines[n/2:] {
@@ -176,7 +176,7 @@ func TestAMajorityThatStandsStill(t *testing.T) {
 
 // A try that only a minority grants is taken back there.
 func TestAPartialGrantIsTakenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		first, _ := c.client(t, time.Millisecond)
 		x := mutex("jobs")
@@ -200,7 +200,7 @@ func TestAPartialGrantIsTakenBack(t *testing.T) {
 
 // A release that overtakes a straggling acquire waits for its turn.
 func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		for range 10 {
@@ -220,7 +220,7 @@ func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 // Majorities that share one node only, whose members have very different clocks: the
 // fence still rises.
 func TestFencesRiseAcrossMajorities(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[0].skew, c[2].skew = time.Minute, -time.Minute
 		d, lines := c.client(t, time.Millisecond)
@@ -247,7 +247,7 @@ func TestFencesRiseAcrossMajorities(t *testing.T) {
 // A node that loses all its data, and comes back when its leases are over, does not make
 // a fence fall, nor two hold.
 func TestANodeLosesItsData(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		var last uint64
 		for i := range 9 {
@@ -273,7 +273,7 @@ func TestANodeLosesItsData(t *testing.T) {
 
 // When the reply of an acquire is lost, asking again gives the grant that was made.
 func TestALostReply(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		x := queued(mutex("jobs"))
@@ -299,7 +299,7 @@ func TestALostReply(t *testing.T) {
 
 // Renewals and releases count a majority of all nodes, not of those that granted.
 func TestRenewCountsAMajorityOfAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(5)
 		d, lines := c.client(t, time.Millisecond)
 		lines[3].down.Store(true)
@@ -330,7 +330,7 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 
 // Nodes that missed a renewal show the TTL from before it.
 func TestAHolderHasTheTTLThatAMajorityHasRenewed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d, lines := newCluster(5).client(t, time.Millisecond)
 		x := mutex("jobs")
 		gets(t, d, x)
@@ -355,7 +355,7 @@ func TestAHolderHasTheTTLThatAMajorityHasRenewed(t *testing.T) {
 // Of four nodes two are enough to know that there can be no majority of three, however
 // slow the others are.
 func TestALostLeaseIsKnownToBeLostByHalfOfTheNodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d, lines := newCluster(4).client(t, time.Millisecond)
 		lines[2].out.Store(int64(time.Second))
 		lines[3].out.Store(int64(time.Second))
@@ -368,7 +368,7 @@ func TestALostLeaseIsKnownToBeLostByHalfOfTheNodes(t *testing.T) {
 
 // Break takes the fence that people see, though a node knows the lease by another.
 func TestBreakByTheFenceThatIsShown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[0].skew = time.Hour // it grants a fence of its own
 		d, _ := c.client(t, time.Millisecond)
@@ -398,7 +398,7 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 // Four permits of a semaphore of three fit on two nodes each. No more than three are
 // granted.
 func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		permit := func() driver.Claim {

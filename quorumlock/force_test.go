@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
@@ -20,7 +20,7 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 	const clients, jitter = 3, 10 * time.Millisecond
 	for _, nodes := range []int{3, 4, 5} {
 		for range 100 {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				c := newCluster(nodes)
 				c[1].skew = time.Millisecond
 				var mu sync.Mutex

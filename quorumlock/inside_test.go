@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -138,7 +139,7 @@ func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 // A release that becomes due again while one is sent may be for an Acquire that arrives
 // after that one: a late answer reported it.
 func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		node := &slow{Driver: memlock.New(nil)}
 		d, err := New([]driver.Driver{node}, nil)
 		if err != nil {
@@ -167,7 +168,7 @@ func (c watchedCtx) Value(any) any { return nil }
 
 func TestTheRequestsEndWithTheCallersCtx(t *testing.T) {
 	for range 100 {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var nodes []driver.Driver
 			for range 3 {
 				nodes = append(nodes, memlock.NewMemory(nil).Driver())

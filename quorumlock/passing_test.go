@@ -3,10 +3,10 @@ package quorumlock_test
 import (
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // Nodes whose clocks differ pass a name on with a fence each. The waiter gets one fence,
@@ -20,7 +20,7 @@ func TestAHandOverHasOneFence(t *testing.T) {
 	} {
 		for _, permits := range []int{driver.Exclusive, 1} {
 			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					c := newCluster(len(skews))
 					for i, skew := range skews {
 						c[i].skew = skew
@@ -71,7 +71,7 @@ func TestAHandOverHasOneFence(t *testing.T) {
 // A node that is down is not waited for. And a waiter asks again when less than a
 // majority has passed the name on.
 func TestAHandOverWithoutAMinority(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[1].skew = time.Millisecond
 		one, _ := c.client(t, time.Millisecond)
@@ -98,7 +98,7 @@ func TestAHandOverWithoutAMinority(t *testing.T) {
 // one fence.
 func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
 	for late := range 40 {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			c[1].skew, c[2].skew = time.Millisecond, 2*time.Millisecond
 			one, ones := c.client(t, 10*time.Millisecond, 12*time.Millisecond, 14*time.Millisecond)
@@ -143,7 +143,7 @@ func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
 // agreeing, although every grant needs an agreement of the nodes: their clocks are far
 // apart.
 func TestACrowdOfReadersIsGrantedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[1].skew, c[2].skew = time.Hour, -time.Hour
 		var clients []driver.Driver
@@ -180,7 +180,7 @@ func TestACrowdOfReadersIsGrantedAtOnce(t *testing.T) {
 // A hand-over that meets the Close of its waiter's client ends with it.
 func TestCloseInTheMiddleOfAHandOver(t *testing.T) {
 	for late := range 30 {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			c[1].skew = time.Millisecond
 			one, _ := c.client(t, 10*time.Millisecond)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // renews renews a lease, and lets what follows from it arrive.
@@ -31,7 +32,7 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 	} {
 		for _, waits := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					c := newCluster(3)
 					one, ones := c.client(t, time.Millisecond)
 					two, twos := c.client(t, time.Millisecond)
@@ -73,7 +74,7 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 // between. The lease goes on, though others wait for it.
 func TestALeaseOutlivesTheRestartOfAllNodes(t *testing.T) {
 	for _, n := range []int{3, 5} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(n)
 			one, ones := c.client(t, time.Millisecond)
 			two, twos := c.client(t, time.Millisecond)
@@ -102,7 +103,7 @@ func TestALeaseOutlivesTheRestartOfAllNodes(t *testing.T) {
 // A lease that a majority has forgotten, and that waits there behind another holder, is
 // lost: that it gives its places back is no release.
 func TestAPlaceOfALostLeaseIsNoVoteForItsRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t, time.Millisecond)
 		two, _ := c.client(t, time.Millisecond)
@@ -122,7 +123,7 @@ func TestAPlaceOfALostLeaseIsNoVoteForItsRelease(t *testing.T) {
 // Nothing more is sent for a lease that all nodes have, nor for one that a node says was
 // broken.
 func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		x := mutex("jobs")
@@ -152,7 +153,7 @@ func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
 // arrives.
 func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 	for late := range 40 {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			d, lines := c.client(t, 10*time.Millisecond)
 			x := mutex("jobs")
@@ -180,7 +181,7 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 // The holder's fence names the lease, even if most nodes were repaired and have another
 // one.
 func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		x := mutex("jobs")
@@ -205,7 +206,7 @@ func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 func TestARepairStandsWhereItsClaimWould(t *testing.T) {
 	for name, answered := range map[string]bool{"OfAnAnswer": true, "OfASignal": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				c := newCluster(3)
 				one, _ := c.client(t, time.Millisecond)
 				two, twos := c.client(t, time.Millisecond)

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // In any order of claims, all make progress, none starves, and one at a time is inside.
@@ -20,7 +20,7 @@ func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
 	const clients, rounds, work = 5, 8, 5 * time.Millisecond
 	for _, jitter := range []time.Duration{100 * time.Microsecond, 2 * time.Millisecond, 20 * time.Millisecond} {
 		for _, nodes := range []int{3, 4, 5} {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w, all := newCrowd(t, nodes, clients, jitter)
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // virtual ones: a deadlock is an error
 				defer cancel()
@@ -69,7 +69,7 @@ func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
 // waiters.
 func TestEverybodyGetsItWhileNodesComeAndGo(t *testing.T) {
 	const clients, rounds = 5, 10
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w, all := newCrowd(t, 3, clients, 2*time.Millisecond)
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 		var trouble, done sync.WaitGroup

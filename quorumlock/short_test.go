@@ -4,10 +4,10 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // The shortest leases over lines on which three round trips take longer than one attempt:
@@ -16,7 +16,7 @@ import (
 func TestPermitsOfAShortTTLAreGrantedOverASlowLine(t *testing.T) {
 	const clients, rounds, away = 12, 10, 20 * time.Millisecond // the longest time of each way
 	for _, ttl := range []time.Duration{300 * time.Millisecond, 500 * time.Millisecond, time.Second} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w, all := newCrowd(t, 3, clients, away)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()

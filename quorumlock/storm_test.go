@@ -4,8 +4,9 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // Many clients ask for one name at once, and their requests come to the nodes in
@@ -34,7 +35,7 @@ const away = 5 * time.Millisecond // the longest time of each way, for a crowd
 func crowdCosts(t *testing.T, clients, rounds int) (turn time.Duration, requests float64) {
 	t.Helper()
 	const work = 5 * time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w, all := newCrowd(t, 3, clients, 0)
 		for _, lines := range w.lines {
 			for _, l := range lines {

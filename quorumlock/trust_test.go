@@ -5,10 +5,10 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // A waiter trusts "granted" for its QueueTTL from the sending of its last attempt that
@@ -48,7 +48,7 @@ func (g *grants) told() (granted []driver.Signal, looks int) {
 // answered "held", because one of the nodes is not reached. The signal was about places
 // that the last attempt did not keep.
 func TestWhatWasSaidBeforeAnAttemptIsOldAfterIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[2].skew = time.Second // the fence that they agree on is above all that another grants
 		one, _ := c.client(t, time.Millisecond)
@@ -80,7 +80,7 @@ func TestWhatWasSaidBeforeAnAttemptIsOldAfterIt(t *testing.T) {
 // A node's answer to an earlier attempt comes when the next one has begun, and the node
 // never gets the next one.
 func TestALateAnswerSaysNothingOfTheNextAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
@@ -116,7 +116,7 @@ func TestALateAnswerSaysNothingOfTheNextAttempt(t *testing.T) {
 // A try keeps no place. A signal after it counts from the attempts that queued, on each
 // node.
 func TestATryProlongsNoTrust(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
@@ -144,7 +144,7 @@ func TestATryProlongsNoTrust(t *testing.T) {
 
 // And a try between them does not invalidate signals about the places.
 func TestATryLeavesThePlacesAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t, time.Millisecond)
 		two, _ := c.client(t, time.Millisecond)
@@ -166,7 +166,7 @@ func TestATryLeavesThePlacesAlone(t *testing.T) {
 // The caller has gone when the nodes have agreed on a fence. They keep the lease for a
 // TTL, which is less than the client would trust a signal for.
 func TestAGrantThatIsShorterThanThePlaceIsAskedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[1].skew, c[2].skew = 200*time.Millisecond, -300*time.Millisecond // they have to be made to agree
 		one, _ := c.client(t, time.Millisecond)
@@ -204,7 +204,7 @@ func TestAGrantThatIsShorterThanThePlaceIsAskedFor(t *testing.T) {
 // By then the permit has lost its majority, and another claim was granted beside the rest
 // of it. It finds another node, and has the same fence again.
 func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[2].skew = time.Hour
 		one, ones := c.client(t, time.Millisecond)

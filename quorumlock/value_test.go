@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // rising is a try that is granted above what it writes only.
@@ -43,7 +43,7 @@ func outdone(t *testing.T, d driver.Driver, c driver.Claim, by string) {
 }
 
 func TestAValueOnAMinorityKeepsNobodyOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, _ := c.client(t, time.Millisecond)
 		c[0].left(t, "9")
@@ -75,7 +75,7 @@ func granted(t *testing.T, d driver.Driver, c driver.Claim) driver.Claim {
 }
 
 func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		one, ones := c.client(t, time.Millisecond)
 		two, twos := c.client(t, time.Millisecond)
@@ -97,7 +97,7 @@ func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
 }
 
 func TestClaimsThatSplitTheVoteLeaveNoValue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		for i := range c { // each reaches a node of its own
 			d, lines := c.client(t, time.Millisecond)
@@ -123,7 +123,7 @@ func TestClaimsThatSplitTheVoteLeaveNoValue(t *testing.T) {
 // The nodes grant the claim, and two of them cannot be reached when its value is to be
 // written.
 func TestAClaimWhoseValueCannotBeWrittenIsNotGranted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		for i := 1; i < 3; i++ {
@@ -148,7 +148,7 @@ func TestAClaimWhoseValueCannotBeWrittenIsNotGranted(t *testing.T) {
 // A repeated claim of a holder, by another client, does not undo what the holder has
 // written since, whichever nodes had missed that.
 func TestARepeatOnAQuorumWritesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		one, ones := c.client(t, time.Millisecond)
 		two, twos := c.client(t, time.Millisecond)

@@ -3,16 +3,16 @@ package quorumlock_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // A node signals that it has granted a claim, and is replaced by one without data, whose
 // clock is behind: the signal of the old one is no vote of the new one.
 func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[0].skew = time.Hour
 		one, ones := c.client(t, time.Millisecond)
@@ -56,7 +56,7 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 // Y gets a late vote on a node after Z, and so has a higher number there; it lives on
 // with that when another node has lost it. Z has to count it all the same.
 func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[0].skew = -time.Second
 		d, lines := c.client(t, time.Millisecond)
@@ -97,7 +97,7 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 	nobody := 0
 	for range 100 {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			permit := func() driver.Claim {
 				x := mutex("pool")
@@ -138,7 +138,7 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 // A holder that asks again gets its fence, even if claims with a larger limit came beside
 // it since.
 func TestAPermitAskedForAgainIsNotCountedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d, _ := newCluster(3).client(t, time.Millisecond)
 		small, large := mutex("pool"), mutex("pool")
 		small.Weight, small.Limit = 1, 1

@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -14,7 +14,7 @@ import (
 // lease ends after its TTL all the same.
 func TestAcquireThatIsRefusedDoesNotRenewTheLeaseOfItsFile(t *testing.T) {
 	for _, namespace := range []string{"", "prod", "prod/eu"} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			where := &location{namespace: namespace}
 			c, err := pawl.New(memlock.New(nil), where.options())
 			if err != nil {

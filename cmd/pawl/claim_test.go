@@ -8,11 +8,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -32,7 +32,7 @@ func newHungJob(t *testing.T) *job {
 }
 
 func TestWaitBoundsAnOpeningThatKnowsOfNoBound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		j := newHungJob(t)
 		began := time.Now()
 		err := j.run()
@@ -47,7 +47,7 @@ func TestWaitBoundsAnOpeningThatKnowsOfNoBound(t *testing.T) {
 
 func TestASignalEndsAnOpeningThatKnowsOfNoEnd(t *testing.T) {
 	for _, signals := range []int{1, 2} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			j := newHungJob(t)
 			j.patience = 0
 			for i := range signals {
@@ -66,7 +66,7 @@ func TestASignalEndsAnOpeningThatKnowsOfNoEnd(t *testing.T) {
 
 // One deadline bounds opening and waiting together.
 func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		client := func() *pawl.Client {
 			c, err := pawl.New(memory.Driver(), nil)
@@ -113,7 +113,7 @@ func (hung) Release(ctx context.Context, _ driver.LeaseRef) error {
 
 // Pawl takes back what is on its way if it can, but not longer than --wait allows.
 func TestWaitBoundsTheLeavingToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		j := newHungJob(t)
 		j.patience = 10 * time.Second
 		j.open = func(context.Context) (*pawl.Client, error) { return pawl.New(hung{memlock.New(nil)}, nil) }
@@ -134,7 +134,7 @@ func TestWaitBoundsTheLeavingToo(t *testing.T) {
 func TestAnOpeningThatFailsByItselfIsNoWaitThatIsOver(t *testing.T) {
 	trouble := &driver.Error{Backend: "redis host:6379", Op: "open", Err: context.DeadlineExceeded}
 	for _, patience := range []time.Duration{0, 30 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			j := newHungJob(t)
 			j.patience = patience
 			j.open = func(context.Context) (*pawl.Client, error) {
@@ -150,7 +150,7 @@ func TestAnOpeningThatFailsByItselfIsNoWaitThatIsOver(t *testing.T) {
 }
 
 func TestAnAnswerAtTheEndOfThePatienceIsItsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		j := newHungJob(t)
 		j.open = func(ctx context.Context) (*pawl.Client, error) {
 			<-ctx.Done()

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -21,7 +21,7 @@ func (refusing) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 
 // Elect does not promise to try again when it ends.
 func TestElectEndsOnAnErrorThatARetryCannotMend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
 		e := &election{job: &job{v: &voice{err: &said}, name: "x"}, terms: make(chan turn)}
 		e.open = func(context.Context) (*pawl.Client, error) {

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -48,7 +48,7 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 		"Well":         {backend: memlock.New(nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				client, err := pawl.New(c.backend, nil)
 				if err != nil {
 					t.Fatal(err)

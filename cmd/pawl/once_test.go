@@ -8,10 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -94,7 +94,7 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 		"AfterTheChange":      {every: day, next: nights(3, 0), shortest: day - time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				const skew = 3 * time.Second
 				hosts := newHosts(t, -skew, -time.Second, 0, time.Second, skew)
 				late := c.every/2 - 2*skew - 100*time.Millisecond
@@ -135,7 +135,7 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 
 // The clock of a host may be wrong by a year: the server's clock decides.
 func TestOnceEveryGoesByTheServersClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		now := func() time.Time { return time.Now().AddDate(1, 0, 0) }
 		c, err := pawl.New(memlock.NewMemory(&memlock.Options{Now: now}).Driver(), nil)
 		if err != nil {
@@ -156,7 +156,7 @@ func TestOnceEveryGoesByTheServersClock(t *testing.T) {
 // A run that takes longer than the period delays the next ones, and skips none. Hosts
 // that waited for it do not run its tick again.
 func TestOnceEveryCountsFromTheStartOfPawlAndNotFromTheGrant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		hosts := newHosts(t, 0, 0)
 		var ran atomic.Int32
 		var all sync.WaitGroup
@@ -199,7 +199,7 @@ func TestOnceRefusesAKeyOfAnotherForm(t *testing.T) {
 		{"2026-01-02", "2026/01/02", false},
 		{"", "k1", false},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			h := newHosts(t, 0)[0]
 			defer h.client.Close()
 			lease, err := h.client.Mutex("x", pawl.WithValue([]byte(c.stored))).Lock(t.Context())

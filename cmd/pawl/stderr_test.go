@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -29,7 +30,7 @@ func (s *stalled) Write(p []byte) (int, error) {
 }
 
 func TestLinesComeOutInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &stalled{goesOn: make(chan struct{})}
 		w := newAsyncWriter(s)
 		t.Cleanup(func() { close(w.wake) })
@@ -49,7 +50,7 @@ func TestLinesComeOutInOrder(t *testing.T) {
 }
 
 func TestLinesThatFindNoRoomAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &stalled{goesOn: make(chan struct{})}
 		w := newAsyncWriter(s)
 		t.Cleanup(func() { close(w.wake) })
@@ -92,7 +93,7 @@ func (f *failing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 // warning.
 func TestElectLeadsAsSoonAsTheBackendIsBackAlthoughStandardErrorIsNotRead(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := &stalled{goesOn: make(chan struct{})}
 			w := newAsyncWriter(s)
 			defer close(w.wake)

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -48,7 +48,7 @@ func TestWaitEndsWithWhatIsSo(t *testing.T) {
 		{what: "the database is down", deaf: true, err: errors.New("down"), code: exitUnavailable},
 		{what: "free, and the watch missed it", deaf: true, err: errors.New("down"), back: 1500 * time.Millisecond},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			memory := memlock.NewMemory(nil)
 			d := &deafDriver{Driver: memory.Driver(), err: c.err}
 			locks, err := pawl.New(d, nil)

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -61,7 +61,7 @@ func (u *unreadable) Inspect(ctx context.Context, name string) (driver.Entry, er
 }
 
 func TestWatchSaysWhenTheDatabaseAnswersAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		backend := &unreadable{Driver: memlock.New(nil)}
 		c, err := pawl.New(backend, nil)
 		if err != nil {

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 func TestAPauseEndsByItselfOrWithItsCtx(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		if err := backoff.Wait(t.Context(), time.Hour); err != nil || time.Since(began) != time.Hour {
 			t.Errorf("after %v: %v", time.Since(began), err)

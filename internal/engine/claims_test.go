@@ -4,10 +4,10 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -56,7 +56,7 @@ func TestAnEntryIsNewsOnce(t *testing.T) {
 // An entry that was requested before the client learned of its grant does not prove a
 // loss.
 func TestAnOldEntryIsNoNews(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c, token := engine.NewClaims(), driver.NewToken()
 		asked := time.Now()
 		time.Sleep(time.Millisecond)
@@ -71,7 +71,7 @@ func TestAnOldEntryIsNoNews(t *testing.T) {
 }
 
 func TestWhatIsNoClaimAnyMoreIsForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
 		claim := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: ttl, QueueTTL: ttl}
 		lease := driver.LeaseRef{Name: "job", Token: claim.Token, TTL: ttl}
@@ -105,7 +105,7 @@ func TestWhatIsNoClaimAnyMoreIsForgotten(t *testing.T) {
 
 // A grant that was passed on lasts as long as the place would have.
 func TestAGrantThatWasHeardLastsAsLongAsItsPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c := engine.NewClaims()
 		claim := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: time.Hour, QueueTTL: 10 * time.Second}
 		c.Acquired(claim, time.Now(), &driver.HeldError{Position: 1})

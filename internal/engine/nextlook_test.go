@@ -5,17 +5,17 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/locktable"
 )
 
 // The next look is when the first claim is due. It is sooner if that claim is due later
 // by now, or gone.
 func TestTheNextLookIsThatOfTheClaimThatIsDueFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		pace := func(waited time.Duration, ahead int) time.Duration {
 			return min(max(waited/8, 5*time.Millisecond*time.Duration(1+ahead)), 250*time.Millisecond)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -34,7 +35,7 @@ func TestOpenRefusesWhatIsNoURL(t *testing.T) {
 
 // A dial that outlives its ctx is left behind, and its client is closed.
 func TestDialDiscardsAClientThatComesTooLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began, discarded := time.Now(), 0

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -22,7 +23,7 @@ const (
 // polled runs f beside a poller in virtual time. looks is how many looks were made within
 // some time.
 func polled(t *testing.T, look func(context.Context) error, f func(p *engine.Poller, call chan<- struct{}, looks func(time.Duration) int)) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var n atomic.Int64
 		call := make(chan struct{})
 		p := &engine.Poller{Claims: engine.NewClaims(), Pace: engine.Growing(quick, slow, 8), Losses: losses, LookNow: call}

@@ -5,8 +5,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 const firstPause, longestPause = 10 * time.Millisecond, time.Second
@@ -29,7 +30,7 @@ func kept(t *testing.T, d time.Duration, deaf *atomic.Int64, run func(ctx contex
 }
 
 func TestASubscriptionIsKeptUpUntilItsCtxEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		turns, runs := kept(t, time.Minute, nil, func(ctx context.Context, hears func()) {
 			hears()
@@ -44,7 +45,7 @@ func TestASubscriptionIsKeptUpUntilItsCtxEnds(t *testing.T) {
 // The backend looks at everything each time that signals begin to come in. Turned(false)
 // is called once when they stop.
 func TestASubscriptionThatFailsIsMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var deaf atomic.Int64
 		var counted []int64
 		attempt := 0
@@ -71,7 +72,7 @@ func TestASubscriptionThatFailsIsMadeAgain(t *testing.T) {
 }
 
 func TestASubscriptionThatEndsIsNotDeaf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var deaf atomic.Int64
 		turns, runs := kept(t, time.Minute, &deaf, func(context.Context, func()) {})
 		if !slices.Equal(turns, []bool{false}) || len(runs) < 30 || deaf.Load() != 0 {
@@ -81,7 +82,7 @@ func TestASubscriptionThatEndsIsNotDeaf(t *testing.T) {
 }
 
 func TestPausesGrowUntilASubscriptionHasHeardForLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		hearsFor := time.Duration(0)
 		run := func(_ context.Context, hears func()) {
 			if hearsFor > 0 {
@@ -110,7 +111,7 @@ func TestPausesGrowUntilASubscriptionHasHeardForLong(t *testing.T) {
 
 // A client's goroutine may call hears when Run has returned.
 func TestWhatIsHeardLateDoesNotCount(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var late func()
 		turns, _ := kept(t, 20*time.Millisecond, nil, func(_ context.Context, hears func()) {
 			if late != nil {

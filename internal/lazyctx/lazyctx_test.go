@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // A bounded context must behave like context.WithDeadline, whenever a caller uses Done,
@@ -26,7 +28,7 @@ func TestContextIsLikeOneWithADeadline(t *testing.T) {
 	} {
 		for _, asked := range []bool{false, true} {
 			t.Run(end.name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					parent, cancel := context.WithCancelCause(context.WithValue(context.Background(), key{}, "value"))
 					defer cancel(nil)
 					b := WithDeadline(parent, time.Now().Add(time.Second))

@@ -3,8 +3,8 @@ package leaktest_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/leaktest"
 )
 
@@ -16,7 +16,7 @@ func TestFind(t *testing.T) {
 		err := leaktest.Find(ignored...)
 		return err != nil && strings.Contains(err.Error(), "leaktest_test.left(")
 	}
-	synctest.Test(t, func(t *testing.T) { // where its patience takes no time
+	bubble.Test(t, func(t *testing.T) { // where its patience takes no time
 		until := make(chan struct{})
 		go left(until)
 		if !has() {

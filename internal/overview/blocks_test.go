@@ -3,10 +3,10 @@ package overview_test
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
@@ -14,7 +14,7 @@ import (
 // The others wait for it.
 func blocksOf(t *testing.T, script []string) (found *overview.Blocks) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		for i, line := range script {
 			name := fmt.Sprintf("n%d", i+1)
@@ -69,7 +69,7 @@ func TestWhoBlocksWhom(t *testing.T) {
 // Two processes use the two permits of one name, and wait for a third permit. They will
 // get it.
 func TestPermitsOfOneNameAreNoDeadlock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		for i := range 4 {
 			c := claim("gpu", i%2)
@@ -90,7 +90,7 @@ func TestPermitsOfOneNameAreNoDeadlock(t *testing.T) {
 // When 2 gives its permit back, 3 continues, and then 1.
 func TestAPermitThatOthersMayGiveBackIsNoDeadlock(t *testing.T) {
 	for limit, deadlocks := range map[int]int{2: 0, 1: 1} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w := newWorld(t, nil)
 			permit := func(pid int) driver.Claim {
 				c := claim("gpu", pid)
@@ -113,7 +113,7 @@ func TestAPermitThatOthersMayGiveBackIsNoDeadlock(t *testing.T) {
 // 1 reads the catalog, and waits for disk. 3 has disk, and waits to read the catalog
 // behind a writer. None of them can continue.
 func TestAReaderBehindAWriterIsBlockedByReaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		reader := func(pid int) driver.Claim {
 			c := claim("catalog", pid)
@@ -133,7 +133,7 @@ func TestAReaderBehindAWriterIsBlockedByReaders(t *testing.T) {
 
 // A client can create as many blocks as it likes. The page stays small enough to show.
 func TestBlocksHaveAnEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		for i := range 150 {
 			c := claim("catalog", 1+i)

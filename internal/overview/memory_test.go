@@ -3,15 +3,15 @@ package overview_test
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
 func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{Background: time.Second})
 		first, second, third := claim("job", 1), claim("job", 2), claim("job", 3)
 		w.take(t, first)
@@ -48,7 +48,7 @@ func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 
 // An expiry closes a name with a lock-delay, and a break without a delay does not.
 func TestAClosedNameIsNoSureSignOfABreak(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{Background: time.Second})
 		dead := claim("dead", 1)
 		dead.LockDelay = time.Minute
@@ -69,7 +69,7 @@ func TestAClosedNameIsNoSureSignOfABreak(t *testing.T) {
 }
 
 func TestHowLongALeaseWasHeldIsByTheBackendsClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorldOn(t, func() time.Time { return time.Now().Add(time.Hour) })
 		go view(t.Context(), w)
 		time.Sleep(time.Second)
@@ -85,7 +85,7 @@ func TestHowLongALeaseWasHeldIsByTheBackendsClock(t *testing.T) {
 }
 
 func TestALeaseThatIsHeldHasNotEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.take(t, claim("job", 1))
 		w.Latest(t.Context(), 0)
@@ -96,7 +96,7 @@ func TestALeaseThatIsHeldHasNotEnded(t *testing.T) {
 }
 
 func TestABreakThatOthersDidIsSeenByTheClosedName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{Background: time.Second})
 		g := w.take(t, claim("job", 1))
 		time.Sleep(2 * time.Second)
@@ -111,7 +111,7 @@ func TestABreakThatOthersDidIsSeenByTheClosedName(t *testing.T) {
 }
 
 func TestTheMemoryIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{Background: time.Second})
 		for i := range overview.MostNames + 500 {
 			w.take(t, claim(fmt.Sprintf("n%d", i), 1))

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
@@ -31,7 +31,7 @@ func view(ctx context.Context, w *world, names ...string) (views int) {
 func TestAHundredViewersCostWhatOneCosts(t *testing.T) {
 	var asked [2]int64
 	for i, viewers := range []int{1, 100} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w := newWorld(t, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute+100*time.Millisecond)
 			defer cancel()
@@ -53,7 +53,7 @@ func TestAHundredViewersCostWhatOneCosts(t *testing.T) {
 }
 
 func TestWhatNobodyLooksAtIsNotAskedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		time.Sleep(time.Hour)
 		if n := w.asked(); n != 0 {
@@ -72,7 +72,7 @@ func TestWhatNobodyLooksAtIsNotAskedFor(t *testing.T) {
 }
 
 func TestInTheBackgroundItLooksAtItsOwnPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{Background: 5 * time.Second})
 		time.Sleep(time.Minute - time.Second)
 		if n := w.asked(); n != 12 {
@@ -82,7 +82,7 @@ func TestInTheBackgroundItLooksAtItsOwnPace(t *testing.T) {
 }
 
 func TestWhatIsShownIsPushed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		viewer := w.Join()
 		defer viewer.Leave()
@@ -99,7 +99,7 @@ func TestWhatIsShownIsPushed(t *testing.T) {
 }
 
 func TestWithoutPushChangesAreSeenByTheNextLook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.seen.deaf.Store(true)
 		viewer := w.Join()
@@ -116,7 +116,7 @@ func TestWithoutPushChangesAreSeenByTheNextLook(t *testing.T) {
 
 // The overview does not read a busy name at every change.
 func TestABusyNameIsReadAtABoundedPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -134,7 +134,7 @@ func TestABusyNameIsReadAtABoundedPace(t *testing.T) {
 }
 
 func TestALookThatHangsIsFollowedByANormalPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.take(t, claim("job", 1))
 		viewer := w.Join()
@@ -165,7 +165,7 @@ func TestALookThatHangsIsFollowedByANormalPause(t *testing.T) {
 }
 
 func TestALookThatWasSlowOnceIsFollowedByANormalPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		viewer := w.Join()
 		defer viewer.Leave()
@@ -180,7 +180,7 @@ func TestALookThatWasSlowOnceIsFollowedByANormalPause(t *testing.T) {
 
 // A push reports also that a name is closed.
 func TestANameThatIsClosedIsShown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		g := w.take(t, claim("job", 1))
 		viewer := w.Join()
@@ -200,7 +200,7 @@ func TestANameThatIsClosedIsShown(t *testing.T) {
 
 // The overview read the pushed row later than the other rows.
 func TestTheOrderOfEndsIsThatOfTheInstants(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.take(t, claim("a", 1))
 		ends := time.Now().Add(30 * time.Second)
@@ -220,7 +220,7 @@ func TestTheOrderOfEndsIsThatOfTheInstants(t *testing.T) {
 }
 
 func TestLatestIsFreshOrWhatThereIs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.take(t, claim("job", 1))
 		if v := w.Latest(t.Context(), time.Second); v.Row("job") == nil {
@@ -237,7 +237,7 @@ func TestLatestIsFreshOrWhatThereIs(t *testing.T) {
 }
 
 func TestADamagedNameStandsBesideTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.take(t, claim("job", 1))
 		w.seen.damaged.Store("broken row")
@@ -249,7 +249,7 @@ func TestADamagedNameStandsBesideTheOthers(t *testing.T) {
 }
 
 func TestOverdueIsWhatWasNotRenewedInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		dead, alive := claim("dead", 1), claim("alive", 2)
 		w.take(t, dead)
@@ -279,7 +279,7 @@ func TestOverdueIsWhatWasNotRenewedInTime(t *testing.T) {
 // A lease that the server keeps for its minimum hold was released. And a holder may renew
 // a lease for longer than it claimed the lease for.
 func TestOverdueGoesByTheLongestTimeThatALeaseHad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{Background: time.Second})
 		kept, longer := claim("kept", 1), claim("longer", 2)
 		w.take(t, kept)
@@ -304,7 +304,7 @@ func TestOverdueGoesByTheLongestTimeThatALeaseHad(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		for i := range 10 {
 			w.take(t, claim(fmt.Sprintf("a:%d", i), i))
@@ -345,7 +345,7 @@ func TestPages(t *testing.T) {
 // correct.
 func TestTheBackendsClockMayBeAnother(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w := newWorldOn(t, func() time.Time { return time.Now().Add(ahead) })
 			go view(t.Context(), w)
 			time.Sleep(time.Second)
@@ -360,7 +360,7 @@ func TestTheBackendsClockMayBeAnother(t *testing.T) {
 }
 
 func TestTheBackendsClockMayBeSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
 		w := newWorldOn(t, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 		go view(t.Context(), w)
@@ -380,7 +380,7 @@ func TestTheBackendsClockMayBeSet(t *testing.T) {
 // A page shows more names than the overview can watch. The first watches stay, however
 // often other names come.
 func TestWatchesStayWhereTooMuchIsShown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		for page := range 10 {
 			v := w.Join()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // hangingServer is a server that ignores ctx, and answers when it may.
@@ -32,7 +33,7 @@ func (d *hangingServer) Scan(_ context.Context, _ string, f func(keys []string))
 }
 
 func TestARequestEndsWithItsCtxAndIsAnsweredToNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{may: make(chan struct{})}
 		p := newBoundedSender(server, t.Context())
 		for _, cancelled := range []bool{true, false} {
@@ -74,7 +75,7 @@ func (lateContext) CallerDone() <-chan struct{} {
 
 // Otherwise another request would get its answer, which comes later.
 func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{may: make(chan struct{})}
 		p := newBoundedSender(server, t.Context())
 		ctx := lateContext{t.Context()}
@@ -96,7 +97,7 @@ func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
 
 // The bound holds however long the server does not answer, and however many callers ask.
 func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{may: make(chan struct{})}
 		p := newBoundedSender(server, t.Context())
 		var all sync.WaitGroup
@@ -130,7 +131,7 @@ func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
 // There are more waiting callers than stragglers that end, and each straggler makes room
 // for one.
 func TestAllWhoWaitForRoomGoOnWhenTheServerAnswersAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{may: make(chan struct{})}
 		p := newBoundedSender(server, t.Context())
 		run := func(n int, patience time.Duration, want int64) {
@@ -154,7 +155,7 @@ func TestAllWhoWaitForRoomGoOnWhenTheServerAnswersAgain(t *testing.T) {
 }
 
 func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
 		server := &hangingServer{may: make(chan struct{})}
 		p := newBoundedSender(server, life)
@@ -182,7 +183,7 @@ func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
 
 // The bound also holds for steps that were sent together and given up.
 func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{may: make(chan struct{})}
 		to := newCoalescer(server, "", t.Context(), &clock{})
 		if _, alone, _ := to.do(t.Context(), time.Now(), "first", aStep); !alone {

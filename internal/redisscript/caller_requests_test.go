@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // punctualServer is a server whose client keeps deadlines, and ends a request that is
@@ -65,7 +65,7 @@ func TestWhoGivesUpARequestOfItsOwnIsAnsweredSoon(t *testing.T) {
 		{"by its ctx, in line with others", time.Minute, true, giveUpCheckInterval, context.Canceled, 0},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				server := &punctualServer{cut: make(chan struct{})}
 				p := newBoundedSender(server, t.Context())
 				run := func(ctx context.Context) Reply {
@@ -98,7 +98,7 @@ func TestWhoGivesUpARequestOfItsOwnIsAnsweredSoon(t *testing.T) {
 }
 
 func TestClosingEndsARequestThatItsCallerMakes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
 		server := &punctualServer{cut: make(chan struct{})}
 		p := newBoundedSender(server, life)

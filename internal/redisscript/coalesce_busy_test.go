@@ -2,12 +2,13 @@ package redisscript
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 func TestANameIsBusyForAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBusy()
 		if b.is("job") {
 			t.Error("busy from the beginning")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // heldUp is a server that answers nothing until it may; then it says yes to every step,
@@ -96,7 +97,7 @@ func names(n int) []string {
 }
 
 func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
 		to := newCoalescer(server, "", t.Context(), &clock{})
 		keys := names(200)
@@ -129,7 +130,7 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 }
 
 func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
 		to := newCoalescer(server, "", t.Context(), &clock{})
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -164,7 +165,7 @@ func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
 }
 
 func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
 		to := newCoalescer(server, "", t.Context(), &clock{})
 		to.lanes = make([]*lane, maxLanes) // all of them gather, as far as it knows
@@ -193,7 +194,7 @@ func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
 
 // While the server is slow, no step waits for a lane.
 func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
 		to := newCoalescer(server, "", t.Context(), &clock{})
 		_, wait := crowd(t.Context(), to, names(4))
@@ -211,7 +212,7 @@ func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
 }
 
 func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
 		to := newCoalescer(server, "", t.Context(), &clock{})
 		broken := errors.New("connection lost")
@@ -229,7 +230,7 @@ func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
 // The user may lack the right for one of the keys. That does not concern the other steps,
 // so each caller sends its own.
 func TestStepsThatAreRefusedTogetherAreTakenAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
 		to := newCoalescer(server, "", t.Context(), &clock{})
 		answers, wait := crowd(t.Context(), to, names(20))
@@ -244,7 +245,7 @@ func TestStepsThatAreRefusedTogetherAreTakenAlone(t *testing.T) {
 }
 
 func TestClosingEndsWhatIsSentTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
 		server := newHeldUp()
 		to := newCoalescer(server, "", life, &clock{})

@@ -7,10 +7,10 @@ import (
 	"io"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // clocked is a server, or a cluster, whose clocks are ahead of ours, and which refuses
@@ -70,7 +70,7 @@ func (c *clocked) step(i int) func(end int64) Reply {
 // timed runs f with a driver that knows no clock yet.
 func timed(t *testing.T, c *clocked, f func(ctx context.Context, d *Driver)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
 		var loops sync.WaitGroup
 		d := &Driver{clock: newClock(c, life, &loops)}
@@ -231,7 +231,7 @@ func (w *whole) Run(_ context.Context, _ *Script, c Call) Reply {
 // The driver asks for the time while it waits for the subscription, so a command that
 // takes one step pays nothing for that.
 func TestTheFirstClaimDoesNotWaitForTheTimeBesides(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const way = 100 * time.Millisecond
 		d := New(&whole{clocked{ahead: []time.Duration{time.Hour}, way: way}}, Options{Common: Common{Prefix: "pawl:", Retention: time.Hour}})
 		for _, want := range []time.Duration{4 * way, 2 * way} { // subscription, claim; claim

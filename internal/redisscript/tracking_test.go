@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // scripted answers each arming by the next of its functions.
@@ -29,7 +29,7 @@ func (s *scripted) Watch(_ context.Context, keys []string) []Armed {
 // The server evicts the name after it has read it for the arming, and before its answer
 // arrives; then the server is full, and answers no more.
 func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := &scripted{}
 		w := newTracker(server, "pawl:")
 		c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour}

@@ -64,7 +64,7 @@ func TestImports(t *testing.T) {
 				}
 			}
 			for path, p := range packages {
-				if p.DepOnly || within(path, modulePath+"/drivertest") {
+				if p.DepOnly || within(path, modulePath+"/drivertest") || path == modulePath+"/internal/bubble" {
 					continue
 				}
 				for _, i := range p.Imports {
@@ -122,6 +122,19 @@ func TestTimeIsAValue(t *testing.T) {
 			if found := clocks.Find(text); found != nil {
 				t.Errorf("%s has %q", file, found)
 			}
+		}
+	}
+}
+
+// Under the race detector, a bubble that synctest.Test makes may end the process
+// (internal/bubble says why). The examples for users cannot import an internal package.
+func TestBubblesAreMadeByOnePackage(t *testing.T) {
+	shown := []string{"example_", "internal/bubble/", "internal/e2e/doctest/testing_test.go", "pawltest/example_test.go"}
+	made := regexp.MustCompile(`(?m)^[^/\n]*\bsynctest\.Test\(`)
+	for file, text := range sources(t, ".go") {
+		isShown := slices.ContainsFunc(shown, func(prefix string) bool { return strings.HasPrefix(file, prefix) })
+		if !isShown && made.Match(text) {
+			t.Errorf("%s calls synctest.Test: call bubble.Test", file)
 		}
 	}
 }

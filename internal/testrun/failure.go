@@ -44,9 +44,6 @@ func failures(output string) (all []failure) {
 // neverRepeated returns why a failure stays red at once, or "" if the package may run
 // again.
 func (f failure) neverRepeated() string {
-	if f.endedByDetector() {
-		return ""
-	}
 	for _, sign := range []struct {
 		in     *regexp.Regexp
 		reason string
@@ -72,9 +69,6 @@ func (f failure) neverRepeated() string {
 func (f failure) flaky() (lines []string) {
 	for _, m := range failedTest.FindAllStringSubmatch(f.output, -1) {
 		lines = append(lines, "FLAKY: "+f.pkg+" "+m[1])
-	}
-	if len(lines) == 0 {
-		lines = append(lines, "FLAKY: "+f.pkg+" ended by the race detector itself (golang/go#78156)")
 	}
 	return lines
 }

@@ -65,17 +65,6 @@ func TestFailuresThatAreTooMany(t *testing.T) {
 	}
 }
 
-const crash = `SIGSEGV: segmentation violation
-PC=0x5a2f20 m=7 sigcode=1
-
-goroutine 0 gp=0xc000504fc0 m=7 mp=0xc000580008 [idle]:
-__tsan::SlotLock()
-
-goroutine 9 gp=0xc0001 m=7 mp=0xc0002 [running, synctest bubble 1]:
-runtime.systemstack_switch()
-exit status 2
-`
-
 func TestFailuresThatAreNotRepeated(t *testing.T) {
 	for want, output := range map[string]string{
 		"":                                       "--- FAIL: TestA (0.1s)\n    a_test.go:1: no\nFAIL\n",
@@ -97,25 +86,5 @@ func TestFailuresThatAreNotRepeated(t *testing.T) {
 	}
 	if f := failures("FAIL\tp [build failed]\n"); len(f) != 1 || f[0].neverRepeated() != "it does not compile" {
 		t.Errorf("a build that fails: %+v", f)
-	}
-}
-
-func TestTheDetectorsOwnFault(t *testing.T) {
-	check := "ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346 \"((x)) != (0)\" (0x0, 0x0) (tid=9)\nexit status 66\n"
-	for output, want := range map[string]bool{
-		check:                              true,
-		crash:                              true,
-		"--- FAIL: TestA (0.1s)\n" + crash: false,
-		strings.ReplaceAll(crash, "9 ", "") + "panic: x\n": false,
-		"exit status 2\n": false,
-		strings.Replace(crash, "synctest bubble 1", "x", 1): false,
-	} {
-		f := failures("-test.shuffle 17\n" + output + "FAIL\tp\t0.2s\n")[0]
-		if f.endedByDetector() != want {
-			t.Errorf("ended by the detector: %v; want %v for\n%s", !want, want, output)
-		}
-		if f.shuffle != "17" {
-			t.Errorf("the seed is %q", f.shuffle)
-		}
 	}
 }

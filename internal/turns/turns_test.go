@@ -7,10 +7,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 func TestANameIsForOneAtATimeInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var turns Turns
 		if err := turns.Enter(t.Context(), "a"); err != nil {
 			t.Fatal(err)
@@ -47,7 +49,7 @@ func TestANameIsForOneAtATimeInOrder(t *testing.T) {
 }
 
 func TestAheadIsBeforeAllThatAreNotAndBehindThoseThatAre(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var turns Turns
 		if err := turns.Enter(t.Context(), "a"); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // backend has names marked, until a test says otherwise.
@@ -80,7 +81,7 @@ func follow(names ...string) (w *Watching, b *backend, told func() int) {
 }
 
 func TestNamesAreMarkedTogetherAndHeardOf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w, b, told := follow("a", "b", "c")
 		defer w.Close()
 		b.hears(true)
@@ -101,7 +102,7 @@ func TestNamesAreMarkedTogetherAndHeardOf(t *testing.T) {
 }
 
 func TestItListensUntilNobodyWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := &backend{tokens: map[string]driver.Token{}}
 		w := New(b.ears, b.mark)
 		defer w.Close()
@@ -120,7 +121,7 @@ func TestItListensUntilNobodyWatches(t *testing.T) {
 
 // A damaged name costs the others one more try, and not the marks.
 func TestThoseBesideADamagedNameAreMarked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w, b, _ := follow("a", "bad", "c")
 		defer w.Close()
 		b.set(func(_ context.Context, names []string) error {
@@ -137,7 +138,7 @@ func TestThoseBesideADamagedNameAreMarked(t *testing.T) {
 }
 
 func TestANameByItselfIsNotTriedTwiceInARow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w, b, told := follow("a")
 		defer w.Close()
 		b.set(func(context.Context, []string) error { return errors.New("disk full") })
@@ -173,7 +174,7 @@ func TestABackendThatHangsIsNotWaitedForByEachName(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				names := slices.Repeat([]string{"a"}, 100)
 				w, b, told := follow(names...)
 				defer w.Close()
@@ -203,7 +204,7 @@ func TestABackendThatHangsIsNotWaitedForByEachName(t *testing.T) {
 
 // Close does not wait for a backend that hangs.
 func TestCloseEndsATryUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w, b, _ := follow("a", "b")
 		b.set(func(ctx context.Context, _ []string) error {
 			<-ctx.Done()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -33,7 +34,7 @@ func renewal(c driver.Claim, ttl time.Duration) []driver.LeaseRef {
 
 // contested has a name that the first of two clients holds. Messages of both take oneWay.
 func contested(t *testing.T, f func(t *testing.T, held driver.Claim, s *farValues, d, other *locktable.Driver)) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		v := newValues(time.Now, 50*time.Millisecond)
 		n := newNetwork(oneWay, oneWay, 1)
 		d, s := v.openFar("one", n)
@@ -165,8 +166,8 @@ func BenchmarkLossOnOneName(b *testing.B) {
 					held := crowd{processes, 20 * time.Millisecond, ttl, 3 * ttl, 100 * ttl, 1}
 					passed := crowd{processes, 20 * time.Millisecond, ttl, 1, 20 * ttl, 1}
 					var l, h *tally
-					synctest.Test(&testing.T{}, func(*testing.T) { l, _ = held.live() })
-					synctest.Test(&testing.T{}, func(*testing.T) { h, _ = passed.live() })
+					bubble.Test(&testing.T{}, func(*testing.T) { l, _ = held.live() })
+					bubble.Test(&testing.T{}, func(*testing.T) { h, _ = passed.live() })
 					b.ReportMetric(float64(l.lost.Load())/float64(l.granted.Load())*100, "lost/100")
 					b.ReportMetric(float64(h.granted.Load())/float64(20*trips), "leases/trip")
 					b.ReportMetric(float64(h.swaps)/float64(h.granted.Load()), "swaps/lease")

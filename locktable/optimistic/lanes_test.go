@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // requests is a Store that notes what it is sent, and answers after a while.
@@ -74,7 +76,7 @@ func underWay(l *lanes) int {
 }
 
 func TestThoseThatComeMeanwhileShareTheNextRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l, r := gatherer(time.Millisecond, 60)
 		come(t, t.Context(), l, 0, 10)()
 		if len(r.sent) != 3 || len(r.sent[2]) != 8 {
@@ -88,7 +90,7 @@ func TestThoseThatComeMeanwhileShareTheNextRequest(t *testing.T) {
 
 // A swap that does not fit into one request does not wait for its answer.
 func TestWhatDoesNotFitGoesAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l, r := gatherer(time.Millisecond, 3)
 		began := time.Now()
 		come(t, t.Context(), l, 0, 10)()
@@ -101,7 +103,7 @@ func TestWhatDoesNotFitGoesAtOnce(t *testing.T) {
 // A store that says that no swap fits, or more than there are, delays no swap.
 func TestAStoreThatMiscountsWhatFitsGetsOneAtLeast(t *testing.T) {
 	for _, fits := range []int{-1, 0, 100} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			r := &requests{takes: time.Millisecond}
 			l := &lanes{store: r, fit: func([]Swap) int { return fits }}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -116,7 +118,7 @@ func TestAStoreThatMiscountsWhatFitsGetsOneAtLeast(t *testing.T) {
 
 // If answers take long, swaps do not wait for them to be sent.
 func TestSlowAnswersHoldNobodyUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l, _ := gatherer(time.Second, 60)
 		began := time.Now()
 		come(t, t.Context(), l, 0, 10)()
@@ -129,7 +131,7 @@ func TestSlowAnswersHoldNobodyUp(t *testing.T) {
 // A caller that gives up returns at once. If its swap was not sent, it is not sent any
 // more. If it was, the request goes on for the others, and ends with the last of them.
 func TestOneOfThoseThatShareGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l, r := gatherer(time.Second, 60)
 		stay, leave := context.WithCancel(t.Context())
 		defer leave()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -108,7 +109,7 @@ func TestAStepThatIsAlwaysInVainSaysWhy(t *testing.T) {
 		"Load gave that version again": {},
 		"outside of the swap's window": {Late: true},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := refusing{&valuesClient{newValues(time.Now, time.Second), "inbox"}, swapped}
 			d := locktable.New(optimistic.New(store, "inbox", func(driver.Signal) {}), "inbox")
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -135,7 +136,7 @@ func (r refusing) Swap(_ context.Context, swaps []optimistic.Swap) ([]optimistic
 // The end of a step is on the clock of the store, which may be slower than ours by a
 // thousandth.
 func TestAWindowEndsBeforeTheStep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &dated{valuesClient: &valuesClient{newValues(time.Now, 0), "inbox"}}
 		from := locktable.At(time.Now())
 		s.window = optimistic.Window{From: from, To: from.Add(5 * time.Second)}

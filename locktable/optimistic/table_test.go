@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 	"github.com/pawl-go/pawl/memlock"
@@ -191,7 +191,7 @@ func (s *slowValues) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optim
 
 // A step that has to wait for room looks at the clock after that, and is in time.
 func TestStepsWaitForRoomBeforeTheirWindowOpens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &slowValues{valuesClient: &valuesClient{newValues(time.Now, 40*time.Millisecond), "inbox"}, takes: 20 * time.Millisecond}
 		d := locktable.New(optimistic.New(s, "inbox", func(driver.Signal) {}).AtOnce(2), "inbox")
 		var all sync.WaitGroup

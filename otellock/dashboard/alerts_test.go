@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/otellock"
 )
 
@@ -78,7 +78,7 @@ func (i *instance) scrapeFor(d time.Duration) {
 // run runs a scenario in virtual time, and returns the instance with its samples.
 func run(t *testing.T, names bool, f func(ctx context.Context, i *instance)) (i *instance, begin, end time.Time) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		i, begin = start(t, names), time.Now()
 		f(t.Context(), i)
 		end = time.Now()

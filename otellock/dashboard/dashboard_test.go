@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/otellock"
 )
@@ -139,7 +140,7 @@ func TestEachPanelShowsWhatHappens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var i *instance
 			var end time.Time
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				i = start(t, names)
 				i.scrape()
 				for range 40 {
@@ -211,7 +212,7 @@ func (i *instance) exports(metric, label string) bool {
 func TestNoPanelIsEmptyWhereAllIsWell(t *testing.T) {
 	var i *instance
 	var end time.Time
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		i = start(t, false)
 		i.scrape()
 		i.want(must(i.locks.Mutex("x").Lock(t.Context())).Release(t.Context()), nil)
@@ -247,7 +248,7 @@ func TestNoPanelIsEmptyWhereAllIsWell(t *testing.T) {
 func TestTheFirstLossIsSeen(t *testing.T) {
 	var i *instance
 	var end time.Time
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		i = start(t, false)
 		i.scrape()
 		lost := must(i.locks.Mutex("y").Lock(t.Context()))
@@ -269,7 +270,7 @@ func TestTheFirstLossIsSeen(t *testing.T) {
 // A panel shows each exported metric.
 func TestEachMetricHasAPanel(t *testing.T) {
 	var i *instance
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		i = start(t, false)
 		i.live(t.Context())
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/pawltest"
 )
 
@@ -68,7 +69,7 @@ func hold(t *testing.T, backend *pawltest.Backend, name string) *pawl.Lease {
 }
 
 func TestTheGuideStopsBetweenBatchesWhenItsLockIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		backend := pawltest.New(t)
 		locks := backend.Client(nil)
 		done := 0
@@ -101,7 +102,7 @@ func TestTheGuideReadsWritesAndLimits(t *testing.T) {
 }
 
 func TestTheGuideGivesUpAfterTenSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		backend := pawltest.New(t)
 		locks := backend.Client(nil)
 		if err := guideWait(t.Context(), locks, takes(time.Hour)); err != nil {
@@ -117,7 +118,7 @@ func TestTheGuideGivesUpAfterTenSeconds(t *testing.T) {
 }
 
 func TestTheGuideLimitsTheWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		err := guideMaxHold(t.Context(), pawltest.New(t).Client(nil), takes(2*time.Hour))
 		lost, ok := errors.AsType[*pawl.LostError](err)
@@ -128,7 +129,7 @@ func TestTheGuideLimitsTheWork(t *testing.T) {
 }
 
 func TestTheGuideDoesNotRepeatWhatIsDone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		backend := pawltest.New(t)
 		locks := backend.Client(nil)
 		paid := func(context.Context) error { backend.Break("payout"); synctest.Wait(); return nil }
@@ -143,7 +144,7 @@ func TestTheGuideDoesNotRepeatWhatIsDone(t *testing.T) {
 }
 
 func TestTheGuideNamesTheHolder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		backend := pawltest.New(t)
 		locks := backend.Client(nil)
 		hold(t, backend, "import:orders")
@@ -166,7 +167,7 @@ func TestTheGuideNamesTheHolder(t *testing.T) {
 func TestTheTimesOfTheGuideAreThoseOfTheDefaultTTL(t *testing.T) {
 	const step = 500 * time.Millisecond
 	for phase := step / 2; phase < 20*time.Second; phase += step {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			backend := pawltest.New(t)
 			dies := backend.Client(nil)
 			if _, err := dies.Mutex("x").Lock(t.Context()); err != nil {
@@ -181,7 +182,7 @@ func TestTheTimesOfTheGuideAreThoseOfTheDefaultTTL(t *testing.T) {
 			}
 		})
 		for outage, lost := range map[time.Duration]bool{15 * time.Second: false, 28 * time.Second: true} {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				for _, fault := range []func(*pawltest.Backend){
 					func(b *pawltest.Backend) { b.Hang() },
 					func(b *pawltest.Backend) { b.Fail(nil) },

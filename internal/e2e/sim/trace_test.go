@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 	"testing/cryptotest"
-	"testing/synctest"
 
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // The process makes a schedule as repeatable as it can: goroutines take turns on one
@@ -71,7 +71,7 @@ func repeats(t *testing.T) bool {
 	t.Helper()
 	var drawn [2]uint64
 	for i := range drawn {
-		synctest.Test(t, func(*testing.T) { drawn[i] = rand.Uint64() })
+		bubble.Test(t, func(*testing.T) { drawn[i] = rand.Uint64() })
 	}
 	return drawn[0] == drawn[1]
 }

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
@@ -117,7 +117,7 @@ func live(t *testing.T, p *plan, bug planted) (h *history) {
 			h = &w.history
 		}
 	}()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w.seeds(t)
 		w.passes()
 	})

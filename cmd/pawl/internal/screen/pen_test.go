@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screentest"
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // A paper is a terminal that may stop taking output.
@@ -46,16 +47,16 @@ func (p *paper) wantText(t *testing.T, want string) {
 	}
 }
 
-func bubble(t *testing.T, f func(t *testing.T, p *pen, out *paper)) {
+func withPen(t *testing.T, f func(t *testing.T, p *pen, out *paper)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		out := newPaper()
 		f(t, newPen(out, 0), out)
 	})
 }
 
 func TestThePenGivesTheScreenBackAndWritesNothingAfterIt(t *testing.T) {
-	bubble(t, func(t *testing.T, p *pen, out *paper) {
+	withPen(t, func(t *testing.T, p *pen, out *paper) {
 		_, _ = out.Write([]byte("$ pawl top"))
 		p.draw([]Line{Text("one", Bold)}, 20, 2)
 		p.show()
@@ -86,7 +87,7 @@ func TestThePenGivesTheScreenBackAndWritesNothingAfterIt(t *testing.T) {
 // Over a connection that hangs a write does not end. No other goroutine waits for it, and
 // when it ends the terminal shows the last frame.
 func TestNobodyWaitsForATerminalThatTakesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, p *pen, out *paper) {
+	withPen(t, func(t *testing.T, p *pen, out *paper) {
 		p.draw([]Line{Text("one", 0)}, 20, 2)
 		p.show()
 		out.wantText(t, "one")
@@ -117,7 +118,7 @@ func TestNobodyWaitsForATerminalThatTakesNothing(t *testing.T) {
 
 // A terminal that takes a little, and then nothing, is given back with the next bytes.
 func TestNothingIsWrittenOfAFrameThatNobodyWaitsFor(t *testing.T) {
-	bubble(t, func(t *testing.T, p *pen, out *paper) {
+	withPen(t, func(t *testing.T, p *pen, out *paper) {
 		p.show()
 		out.wantText(t, "")
 		out.stop()
@@ -138,7 +139,7 @@ func TestNothingIsWrittenOfAFrameThatNobodyWaitsFor(t *testing.T) {
 }
 
 func TestATerminalThatHasHungUp(t *testing.T) {
-	bubble(t, func(t *testing.T, p *pen, out *paper) {
+	withPen(t, func(t *testing.T, p *pen, out *paper) {
 		out.stop()
 		out.fails = errors.New("hung up")
 		out.goOn()
@@ -155,7 +156,7 @@ func TestATerminalThatHasHungUp(t *testing.T) {
 }
 
 func TestNoColor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		out := newPaper()
 		p := newPen(out, colors)
 		p.draw([]Line{{{"bad", Bold | Red}, {"good", Green}}}, 20, 2)
