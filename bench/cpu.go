@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// selfCPU is how much processor time this process has used.
+// selfCPU returns the processor time that this process has used.
 func selfCPU() time.Duration { return usedBy(syscall.RUSAGE_SELF) }
 
 func usedBy(who int) time.Duration {
@@ -29,7 +29,8 @@ func startMeter(s server) meter {
 	return meter{s, selfCPU(), theirs}
 }
 
-// perCycle is what n cycles cost since the start, in µs: here, and the server.
+// perCycle returns the mean processor time of one of n cycles since the start, in µs: of
+// this process, and of the server.
 func (m meter) perCycle(n int64) (client, server float64) {
 	mine := selfCPU() - m.mine
 	theirs := m.s.cpu() - m.theirs
@@ -37,7 +38,8 @@ func (m meter) perCycle(n int64) (client, server float64) {
 	return float64(mine.Microseconds()) / each, float64(theirs.Microseconds()) / each
 }
 
-// A machine is what the system says of all processors together, since its start.
+// A machine has the processor time that the system has counted for all processors
+// together, and the time at which it was read.
 type machine struct {
 	at           time.Time
 	busy, stolen time.Duration

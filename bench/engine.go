@@ -47,8 +47,9 @@ func (e engine) scenarios() []scenario {
 	})
 }
 
-// turns is how many each contender has by default, and how long they are. Where servers
-// write to their disks and do less in a second, all of it takes some four minutes.
+// turns returns the default number of rounds of each contender, and their length. On
+// servers that write to a disk a round does less, so a run has fewer and shorter ones:
+// all of it takes some four minutes.
 func (e engine) turns() (rounds int, length time.Duration) {
 	if e.name == "redis" {
 		return 5, 2 * time.Second

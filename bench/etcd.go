@@ -73,7 +73,8 @@ type etcdServer struct {
 	c *clientv3.Client
 }
 
-// handled is how many requests etcd says that it was sent, those in streams included.
+// handled returns the number of requests that etcd has received by its own count, those
+// in streams included.
 func handled(addr string) (n int64) {
 	r, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {

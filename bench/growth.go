@@ -50,7 +50,7 @@ type growing struct {
 	told   chan struct{}
 }
 
-// A cost is what one step costs.
+// A cost is the measured cost of one step at one size of its load.
 type cost struct {
 	N                     int
 	Took                  time.Duration // the median
@@ -66,12 +66,13 @@ type grown struct {
 	Costs      []cost
 }
 
-// sizes are how many there are of a load.
+// sizes are the sizes of each load: the numbers of its names, leases, waiters, watchers
+// or clients.
 var sizes = []int{1, 10, 100, 1000, 10_000}
 
-// longestFill is how long a load may take to be made, or ten times as much is not tried.
-// Where the queue is part of an entry, each waiter that joins writes all of it, so that
-// ten times as much takes a hundred times as long.
+// longestFill is the longest time in which a load may be made. After a slower one, ten
+// times as much is not tried: where the queue is part of an entry, each waiter that joins
+// writes all of it, so ten times as much takes a hundred times as long.
 const longestFill = 1500 * time.Millisecond
 
 func grow(e engine, o growthOptions) error {

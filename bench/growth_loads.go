@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// loads are what there can be much of.
+// loads returns the loads, one for each thing of which there can be many.
 func loads() []load {
 	return []load{namesLoad(), holdersLoad(), waitersLoad(), watchersLoad(), clientsLoad()}
 }

@@ -80,7 +80,7 @@ func inspects(d driver.Driver, name string) error {
 	return err
 }
 
-// page is how many names a page of a list has.
+// page is the number of names on a page of a list.
 const page = 100
 
 func listsPage(d driver.Driver) error {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// trusted is how much of its TTL a lease is good for, by default; then it is lost.
+// trusted is the part of its TTL for which a holder trusts a lease by default. Then the
+// lease is lost.
 const trusted = 0.9
 
 // held is leases that are held and renewed: what they cost this process and the server,

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// dead is how long after the end of a dead holder's lease a waiter gets the lock, on a
-// server that has 200 000 other keys to expire.
+// dead measures the time from the end of a dead holder's lease until a waiter gets the
+// lock, on a server that has 200 000 other keys to expire.
 func dead() scenario {
 	const ttl = 3 * time.Second
 	return scenario{
@@ -52,9 +52,8 @@ func dead() scenario {
 	}
 }
 
-// killed is how long after kill -9 of the holder a waiter has the lock. A lease is over
-// when its TTL is, which counts from its last renewal, and a session when its connection
-// ends.
+// killed measures the time from kill -9 of the holder until a waiter has the lock. A
+// lease ends a TTL after its last renewal, and a session ends with its connection.
 func killed() scenario {
 	const ttl = 2 * time.Second
 	return scenario{

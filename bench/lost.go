@@ -57,7 +57,7 @@ var losers = map[string][]loser{
 	},
 }
 
-// urls are what the workers get, at an address.
+// urls has, for each engine, the function that returns the workers' URL for an address.
 var urls = map[string]func(addr string) string{
 	"redis":    func(addr string) string { return "redis://" + addr },
 	"postgres": postgresURL,
@@ -65,7 +65,7 @@ var urls = map[string]func(addr string) string{
 	"etcd":     func(addr string) string { return "etcd://" + addr },
 }
 
-// lostFaults are what happens to the workers, to their network and to the server.
+// lostFaults are the faults of the workers, of their network and of the server.
 var lostFaults = []string{
 	history.Stop, history.Kill, history.Crash, history.Cut, history.Delay, history.Swallow, history.Silence,
 	history.ServerStop, history.ServerKill,

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// losses is what a contender lost in a run. A holder is lost if another client got its
-// name while its section lasted, or if its lock told it so.
+// losses are the numbers of a contender in a run. A holder is lost if another client got
+// its name while its section lasted, or if its lock notified it of the loss.
 type losses struct {
 	Contender string `json:"contender"`
 	Sections  int    `json:"sections"`

@@ -23,7 +23,7 @@ func lossTable(w io.Writer, engine string, all []losses) {
 	}
 }
 
-// often is how often something happened in 10 000 sections, and in all.
+// often returns the number of events in 10 000 sections, and their number in all.
 func (l losses) often(n int) string {
 	if n == 0 {
 		return "0"

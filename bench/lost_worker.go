@@ -20,8 +20,8 @@ type locker interface {
 	close()
 }
 
-// errHeld is a refusal: another client holds the name. errLost is what Err and Release
-// say of a lease that is over.
+// errHeld is a refusal: another client holds the name. errLost is the error that Err and
+// Release return for a lease that is over.
 var (
 	errHeld = errors.New("held by others")
 	errLost = errors.New("lost")
@@ -136,7 +136,7 @@ func waiting(ctx context.Context) (own context.Context, held func() bool, end co
 	return own, context.AfterFunc(ctx, end), end
 }
 
-// A loss is how a library notifies a holder that its lease is lost.
+// A loss is the notice by which a library tells a holder that its lease is lost.
 type loss struct{ done chan struct{} }
 
 func newLoss() loss { return loss{make(chan struct{})} }

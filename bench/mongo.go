@@ -88,7 +88,7 @@ func startMongo() (server, error) {
 	return p, nil
 }
 
-// counted is how many messages the stand-in has got.
+// counted returns the number of messages that the stand-in has received.
 func counted(at string) (n int64) {
 	r, err := http.Get("http://" + at)
 	if err != nil {

@@ -62,7 +62,8 @@ func startNATS() (server, error) {
 	return p, nil
 }
 
-// received is how many messages the server says that clients have sent.
+// received returns the number of messages that clients have sent, by the server's own
+// count.
 func received(monitor string) int64 {
 	r, err := http.Get("http://" + monitor + "/varz")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// A result is what a contender reached in a scenario: the medians of its rounds.
+// A result has the figures of a contender in a scenario: the medians of its rounds.
 type result struct {
 	contender string
 	medians   figures

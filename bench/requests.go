@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// requests is what a cycle asks of the server, as the server counts it: statements,
-// requests, messages. And how many connections a client has.
+// requests measures the requests of a cycle as the server counts them (statements,
+// requests or messages), and the connections of a client.
 func requests() scenario {
 	return scenario{
 		name: "requests", what: "what a cycle asks of the server, and the connections of one client", unit: "requests/cycle",

@@ -71,8 +71,8 @@ func (s *redisServer) halt() {
 
 func (s *redisServer) address() string { return s.addr }
 
-// calls is how often the server has run the commands that a contender sends. The server
-// counts the commands that scripts call in the same way, so calls adds up only the
+// calls returns the number of times that the server has run the commands that a contender
+// sends. The server also counts commands that scripts call, so calls adds up only the
 // commands that the client itself sends.
 func (s *redisServer) calls(who contender) int64 {
 	var n int64
@@ -89,7 +89,7 @@ func (s *redisServer) calls(who contender) int64 {
 	return n
 }
 
-// cpu is how much processor time the server has used.
+// cpu returns the processor time that the server has used.
 func (s *redisServer) cpu() time.Duration {
 	info, _ := s.c.Info(context.Background(), "cpu").Result()
 	var sum float64

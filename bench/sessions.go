@@ -72,7 +72,7 @@ func sessions(e engine) error {
 	return grants(s, db)
 }
 
-// sqlCost is what something costs once.
+// sqlCost is the cost of one operation.
 type sqlCost struct {
 	took           time.Duration
 	client, server float64 // µs
@@ -100,7 +100,7 @@ func measureSQL(s server, db *sql.DB, do func() error) (c sqlCost, err error) {
 	return c, nil
 }
 
-// walOf is how much the server has logged.
+// walOf returns the number of bytes that the server has logged.
 func walOf(db *sql.DB) (bytes float64) {
 	if err := db.QueryRow("SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&bytes); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -13,8 +13,8 @@ import (
 // A taker takes the lock of a name away from its holder; the other is another client.
 type taker func(s server, holder, other client, name string) error
 
-// patience is how long a holder may take to hear that its lock is gone, and the next one
-// to get it. Longer is never.
+// patience is the longest time that a holder may take to learn that its lock is gone, and
+// that the next holder may take to get it. A later event counts as one that never came.
 const patience = 15 * time.Second
 
 // deleted is for locks that are stored: the row or key is deleted.
@@ -141,7 +141,8 @@ func rob(cl, other client, name string) (*robbery, error) {
 	return r, nil
 }
 
-// since is how many ms after an instant another came; infinite if it did not in time.
+// since returns the time from one instant until another, in ms, or infinity if the other
+// did not come within the patience.
 func since(from time.Time, comes <-chan time.Time) float64 {
 	if comes == nil {
 		return math.Inf(1)

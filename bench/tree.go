@@ -53,7 +53,7 @@ func (p *program) halt() {
 	}
 }
 
-// tick is what /proc counts processor time in, everywhere that matters.
+// tick is the unit in which /proc counts processor time, on every platform that matters.
 const tick = 10 * time.Millisecond
 
 // cpu is the processor time of the process, of its children, and of children that have

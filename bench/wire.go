@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// established is how many connections a server at addr has, as the system says; 0 where
-// there is no /proc. It asks nothing of the server, so it is the same for every engine.
+// established returns the number of connections that a server at addr has by the count of
+// the system, or 0 where there is no /proc. It sends the server nothing, so it is the
+// same for every engine.
 func established(addr string) (n int) {
 	_, port, _ := net.SplitHostPort(addr)
 	number, _ := strconv.ParseUint(port, 10, 16)
