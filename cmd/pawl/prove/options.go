@@ -49,7 +49,7 @@ type Options struct {
 	Done    func(Progress)                   // now and then
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Phase  string
 	At, Of time.Duration

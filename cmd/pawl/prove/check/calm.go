@@ -27,7 +27,8 @@ func (w *world) calmLoss() {
 	}
 }
 
-// mishap is what only a fault may do to a claim, and when it was seen.
+// mishap returns the event of a claim that only a fault may cause, and its time as it was
+// seen; what is empty if there was none.
 func mishap(c *history.Claim) (when int64, what string) {
 	because := func(s string) string {
 		if s == "" {

@@ -9,7 +9,7 @@ import (
 // sure reports whether the holder of a granted claim was sure for some time.
 func sure(c *history.Claim) bool { return c.Believed > c.Got }
 
-// over is when a wait ended: with an answer, or with the process.
+// over returns the time at which a wait ended: with an answer, or with the process.
 func (w *world) over(c *history.Claim) int64 {
 	switch {
 	case c.Answered != 0:
@@ -40,8 +40,8 @@ func (w *world) lastMoment(c *history.Claim) int64 {
 // fault is in its way.
 const straggler = int64(2 * time.Second)
 
-// gone is when the server cannot have anything of a claim any more, because it was
-// released, or because a lease of it would have expired.
+// gone returns the time after which the server cannot have anything of a claim, because
+// it was released, or because a lease of it would have expired.
 func (w *world) gone(c *history.Claim) int64 {
 	last := w.lastMoment(c)
 	switch {

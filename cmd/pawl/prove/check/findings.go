@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// keep is how many violations a verdict has.
+// keep is the number of violations that a verdict keeps.
 const keep = 1000
 
 // findings collects what the rules find.

@@ -18,7 +18,7 @@ const (
 	idleSettled = int64(time.Second)
 )
 
-// taken is when the server may have had something of a claim.
+// taken is a time in which the server may have had something of a claim.
 type taken struct{ from, to int64 }
 
 // idle finds waiters that waited on though the name was free: a wake-up was lost.
@@ -32,9 +32,10 @@ func (w *world) idle(n *name) {
 	}
 }
 
-// taken is when the name may have been taken, in the order of its begin. A claim that
-// failed may have been granted without its client's knowledge, and a client that died may
-// have left a lease or a place in the queue. As long as a claim waits, free looks at it.
+// taken returns the times in which the name may have been taken, in the order of their
+// begin. A claim that failed may have been granted without its client's knowledge, and a
+// client that died may have left a lease or a place in the queue. The time of a claim
+// begins when its wait has ended, because free checks claims that wait.
 func (w *world) taken(n *name) []taken {
 	all := make([]taken, 0, len(n.claims))
 	for _, c := range n.claims {

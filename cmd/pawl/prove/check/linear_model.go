@@ -16,7 +16,7 @@ type step struct {
 	from, to int64
 }
 
-// kind is what happened.
+// kind is the kind of a step.
 type kind int
 
 const (
@@ -25,12 +25,12 @@ const (
 	refused
 )
 
-// String is what happened to a claim, as the end of a sentence.
+// String returns the step as the end of a sentence about its claim.
 func (k kind) String() string {
 	return [...]string{"was granted", "ended", "was refused"}[k]
 }
 
-// condition is what a name has at one time.
+// condition is the state of a name at one time.
 type condition struct {
 	begun int   // leases
 	held  []int // leases, in the order of their indexes

@@ -15,7 +15,8 @@ type piece struct {
 	steps  []step
 }
 
-// pieceLeast is how many operations a piece has at least, because each has its costs.
+// pieceLeast is the smallest number of operations in a piece. Each piece has costs of its
+// own, so small ones would be slow.
 const pieceLeast = 64
 
 // pieces cuts the history wherever no step is in progress. Then all steps before the cut

@@ -7,7 +7,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// story is what happened to a name on the server, and when it may have happened.
+// story has the steps that happened to a name on the server, and the times at which they
+// may have happened.
 type story struct {
 	name   *name
 	leases []lease // in the order in which they began; a step of a lease has its index
@@ -22,7 +23,7 @@ type lease struct {
 	endFrom, endTo     int64
 }
 
-// clash is why no order of the leases explains the answers.
+// clash is a reason for which no order of the leases explains the answers.
 type clash struct {
 	from, to int64
 	claims   []*history.Claim
@@ -53,7 +54,8 @@ func (w *world) newStory(n *name) *story {
 // lasted reports whether a lease certainly lasted until its holder got to know of it.
 func lasted(c *history.Claim) bool { return sure(c) || c.Release == history.OK }
 
-// lease is when the lease of a granted claim may have begun and ended.
+// lease returns the times between which the lease of a granted claim may have begun and
+// ended.
 func (w *world) lease(c *history.Claim) lease {
 	l := lease{claim: c, beginFrom: c.Asked, beginTo: c.Got, endFrom: c.Asked}
 	if sure(c) {
@@ -71,8 +73,9 @@ func (w *world) lease(c *history.Claim) lease {
 	return l
 }
 
-// ended is when nothing of a claim is on the server any more. A client whose own clock
-// says that the lease is over may not ask the server when it releases.
+// ended returns the time after which nothing of a claim is on the server. A client whose
+// own clock says that the lease is over may release without a request to the server, so
+// the lease may last longer.
 func (w *world) ended(c *history.Claim) int64 {
 	if c.Release == history.Late {
 		return w.gone(c) + 2*w.run.TTL + straggler

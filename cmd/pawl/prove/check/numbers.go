@@ -70,8 +70,8 @@ func quantile(sorted []int64, percent int) time.Duration {
 	return time.Duration(sorted[min(len(sorted)-1, len(sorted)*percent/100)])
 }
 
-// rate is how many leases were granted in a second of a phase. In the part of the phase
-// that is off, no lease could be granted.
+// rate returns the number of leases that were granted in each second of a phase. During
+// off, a part of the phase, no lease could be granted.
 func (w *world) rate(phase string, off int64) float64 {
 	from, to, ok := w.phase(phase)
 	if !ok || to-from <= off {
@@ -84,7 +84,7 @@ func (w *world) rate(phase string, off int64) float64 {
 	return float64(leases) / time.Duration(to-from-off).Seconds()
 }
 
-// granted is how many leases of a name were granted before t.
+// granted returns the number of leases of a name that were granted before t.
 func granted(n *name, t int64) int {
 	i, _ := slices.BinarySearchFunc(n.granted, t, func(c *history.Claim, t int64) int { return cmp.Compare(c.Got, t) })
 	return i

@@ -36,7 +36,7 @@ type world struct {
 	numbers Numbers
 }
 
-// name is what the history has of one name.
+// name is one name of the history, with its claims.
 type name struct {
 	history.Name
 	claims  []*history.Claim // in the order of Asked
@@ -115,7 +115,8 @@ func read(lines iter.Seq2[history.Line, error]) (*world, error) {
 // have to find its nodes.
 const reachedAgain = int64(3 * time.Second)
 
-// crashWithin is how long before and after the end of such a fault the process may end.
+// crashWithin is the longest time between the recorded end of such a fault and the end of
+// the process.
 const crashWithin = int64(time.Second)
 
 // sortFaults keeps the faults that did something.

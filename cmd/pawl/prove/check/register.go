@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// book is what a register should have, computed from its accepted writes alone.
+// book is the correct state of a register, computed from its accepted writes alone.
 type book struct {
 	value  uint64
 	newest *history.Write // with the greatest fence of those that were not refused as stale

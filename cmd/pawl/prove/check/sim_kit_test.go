@@ -31,7 +31,7 @@ type sim struct {
 
 type simRegister struct{ checked, plain, fence uint64 }
 
-// simName is what the server knows of a name.
+// simName is the server's state of one name.
 type simName struct {
 	history.Name
 	fence   uint64
@@ -84,7 +84,7 @@ func (s *sim) after(d int64, do func()) {
 	heap.Push(&s.events, event{s.now + d, s.serial, do})
 }
 
-// latency is how long one message takes.
+// latency returns the time that one message takes, in nanoseconds.
 func (s *sim) latency() int64 { return 100_000 + s.Int64N(300_000) }
 
 // on runs what a process of a worker does, when it is not stopped.

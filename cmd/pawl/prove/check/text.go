@@ -18,13 +18,13 @@ func who(c *history.Claim) string {
 	return fmt.Sprintf("worker %d (claim %d%s)", c.Worker, c.ID, process)
 }
 
-// upper is who, at the begin of a sentence.
+// upper returns who with a capital, for the begin of a sentence.
 func upper(c *history.Claim) string { return "W" + who(c)[1:] }
 
 // at is a time of the history.
 func at(t int64) string { return fmt.Sprintf("%.3f s", float64(t)/1e9) }
 
-// length is how long something lasted.
+// length returns a duration for people to read.
 func length(ns int64) string {
 	d := time.Duration(ns)
 	switch {

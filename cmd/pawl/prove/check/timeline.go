@@ -15,7 +15,7 @@ const server = -1
 // never is before every time of a history.
 const never = math.MinInt64
 
-// timeline is when faults lasted, for each worker, in the order of their begin.
+// timeline has the times of the faults of each worker, in the order of their begin.
 type timeline map[int][]span
 
 // span is the time of a fault. Until is the latest end of it and of those before it.
@@ -37,7 +37,7 @@ func newTimeline(faults []history.Fault) timeline {
 	return t
 }
 
-// begun is how many faults of the worker began at that time or before.
+// begun returns the number of faults of the worker that began at that time or before.
 func (t timeline) begun(worker int, at int64) int {
 	spans := t[worker]
 	return sort.Search(len(spans), func(i int) bool { return spans[i].from > at })

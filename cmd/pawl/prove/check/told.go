@@ -50,7 +50,8 @@ func (w *world) lostNotTold(n *name) {
 	}
 }
 
-// stopsLooking is when a holder saw that its lease was lost, or when it stopped looking.
+// stopsLooking returns the time at which a holder saw that its lease was lost, or at
+// which it stopped looking.
 func (w *world) stopsLooking(c *history.Claim) int64 {
 	first := w.last
 	for _, t := range []int64{c.Lost, c.Released, c.Died} {

@@ -4,20 +4,21 @@ import (
 	"time"
 )
 
-// A Verdict is what the rules say about a history.
+// A Verdict is the result of checking a history by the rules.
 type Verdict struct {
 	// Violations are in the order of time. No more than 1000 are kept of all, and at
 	// least one of each rule that has some.
 	Violations []Violation
 
-	// Count is how many violations each rule found, including those that are not kept.
+	// Count is the number of violations that each rule found, including those that are
+	// not kept.
 	Count map[string]int
 
-	// Blind is why the history would prove nothing even without a violation. Each reason
-	// is a sentence.
+	// Blind has the reasons for which the history would prove nothing even without a
+	// violation. Each is a sentence.
 	Blind []string
 
-	// Announced is how many overlaps Run.Forgets excuses.
+	// Announced is the number of overlaps that Run.Forgets excuses.
 	Announced int
 
 	Numbers Numbers
@@ -36,18 +37,18 @@ type Violation struct {
 	Claims []int64 // the IDs of the claims that it is about
 }
 
-// Numbers is what happened in a history. It includes numbers that break no rule.
+// Numbers counts the events of a history, those that break no rule included.
 type Numbers struct {
 	Leases   int // claims that were granted
 	Refused  int // claims that were answered with Held
 	TimedOut int
 	Unknown  int
 
-	// Unanswered is how many claims and releases had no answer in time, although no fault
-	// was in their way.
+	// Unanswered is the number of claims and releases that had no answer in time,
+	// although no fault was in their way.
 	Unanswered int
 
-	// Pauses is how often the machine did not let a process run, for
+	// Pauses is the number of times that the machine did not let a process run, for
 	// history.PauseAtLeast or longer.
 	Pauses       int
 	Paused       time.Duration // all pauses of the process that had most
@@ -62,12 +63,12 @@ type Numbers struct {
 	Stale     int // that it refused, because their fence was too small
 	PlainLost int // updates that the register lost which does not check
 
-	// FaultsByKind is how many faults of each kind did something. Faults with a Hit of 0
-	// are not in it.
+	// FaultsByKind is the number of faults of each kind that did something. Faults with a
+	// Hit of 0 are not in it.
 	FaultsByKind map[string]int
 
-	// QueuePairs is how many pairs of claims were served in the order in which they had
-	// asked, or were not, so that the queue could have been wrong.
+	// QueuePairs is the number of pairs of claims for which the order in the queue could
+	// be checked.
 	QueuePairs int
 
 	PorcupineNames      int // names whose whole history porcupine decided

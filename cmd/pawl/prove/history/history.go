@@ -172,8 +172,8 @@ type Fault struct {
 	From   int64  `json:"from"`
 	To     int64  `json:"to"`
 
-	// Hit is how much it did: 1 for a process; for the network the pieces of data that it
-	// delayed, dropped or cut off. A fault with 0 did not happen.
+	// Hit is the extent of the effect: 1 for a process; for the network the number of
+	// pieces of data that it delayed, dropped or cut off. A fault with 0 did not happen.
 	Hit int `json:"hit"`
 }
 
@@ -216,8 +216,8 @@ type Worker struct {
 	End    string `json:"end"` // "done", "killed", "crashed"; anything else is an error of its own
 }
 
-// Left is what a name still had when all workers had closed and all leases had time to
-// expire.
+// Left is the rest of a name's entry after all workers had closed and all leases had had
+// time to expire.
 type Left struct {
 	At      int64  `json:"at"`
 	Name    string `json:"name"`

@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A Fault is what a proxy does to the connections of its worker for some time.
+// A Fault is a disturbance of the connections of a worker, which its proxy causes for
+// some time.
 //
 //   - history.Cut resets all connections, and half of those that the worker makes until
 //     the end.

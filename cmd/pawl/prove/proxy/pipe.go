@@ -14,14 +14,14 @@ const (
 	capacity  = 1 << 20  // bytes of memory in one pipe
 )
 
-// A piece is what one call to Read has returned.
+// A piece is the data that one call to Read has returned.
 type piece struct {
 	data []byte
 	due  time.Time // when it is delivered at the earliest
 	last ending    // with no data
 }
 
-// ending is how a stream ends.
+// ending is the kind of end that a stream has.
 type ending int
 
 const (

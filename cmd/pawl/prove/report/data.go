@@ -58,7 +58,7 @@ type violation struct {
 	Claims []int64 `json:"claims"`
 }
 
-// mostAccused is how many claims of one violation the timeline marks.
+// mostAccused is the largest number of claims of one violation that the timeline marks.
 const mostAccused = 100
 
 // The run in equal parts: for the chart of all grants, and for what is not drawn one by

@@ -22,8 +22,8 @@ type story struct {
 	looked looked
 }
 
-// looked is how much there was for the rules to look at, where check.Numbers does not say
-// it.
+// looked has the number of things that each rule could check, where check.Numbers does
+// not have it.
 type looked struct {
 	fences     int // leases with a fence
 	releases   int // that were answered with OK
@@ -47,7 +47,7 @@ const (
 	markLost         // the register that does not check lost an update
 )
 
-// A use is what a claim did with the register.
+// A use is the use of the register by one claim: its writes, and the time of the last.
 type use struct {
 	writes int32
 	last   int64
@@ -134,7 +134,7 @@ func (s *story) settle(used map[int64]use) {
 	}
 }
 
-// calm is when the calm phase ends, or 0.
+// calm returns the time at which the calm phase ends, or 0.
 func (s *story) calm() int64 {
 	for _, p := range s.phases {
 		if p.Phase == history.Calm {

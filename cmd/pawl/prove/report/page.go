@@ -53,7 +53,7 @@ func or(s, other string) string {
 	return s
 }
 
-// summary is what a reader wants to know before believing the verdict, in one row.
+// summary returns the facts that a reader needs to judge the verdict, in one row.
 func summary(s *story, v *check.Verdict) markup.HTML {
 	var all []markup.HTML
 	fact := func(value, what, kind string) {
@@ -91,7 +91,7 @@ func violations(v *check.Verdict) markup.HTML {
 	return markup.Join(parts...)
 }
 
-// shownViolations is how many violations of a rule the page shows at once.
+// shownViolations is the number of violations of a rule that the page shows at once.
 const shownViolations = 5
 
 func violationsOf(v *check.Verdict, key string) markup.HTML {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A rule is what the page says about a rule of the checker.
+// A rule has the page's texts for a rule of the checker.
 type rule struct {
 	key    string
 	says   string // what is true if the rule holds
@@ -118,7 +118,7 @@ func headline(x *check.Violation) string {
 	return words + " at " + moment(x.From, 1)
 }
 
-// broken is how often a rule was broken.
+// broken returns the number of times that a rule was broken.
 func broken(v *check.Verdict, key string) int {
 	kept := 0
 	for i := range v.Violations {
@@ -129,7 +129,7 @@ func broken(v *check.Verdict, key string) int {
 	return max(kept, v.Count[key])
 }
 
-// allBroken is how many violations there are of all rules.
+// allBroken returns the number of violations of all rules.
 func allBroken(v *check.Verdict) int {
 	n := 0
 	for _, key := range brokenRules(v) {

@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
 )
 
-// mostDrawn is how many claims the timeline has. A browser draws that many quickly, and
-// the file has less than 10 MB.
+// mostDrawn is the largest number of claims on the timeline, and mostMarks of marks. A
+// browser draws that many quickly, and the file has less than 10 MB.
 const (
 	mostDrawn = 60_000
 	mostMarks = 10_000
 )
 
-// A choice is what the timeline draws of a story.
+// A choice is the part of a story that the timeline draws.
 type choice struct {
 	claims []int32 // of story.claims, ascending
 	marks  []mark
@@ -156,7 +156,7 @@ func (p *picker) nearest(s *story, times []int64, n int) {
 	}
 }
 
-// far is how far a claim is from the nearest of some sorted times.
+// far returns the time between a claim and the nearest of some sorted times.
 func (c *claim) far(times []int64) int64 {
 	over := c.over()
 	i, _ := slices.BinarySearch(times, c.asked)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/internal/markup"
 )
 
-// timeline is what the script fills. Without scripts it says so.
+// timeline returns the elements that the script fills. Without scripts they say so.
 func timeline(s *story, d *choice, v *check.Verdict) markup.HTML {
 	parts := []markup.Part{
 		markup.Attr("id", "timeline"), markup.Attr("hidden", ""),

@@ -88,7 +88,8 @@ func verdict(s *story, v *check.Verdict) markup.HTML {
 	return markup.El("section", parts...)
 }
 
-// checked is what the verdict rests on, in one line.
+// checked returns the basis of the verdict in one line: the number of rules, and their
+// results.
 func checked(s *story, v *check.Verdict) markup.HTML {
 	count := map[string]int{}
 	for _, r := range rules {

@@ -62,8 +62,8 @@ func (a *actor) begin(claims ...*history.Claim) {
 	}
 }
 
-// wait is how long a claim waits: mostly longer than a dead holder's lease, sometimes for
-// a moment, so that waits end in every state.
+// wait returns a context that ends when the wait of a claim shall: mostly after longer
+// than a dead holder's lease, sometimes after a moment, so that waits end in every state.
 func (a *actor) wait() (context.Context, context.CancelFunc) {
 	d := 4*a.TTL + 10*time.Second
 	if a.chance(15) {

@@ -14,7 +14,7 @@ func Now() int64 {
 	return t.Nano()
 }
 
-// processorTime is how long this process has run, in nanoseconds.
+// processorTime returns the processor time that this process has used, in nanoseconds.
 func processorTime() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {

@@ -31,7 +31,7 @@ type Order struct {
 	Answer *Answer `json:"answer,omitempty"`
 }
 
-// An Answer is what the register says.
+// An Answer is the register's answer to an Ask.
 type Answer struct {
 	Claim   int64  `json:"claim"`
 	Checked uint64 `json:"checked"`

@@ -38,7 +38,7 @@ func OpenPawl(ctx context.Context, c *Config, client int) (Client, error) {
 	return &pawlClient{locks: locks, bug: bug}, nil
 }
 
-// memory is what the clients of this process share if their URL is mem:.
+// memory returns the memory that the clients of this process share if their URL is mem:.
 var memory = sync.OnceValue(func() *memlock.Memory { return memlock.NewMemory(nil) })
 
 // isMemory reports whether only one process can use the locks of a URL.
@@ -94,7 +94,7 @@ func (p *pawlClient) lease(l Lease, name history.Name) Lease {
 	return l
 }
 
-// locker is what Mutex and Locker have in common.
+// locker has the methods that Mutex and Locker share.
 type locker interface {
 	pawl.Part
 	Lock(ctx context.Context) (*pawl.Lease, error)

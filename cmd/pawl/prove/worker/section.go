@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A holding is what an actor holds in one section: one lease, or the leases of an All.
+// A holding is the hold of an actor in one section: one lease, or the leases of an All.
 type holding struct {
 	*actor
 	claims []*history.Claim
@@ -115,8 +115,8 @@ func (s *holding) work() {
 	s.look()
 }
 
-// length is how long a section works: mostly some milliseconds, now and then longer than
-// a lease lasts without a renewal.
+// length returns the time for which a section works: mostly some milliseconds, now and
+// then longer than a lease lasts without a renewal.
 func (s *holding) length() time.Duration {
 	if s.stays {
 		return 2 * s.TTL
