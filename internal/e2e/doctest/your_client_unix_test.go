@@ -110,7 +110,7 @@ func TestYourClientLocks(t *testing.T) {
 
 type user = func(locks *pawl.Client) error
 
-// with is what the page leaves out: the end of each function but the first.
+// with is the code that the page leaves out: the end of each function except the first.
 func with(d driver.Driver, err error, use user) error {
 	if err != nil {
 		return err

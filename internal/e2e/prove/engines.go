@@ -14,7 +14,7 @@ type engine struct {
 	start func(l *lab) setup
 }
 
-// A setup is what the command gets.
+// A setup is the input of the command on an engine.
 type setup struct {
 	url   string
 	args  []string

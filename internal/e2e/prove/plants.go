@@ -16,7 +16,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// foundWithin is how long the run with a planted bug may take until it breaks a rule.
+// foundWithin is the longest time that the run with a planted bug may take until it
+// breaks a rule.
 const foundWithin = time.Minute
 
 // plants runs the command with planted bugs: on Redis, or on what a bug needs.

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A result is what came out of a run.
+// A result is the result of a run.
 type result struct {
 	run     history.Run
 	verdict *check.Verdict
@@ -102,7 +102,7 @@ func (r *result) violations() string {
 	return strings.Join(all, ", ")
 }
 
-// failure is why a run on an engine is no proof.
+// failure returns the reason for which a run on an engine is no proof, or nil.
 func (r *result) failure() error {
 	switch {
 	case len(r.verdict.Violations) > 0:

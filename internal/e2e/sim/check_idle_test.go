@@ -70,7 +70,8 @@ func (h *history) idle(c *call) {
 	}
 }
 
-// patienceFor is how long the name may be idle while c waits, and why.
+// patienceFor returns the longest time for which the name may be idle while c waits, and
+// the cause.
 func (h *history) patienceFor(c *call) (time.Duration, string) {
 	w := h.w
 	longest, stays, gaveUp := time.Duration(0), false, false

@@ -38,8 +38,8 @@ type moment = time.Duration
 
 const never moment = -1
 
-// sample is what a process knows of a node's clock: the clock when an answer was made,
-// and the time when the answer arrived.
+// sample is one reading of a node's clock: the clock when an answer was made, and the
+// time when a process received the answer.
 type sample struct {
 	node     time.Time
 	received time.Time

@@ -93,7 +93,7 @@ func (p *plan) drawCrowd() {
 	}
 }
 
-// claim is what a claim for such a name is.
+// claim returns the kind, the weight and the limit of a claim for such a name.
 func (n namePlan) claim() (sort string, weight, limit int) {
 	if n.sort == "permits" {
 		return "permits", 1, n.limit

@@ -26,8 +26,8 @@ type bug struct {
 	tune    func(*plan)    // makes the needed situation more frequent; may be nil
 }
 
-// most is how many schedules the search tries. It is not a time, so a slow machine finds
-// as much.
+// most is the number of schedules that the search tries. It is not a time, so a slow
+// machine finds as much.
 const most = 10_000
 
 // find searches for a schedule that shows the bug.

@@ -21,7 +21,7 @@ func (w weather) String() string {
 		w.low, w.high, w.slow, w.slowest, w.lost, w.reset, w.mute, w.echo)
 }
 
-// A fate is what happens to one request and its answer.
+// A fate is the fate of one request and its answer: late, lost or reset.
 type fate struct {
 	out, back time.Duration
 	lostOut   bool

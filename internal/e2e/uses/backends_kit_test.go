@@ -128,8 +128,8 @@ func clientOf(t testing.TB, d driver.Driver, o *pawl.Options) *pawl.Client {
 	return c
 }
 
-// patience is how long a test waits for an event that has to come. It is not a promise,
-// because a busy machine is slow.
+// patience is the longest time that a test waits for an event that has to come. It is not
+// a promise, because a busy machine is slow.
 const patience = 60 * time.Second
 
 // steady are the options of a client that lasts. Close waits for a request whose caller

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ticksVariable is how many ticks there are, if it is set: `make ticks` has a thousand.
+// ticksVariable names the environment variable with the number of ticks: `make ticks`
+// sets it to a thousand.
 const ticksVariable = "PAWL_USES_TICKS"
 
 // Instances run the ticks of a schedule, ten of them, or twenty in `make ticks`. Their

@@ -67,7 +67,7 @@ func TestMistakesAreErrInvalid(t *testing.T) {
 // nilTx is a transaction of pgx that a test leaves out.
 type nilTx struct{ pgx.Tx }
 
-// skipped is why a job did not run.
+// skipped returns the error with which a job was skipped.
 func skipped(locks *pawl.Client, schedule cronlock.Schedule) (why error) {
 	o := &cronlock.Options{Skipped: func(_ string, err error) { why = err }}
 	cronlock.NewJob(locks, "job", schedule, o, func(context.Context) error { return nil }).Run()
