@@ -115,7 +115,7 @@ func within(names []string, name string) bool {
 	return found
 }
 
-// A stake is what one process holds of a name.
+// A stake is the share of one process in a name.
 type stake struct {
 	process   string
 	exclusive bool

@@ -43,7 +43,7 @@ type Past struct {
 	Ended  time.Time // when the end was seen, on this process's clock; zero while it is held
 }
 
-// End is how a lease ended, as far as that can be seen.
+// End is the kind of end that a lease had, as far as that can be seen.
 type End string
 
 // The ends.

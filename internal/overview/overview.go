@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/internal/below"
 )
 
-// Options are how an Overview reads. The zero value and nil work.
+// Options are the settings of an Overview. The zero value and nil work.
 type Options struct {
-	// Background is how often to read without viewers, for Memory. The default, 0, means
-	// never.
+	// Background is the time between two reads without viewers, for Memory. The default,
+	// 0, means never.
 	Background time.Duration
 
 	// Prefix restricts all looks to the names that begin with it. Default: all names.

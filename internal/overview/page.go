@@ -113,7 +113,7 @@ func (v *View) sorted(by Sort) []*Row {
 	return rows
 }
 
-// A key is what a row is sorted by: the greatest comes first.
+// A key is the value by which a row is sorted: the greatest comes first.
 type key struct {
 	row           *Row
 	first, second time.Duration

@@ -50,7 +50,7 @@ type runner struct {
 	failing time.Time // since when looks fail; zero if they succeed
 }
 
-// due is when the next look is due, if any.
+// due returns the time of the next look, if there will be one.
 func (r *runner) due(wanted bool) (at time.Time, timed bool) {
 	switch {
 	case wanted:

@@ -20,8 +20,9 @@ type View struct {
 	More    bool      // there are more names
 	Looked  time.Time // when all Rows were read; zero before the first look
 
-	// Err is why the last look failed, and ErrSince when looks began to fail; then Rows
-	// are from the last look that succeeded. Err is nil after a look that succeeded.
+	// Err is the error of the last look, and ErrSince the time since which looks fail;
+	// then Rows are from the last look that succeeded. Err is nil after a look that
+	// succeeded.
 	Err      error
 	ErrSince time.Time
 
@@ -127,7 +128,7 @@ func (r *Row) holder(fence uint64) int {
 	return slices.IndexFunc(r.Holders, func(h pawl.Holder) bool { return h.Fence == fence })
 }
 
-// Left is how much time the i-th holder has left at a time, unless it has renewed since
+// Left returns the time that the i-th holder has left at now, unless it has renewed since
 // it was read.
 func (r *Row) Left(i int, now time.Time) time.Duration {
 	return max(0, r.Holders[i].ExpiresIn-now.Sub(r.At))
@@ -152,13 +153,14 @@ func (r *Row) AnyOverdue() bool {
 	return false
 }
 
-// Closed is how much longer nothing is granted.
+// Closed returns the time for which the name stays closed.
 func (r *Row) Closed(now time.Time) time.Duration { return max(0, r.ClosedFor-now.Sub(r.At)) }
 
 // Since is the age of a time on the backend's clock.
 func (v *View) Since(t, now time.Time) time.Duration { return max(0, now.Add(v.Offset).Sub(t)) }
 
-// Held is how long the longest holder has held the name, or 0 without holders.
+// Held returns the time for which the longest holder has held the name, or 0 without
+// holders.
 func (v *View) Held(r *Row, now time.Time) (longest time.Duration) {
 	for i := range r.Holders {
 		longest = max(longest, v.Since(r.Holders[i].Since, now))
@@ -166,7 +168,7 @@ func (v *View) Held(r *Row, now time.Time) (longest time.Duration) {
 	return longest
 }
 
-// Waits is how long the longest waiter has been waiting, or 0 without waiters.
+// Waits returns the time for which the longest waiter has waited, or 0 without waiters.
 func (v *View) Waits(r *Row, now time.Time) (longest time.Duration) {
 	for i := range r.Waiters {
 		longest = max(longest, v.Since(r.Waiters[i].Since, now))

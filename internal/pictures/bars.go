@@ -19,7 +19,7 @@ const (
 	groupHead    = 26
 )
 
-// groupHeight is how high a group of bars stands.
+// groupHeight returns the height of a group of bars.
 func groupHeight(strokes int) float64 { return groupHead + strokeApart*float64(strokes) + groupApart }
 
 // group draws bars below a title, the longest of them as long as there is room for, and
@@ -65,7 +65,7 @@ const (
 	gridWidth   = 900
 )
 
-// panelHeight is how high the panel of a grid stands.
+// panelHeight returns the height of a panel in a grid.
 func panelHeight(strokes int) float64 { return panelHead + panelRow*float64(strokes) + panelApart }
 
 // grid draws panels side by side, row by row, and returns where the last row ends.

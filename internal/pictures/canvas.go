@@ -96,7 +96,7 @@ func (c *canvas) arrow(class string, x1, y1, x2, y2 float64) {
 		short(x2), short(y2), short(x-wide*sin), short(y+wide*cos), short(x+wide*sin), short(y-wide*cos))
 }
 
-// cross is what became of a request that did nothing.
+// cross draws the mark of a request that did nothing.
 func (c *canvas) cross(x, y float64) {
 	c.line("no", x-5, y-5, x+5, y+5)
 	c.line("no", x+5, y-5, x-5, y+5)

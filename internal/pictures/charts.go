@@ -106,7 +106,7 @@ func beside(t table, column string) []stroke {
 	return strokes
 }
 
-// leasesChart is what leases cost that are held and renewed.
+// leasesChart draws the cost of leases that are held and renewed.
 func leasesChart(docs string) (*canvas, error) {
 	var strokes []stroke
 	for _, file := range []string{"internals/benchmarks-redis.md", "internals/benchmarks-postgresql-mariadb.md", "internals/benchmarks-etcd-nats-mongodb.md"} {

@@ -1,7 +1,7 @@
 package main
 
-// entry is what a backend keeps of one name, and that a claim takes a weight out of a
-// limit.
+// entry draws the entry that a backend keeps of one name, and the weights that claims
+// take out of a limit.
 func entry() *canvas {
 	c := newCanvas(372, "The entry of a name, and its queue",
 		"All that a backend keeps of one name: the last fence, who holds it until when, the queue in the order of arrival, a value, "+

@@ -19,8 +19,8 @@ const (
 	lostToldWorst
 )
 
-// lossesChart is what locks lose under faults, and when they tell a lost holder, by the
-// table of the document.
+// lossesChart draws the losses of locks under faults, and the times at which they notify
+// a lost holder, by the table of the document.
 func lossesChart(docs string) (*canvas, error) {
 	rows, err := marked(docs, "internals/locks-lose.md", "The results")
 	if err != nil {
@@ -59,8 +59,9 @@ func lossesChart(docs string) (*canvas, error) {
 	return c, nil
 }
 
-// toldStroke is when a lock told its lost holders. Less than nothing is before another
-// client got the name.
+// toldStroke returns the stroke for the time from the grant to another client until the
+// lock notified its lost holder, at worst. The text beside it is negative if the notice
+// came first.
 func toldStroke(row []string, ours bool) stroke {
 	s := stroke{label: row[lostContender], ours: ours, beside: row[lostToldWorst]}
 	number, _, _ := strings.Cut(row[lostToldWorst], " ")

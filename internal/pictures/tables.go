@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A table is what one scenario of `make peers` printed, as a document has it.
+// A table is the output of one scenario of `make peers`, as a document has it.
 type table struct {
 	heading string // of the part of the document that it stands in
 	name    string // of the scenario: own-64
