@@ -19,12 +19,13 @@ type cluster struct {
 	width int // 1 or 2
 }
 
-// mostMarks is how many marks a character keeps. No language needs more; text that was
-// made to spill over the lines around it has dozens.
+// mostMarks is the number of marks that a character keeps. No language needs more; text
+// that was made to spill over the lines around it has dozens.
 const mostMarks = 2
 
-// clusters are what the screen shows of a text. They are always printable: the rest is
-// escaped, a cell for each character of the escape. What is escaped:
+// clusters yields the parts of a text as the screen shows them. They are always
+// printable: the rest is escaped, a cell for each character of the escape. What is
+// escaped:
 //
 //   - controls and their sequences: they would move the cursor, set colours, or write to
 //     the clipboard;
@@ -93,7 +94,7 @@ func isMark(r rune) bool {
 	return unicode.In(r, unicode.Mn, unicode.Me) || r > 0x1160 && r <= 0x11ff
 }
 
-// columns is how many cells a character takes.
+// columns returns the number of cells that a character takes.
 func columns(r rune) int {
 	if r < 0x1100 {
 		return 1
@@ -124,7 +125,7 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// Width is how many cells a text takes on the screen.
+// Width returns the number of cells that a text takes on the screen.
 func Width(s string) (n int) {
 	for c := range clusters(s) {
 		n += c.width

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An Event is what happened to the terminal.
+// An Event is one thing that happened to the terminal.
 type Event struct {
 	Key    Key  // the key that was pressed; "" with the other events
 	Pasted bool // the key is a part of pasted text, and was not pressed

@@ -23,7 +23,8 @@ const (
 	pasteEnd   = "\x1b[201~"
 )
 
-// longestSequence is how long an escape sequence may be. Longer input is dropped.
+// longestSequence is the largest length of an escape sequence, in bytes. Longer input is
+// dropped.
 const longestSequence = 256
 
 // decode reads the first key of the input, and returns how many bytes it took: 0 if more

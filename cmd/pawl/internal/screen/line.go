@@ -2,7 +2,7 @@ package screen
 
 import "strings"
 
-// A Style is how a text looks. Styles are combined with |.
+// A Style is the look of a text. Styles are combined with |.
 type Style uint8
 
 // The styles. No meaning depends on a colour alone: some terminals have no colours, and

@@ -134,7 +134,8 @@ func (p *pen) run() {
 	}
 }
 
-// room is what a terminal takes at once after its pending output was discarded.
+// room is the number of bytes that a terminal takes at once after its pending output was
+// discarded.
 const room = 1024
 
 // write sends b in pieces. Once the screen should be given back, it skips the rest of a

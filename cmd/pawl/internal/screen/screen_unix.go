@@ -14,8 +14,8 @@ import (
 	"golang.org/x/term"
 )
 
-// restoreTimeout is how long the terminal may take to accept the sequence that gives it
-// back.
+// restoreTimeout is the longest time that the terminal may take to accept the sequence
+// that gives it back.
 const restoreTimeout = 500 * time.Millisecond
 
 // A Screen is a terminal under the control of this program. Its methods may be called
@@ -90,7 +90,7 @@ func (s *Screen) raw() error {
 	}
 }
 
-// Size is how many columns and lines there are: 80 and 24 if unknown.
+// Size returns the numbers of columns and lines: 80 and 24 if they are unknown.
 func (s *Screen) Size() (width, height int) {
 	width, height, err := term.GetSize(int(s.out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {

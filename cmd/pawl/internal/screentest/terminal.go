@@ -113,7 +113,7 @@ func (t *Terminal) Odd() []string {
 	return t.odd
 }
 
-// Frames is how many frames were drawn.
+// Frames returns the number of frames that were drawn.
 func (t *Terminal) Frames() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
