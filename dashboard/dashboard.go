@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// Options are what a dashboard shows and allows. The zero value and nil work, for a page
-// that only this host can open.
+// Options are the settings of a dashboard: what it shows and what it allows. The zero
+// value and nil work, for a page that only this host can open.
 type Options struct {
 	// Hosts are the host names, without ports, that a request may use. The dashboard
 	// refuses other hosts, so that a page elsewhere whose name leads to this address (DNS
@@ -34,8 +34,9 @@ type Options struct {
 	// AllowBreak lets everyone who can open the page break leases. Default: false.
 	AllowBreak bool
 
-	// BreakDelay is how long a name stays closed after its lease is broken, so that the
-	// holder can stop: 0 to 30 days. Default: 5 s. A negative value means no time.
+	// BreakDelay is the time for which a name stays closed after its lease is broken, so
+	// that the holder can stop: 0 to 30 days. Default: 5 s. A negative value means no
+	// time.
 	BreakDelay time.Duration
 
 	// Log gets a line for each broken lease: who, when, which fence. Default:
@@ -47,11 +48,11 @@ type Options struct {
 	// certificate, if there is one, and its address.
 	Identify func(*http.Request) string
 
-	// MaxStreams is how many pages can be live at once. Further pages ask the reader to
-	// reload. Default: 256.
+	// MaxStreams is the number of pages that can be live at once. Further pages ask the
+	// reader to reload. Default: 256.
 	MaxStreams int
 
-	// PollInterval is how often the dashboard reads the backend while no page is open,
+	// PollInterval is the time between two reads of the backend while no page is open,
 	// for the timelines. Default: 5 s. A negative value means never.
 	PollInterval time.Duration
 

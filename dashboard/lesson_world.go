@@ -56,7 +56,8 @@ func newLesson(now time.Time) *lesson {
 	}
 }
 
-// A lessonStep is what the next button does.
+// A lessonStep is one step of the lesson: the next button, its explanation, and its
+// action.
 type lessonStep struct {
 	button, why string
 	do          func(ctx context.Context, l *lesson) error

@@ -218,7 +218,8 @@ func (m moment) listRow(r *overview.Row) markup.HTML {
 		cell("Time left", left...), cell("Waiting", m.firstWaiters(r)))
 }
 
-// heldOf is how much of a name all holders hold: of a semaphore, how many permits.
+// heldOf returns the weight that all holders of a name have together: for a semaphore,
+// the number of permits.
 func heldOf(r *overview.Row) int {
 	all := 0
 	for i := range r.Holders {

@@ -69,7 +69,7 @@ func (m *Metrics) countLocked(what, which string) {
 	m.counters[what+" "+which]++
 }
 
-// failures is how many requests have failed.
+// failures returns the number of requests that have failed.
 func (m *Metrics) failures(op pawl.Op) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

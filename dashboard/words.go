@@ -28,7 +28,7 @@ type moment struct {
 // stamp is a time for the browser, in milliseconds of this process's clock.
 func stamp(t time.Time) int64 { return t.Round(200 * time.Millisecond).UnixMilli() }
 
-// ago is how long ago something was, by the backend's clock. The browser keeps counting.
+// ago returns the time since t, by the backend's clock. The browser keeps counting.
 func (m moment) ago(t time.Time) markup.HTML {
 	return m.ticking("data-since", t.Add(-m.v.Offset), m.v.Since(t, m.now))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long something may take on a busy machine.
+// patience is the longest time that something may take on a busy machine.
 const patience = time.Minute
 
 // chromium is the one browser of all tests. The first test that needs it starts it. Each

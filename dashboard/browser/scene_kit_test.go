@@ -75,8 +75,8 @@ func permit(name, host string, pid, of int) driver.Claim {
 	return c
 }
 
-// later is how long before now a new scene stops. So the dashboard sees the overdue lease
-// before it is overdue.
+// later is the time before now at which a new scene stops, so that the dashboard sees the
+// overdue lease before it is overdue.
 const later = 38 * time.Second
 
 // newScene makes the evening, except the last part: see [scene.advance].

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// Options are what the view shows, and where it gets that from.
+// Options are the client and the settings of the view.
 type Options struct {
 	Open   func(ctx context.Context) (*pawl.Client, error) // called each second while there is no client
 	Close  func(c *pawl.Client) error                      // closes an opened client, which holds nothing
@@ -54,7 +54,7 @@ type outcome struct {
 	err error
 }
 
-// tick is how often the screen is drawn again, because times change.
+// tick is the time between two drawings of the screen, because times change.
 const tick = 500 * time.Millisecond
 
 // breakFor bounds an attempt to break a lease.

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// A model is what `pawl top` shows, and how keys change it. It does no input or output
-// and reads no clock: press returns what is to be done elsewhere.
+// A model is the state of `pawl top`: all that it shows, and that keys change. It does no
+// input or output and reads no clock: press returns what is to be done elsewhere.
 type model struct {
 	readOnly bool   // no lease can be broken
 	where    string // the backend, as errors name it
@@ -52,7 +52,7 @@ type cursor struct {
 	key       string // the entry to stay on, once a key has moved the cursor
 }
 
-// An order is what a key asks for outside of the model.
+// An order is an action outside of the model that a key asks for.
 type order struct {
 	quit, suspend bool
 	breaks        *question // this lease is to be broken
