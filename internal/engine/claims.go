@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Claims are what a client waits for and holds, and until when. A backend passes them the
-// answers to its own steps, the signals that come in, and the entries that it reads.
+// Claims are the claims of a client that wait or hold, and the times until which they do.
+// A backend passes them the answers to its own steps, the signals that come in, and the
+// entries that it reads.
 //
 // A claim that another client has ended stays until it lapses. Until then a few looks
 // find nothing.
@@ -201,8 +202,8 @@ func (c *Claims) Any(now time.Time) bool {
 	return len(c.waits)+len(c.holds) > 0
 }
 
-// nextLook is when a Poller whose last look was then has to look again. It is zero if
-// there is nothing to look for.
+// nextLook returns the time of the next look of a Poller that looked last at looked. It
+// is zero if there is nothing to look for.
 func (c *Claims) nextLook(looked time.Time, pace Pace, losses time.Duration) (next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,8 +266,8 @@ func (c *Claims) sweep(now time.Time) {
 	maps.DeleteFunc(c.holds, lapsed)
 }
 
-// sweepInterval is how often lapsed claims are dropped at most. There may be thousands of
-// claims, so not every step does it.
+// sweepInterval is the shortest time between two sweeps, which drop lapsed claims. There
+// may be thousands of claims, so not every step sweeps.
 const sweepInterval = time.Second
 
 func (c *Claims) sweepNowAndThen(now time.Time) {

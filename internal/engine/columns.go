@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Columns are what people can read of an entry in an SQL table. They are as true as the
+// Columns are the readable part of an entry in an SQL table. They are as true as the
 // stored form when a client writes them. When a lease runs out, no client writes.
 type Columns struct {
 	Holders string            // their owners; empty if the name is free
@@ -15,7 +15,7 @@ type Columns struct {
 	Until   locktable.Instant // when the last of the leases runs out, unless its holder renews it; 0 without holders
 }
 
-// mostHolders is how many holders are listed.
+// mostHolders is the number of holders that are listed.
 const mostHolders = 8
 
 // ColumnsOf returns the columns of an entry.

@@ -6,9 +6,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// due is when the next look is due. A look concerns all claims that wait, which may be
-// thousands. So it is computed from all of them once after each look. Until the next look
-// only claims count that may be due sooner than that.
+// due computes the time of the next look. A look concerns all waiting claims, which may
+// be thousands, so due computes the time from all of them only once after each look.
+// Until the next look it takes only those claims into account that may be due earlier.
 type due struct {
 	looked  time.Time // the look after which it was computed
 	first   time.Time
@@ -27,8 +27,8 @@ func (d *due) sooner(x *Claim) {
 	d.changed = append(d.changed, x)
 }
 
-// next is when a Poller whose last look was then has to look again. It may be too early,
-// if the claim that was due first is due later by now, or waits no more.
+// next returns the time of the next look of a Poller that looked last at looked. It may
+// be too early, if the claim that was due first is due later by now, or waits no more.
 func (d *due) next(waits map[driver.Token]*Claim, looked time.Time, pace Pace) time.Time {
 	count := func(x *Claim) {
 		from := looked

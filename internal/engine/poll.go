@@ -21,8 +21,8 @@ type Poller struct {
 	Look func(ctx context.Context) error
 }
 
-// A Pace is how long to pause after a look for a claim that waits. waited is for how long
-// nothing has happened on its name, and ahead how many wait ahead of it.
+// A Pace returns the pause after a look for a waiting claim. waited is the time for which
+// nothing has happened on its name, and ahead the number of claims ahead of it.
 type Pace func(waited time.Duration, ahead int) time.Duration
 
 // Growing is a pace that grows: it is a part of the time since something last happened.

@@ -20,8 +20,8 @@ const (
 	losses = 500 * time.Millisecond
 )
 
-// polled runs f beside a poller in virtual time. looks is how many looks were made within
-// some time.
+// polled runs f beside a poller in virtual time. looks returns the number of looks that
+// were made within some time.
 func polled(t *testing.T, look func(context.Context) error, f func(p *engine.Poller, call chan<- struct{}, looks func(time.Duration) int)) {
 	bubble.Test(t, func(t *testing.T) {
 		var n atomic.Int64

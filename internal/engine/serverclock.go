@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// ServerTime is what a client knows of its server's clock: at this moment of the client's
-// clock, the server's clock was at Is, or later. The zero value knows nothing.
+// ServerTime is a lower bound for the server's clock: when the client's clock was at At,
+// the server's clock was at Is, or later. The zero value is no bound.
 type ServerTime struct {
 	At time.Time // when the answer was received
 	Is locktable.Instant
@@ -17,7 +17,7 @@ const (
 	// replaceAfter is the age from which any answer replaces the known time.
 	replaceAfter = 15 * time.Second
 
-	// leastGainMicros is by how much a newer answer must exceed the known time.
+	// leastGainMicros is the gain by which a newer answer must exceed the known time.
 	leastGainMicros = 100
 )
 

@@ -31,7 +31,7 @@ type inLine[T any] struct {
 	group int
 }
 
-// Health is what Dispatch knows of one lease. The zero value is a lease that was
+// Health is the state of one lease in Dispatch. The zero value is a lease that was
 // answered.
 type Health struct {
 	group int16 // the largest batch that it goes in; 0 is Batch
@@ -46,10 +46,10 @@ type Flight struct {
 }
 
 const (
-	// Batch is how many leases go in one request: a backend holds its lock for a few ms
+	// Batch is the number of leases in one request: a backend holds its lock for a few ms
 	// at most.
 	Batch = 256
-	// Flights is how many requests are under way at most for the leases of one span.
+	// Flights is the largest number of requests under way for the leases of one span.
 	Flights = 96 + 128 + 16
 
 	healths = 3 // classes of a span: answered so far, not answered, not answered alone
@@ -99,7 +99,8 @@ func (h Health) class() int {
 	return 2
 }
 
-// Add queues a lease for its renewal. ttl is how long the renewal makes it last.
+// Add queues a lease for its renewal. ttl is the time for which the renewal makes it
+// last.
 func (l *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +113,7 @@ func (l *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
 	l.lines[class] = append(l.lines[class], inLine[T]{x, int(h.group)})
 }
 
-// waitingLocked is how many leases wait in a class.
+// waitingLocked returns the number of leases that wait in a class.
 func (l *Dispatch[T]) waitingLocked(class int) int {
 	if isHealthy(class) {
 		return len(l.healthy[class/healths])
@@ -121,7 +122,7 @@ func (l *Dispatch[T]) waitingLocked(class int) int {
 }
 
 // Take returns a batch to send now; the caller must pass it to Landed. If there is none,
-// wait is how long until there may be one; negative means not before Add or Landed.
+// wait is the time until there may be one; negative means not before Add or Landed.
 func (l *Dispatch[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,8 +141,8 @@ func (l *Dispatch[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Durat
 	return nil, nil, wait
 }
 
-// untilRoomLocked is how long until another batch may go: 0 is now, and negative means
-// not before one lands.
+// untilRoomLocked returns the time until another batch may go: 0 is now, and negative
+// means not before one lands.
 func (l *Dispatch[T]) untilRoomLocked(class int, now time.Time) time.Duration {
 	all, young, first := 0, 0, time.Duration(0)
 	for f := range l.flights {
@@ -239,10 +240,10 @@ func later(t, u time.Time) time.Time {
 	return t
 }
 
-// Failed is the health of a lease without an answer, if n leases of its batch got none:
-// it goes in a batch an eighth as large. If nothing at all was answered for silentFor,
-// the backend seems to be down, and only splitWhileDown leases at a time are split
-// further. split is how many are.
+// Failed returns the health of a lease without an answer, if n leases of its batch got
+// none: it goes in a batch an eighth as large. If nothing at all was answered for
+// silentFor, the backend seems to be down, and only splitWhileDown leases at a time are
+// split further. split is the number of leases that are split now.
 func (l *Dispatch[T]) Failed(f *Flight, n, split int, h Health) Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()

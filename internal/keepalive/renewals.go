@@ -117,7 +117,7 @@ func (r *Renewals[L]) Stopped() bool {
 	return r.stopped
 }
 
-// Len is how many leases there are.
+// Len returns the number of leases.
 func (r *Renewals[L]) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -303,7 +303,7 @@ func (x *Renewal[L]) landedLocked() {
 }
 
 // Answered schedules the next renewal of x. left is the rest of its term. unanswered is
-// how many of its batch got no answer; 0 if x got one.
+// the number of leases of its batch that got no answer; 0 if x got one.
 func (r *Renewals[L]) Answered(x *Renewal[L], f *Flight, unanswered int, left time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,16 +11,18 @@ import (
 )
 
 // A Return is a lease, or a claim with an unknown outcome, that has to be given back to
-// the backend. C is what the caller keeps with it.
+// the backend. C is the type of the data that the caller keeps with it.
 type Return[C any] struct {
 	Claim C
 	Lease driver.LeaseRef
 	TTL   time.Duration // of the claim
 
-	// Again is when to release it once more, because an Acquire of its token may arrive
-	// until then. The answer to a release that was sent at this time or later is final.
+	// Again is the time at which to release it once more, because an Acquire of its token
+	// may arrive until then. The answer to a release that was sent at this time or later
+	// is final.
 	Again time.Time
-	// Until is when the lease has ended by itself. No release is sent after that.
+	// Until is the time at which the lease has ended by itself. No release is sent after
+	// it.
 	Until time.Time
 
 	at    time.Time // when it is due
@@ -51,7 +53,7 @@ type Returns[C any] struct {
 }
 
 const (
-	// Out is how many requests are under way at most.
+	// Out is the largest number of requests under way.
 	Out = 64
 
 	firstPause = 10 * time.Millisecond
@@ -121,7 +123,7 @@ func (r *Returns[C]) retryLocked(now time.Time, room int) *Return[C] {
 	return x
 }
 
-// nextLocked is how long until something may be due.
+// nextLocked returns the time until something may be due.
 func (r *Returns[C]) nextLocked(now time.Time) time.Duration {
 	wait := time.Duration(-1)
 	if len(r.later) > 0 {
@@ -135,7 +137,7 @@ func (r *Returns[C]) nextLocked(now time.Time) time.Duration {
 	return wait
 }
 
-// Outcome is how the request for a return ended.
+// Outcome is the outcome of the request for a return.
 type Outcome int
 
 const (
@@ -227,14 +229,15 @@ func (r *Returns[C]) Progress() (done int, unanswered bool) {
 	return r.done, r.inFlight > 0 || r.failed.len() > 0 || slices.ContainsFunc(r.later, failed)
 }
 
-// Len is how many returns there are, including those under way.
+// Len returns the number of returns, including those under way.
 func (r *Returns[C]) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.later) + r.fresh.len() + r.failed.len() + r.inFlight
 }
 
-// Left is how many are not known to be released: still there, or given up since Closing.
+// Left returns the number of returns that are not known to be released: those still
+// there, and those given up since Closing.
 func (r *Returns[C]) Left() int {
 	n := r.Len()
 	r.mu.Lock()

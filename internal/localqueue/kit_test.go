@@ -7,7 +7,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// start is when a test begins. Time is a value here: it passes when a test adds to it.
+// start is the time at which a test begins. Time is a value here: it passes when a test
+// adds to it.
 var start = time.Unix(1_700_000_000, 0)
 
 const handoff = 10 * time.Millisecond
@@ -94,7 +95,7 @@ func (p *place) grant(name string, w *Waiter[*person], spare int) *hold {
 	return h
 }
 
-// looked is how many waiters were looked at in loops.
+// looked returns the number of waiters that loops have looked at.
 func (p *place) looked() int {
 	n := 0
 	for i := range p.shard {

@@ -39,7 +39,7 @@ type queue[W any] struct {
 	stop       func() bool // stops the timer that then gives the head its turn; nil if it was not needed
 }
 
-// A state is how far a waiter has come.
+// A state is the stage that a waiter has reached.
 type state int8
 
 const (

@@ -27,7 +27,8 @@ type Hold[W any] interface {
 // on their locks.
 const shards = 16
 
-// Queues are the queues of all names. W is what the caller keeps with a waiter.
+// Queues are the queues of all names. W is the type of the data that the caller keeps
+// with a waiter.
 type Queues[W any] struct {
 	seed  maphash.Seed
 	shard [shards]struct {
@@ -75,7 +76,7 @@ func (q *Queues[W]) of(name string) *shard[W] {
 	return &q.shard[maphash.String(q.seed, name)%shards].shard
 }
 
-// Names is how many names have a queue.
+// Names returns the number of names that have a queue.
 func (q *Queues[W]) Names() int {
 	n := 0
 	for i := range q.shard {

@@ -119,9 +119,9 @@ func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time)
 	q.advance(now)
 }
 
-// Heard is why w waits, as far as is known here: the error of the backend, or a
-// *driver.HeldError with w's own place, which includes the claims of other processes that
-// were ahead at the last answer. It is nil if w has left.
+// Heard returns the reason for which w waits, as far as this process knows it: the error
+// of the backend, or a *driver.HeldError with w's own place, which includes the claims of
+// other processes that were ahead at the last answer. It is nil if w has left.
 func (w *Waiter[W]) Heard() error {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// A Term is how long a holder may trust its lease. It counts from before the sending of
-// the request that granted or renewed the lease. The backend counts its TTL from the
-// moment it handled that request, which is later. So the term ends before the lease does,
-// however long the reply took.
+// A Term is the time for which a holder may trust its lease. It counts from before the
+// sending of the request that granted or renewed the lease. The backend counts its TTL
+// from the moment it handled that request, which is later. So the term ends before the
+// lease does, however long the reply took.
 type Term struct {
 	from  clock.Reading
 	lasts time.Duration // the lease's TTL less the margin
@@ -23,17 +23,17 @@ func NewTerm(sent clock.Reading, ttl, margin time.Duration) Term {
 	return Term{from: sent, lasts: ttl - margin, ttl: ttl}
 }
 
-// TTL is how long the lease lasts in the backend.
+// TTL returns the time for which the lease lasts in the backend.
 func (t Term) TTL() time.Duration { return t.ttl }
 
-// Since is how long ago the term began.
+// Since returns the time since the term began.
 func (t Term) Since(now clock.Reading) time.Duration { return now.Since(t.from) }
 
 // Left is the rest of the term; at zero it is over.
 func (t Term) Left(now clock.Reading) time.Duration { return t.lasts - t.Since(now) }
 
-// LeaseLeft is how long the backend still keeps the lease, at least. It outlasts the term
-// by the margin.
+// LeaseLeft returns the least time for which the backend still keeps the lease. It
+// outlasts the term by the margin.
 func (t Term) LeaseLeft(now clock.Reading) time.Duration { return t.ttl - t.Since(now) }
 
 // Fresh reports whether enough of the term is left to begin work in it, or to pass it on:
