@@ -91,7 +91,7 @@ func (d *Driver) strayAll(ctx context.Context, claims []driver.Claim) bool {
 	return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.strays.add(&c, end) })
 }
 
-// allCall is what lua/all.lua takes.
+// allCall returns the keys and arguments of lua/all.lua.
 func (o *Options) allCall(claims []driver.Claim, end int64, who []string) Call {
 	var c Call
 	for i := range claims {

@@ -20,20 +20,20 @@ import (
 // seldom closed. A server that is slow or far away is asked by the goroutines of
 // boundedSender, which leave connections alone.
 const (
-	// quickAnswerMaxAge is how recent the last quick answer has to be, so that its
-	// connection is still there. It is also how far off the deadline has to be at least,
+	// quickAnswerMaxAge is the largest age of the last quick answer at which its
+	// connection is taken to be there still. It is also the least time to the deadline,
 	// because the client closes the connection at the deadline.
 	quickAnswerMaxAge = time.Second
 
-	// quickAnswerTime is how long an answer takes at most if the server counts as quick.
+	// quickAnswerTime is the longest time for an answer of a server that counts as quick.
 	quickAnswerTime = 5 * time.Millisecond
 
 	// giveUpCheckInterval is the interval of the checks whether callers have given up,
 	// while there are any.
 	giveUpCheckInterval = 5 * time.Millisecond
 
-	// answerGrace is how long the server still has for an answer after the caller has
-	// given up.
+	// answerGrace is the time that the server still has for an answer after the caller
+	// has given up.
 	answerGrace = 20 * time.Millisecond
 )
 

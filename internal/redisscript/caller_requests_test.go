@@ -44,7 +44,7 @@ func (n *punctualServer) Run(ctx context.Context, _ *Script, _ Call) Reply {
 	}
 }
 
-// goroutines is how many of boundedSender there are.
+// goroutines returns the number of goroutines of boundedSender.
 func (p *boundedSender) goroutines() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -39,15 +39,15 @@ type coalescer struct {
 }
 
 const (
-	// maxStepsPerScript is how many steps one script has at most, so that other clients
-	// wait for it little longer than 0.1 ms.
+	// maxStepsPerScript is the largest number of steps in one script, so that other
+	// clients wait for it little longer than 0.1 ms.
 	maxStepsPerScript = 64
 
-	// usualLanes is how many lanes there are while the server answers within slowLane.
+	// usualLanes is the number of lanes while the server answers within slowLane.
 	usualLanes = 2
 	slowLane   = time.Millisecond
 
-	// maxLanes is how many scripts are under way at once, at most. If the server does not
+	// maxLanes is the largest number of scripts under way at once. If the server does not
 	// answer, each lane waits until the client ends its request.
 	maxLanes = 64
 )

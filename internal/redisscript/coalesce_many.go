@@ -21,7 +21,7 @@ type quickStep struct {
 	minFence uint64 // of a claim
 }
 
-// terms are what the claims of a process mostly have in common, and how that is encoded.
+// terms are the settings that the claims of a process mostly share, and their encoding.
 type terms struct {
 	ttl, keep, delay time.Duration
 	who              string

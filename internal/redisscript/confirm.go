@@ -20,7 +20,7 @@ import (
 // something itself, and waits for that. One script checks the lease and writes, because
 // after a fail-over the server may never have had the lease.
 
-// DefaultReplicaTimeout is how long replicas have to acknowledge a grant, unless the
+// DefaultReplicaTimeout is the time that replicas have to acknowledge a grant, unless the
 // options have another WaitTimeout.
 const DefaultReplicaTimeout = 500 * time.Millisecond
 

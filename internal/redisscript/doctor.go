@@ -91,8 +91,8 @@ var refusal = regexp.MustCompile(`^[A-Z]+ `) // EOF has no space behind it
 
 func refuses(err error) bool { return err != nil && refusal.MatchString(err.Error()) }
 
-// serverTimeout is how long one server has for all of its answers, so that the others are
-// examined even if it hangs.
+// serverTimeout is the time that one server has for all of its answers, so that the
+// others are examined even if it hangs.
 const serverTimeout = 5 * time.Second
 
 // sentinels asks each Sentinel whether a dead master would be replaced.

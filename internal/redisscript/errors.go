@@ -51,9 +51,9 @@ func endedAt(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// gaveUp is why the caller of ctx has given up, once driver.CallerDone says so. It is
-// never nil, which would mean that there is an answer: a context derived from the
-// caller's may not be cancelled yet.
+// gaveUp returns the reason for which the caller of ctx has given up, once
+// driver.CallerDone reports that it has. It is never nil, which would mean that there is
+// an answer: a context derived from the caller's may not be cancelled yet.
 func gaveUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -31,7 +31,7 @@ func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry,
 	return seen, nil
 }
 
-// page is how many entries are read in one script, or one pipeline.
+// page is the number of entries that one script, or one pipeline, reads.
 const page = 100
 
 // List implements driver.Lister. It scans the whole keyspace of each master, which takes

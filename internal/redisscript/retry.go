@@ -103,9 +103,9 @@ func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, c *
 	}
 }
 
-// maxLateTries is how often a step is sent again to a server that finds it late although
-// its ctx is not over. The second end is right, unless the clock jumps, or the name moves
-// between servers.
+// maxLateTries is the number of times that a step is sent again to a server that finds it
+// late although its ctx is not over. The second end is right, unless the clock jumps, or
+// the name moves between servers.
 const maxLateTries = 5
 
 var errNoTime = errors.New("the server's clock jumps: it says each time that the request has come too late")

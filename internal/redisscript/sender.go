@@ -105,13 +105,13 @@ type Channel struct {
 	Brief   bool // it may end before the driver does, and is then unsubscribed from
 }
 
-// A Call is what a script is run on.
+// A Call has the keys and the arguments of a script.
 type Call struct {
 	Keys []string
 	Args []string
 }
 
-// A Reply is what a script answered: a number, bytes, or a list of numbers.
+// A Reply is the answer of a script: a number, bytes, or a list of numbers.
 type Reply struct {
 	Int  int64
 	Text string

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A clock is what a driver knows of its server's clock: a lower bound, from which it
-// computes the ends of its requests. The server refuses a request that comes after its
-// end, and answers the time. So an end that is too early costs one more round trip. An
+// A clock is a lower bound for the clock of a driver's server. The driver computes the
+// ends of its requests from it. The server refuses a request that comes after its end,
+// and answers with its time. So an end that is too early costs one more round trip. An
 // end that is too late would let a request take effect after its caller has given up.
 //
 // The driver learns the bound from answers that carry the time, and from a TIME that it

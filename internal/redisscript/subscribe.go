@@ -125,8 +125,8 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, sha
 // for sharded channels.
 func (s *subscription) refused() bool { return !s.up.Load() && s.failed.Load() }
 
-// maxShards is how many slots the driver subscribes to at once before it leaves those in
-// which it has no place in a queue any more.
+// maxShards is the number of slots to which the driver subscribes at once before it
+// leaves those in which it has no place in a queue any more.
 const maxShards = 64
 
 // shardLocked finds or makes the subscription of a slot.
@@ -166,8 +166,9 @@ func (b *subscriber) subscribe(life context.Context, c Channel) *subscription {
 	return s
 }
 
-// subscribeTimeout is how long claims wait for the answer to a subscription. A server, or
-// a proxy before it, that never answers delays them by no more than that, once.
+// subscribeTimeout is the time for which claims wait for the answer to a subscription. A
+// server, or a proxy before it, that never answers delays them by no more than that,
+// once.
 const subscribeTimeout = time.Second
 
 // giveUp lets claims go on without a subscription that takes too long. If the server

@@ -21,15 +21,15 @@ type Watcher interface {
 	Watch(ctx context.Context, keys []string) []Armed
 }
 
-// Armed is what is stored at a key when the server begins to watch it, or why it does
-// not.
+// Armed is the value of a key at the time when the server begins to watch it, or the
+// error if it does not.
 type Armed struct {
 	State string // empty if there is nothing, or nothing of ours
 	Err   error
 }
 
-// watchAfter is how long a lease has lasted when the driver begins to watch it. Most
-// leases end earlier, and cost nothing.
+// watchAfter is the age of a lease at which the driver begins to watch it. Most leases
+// end earlier, and cost nothing.
 const watchAfter = 10 * time.Millisecond
 
 // A tracker notifies holders at once when their name is deleted, flushed, evicted or

@@ -24,7 +24,7 @@ const (
 	watchKeep = 20 * time.Second // the note is renewed at this interval, or a bit sooner
 )
 
-// watching is what a driver knows of its watchers.
+// watching is the state of a driver's watchers.
 type watching struct {
 	driver.Watchers
 	watchesDown atomic.Int64 // how many watched names have no working subscription now
@@ -44,8 +44,8 @@ type watch struct {
 // Watch implements driver.Watcher.
 func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watches.Watch(name, f) }
 
-// follow is what driver.Watchers calls. The last watch of the same name has to end first,
-// because it unsubscribes from the same channel.
+// follow is the function that driver.Watchers calls to watch a name. The last watch of
+// the same name has to end first, because it unsubscribes from the same channel.
 func (d *Driver) follow(name string, f func()) (stop func()) {
 	w, b := &d.watches, d.signals
 	if !b.push {

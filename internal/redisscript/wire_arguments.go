@@ -136,7 +136,7 @@ func isQuick(c *driver.Claim) bool {
 // usesValue reports whether a claim writes the value of its name, or compares with it.
 func usesValue(c *driver.Claim) bool { return c.Value != nil || c.Above != nil }
 
-// valueArg is what lua/lib/value.lua takes.
+// valueArg appends the argument of lua/lib/value.lua.
 func valueArg(b []byte, c *driver.Claim) []byte {
 	for _, v := range [][]byte{c.Value, c.Above} {
 		n := 0
@@ -148,7 +148,7 @@ func valueArg(b []byte, c *driver.Claim) []byte {
 	return append(append(b, c.Value...), c.Above...)
 }
 
-// fencesOf is how many fences a claim is granted.
+// fencesOf returns the number of fences that a claim is granted.
 func fencesOf(c *driver.Claim) int {
 	if c.Weight == driver.Exclusive {
 		return max(c.Fences, 1)
