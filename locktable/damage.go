@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/internal/below"
 )
 
-// named is how many damaged names the doctor names. It only counts the others.
+// named is the number of damaged names that the doctor names. It only counts the others.
 const named = 5
 
 // Damaged returns the findings of a backend's doctor about entries that cannot be read.

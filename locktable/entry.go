@@ -55,9 +55,9 @@ type Entry struct {
 	Value   Value    // what the name keeps
 	Marks   []Mark   // the clients that watch
 
-	// Blur is how much later than its given time a step may take effect, on a table that
-	// cannot know the time exactly: see [Store]. A lease or place that begins then lasts
-	// that much longer. Blur is not stored.
+	// Blur is the longest time after its given time at which a step may take effect, on a
+	// table that cannot know the time exactly: see [Store]. A lease or place that begins
+	// then lasts longer by Blur. Blur is not stored.
 	Blur time.Duration
 
 	// Day is the wall-clock time, for a table whose own clock may be behind it. Fences
@@ -77,9 +77,9 @@ type Entry struct {
 	sooner bool
 }
 
-// Carried is what a claim takes along unchanged to its place in the queue, and from there
-// to its lease. To add a field, write and read it in codec.go, and show it in public.go
-// if people see it.
+// Carried is the part of a claim that goes unchanged to its place in the queue, and from
+// there to its lease. To add a field, write and read it in codec.go, and show it in
+// public.go if people see it.
 type Carried struct {
 	Token     driver.Token // zero once its lease is released: no client can name it any more
 	Inbox     string       // where its signals go
@@ -116,7 +116,7 @@ type Waiter struct {
 	Above   []byte  // it is granted only if the name's value is smaller; nil means any value
 }
 
-// A Value is what a name keeps. Its bytes are never changed, only replaced.
+// A Value is the value of a name. Its bytes are never changed, only replaced.
 type Value struct {
 	Bytes []byte  // nil means no value
 	Fence uint64  // of the lease that wrote it
@@ -185,7 +185,7 @@ func (e *Entry) promote(now Instant) {
 	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
 		w := e.Queue[0]
 		e.Queue, e.sooner = slices.Delete(e.Queue, 0, 1), true
-		if !e.below(w.Above) { // it was when the waiter came
+		if !e.below(w.Above) { // its condition held when the waiter came
 			e.Changed, e.News = true, true
 			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalLook, Token: w.Token})
 			continue

@@ -67,7 +67,7 @@ func TestEachFieldOfAClaimArrives(t *testing.T) {
 	}
 }
 
-// carriedOf is what a claim takes with it, by the names of the fields.
+// carriedOf returns the part of a claim that goes with it, by the names of the fields.
 func carriedOf(t *testing.T, c driver.Claim, inbox string) (all locktable.Carried) {
 	t.Helper()
 	stays := []string{"Name", "QueueTTL", "Queue", "Force", "Value", "Above", "MinFence", "Ticket"}

@@ -23,7 +23,7 @@ type lab struct {
 	top uint64 // the highest fence that was ever granted
 }
 
-// tb is what testing.T, testing.F and rapid.T have in common.
+// tb has the methods that testing.T, testing.F and rapid.T share.
 type tb interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// act is what a step does, and for whom.
+// act is the action of a step, and the claim that it is for.
 type act struct {
 	what  string
 	token driver.Token
@@ -227,7 +227,8 @@ func names(ts []driver.Token) (out []string) {
 	return out
 }
 
-// words is how often the entry remembers, and has to, that the token's lease was broken.
+// words returns the number of times that the entry remembers that the token's lease was
+// broken, and has to remember it.
 func (l *lab) words(e *locktable.Entry, t driver.Token) (n int) {
 	for _, b := range e.Broken {
 		if b.Token == t && b.Until > l.now {
@@ -369,7 +370,7 @@ func (l *lab) checkNews(a act, before *locktable.Entry) {
 	}
 }
 
-// public is what people see of an entry, except how long it lasts.
+// public returns the public part of an entry, without its times.
 func (l *lab) public(e *locktable.Entry) string {
 	e = clone(e)
 	e.Broken, e.Value.At = nil, 0

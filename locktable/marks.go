@@ -18,8 +18,8 @@ type Mark struct {
 	Until Instant
 }
 
-// maxMarks is how many clients may watch a name by signals. A client for which there is
-// no room polls.
+// maxMarks is the number of clients that may watch a name by signals. A client for which
+// there is no room polls.
 const maxMarks = 64
 
 // signalChanged is for the client whose mark has that token. It reaches no listener.
@@ -87,7 +87,7 @@ type Hearing interface {
 	Hear(f func(hears bool)) (stop func())
 }
 
-// markFor is how long a mark lasts, unless it is renewed.
+// markFor is the time for which a mark lasts, unless it is renewed.
 const markFor = time.Minute
 
 // mark marks names for this client. The table may take the steps together.

@@ -26,7 +26,7 @@ type model struct {
 	sooner bool // the head of the queue is another one, or the name opens sooner than the head knows
 }
 
-// A story is what became of one claim.
+// A story is the history of one claim.
 type story struct {
 	driver.Claim
 	stage    string // "waits", "holds", "kept", "over"
@@ -229,8 +229,8 @@ func (m *model) quits(s *story) {
 	s.stage = "over"
 }
 
-// cameAt is when a claim joins the queue: not before the waiters that are there, but for
-// its ticket.
+// cameAt returns the time at which a claim joins the queue: not before the waiters that
+// are there, unless its ticket is older.
 func (m *model) cameAt(now locktable.Instant, c driver.Claim) locktable.Instant {
 	came := now
 	for _, s := range m.in("waits") {
@@ -301,7 +301,7 @@ func (m *model) breakFence(now locktable.Instant, o op) string {
 	return said(driver.ErrNoSuchLease)
 }
 
-// entry is what Inspect shows.
+// entry returns the entry that Inspect has to show.
 func (m *model) entry(now locktable.Instant) driver.Entry {
 	e := driver.Entry{Name: "job", Fence: m.fence, ClosedFor: m.shutUntil(now), Holders: []driver.Holder{}, Value: m.value, ValueFence: m.wrote}
 	for _, s := range m.in("holds", "kept") {

@@ -120,7 +120,8 @@ func ownerOf(t driver.Token) driver.Owner {
 	return driver.Owner{Client: who, Host: "host of " + who, PID: int(t[0]), Labels: map[string]string{"who": who}}
 }
 
-// nap is how long to sleep: a while, or until something happens, or until just before.
+// nap returns the time to sleep: a while, or until something happens, or until just
+// before.
 func (l *lab) nap(choose chooser, backwards bool) time.Duration {
 	var at []locktable.Instant
 	for _, h := range l.e.Holders {
@@ -200,7 +201,7 @@ func drawing(t *rapid.T) chooser {
 	return func(what string, n int) int { return rapid.IntRange(0, n-1).Draw(t, what) }
 }
 
-// steps is how many ops there are in one example.
+// steps returns the number of ops in one example.
 func steps(t *rapid.T) int { return rapid.IntRange(1, 80).Draw(t, "steps") }
 
 // reading makes a chooser of bytes. When they are used up, it always picks the first.

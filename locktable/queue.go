@@ -104,8 +104,9 @@ func (e *Entry) leave(token driver.Token) bool {
 	return true
 }
 
-// OpensAt is when the name can be granted although no client acts: when it is no longer
-// closed, or when the first minimum hold is over. It is 0 if neither applies.
+// OpensAt returns the time at which the name can be granted although no client acts: when
+// it is no longer closed, or when the first minimum hold is over. It is 0 if neither
+// applies.
 func (e *Entry) OpensAt() (at Instant) {
 	if e.Closed != 0 {
 		return e.Closed

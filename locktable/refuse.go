@@ -76,11 +76,11 @@ func (e *Entry) others(own driver.Token) (first *Holder, n int) {
 	return first, n
 }
 
-// retryAfter is how long sending c again is of no use, unless a client acts. While the
-// name is closed, nothing changes before it opens. Otherwise the first holder expires,
-// and its lock-delay closes the name to all; or, if only the queue is in the way of a
-// claim that would fit, the place of its head lapses. head is when that place lapses, 0
-// if there is no queue.
+// retryAfter returns the time for which sending c again is of no use, unless a client
+// acts. While the name is closed, nothing changes before it opens. Otherwise the first
+// holder expires, and its lock-delay closes the name to all; or, if only the queue is in
+// the way of a claim that would fit, the place of its head lapses. head is the time at
+// which that place lapses, 0 if there is no queue.
 func (e *Entry) retryAfter(now Instant, c *driver.Claim, first *Holder, head Instant) (d time.Duration) {
 	if e.Closed > now {
 		return now.Until(e.Closed)

@@ -28,7 +28,7 @@ type Rows interface {
 	Move(name string, m Moves) error
 }
 
-// A Look is what a step has to see of a queue.
+// A Look is the part of a queue that a step has to see.
 type Look struct {
 	First int          // how many of the first waiters
 	Token driver.Token // the claim whose place to find; zero means none
@@ -44,7 +44,7 @@ type Sight struct {
 	Ahead int
 }
 
-// Moves are what a step did to a queue.
+// Moves are the changes that a step made to a queue.
 type Moves struct {
 	Joined []Waiter // one at most, unless a whole queue moves into the rows
 	Kept   []Waiter // one at most: its Expires, TTL, Fences, Value or Above has changed
@@ -66,8 +66,8 @@ type bounds struct{ long, short int }
 //
 // Apart stores the changes in the rows. The entry that it returns is again without those
 // waiters. The caller stores it if it is Changed and its stored form differs: a waiter
-// that keeps its place in a row changes nothing else. The moves are what the step did to
-// the queue, wherever it is stored, except for places that had lapsed.
+// that keeps its place in a row changes nothing else. The moves are the changes that the
+// step made to the queue, wherever it is stored, except for places that had lapsed.
 func Apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry) error) (*Entry, Moves, error) {
 	return ordinary.apart(rows, s, stored, now, f)
 }
@@ -204,8 +204,8 @@ func (b bounds) comeBack(rows Rows, name string, e *Entry) error {
 	return rows.Move(name, Moves{Left: sight.First})
 }
 
-// first is how many waiters to show the entry at first: none, if the name cannot be
-// granted.
+// first returns the number of waiters to show the entry at first: none, if the name
+// cannot be granted.
 func (e *Entry) first(now Instant) int {
 	full := func(h Holder) bool { return h.Weight == driver.Exclusive && h.Expires > now }
 	if e.Closed > now || slices.ContainsFunc(e.Holders, full) {

@@ -95,9 +95,9 @@ type Driver struct {
 	watching  *watching.Watching // nil unless the table is Hearing
 }
 
-// New makes a driver over a table. inbox is where this client's signals go. The table
-// sends the signals of an entry to the inboxes in them, and passes those for its own
-// inbox to [Driver.Deliver].
+// New makes a driver over a table. inbox is the address of this client's signals. The
+// table sends the signals of an entry to the inboxes in them, and passes those for its
+// own inbox to [Driver.Deliver].
 func New(t Table, inbox string) *Driver {
 	d := &Driver{table: t, inbox: inbox}
 	switch t := t.(type) {

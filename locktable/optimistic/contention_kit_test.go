@@ -24,7 +24,7 @@ type farValues struct {
 	arrives            func(optimistic.Swap) // when a swap does, if it is not nil
 }
 
-// A network is how long its messages take.
+// A network delays messages by a random time between low and high.
 type network struct {
 	low, high time.Duration
 
@@ -119,7 +119,7 @@ type crowd struct {
 	seed      uint64
 }
 
-// A tally is what became of a crowd.
+// A tally counts the results of a crowd.
 type tally struct {
 	granted, lost      atomic.Int64
 	loads, swaps, vain int64

@@ -15,7 +15,8 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// oneWay is how long a message takes in the tests of contention, and trip there and back.
+// oneWay is the time that a message takes in the tests of contention, and trip the time
+// there and back.
 const (
 	oneWay = 5 * time.Millisecond
 	trip   = 2 * oneWay

@@ -13,8 +13,8 @@ import (
 type Gatherer interface {
 	Lingerer
 
-	// Fit is how many of these swaps, from the first on, share a request. Less than 1
-	// counts as 1.
+	// Fit returns the number of these swaps, from the first on, that share a request.
+	// Less than 1 counts as 1.
 	Fit(swaps []Swap) int
 }
 
@@ -36,12 +36,12 @@ type lanes struct {
 const (
 	freeRequests = 2
 
-	// maxRequests is how many requests are under way at most. A server that does not
+	// maxRequests is the largest number of requests under way. A server that does not
 	// answer blocks each of them until its callers have given up.
 	maxRequests = 64
 
-	// gatherTime is how long after the last request another one is sent, even if none was
-	// answered. So no swap waits much longer for others.
+	// gatherTime is the time after the last request at which another one is sent, even if
+	// none was answered. So no swap waits much longer for others.
 	gatherTime = 2 * time.Millisecond
 )
 

@@ -67,7 +67,7 @@ func gatherer(takes time.Duration, most int) (*lanes, *requests) {
 	return &lanes{store: r, fit: func(all []Swap) int { return min(len(all), most) }}, r
 }
 
-// underWay is how many requests are, when nothing goes on any more.
+// underWay returns the number of requests under way, once all goroutines are blocked.
 func underWay(l *lanes) int {
 	synctest.Wait()
 	l.mu.Lock()

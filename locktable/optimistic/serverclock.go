@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Clock is what a client knows of its server's clock from the times that the server has
+// Clock is a client's estimate of its server's clock, from the times that the server has
 // stated: a lower bound of its time now, and a window for a request that is sent now. The
 // zero value knows nothing.
 type Clock struct {

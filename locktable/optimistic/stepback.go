@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// An outcome is what a step did to an entry.
+// An outcome is the effect of a step on an entry.
 type outcome int
 
 const (
@@ -39,9 +39,9 @@ func placeOf(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 	return &e.Queue[i]
 }
 
-// A stepBack is how a claim that waits leaves room for the other clients on its name.
-// Only one swap on a name can succeed per round trip; the swaps computed beside it fail.
-// A renewal or a release cannot wait, so these try again at once. A place in the queue
+// A stepBack makes a claim that waits leave room for the other clients on its name. Only
+// one swap on a name can succeed per round trip; the swaps computed beside it fail. A
+// renewal or a release cannot wait, so these try again at once. A place in the queue
 // lasts a while longer, so a claim that keeps its place pauses when it has lost a race,
 // and when a holder seems to be losing races.
 type stepBack struct {
@@ -51,8 +51,8 @@ type stepBack struct {
 	failures
 }
 
-// maxPausesForHolder is how often a claim pauses for a holder that has not renewed. A
-// renewal needs two round trips without another swap.
+// maxPausesForHolder is the number of times that a claim pauses for a holder that has not
+// renewed. A renewal needs two round trips without another swap.
 const maxPausesForHolder = 3
 
 // refrains reports whether a live holder would already have renewed its lease: it renews
@@ -81,8 +81,8 @@ type failures struct {
 	late    int    // how often in a row the store's clock was outside of the window
 }
 
-// failuresToMention is how many failures an error mentions, at least. Contention alone
-// does not reach it, because then other clients succeed in between.
+// failuresToMention is the least number of failures that an error mentions. Contention
+// alone does not reach it, because then other clients succeed in between.
 const failuresToMention = 16
 
 func (v *failures) noteFailure(seen knownValue, r Swapped) {

@@ -124,9 +124,9 @@ type knownValue struct {
 	fresh bool // loaded alone in this step, or known from its swap; otherwise it may have changed long ago
 }
 
-// retriesWithoutPause is how often a step whose swap failed is repeated without a pause.
-// That is enough for several processes on one name to make progress; the pause only keeps
-// them from failing like that for ever.
+// retriesWithoutPause is the number of times that a step whose swap failed is repeated
+// without a pause. That is enough for several processes on one name to make progress; the
+// pause only keeps them from failing like that for ever.
 const retriesWithoutPause = 4
 
 // takeOne takes one step, and repeats it until it succeeds.

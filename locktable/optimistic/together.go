@@ -11,12 +11,13 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// atATime is how many steps are computed before they are swapped. Some hundred are done
-// within a window, even on a busy machine; beyond stepsPerWindow, each step makes the
-// window wider by windowPerStep. If more than retryTogetherAbove swaps failed, the steps
-// are tried together once more. Steps that were late again are then tried in parts, each
-// a quarter as large as those before. The rest is tried together again as long as each
-// try halves it. The steps that are left then are taken one by one.
+// atATime is the number of steps that are computed before they are swapped. A client
+// computes some hundred steps within a window, even on a busy machine; beyond
+// stepsPerWindow, each step makes the window wider by windowPerStep. If more than
+// retryTogetherAbove swaps failed, the steps are tried together once more. Steps that
+// were late again are then tried in parts, each a quarter as large as those before. The
+// rest is tried together again as long as each try halves it. The steps that are left
+// then are taken one by one.
 const (
 	atATime            = 1024
 	stepsPerWindow     = 500
@@ -82,8 +83,8 @@ func chunksOf(list []int, alike func(i, j int) bool) iter.Seq[[]int] {
 	}
 }
 
-// stepsPerTransaction is how many steps of a name share one transaction: enough to share
-// its cost, few enough that others do not wait for long.
+// stepsPerTransaction is the number of steps of a name that share one transaction: enough
+// to share its cost, few enough that others do not wait for long.
 const stepsPerTransaction = 256
 
 // ofOneName takes steps of one name: many in a transaction, if the store has them,

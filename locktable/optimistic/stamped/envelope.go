@@ -39,8 +39,8 @@ func (e *Envelope) At(stamp locktable.Instant) []byte {
 	return e.Before
 }
 
-// maxVoid is how many void swaps are remembered. Usually a writer finds its void swap
-// before that many others follow.
+// maxVoid is the number of void swaps that are remembered. Usually a writer finds its
+// void swap before that many others follow.
 const maxVoid = 32
 
 // VoidAt is the Void of the next envelope, if this one has the version and was stored at
