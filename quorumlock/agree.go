@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// rounds is how often the nodes are asked to raise a fence before we give up. One round
-// is enough unless other claims are granted beside ours meanwhile. Of claims that chase
-// each other's fences, the one with the highest number succeeds in each round, so there
-// are no more rounds than claims; usually several succeed at once.
+// rounds is the number of times that the driver asks the nodes to raise a fence before it
+// gives up. One round is enough unless other claims are granted beside ours meanwhile. Of
+// claims that chase each other's fences, the one with the highest number succeeds in each
+// round, so there are no more rounds than claims; usually several succeed at once.
 const rounds = 100
 
 var errSilent = errors.New("has not answered")

@@ -144,8 +144,8 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	return votes
 }
 
-// patience is how long to wait for the other nodes once an operation is decided. took is
-// how long the decision took.
+// patience returns the time to wait for the other nodes once an operation is decided.
+// took is the time that the decision took.
 func (d *Driver) patience(took time.Duration) time.Duration {
 	if d.grace > 0 {
 		return d.grace

@@ -95,8 +95,8 @@ func (l *line) stray(sort string, handle func()) bool {
 	return true
 }
 
-// onTime is what every node does with a request that has an end: after that it changes
-// nothing.
+// onTime returns f as every node runs it for a request that has an end: after the end it
+// changes nothing.
 func onTime[T any](ctx context.Context, f func() (T, error)) func() (T, error) {
 	end := driver.End(ctx)
 	return func() (v T, err error) {
@@ -268,7 +268,7 @@ func (c cluster) clientWith(t testing.TB, o *quorumlock.Options, delays ...time.
 	return d, lines
 }
 
-// holders is how many hold or wait for the name, on each server.
+// people returns the numbers of holders and of waiters of the name, on each server.
 func (c cluster) people(t testing.TB, name string) (holders, waiters []int) {
 	t.Helper()
 	for _, s := range c {

@@ -42,7 +42,7 @@ func newCrowd(t *testing.T, nodes, clients int, jitter time.Duration) (*crowd, [
 	return w, all
 }
 
-// work is what is done with a lease.
+// work does a turn of the i-th client, which holds a lease.
 func (w *crowd) work(i int, l *pawl.Lease, waited, takes time.Duration) {
 	w.mu.Lock()
 	w.inside++

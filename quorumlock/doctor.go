@@ -61,8 +61,8 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return found, nil
 }
 
-// forNodes is how long the nodes have for their answers: a part of what ctx leaves, so
-// that there is time to report which nodes have not answered.
+// forNodes returns the time that the nodes have for their answers: a part of the time
+// that ctx leaves, so that there is time to report which nodes have not answered.
 func forNodes(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(time.Until(deadline)*4/5, backgroundRequestLimit)

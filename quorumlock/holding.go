@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A holding is what we know of a lease that was granted through us: its claim, as the
-// nodes have it, and the fence that its holder has.
+// A holding is the driver's record of a lease that was granted through it: its claim, as
+// the nodes have it, and the fence that its holder has.
 type holding struct {
 	claim     driver.Claim
 	fence     uint64
@@ -18,8 +18,8 @@ type holding struct {
 	lacks     []int     // the nodes that answered that they lack it; they have at most a place for it
 }
 
-// trustedPart is how long to rely on votes that last ttl: less, because two clocks never
-// run at the same speed.
+// trustedPart returns the time for which to rely on votes that last ttl: less, because
+// two clocks never run at the same speed.
 func trustedPart(ttl time.Duration) time.Duration { return ttl - ttl/10 }
 
 // holdings are the leases that were granted through us, by token.

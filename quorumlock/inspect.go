@@ -132,8 +132,8 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 	}
 }
 
-// listed is what a node lists about a name. If its row is damaged there, the node does
-// not count for that name.
+// listed is a node's answer about one name of its list. If the row is damaged there, the
+// node does not count for that name.
 type listed struct {
 	entry  driver.Entry
 	damage error

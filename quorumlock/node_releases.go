@@ -38,7 +38,7 @@ func (o *pendingReleases) planNextLocked(b *pendingRelease, err error) {
 	o.enqueueLocked(b)
 }
 
-// pauseAfter is how long to wait after n+1 failures.
+// pauseAfter returns the time to wait after n+1 failures.
 func pauseAfter(n int) time.Duration {
 	return backoff.Doubled(10*time.Millisecond, n, 1280*time.Millisecond) + backoff.Below(10*time.Millisecond)
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A place is what we know of a claim that waits: its tag, which is the same in each
-// attempt, and its state on each node, so that signals from the nodes can be counted.
+// A place is the driver's record of a claim that waits: its tag, which is the same in
+// each attempt, and its state on each node, so that signals from the nodes can be
+// counted.
 type place struct {
 	d    *Driver
 	tag  tag

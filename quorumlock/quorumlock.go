@@ -23,10 +23,10 @@ type Options struct {
 	// of this client, so that two clients seldom have the same ticket.
 	Now func() time.Time
 
-	// Grace is how long an operation that is decided waits for the nodes that have not
-	// answered yet, so that they do not fall behind the others. It does not wait for a
-	// node that is already behind. Default: 0.4 of the time that the decision took, and
-	// at least 1 ms.
+	// Grace is the time for which an operation that is decided waits for the nodes that
+	// have not answered yet, so that they do not fall behind the others. It does not wait
+	// for a node that is already behind. Default: 0.4 of the time that the decision took,
+	// and at least 1 ms.
 	Grace time.Duration
 }
 
@@ -157,9 +157,9 @@ func (d *Driver) Properties() driver.Properties {
 	return out
 }
 
-// closeGrace is how long Close waits for what is still under way. A node that is slower
-// than the majority may have a release under way for which no caller waits; if Close cut
-// that off, the node would keep the lease until it expires.
+// closeGrace is the time for which Close waits for requests that are still under way. A
+// node that is slower than the majority may have a release under way for which no caller
+// waits; if Close cut that off, the node would keep the lease until it expires.
 const closeGrace = time.Second
 
 // Close implements driver.Driver. It waits a moment for what is still under way, ends the

@@ -54,8 +54,8 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	return trouble(ctx, d, "release", l.Name, votes)
 }
 
-// releaseFor is how long a release is repeated on a node that cannot be reached: the
-// default TTL, after which most leases have ended there by themselves.
+// releaseFor is the time for which a release is repeated on a node that cannot be
+// reached: the default TTL, after which most leases have ended there by themselves.
 const releaseFor = 30 * time.Second
 
 // giveBack releases on one node. If the node does not answer, or an Acquire may still

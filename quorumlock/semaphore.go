@@ -16,9 +16,9 @@ import (
 // on two nodes each, and no node ever has more than three.
 func counts(c driver.Claim) bool { return c.Weight < c.Limit && c.Limit < driver.Unlimited }
 
-// maxCounts is how often a claim counts permits at most. If only later claims are in its
-// way, it counts again, because these count, too, and give their grants back. After
-// maxCounts it is refused all the same.
+// maxCounts is the largest number of times that a claim counts permits. If only later
+// claims are in its way, it counts again, because these count, too, and give their grants
+// back. After maxCounts it is refused all the same.
 const maxCounts = 5
 
 // recount checks the limit after a majority has granted such a claim. It reads all nodes,

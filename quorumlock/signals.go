@@ -10,7 +10,8 @@ import (
 // Listen implements driver.Signaler.
 func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Listen(f) }
 
-// signalWait is how long the "granted" of one node waits for those of the others.
+// signalWait is the time for which the "granted" of one node waits for those of the
+// others.
 const signalWait = 3 * time.Millisecond
 
 // signaled handles a signal of a node. "Look" and "lost" are passed on: the client asks,

@@ -29,8 +29,8 @@ import (
 // yields. But a claim is overtaken only by claims that are before it in some queue, once
 // for each time that it yields, and it yields only to older ones, whose number is finite.
 
-// ticketLead is how long before the claim its ticket is dated. A node takes a ticket for
-// no later than its own time when the claim arrives, and for no earlier than
+// ticketLead is the time by which a ticket is dated before its claim. A node takes a
+// ticket for no later than its own time when the claim arrives, and for no earlier than
 // driver.MaxLead before that. So clocks may be off by half of MaxLead in either
 // direction.
 const ticketLead = driver.MaxLead / 2
@@ -38,7 +38,7 @@ const ticketLead = driver.MaxLead / 2
 // ticket is the ticket of a claim that comes now.
 func (d *Driver) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixMicro(), 1)) }
 
-// A standoff is how the holders of a name share the nodes that answered.
+// A standoff is the division of the nodes that answered among the holders of a name.
 type standoff struct {
 	majorityClaim [10]byte // another claim with a majority, if such claims leave no room for ours
 	yield         []int    // the nodes on which that one, or else an older one, waits behind us

@@ -31,7 +31,8 @@ func TestACrowdCostsNoMoreThanItsTurns(t *testing.T) {
 
 const away = 5 * time.Millisecond // the longest time of each way, for a crowd
 
-// crowdCosts is how long a turn takes beside the work, and how many requests.
+// crowdCosts returns the time that a turn takes beside the work, and the number of its
+// requests.
 func crowdCosts(t *testing.T, clients, rounds int) (turn time.Duration, requests float64) {
 	t.Helper()
 	const work = 5 * time.Millisecond

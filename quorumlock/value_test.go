@@ -17,7 +17,7 @@ func rising(v string) driver.Claim {
 	return c
 }
 
-// left is what a claim that failed halfway has left on one node.
+// left makes a node keep the value of a claim that failed halfway.
 func (s *server) left(t *testing.T, v string) {
 	t.Helper()
 	node, c := s.connect(0), rising(v)
