@@ -26,9 +26,10 @@ func servers(b *testing.B, f func(b *testing.B, s *natstest.Server, query string
 	})
 }
 
-// One cycle is an acquire and a release. The floor is what no lock can beat on this
-// server: two writes of a key-value bucket that compare the revision. As people write it
-// by hand, it is a Create and a Delete. Neither has a queue, a fence, or an expiry.
+// One cycle is an acquire and a release. The floor is the cost that no lock can beat on
+// this server: two writes of a key-value bucket that compare the revision. As people
+// write it by hand, it is a Create and a Delete. Neither has a queue, a fence, or an
+// expiry.
 func BenchmarkCycle(b *testing.B) {
 	servers(b, func(b *testing.B, s *natstest.Server, query string, replicas int) {
 		d := start(b, "nats://"+s.Addr+query)
@@ -188,7 +189,7 @@ func BenchmarkRenew(b *testing.B) {
 	})
 }
 
-// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+// BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, start(b, "nats://"+natstest.Start(b, "").Addr), nil, 1, 100, 1000)
 }

@@ -20,8 +20,8 @@ type bucket struct {
 	undeliveredSwaps atomic.Int64 // how many swaps in a row no server got
 }
 
-// maxUndeliveredSwaps is how many swaps in a row may reach no server, although the bucket
-// seems to be there, before the driver returns an error.
+// maxUndeliveredSwaps is the number of swaps in a row that may reach no server, although
+// the bucket seems to be there, before the driver returns an error.
 const maxUndeliveredSwaps = 64
 
 // forgets reports whether each message can have a TTL of its own.
@@ -86,8 +86,8 @@ func (s *store) storeConfig(is *jetstream.StreamConfig) error {
 	return nil
 }
 
-// bucketTries is how often ready looks for the bucket, in some 3 s: a cluster that was
-// started a moment ago has no leader yet, or knows of too few servers.
+// bucketTries is the number of times that ready looks for the bucket, in some 3 s: a
+// cluster that was started a moment ago has no leader yet, or knows of too few servers.
 const bucketTries = 8
 
 // connected waits a little for a connection that is being replaced. The caller sends its

@@ -33,7 +33,7 @@ func ForgetLook(d *Driver) {
 // Node is the address of the server that a driver is connected to.
 func (d *Driver) Node() string { return d.store.nc.ConnectedAddr() }
 
-// MaxValueAge is how long a value that was read may be used.
+// MaxValueAge is the age up to which a value that was read may be used.
 const MaxValueAge = maxValueAge
 
 // Questions sends n reads in a row on a link that takes so long for each answer, and

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/internal/natstest"
 )
 
-// kept is how long the server keeps the message of a name.
+// kept returns the time for which the server keeps the message of a name.
 func kept(t *testing.T, js jetstream.JetStream, name string) time.Duration {
 	t.Helper()
 	s, err := js.Stream(ctx, "KV_pawl")

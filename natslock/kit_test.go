@@ -24,7 +24,8 @@ var (
 	releases = claimtest.Releases
 )
 
-// hang is how long a test waits for what has to happen. Only a hang takes so long.
+// hang is the longest time that a test waits for an event that has to come. Only a hang
+// takes so long.
 const hang = 3 * time.Minute
 
 // places counts the buckets of the shared server that tests got.

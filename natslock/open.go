@@ -100,8 +100,8 @@ func settings() []nats.Option {
 	}
 }
 
-// connectTries is how often we try to connect while no server answers in time. nats.go
-// waits 2 s for a server, and a busy one may need longer.
+// connectTries is the number of times that the driver tries to connect while no server
+// answers in time. nats.go waits 2 s for a server, and a busy one may need longer.
 const connectTries = 3
 
 // connect connects, and ends with ctx, because nats.go takes no ctx.

@@ -23,12 +23,12 @@ type Options struct {
 	// false.
 	MustExist bool
 
-	// Retention is how long the server remembers the last fence of a name after its last
-	// grant, at least. After that, the next fence is still greater, unless the server's
-	// clock was set back past that grant. Default: 24 hours; 1 minute to 30 days. The
-	// name's value is remembered as long after its last lease: an instance that is later
-	// than that runs a tick of pawl.Once again. It needs a bucket with TTLs for each
-	// message, as natslock makes it.
+	// Retention is the least time for which the server remembers the last fence of a name
+	// after its last grant. After that, the next fence is still greater, unless the
+	// server's clock was set back past that grant. Default: 24 hours; 1 minute to 30
+	// days. The server remembers the name's value for as long after its last lease: an
+	// instance that is later than that runs a tick of pawl.Once again. It needs a bucket
+	// with TTLs for each message, as natslock makes it.
 	Retention time.Duration
 
 	// NoPush is for users that may not publish to the inboxes of other clients: waiters

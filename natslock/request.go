@@ -114,7 +114,8 @@ func (s *store) parseMessage(data []byte) (*message, error) {
 	return &message{m.Data, m.Sequence, locktable.At(m.Time), s.keptBy(m.Header)}, nil
 }
 
-// keptBy is how long a message with this header is kept, without the retention.
+// keptBy returns the time for which a message with this header is kept, without the
+// retention.
 func (s *store) keptBy(header []byte) time.Duration {
 	h, err := nats.DecodeHeadersMsg(header)
 	if err != nil {
@@ -168,7 +169,8 @@ func (s *store) api(subject string) string {
 	return "$JS.API." + subject
 }
 
-// lookWhyEvery is how often a request that has no answer looks for the reason.
+// lookWhyEvery is the time between two looks for the reason for which a request has no
+// answer.
 const lookWhyEvery = 200 * time.Millisecond
 
 // ask sends a request and waits for the answer. A server that refuses a request reports

@@ -8,21 +8,22 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
 )
 
-// seen is what is known of a value besides its sequence: the note of optimistic.Stored.
+// seen has the facts about a value besides its sequence: the note of optimistic.Stored.
 type seen struct {
 	at    time.Time     // when we received it, or the server acknowledged it
 	void  []uint64      // see stamped.Envelope
 	lasts time.Duration // how long its value matters, from its stamp on
 }
 
-// maxValueAge is how long a value that was read may be used; then it is read again. A
-// stream that lost data gives the same sequences again: another node, which had the
-// bucket in its memory, restarted, or an operator restored a backup. A client whose own
-// server goes on does not notice that. But a server takes longer than maxValueAge to
-// restart, and a swap takes effect within the window that it was computed for, or never.
-// So between reading a value and replacing it, no other value can get its sequence. The
-// time counts from the answer, because otherwise no swap would be allowed if answers take
-// longer than this. On such a link a value can be older by the time that its answer took.
+// maxValueAge is the age up to which a value that was read may be used; then the client
+// reads it again. A stream that lost data gives the same sequences again: another node,
+// which had the bucket in its memory, restarted, or an operator restored a backup. A
+// client whose own server goes on does not notice that. But a server takes longer than
+// maxValueAge to restart, and a swap takes effect within the window that it was computed
+// for, or never. So between reading a value and replacing it, no other value can get its
+// sequence. The time counts from the answer, because otherwise no swap would be allowed
+// if answers take longer than this. On such a link a value can be older by the time that
+// its answer took.
 const maxValueAge = 250 * time.Millisecond
 
 // isFresh reports whether the value that a swap replaces was read so recently that no

@@ -52,10 +52,11 @@ func (s *store) listen(inbox string, t *optimistic.Table, d *locktable.Driver) {
 func (p *push) works() bool { return p.inboxes != nil && !p.inboxDown.Load() }
 
 const (
-	// echoWithin is how long our own message may take after the server has taken it.
+	// echoWithin is the time in which our own message has to arrive after the server has
+	// taken it.
 	echoWithin = 200 * time.Millisecond
 
-	// probeTimeout is how long the server may take to take it.
+	// probeTimeout is the time in which the server has to take it.
 	probeTimeout = 5 * time.Second
 )
 

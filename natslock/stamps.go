@@ -25,7 +25,8 @@ const (
 	// maxMissed is after how many missed stamps the driver stops listening.
 	maxMissed = 3
 
-	// stampTimeout is how long the driver waits for a stamp that should be there already.
+	// stampTimeout is the time for which the driver waits for a stamp that should be
+	// there already.
 	stampTimeout = 20 * time.Millisecond
 )
 

@@ -258,10 +258,10 @@ func (s *store) Close() error {
 	return nil
 }
 
-// maxConcurrentRequests is how many requests of one call are under way at a time: as many
-// as a client renews at once. With fewer, the values that were read first would be too
-// old to swap when the last ones arrive, see maxValueAge, and each name would be read
-// again by itself.
+// maxConcurrentRequests is the number of requests of one call that are under way at a
+// time: as many as a client renews at once. With fewer, the values that were read first
+// would be too old to swap when the last ones arrive, see maxValueAge, and each name
+// would be read again by itself.
 const maxConcurrentRequests = 256
 
 // inParallel calls f for each number below n, several at a time.

@@ -93,8 +93,8 @@ func (u *turns) isTyped(who string, err error) {
 	u.failed[who]++
 }
 
-// had is how often these clients, or all if there is no name, have had the lock since
-// some time.
+// had returns the number of times that these clients, or all if there is no name, have
+// had the lock since some time.
 func (u *turns) had(since time.Duration, who ...string) (n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// An unansweredTime is how long no server has answered requests of a kind, though there
-// is a connection. The server may be cut off from the others of its cluster: it is alive,
-// and the connection stays, but it reaches no majority. A leader that was cut off answers
-// reads for some time, but no writes, so each kind has one of its own.
+// An unansweredTime is the time for which no server has answered requests of a kind,
+// although there is a connection. The server may be cut off from the others of its
+// cluster: it is alive, and the connection stays, but it reaches no majority. A leader
+// that was cut off answers reads for some time, but no writes, so each kind has an
+// unansweredTime of its own.
 type unansweredTime struct {
 	mu    sync.Mutex
 	since time.Time // the first request since the last answer; zero if there is none
@@ -17,12 +18,12 @@ type unansweredTime struct {
 }
 
 const (
-	// reconnectAfter is how long requests stay unanswered before the driver tries another
-	// server. Each time it doubles, because an election takes some seconds, too, and then
-	// the server is not at fault. If there is no other server, it is twice as long from
-	// the start, and the driver connects to the same server again: that server may have
-	// ended the subscription for answers. A server does that when it takes a right away,
-	// and it does not report when it gives the right back.
+	// reconnectAfter is the time for which requests stay unanswered before the driver
+	// tries another server. It doubles each time, because an election takes some seconds,
+	// too, and then the server is not at fault. If there is no other server, it is twice
+	// as long from the start, and the driver connects to the same server again: that
+	// server may have ended the subscription for answers. A server does that when it
+	// takes a right away, and it does not report when it gives the right back.
 	reconnectAfter = 2 * time.Second
 	maxDoublings   = 4
 )

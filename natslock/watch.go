@@ -43,7 +43,7 @@ func (s *store) followName(name string, f func()) (stop func()) {
 	return end
 }
 
-// watchRequestTimeout is how long a request of a watch waits for its answer.
+// watchRequestTimeout is the time for which a request of a watch waits for its answer.
 const watchRequestTimeout = 5 * time.Second
 
 // listen receives stamps until that fails.
