@@ -87,7 +87,7 @@ func finds(t *testing.T, d *etcdlock.Driver, what, want string) {
 	})
 }
 
-// diagnose is what the doctor finds, in short.
+// diagnose returns the doctor's findings, in short.
 func diagnose(t *testing.T, d *etcdlock.Driver) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // an election may have to end before

@@ -162,7 +162,7 @@ func handOver(b *testing.B, one func(i int) time.Duration) {
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-µs")
 }
 
-// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+// BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, start(b, etcdtest.Start(b, 1).URL()), nil, 1, 100, 1000)
 }

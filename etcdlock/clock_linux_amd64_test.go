@@ -58,7 +58,8 @@ func TestTheServersClockIsSet(t *testing.T) {
 	}
 }
 
-// ahead is how far a server's clock is ahead of ours, to within some seconds.
+// ahead returns the time by which a server's clock is ahead of ours, to within some
+// seconds.
 func ahead(t *testing.T, m *etcdtest.Member) time.Duration {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+m.Addr+"/version", nil)

@@ -42,7 +42,7 @@ func (h *handshakes) ClientHandshake(ctx context.Context, authority string, raw 
 // Clone implements [credentials.TransportCredentials].
 func (h *handshakes) Clone() credentials.TransportCredentials { return h }
 
-// why is why the last connection failed, or nil.
+// why returns the error of the last connection that failed, or nil.
 func (h *handshakes) why() error {
 	if h == nil || h.last.Load() == nil {
 		return nil

@@ -30,7 +30,8 @@ func client(t testing.TB, addrs ...string) *clientv3.Client {
 	return c
 }
 
-// hang is how long a test waits for what has to happen. Only a hang takes so long.
+// hang is the longest time that a test waits for an event that has to come. Only a hang
+// takes so long.
 const hang = 3 * time.Minute
 
 // until tries f until it succeeds, because the machine may be slow.

@@ -103,8 +103,8 @@ func hosts(endpoints []string) string {
 	return strings.Join(short, ",")
 }
 
-// openTimeout is how long the cluster may take to answer. It leaves time to find out why
-// it does not.
+// openTimeout returns the time in which the cluster has to answer. It leaves time to find
+// out why the cluster does not.
 func openTimeout(ctx context.Context, config *clientv3.Config) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return min(config.DialTimeout, time.Until(end)/4*3)

@@ -19,9 +19,10 @@ type Options struct {
 	// one. Default: "pawl"; 256 bytes at most.
 	Prefix string
 
-	// Retention is how long, at least, the backend remembers the last fence of a name
-	// after its last grant, and its value after its last lease. An instance that is later
-	// than that runs a tick of pawl.Once again. Default: 24 hours; 1 minute to 30 days.
+	// Retention is the least time for which the backend remembers the last fence of a
+	// name after its last grant, and its value after its last lease. An instance that is
+	// later than that runs a tick of pawl.Once again. Default: 24 hours; 1 minute to 30
+	// days.
 	Retention time.Duration
 
 	// Where is the name of the cluster in errors. Default: its endpoints.

@@ -20,41 +20,41 @@ import (
 )
 
 const (
-	// Steps take effect only under an active tick. maxTickStep is how much later the tick
-	// after an active one may be. maxReadingLead is how far a client's reading may be
-	// ahead of the tick that the client has just received. A lease lasts longer by the
-	// sum of both. If they were smaller, the clock would lose time whenever a tick takes
-	// longer than maxReadingLead to arrive.
+	// Steps take effect only under an active tick. maxTickStep is the largest step from
+	// an active tick to the next one. maxReadingLead is the largest lead of a client's
+	// reading over the tick that the client has just received. A lease lasts longer by
+	// the sum of both. If they were smaller, the clock would lose time whenever a tick
+	// takes longer than maxReadingLead to arrive.
 	maxTickStep    = 250 * time.Millisecond
 	maxReadingLead = 100 * time.Millisecond
 
-	// tickInterval is how often the clock ticks while it is in use: often enough that it
-	// loses no time when another client has to take over, see due.
+	// tickInterval is the time between two ticks while the clock is in use. It is so
+	// short that the clock loses no time when another client has to take over, see due.
 	tickInterval = 150 * time.Millisecond
 
-	// tickGrace is how long the loop leaves a tick to a step that can write it on its
-	// way.
+	// tickGrace is the time for which the loop leaves a tick to a step that can write it
+	// on its way.
 	tickGrace = 20 * time.Millisecond
 
-	// maxRestStep is how much later the tick after an inactive one may be.
+	// maxRestStep is the largest step from an inactive tick to the next one.
 	maxRestStep = time.Hour
 
 	// A client that has computed no step for restAfter lets the clock rest.
 	restAfter = 500 * time.Millisecond
 
-	// tickReplyTimeout is how long a client that opens waits for a tick of another
-	// client.
+	// tickReplyTimeout is the time for which a client that opens waits for a tick of
+	// another client.
 	tickReplyTimeout = 150 * time.Millisecond
 
-	// idleTickInterval is how often the clock ticks while no client uses it.
+	// idleTickInterval is the time between two ticks while no client uses the clock.
 	// longIdleTickInterval is the same when the last use is longer ago than a request can
 	// last.
 	idleTickInterval     = time.Second
 	longIdleTickInterval = 10 * time.Second
 
-	// distantTrip is how long an answer takes for a client so far away that most of its
-	// requests find a later tick than the one it has received. maxWidth bounds how much
-	// later than the client's reading a step may take effect, see widthLocked.
+	// distantTrip is the answer time of a client so far away that most of its requests
+	// find a later tick than the one it has received. maxWidth bounds the delay after the
+	// client's reading with which a step may take effect, see widthLocked.
 	distantTrip = 50 * time.Millisecond
 	maxWidth    = 2 * time.Second
 )
@@ -115,12 +115,13 @@ func (t tick) after(now time.Time) locktable.Instant {
 	return t.is + max(1, locktable.Instant(passed/time.Microsecond))
 }
 
-// lead is how far the reading that follows from this tick is ahead of another tick.
+// lead returns the time by which the reading that follows from this tick is ahead of
+// another tick.
 func (t tick) lead(of tick, now time.Time) time.Duration { return of.is.Until(t.is) + now.Sub(t.at) }
 
-// A clock is what a client knows of the clock that all clients of a prefix share, and
-// what the client needs to keep that going. docs/internals/etcd-clock.md says why it can
-// be trusted.
+// A clock is a client's view of the clock that all clients of a prefix share. The client
+// computes its readings and its ticks from it. docs/internals/etcd-clock.md says why it
+// can be trusted.
 type clock struct {
 	changed chan struct{} // has one if the loop has to look again
 
@@ -160,9 +161,9 @@ func latest(w optimistic.Window) locktable.Instant {
 	return max(w.From, w.To.Add(-maxTickStep-maxReadingLead))
 }
 
-// widthLocked is how much later than this client's reading a step may take effect. It is
-// 0 unless the client is so far away that its requests mostly find a later tick than it
-// has received.
+// widthLocked returns the longest time after this client's reading at which a step may
+// take effect. It is 0 unless the client is so far away that its requests mostly find a
+// later tick than it has received.
 func (c *clock) widthLocked() time.Duration {
 	if c.trip < distantTrip {
 		return 0

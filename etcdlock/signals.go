@@ -167,8 +167,8 @@ func (m *inbox) remove(ctx context.Context) {
 	}
 }
 
-// maxInboxesPerStep is how many inboxes a step of one name puts signals into. The other
-// waiters ask again by themselves.
+// maxInboxesPerStep is the number of inboxes into which a step of one name puts signals.
+// The other waiters ask again by themselves.
 const maxInboxesPerStep = 64
 
 // signals makes the operations that put the signals of a step into the inboxes that

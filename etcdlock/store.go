@@ -65,11 +65,11 @@ func (s *store) timerLeaseKey() string       { return s.prefix + "//sand" }
 func (s *store) tidyKey() string             { return s.prefix + "//tidy" }
 
 const (
-	// maxNamesPerRequest is how many names share a request: etcd takes 128 operations,
-	// and a name has one and its signals.
+	// maxNamesPerRequest is the number of names that share a request: etcd takes 128
+	// operations, and a name has one and its signals.
 	maxNamesPerRequest = 60
 
-	// maxBytesPerRequest is how many bytes share a request: etcd takes 1.5 MB.
+	// maxBytesPerRequest is the number of bytes that share a request: etcd takes 1.5 MB.
 	maxBytesPerRequest = 512 << 10
 )
 

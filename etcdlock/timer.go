@@ -60,7 +60,7 @@ func (s *store) startTimerAtClose(ctx context.Context) {
 	}
 }
 
-// leaseTimeLeft is how long the last lease lasts that this client has seen.
+// leaseTimeLeft returns the time left of the last lease that this client has seen.
 func (s *store) leaseTimeLeft() time.Duration {
 	now, ok := s.clock.window(time.Now())
 	if !ok {
