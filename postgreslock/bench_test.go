@@ -127,7 +127,7 @@ func BenchmarkRenew(b *testing.B) {
 	}
 }
 
-// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+// BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, start(b, durable(b).URL("postgres")), nil, 1, 100, 1000)
 }

@@ -21,12 +21,12 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// unit is what the suite's times are multiples of. In that time even a busy machine
-// completes some requests.
+// unit is the time of which the suite's times are multiples. In that time even a busy
+// machine completes some requests.
 const unit = 2 * time.Second
 
-// blur is how wide the window of a statement is on a machine that is busy with these
-// tests, if not all of the time.
+// blur is the width of a statement's window on a machine that is busy with these tests,
+// mostly at least.
 const blur = unit / 4
 
 func TestConformance(t *testing.T) {

@@ -51,8 +51,8 @@ func (s *store) keepPlace(ctx context.Context, step locktable.Step, f function) 
 // errMore means that a step has to do more than keep a place.
 var errMore = errors.New("the step does not only keep a place")
 
-// A waiterSnapshot is what a waiter with a row reads at one moment, without locking
-// anything. It implements locktable.Rows, and changes nothing.
+// A waiterSnapshot has the data that a waiter with a row reads at one moment, without
+// locking anything. It implements locktable.Rows, and changes nothing.
 type waiterSnapshot struct {
 	stored, waiter []byte
 	now            locktable.Instant

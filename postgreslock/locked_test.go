@@ -15,7 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
-// inLine is how many sessions of a database have waited for a row for so long.
+// inLine returns the number of sessions of a database that have waited for a row for so
+// long.
 func inLine(t testing.TB, c *pgx.Conn, d time.Duration) (n int) {
 	t.Helper()
 	row := c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"+
@@ -226,7 +227,8 @@ func crowd(t testing.TB, d driver.Driver) (holder driver.Claim, waiters []driver
 	return holder, waiters
 }
 
-// lapses is when the place of a waiter in a row ends, on the server's clock.
+// lapses returns the time at which the place of a waiter in a row ends, on the server's
+// clock.
 func lapses(t testing.TB, url string, w driver.Claim) (at int64) {
 	t.Helper()
 	if err := conn(t, url).QueryRow(ctx, "SELECT expires FROM pawl.waiters WHERE token = $1", w.Token[:]).Scan(&at); err != nil {

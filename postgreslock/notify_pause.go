@@ -14,7 +14,8 @@ type notifyPause struct {
 	until atomic.Pointer[time.Time]
 }
 
-// notifyPauseTime is how long this client sends the server no notifications.
+// notifyPauseTime is the time for which this client then sends the server no
+// notifications.
 const notifyPauseTime = 5 * time.Second
 
 func (h *notifyPause) isActive() bool {

@@ -18,11 +18,11 @@ type Options struct {
 	// such as "pawl_" in "public".
 	Prefix string
 
-	// Retention is how long the backend remembers the last fence of a name after its last
-	// grant. After that, the next fence is still greater, unless the clock was set back
-	// past that grant. The backend also forgets the name's value then, so an instance
-	// that is late by more than this runs a tick of pawl.Once again: keep it above the
-	// longest delay. Default: 24 hours; at least a minute.
+	// Retention is the time for which the backend remembers the last fence of a name
+	// after its last grant. After that, the next fence is still greater, unless the clock
+	// was set back past that grant. The backend also forgets the name's value then, so an
+	// instance that is late by more than this runs a tick of pawl.Once again: keep it
+	// above the longest delay. Default: 24 hours; at least a minute.
 	Retention time.Duration
 
 	// NoPush makes waiting claims poll the table instead of listening for signals. It

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// namesPerRead is how many names one statement reads.
+// namesPerRead is the number of names that one statement reads.
 const namesPerRead = 1000
 
 // lookAtClaims delivers the signals that this client's claims missed while it did not

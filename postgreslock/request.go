@@ -44,8 +44,9 @@ func (s *store) request(ctx context.Context, f func(r *request) error) error {
 	return s.aside(ctx, answerTimeout, func() { s.noteTime(began) }, f)
 }
 
-// aside is request with a goroutine, on any server. wait is how long a request without a
-// caller waits for its answer. over is called when the request has ended.
+// aside does a request on a goroutine of its own, on any server. wait is the time for
+// which a request without a caller waits for its answer. over is called when the request
+// has ended.
 func (s *store) aside(ctx context.Context, wait time.Duration, over func(), f func(r *request) error) error {
 	r := &request{ctx: context.WithoutCancel(ctx)}
 	connecting, stop := context.WithCancel(r.ctx)

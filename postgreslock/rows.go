@@ -120,7 +120,8 @@ func (s *store) Read(ctx context.Context, name string) (e *locktable.Entry, now 
 	return e, all[0].now, err
 }
 
-// scanPage is how many entries Scan reads at once, because the caller may be slow.
+// scanPage is the number of entries that Scan reads at once, because the caller may be
+// slow.
 const scanPage = 256
 
 // Scan implements optimistic.Store.

@@ -39,7 +39,7 @@ type listener struct {
 	running sync.WaitGroup
 }
 
-// pushState is whether notifications that the client sends to itself arrive.
+// pushState says whether notifications that the client sends to itself arrive.
 type pushState int
 
 const (

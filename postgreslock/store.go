@@ -67,7 +67,8 @@ func newStore(s *server, deliver func(driver.Signal)) *store {
 	return t
 }
 
-// maxLongWaits is how many connections of a pool may wait long for locked rows.
+// maxLongWaits returns the number of connections of a pool that may wait long for locked
+// rows.
 func maxLongWaits(connections int) int { return max(1, connections/4) }
 
 // changedNothing reports whether a failed swap has changed nothing, so that Transact

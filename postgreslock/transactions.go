@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// function is what Transact runs on the entry of each step.
+// function is the function that Transact runs on the entry of each step.
 type function func(i int, e *locktable.Entry, now locktable.Instant) bool
 
 // Transact implements optimistic.Transactor. A transaction locks the rows of all names,
@@ -252,10 +252,10 @@ func (w *work) lockThose(names []string, inserted map[string]bool) error {
 // server got an older state back, from a backup or by a failover.
 func newVersion() int64 { return 1 + rand.Int64N(1<<62) }
 
-// latest is when the steps end, or a little before (see driver.End), on the server's
-// clock. That clock now reads is. If the steps have no end, latest returns the largest
-// instant. The rows are locked by now: a transaction that asks for them later comes after
-// this one.
+// latest returns the time at which the steps end, or a little before (see driver.End), on
+// the server's clock. That clock now reads is. If the steps have no end, latest returns
+// the largest instant. The rows are locked by now: a transaction that asks for them later
+// comes after this one.
 func latest(ctx context.Context, is locktable.Instant, steps []locktable.Step) (locktable.Instant, error) {
 	if !slices.ContainsFunc(steps, func(s locktable.Step) bool { return s.OnTime }) {
 		return math.MaxInt64, nil
