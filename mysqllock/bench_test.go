@@ -178,7 +178,7 @@ func handOver(b *testing.B, clients int, work time.Duration) {
 	b.ReportMetric(sum/b.Elapsed().Seconds(), "turns/s")
 }
 
-// statements is how many statements the server has got.
+// statements returns the number of statements that the server has received.
 func statements(t testing.TB, db *sql.DB) (n int) {
 	t.Helper()
 	var variable string
@@ -205,7 +205,7 @@ func BenchmarkRenew(b *testing.B) {
 	}
 }
 
-// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+// BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
 	s := mysqltest.Start(b)
 	drivertest.BenchmarkHolders(b, start(b, "mysql:"+s.DSN(mysqltest.Database)), nil, 1, 100, 1000)

@@ -123,7 +123,7 @@ func (v variables) replication() (found []driver.Finding) {
 	return found
 }
 
-// manyClosedConns is how many closed idle connections are worth a finding.
+// manyClosedConns is the number of closed idle connections that is worth a finding.
 const manyClosedConns = 1000
 
 func (v variables) session() (found []driver.Finding) {

@@ -31,7 +31,7 @@ func givesUp(t *testing.T, s *mysqltest.Server, d *mysqllock.Driver, c driver.Cl
 	}
 }
 
-// writing is how many writes are under way in the server.
+// writing returns the number of writes that are under way in the server.
 func writing(t *testing.T, s *mysqltest.Server) (n int) {
 	t.Helper()
 	const count = "SELECT COUNT(*) FROM information_schema.processlist WHERE USER = '" + mysqltest.User +

@@ -49,7 +49,7 @@ func blobs(all []string) string {
 	return strings.Join(each, ", ")
 }
 
-// columns are what people can read of an entry, as arguments. They are true when they are
+// columns are the readable part of an entry, as arguments. They are true when they are
 // written; no client updates them when a lease runs out.
 type columns struct {
 	fence   uint64
@@ -71,5 +71,5 @@ func columnsOf(e *locktable.Entry) columns {
 	return out
 }
 
-// maxHolderChars is how many characters of the holders a row shows.
+// maxHolderChars is the number of characters of the holders that a row shows.
 const maxHolderChars = 250

@@ -14,8 +14,8 @@ type Options struct {
 	// same prefix. Default: "pawl_"; up to 32 letters, digits and underscores.
 	Prefix string
 
-	// Retention is how long, at least, the backend remembers the last fence of a name
-	// after its last grant. After that, the next fence is still greater, unless the
+	// Retention is the least time for which the backend remembers the last fence of a
+	// name after its last grant. After that, the next fence is still greater, unless the
 	// server's clock was set back past that grant. Default: 24 hours; at least a minute.
 	Retention time.Duration
 

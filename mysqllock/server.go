@@ -70,7 +70,8 @@ func (s *server) repeatWhile(ctx context.Context, passing func(error) bool, f fu
 	return s.failed(ctx, err, before)
 }
 
-// maxRepeats is how often the driver repeats a statement that lost against others.
+// maxRepeats is the number of times that the driver repeats a statement that lost against
+// others.
 const maxRepeats = 8
 
 // checkServer finds out, once, whether the server can be used, and makes the tables if

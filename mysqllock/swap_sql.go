@@ -47,15 +47,15 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return out, nil
 }
 
-// batch is how many rows one statement changes: enough to share its cost, and few enough
-// that others do not wait long.
+// batch is the number of rows that one statement changes: enough to share its cost, and
+// few enough that others do not wait long.
 const batch = 256
 
-// bytesOf is how many bytes of a statement a row takes, if its value may grow by spare:
-// two characters for each byte, plus a name and the columns for people.
+// bytesOf returns the number of bytes of a statement that a row takes, if its value may
+// grow by spare: two characters for each byte, plus a name and the columns for people.
 func bytesOf(w *optimistic.Swap, spare int) int64 { return 2*int64(len(w.Value)+spare) + 4<<10 }
 
-// fit is how many of the swaps go into one statement: at least one.
+// fit returns the number of the swaps that go into one statement: at least one.
 func (s *store) fit(swaps []optimistic.Swap, order []int) int {
 	bytes := int64(0)
 	for n, i := range order[:min(len(order), batch)] {
@@ -148,8 +148,8 @@ func (s *store) insert(w optimistic.Swap, version uint64) string {
 		})
 }
 
-// insertRowCount is how many rows the server counts for an insert: one for the new row,
-// and two for its change.
+// insertRowCount is the number of rows that the server counts for an insert: one for the
+// new row, and two for its change.
 const insertRowCount = 3
 
 // update uses a prepared statement on the driver's own connections: parsing is a third of

@@ -187,8 +187,8 @@ func ownParameters(query url.Values) (p *parsed, rest url.Values, err error) {
 	return p, rest, err
 }
 
-// defaultPool is how many connections a driver opens at most. A step keeps one while it
-// runs.
+// defaultPool is the largest number of connections that a driver opens. A step keeps one
+// while it runs.
 const defaultPool = 16
 
 // finish checks and sets what depends on several parts of the URL.
