@@ -119,7 +119,7 @@ func BenchmarkOpenAndClose(b *testing.B) {
 	}
 }
 
-// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+// BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, open(b, file(b), nil), nil, 1, 100, 1000)
 }

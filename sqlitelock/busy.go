@@ -43,7 +43,8 @@ func (t *table) retry(ctx context.Context, try func() error) error {
 	return err
 }
 
-// lastWrite is when a process last wrote to the log, and zero if there is none.
+// lastWrite returns the time at which a process last wrote to the log, and zero if there
+// is no log.
 func (t *table) lastWrite() time.Time {
 	info, err := os.Stat(t.path + "-wal")
 	if err != nil {

@@ -132,7 +132,8 @@ type identity struct {
 	page    int64 // the size of the database's pages
 }
 
-// identityEvery is how often the files are checked, which costs some microseconds.
+// identityEvery is the time between two checks of the files, each of which costs some
+// microseconds.
 const identityEvery = 100 * time.Millisecond
 
 // identify remembers the database and its companions. page is the size of its pages.

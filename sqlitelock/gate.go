@@ -75,10 +75,10 @@ type connection interface {
 	close() error
 }
 
-// spinTries is how often a caller tries again, while other goroutines run, before it
-// queues. A step takes some microseconds, less than putting a goroutine to sleep and
-// waking it: with 64 callers at once, spinning doubles the throughput. No caller
-// overtakes the queue: there the gate passes directly to the next one.
+// spinTries is the number of times that a caller tries again, while other goroutines run,
+// before it queues. A step takes some microseconds, less than putting a goroutine to
+// sleep and waking it: with 64 callers at once, spinning doubles the throughput. No
+// caller overtakes the queue: there the gate passes directly to the next one.
 const spinTries = 100
 
 // enter waits for the gate, and returns the connection. It gives up when ctx ends, or

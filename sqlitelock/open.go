@@ -88,8 +88,8 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	return t, nil
 }
 
-// companionTimeout is how long the companions may take to get their owner and mode. Tests
-// set a longer time.
+// companionTimeout is the time in which the companions have to get their owner and mode.
+// Tests set a longer time.
 var companionTimeout = time.Second
 
 // connect opens both connections. SQLite makes the companions with a mode from the umask,

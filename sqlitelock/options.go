@@ -9,15 +9,16 @@ import (
 
 // Options for a driver. The zero value, and nil, are fine.
 type Options struct {
-	// Retention is how long the file remembers the last fence of a name after its last
-	// grant. After that, the next fence is still greater, unless the clock was set back
-	// past that grant. Forgetting keeps the file small when names are used once. Default:
-	// 24 hours; at least a minute.
+	// Retention is the time for which the file remembers the last fence of a name after
+	// its last grant. After that, the next fence is still greater, unless the clock was
+	// set back past that grant. Forgetting keeps the file small when names are used once.
+	// Default: 24 hours; at least a minute.
 	Retention time.Duration
 
-	// Poll is how often a driver that receives no doorbell polls for signals while one of
-	// its claims waits in a queue; after a second of waiting it polls half as often. A
-	// hand-over takes half of Poll on average. Default: 4 ms; 1 ms to 1 s.
+	// Poll is the time between two polls of a driver that receives no doorbell, for
+	// signals while one of its claims waits in a queue; after a second of waiting it
+	// polls half as often. A hand-over takes half of Poll on average. Default: 4 ms; 1 ms
+	// to 1 s.
 	Poll time.Duration
 
 	// MustExist keeps the driver from making the file, or a database in an empty file:

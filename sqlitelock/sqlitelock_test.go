@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// drivertest tests what every driver must do. Here is what is particular to a file.
+// drivertest tests the rules of every driver. These tests are for the rules of a file.
 
 func TestTwoDriversOfAFileExcludeEachOther(t *testing.T) {
 	path := file(t)

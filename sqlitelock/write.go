@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// batch is how many names one transaction takes: enough to share its cost, and few enough
-// that other processes do not wait long.
+// batch is the number of names that one transaction takes: enough to share its cost, and
+// few enough that other processes do not wait long.
 const batch = 256
 
 // Update implements locktable.Table.
@@ -104,16 +104,16 @@ func (t *table) runPeriodicWork(w *writer) {
 	}
 }
 
-// logRestartTries is how often runPeriodicWork tries to restart a very long log while
-// other processes write: for about 20 ms in all.
+// logRestartTries is the number of times that runPeriodicWork tries to restart a very
+// long log while other processes write: for about 20 ms in all.
 const logRestartTries = 16
 
-// fullDiskTries is how often a step on a full disk is tried again: for about 3 ms in all.
-// Others wait for the writer, and most readers of the log, which keep it from starting
-// again, end sooner.
+// fullDiskTries is the number of times that a step on a full disk is tried again: for
+// about 3 ms in all. Other processes wait for this writer. Most readers of the log, which
+// keep it from starting again, end sooner.
 const fullDiskTries = immediateTries + 5
 
-// outcome is what a transaction did that concerns this driver.
+// outcome has the effects of a transaction that concern this driver.
 type outcome struct {
 	signals []driver.Signal // for this driver
 	sentTo  []string        // the inboxes that got signals
