@@ -47,7 +47,7 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+// BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
 	server := serve(b)
 	drivertest.BenchmarkHolders(b, open(b, server.at(server.addr, database())), nil, 1, 100, 1000)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
 )
 
-// A document is what the server stores of a name.
+// A document is the stored form of a name.
 //
 // The server writes its time into it, as At, at the moment of the update, because it
 // cannot refuse an update that arrives too late: see package stamped.
@@ -35,9 +35,9 @@ func (d *document) stored() (s optimistic.Stored, err error) {
 	return optimistic.Stored{Value: e.At(locktable.At(d.At)), Version: uint64(d.Version)}, nil
 }
 
-// envelope is what a swap stores. The server cuts a stamp to the millisecond, so the
-// stamp of an update in the last millisecond of the window would still count. So the
-// window ends a millisecond earlier.
+// envelope returns the envelope that a swap stores. The server cuts a stamp to the
+// millisecond, so the stamp of an update in the last millisecond of the window would
+// still count. So the window ends a millisecond earlier.
 func envelope(s *optimistic.Swap) *stamped.Envelope {
 	e := stamped.Next(*s, nil)
 	e.Window.To = e.Window.To.Add(-time.Millisecond)
@@ -93,7 +93,7 @@ func (t *store) full(s *optimistic.Swap) error {
 	}
 }
 
-// mostShown is how many holders a document shows to people.
+// mostShown is the number of holders that a document shows to people.
 const mostShown = 100
 
 // holders lists the holders for people who look into the database.

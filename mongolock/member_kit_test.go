@@ -321,7 +321,8 @@ func refusal(code int32, name string, labels ...string) bson.D {
 	return d
 }
 
-// doubt is what a server adds if it does not know that a majority has the write.
+// doubt returns the error that a server adds if it does not know that a majority has the
+// write.
 func doubt(code int32, name string, labels ...string) bson.D {
 	d := bson.D{{Key: "writeConcernError", Value: bson.D{
 		{Key: "code", Value: code}, {Key: "codeName", Value: name}, {Key: "errmsg", Value: name},

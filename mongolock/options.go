@@ -15,9 +15,9 @@ type Options struct {
 	// same collection. Default: "pawl".
 	Collection string
 
-	// Retention is how long, at least, the server remembers a name after its last use.
-	// After that, the next fence is still greater, unless the server's clock was set back
-	// past the last grant. Default: 24 hours; at least a minute.
+	// Retention is the least time for which the server remembers a name after its last
+	// use. After that, the next fence is still greater, unless the server's clock was set
+	// back past the last grant. Default: 24 hours; at least a minute.
 	Retention time.Duration
 
 	// NoPush makes the driver poll for signals instead of using change streams.

@@ -17,7 +17,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// server is what the driver has to know about the server to use it correctly.
+// server has the collections and the abilities of the server that the driver has to know
+// to use it correctly.
 type server struct {
 	entries *mongo.Collection // reads what a majority has
 	latest  *mongo.Collection // the same, with reads that miss no acknowledged write
