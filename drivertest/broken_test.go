@@ -151,7 +151,7 @@ func TestFaultsHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// runLine is what -test.v prints of subtests that passed.
+// runLine matches the lines that -test.v prints of subtests that passed.
 var runLine = regexp.MustCompile(`(?m)^(=== .*| *--- PASS.*)\n`)
 
 var failLine = regexp.MustCompile(`(?m)^ *--- FAIL: TestSuite/(\S+)`)

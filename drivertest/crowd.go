@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// section is what a lock protects: it knows the weight inside, and the fence of the last
-// exclusive visitor.
+// section is a section that a lock protects: it knows the weight inside, and the fence of
+// the last exclusive visitor.
 type section struct {
 	limit   int64
 	inside  atomic.Int64

@@ -172,7 +172,7 @@ func (k *kit) gaveUp(what string, err error) {
 	}
 }
 
-// brief is how long a ctx lasts that has to end during its request.
+// brief returns the time for which a ctx lasts that has to end during its request.
 func (k *kit) brief() time.Duration {
 	if k.s.Clock != nil {
 		return 150 * time.Millisecond // of real time, because a ctx knows no other
@@ -180,7 +180,7 @@ func (k *kit) brief() time.Duration {
 	return k.u / 2
 }
 
-// soon is how long a call may take from the end of its ctx.
+// soon returns the time in which a call has to return after the end of its ctx.
 func (k *kit) soon() time.Duration {
 	if k.s.Clock != nil {
 		return k.s.Patience / 5

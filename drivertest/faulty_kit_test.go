@@ -27,8 +27,7 @@ type server struct {
 	last    int
 }
 
-// A fault is what is wrong with a driver. All of its functions may be nil, for a healthy
-// one.
+// A fault is the defect of a driver. All of its functions may be nil, for a healthy one.
 type fault struct {
 	name  string
 	wants []string // the subtests that name it, and must fail
@@ -45,7 +44,7 @@ type fault struct {
 	ticks   bool                          // its clock is the clock of the machine
 }
 
-// apply is what the algorithm does in an atomic step.
+// apply is the algorithm's part of an atomic step.
 type apply func(now locktable.Instant)
 
 func newServer(f *fault) *server {
@@ -127,7 +126,7 @@ func (s *server) leave(inbox string) {
 	delete(s.clients, inbox)
 }
 
-// connected is how many clients are open.
+// connected returns the number of clients that are open.
 func (s *server) connected() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +161,7 @@ type memory interface {
 	locktable.Watchable
 }
 
-// table is what one client's driver works on.
+// table is the table of one client's driver.
 type table struct {
 	memory
 	server *server

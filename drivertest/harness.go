@@ -26,12 +26,12 @@ type Harness struct {
 	// 500 ms without. It is at least twice Properties().MinTTL.
 	Unit time.Duration
 
-	// Blur is how much longer than requested a lease, a place or a lock-delay may last,
-	// if the backend's time is known only to within that. It is 0 for a backend with a
-	// Clock.
+	// Blur is the time by which a lease, a place or a lock-delay may last longer than
+	// requested, if the backend's time is known only to within that. It is 0 for a
+	// backend with a Clock.
 	Blur time.Duration
 
-	// Patience is how long a signal may take before it counts as missing. A subtest
+	// Patience is the time that a signal may take before it counts as missing. A subtest
 	// counts as stuck after several Patiences, in addition to the time that it lets pass.
 	// Default 5 s.
 	Patience time.Duration

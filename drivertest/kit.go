@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// kit is what a subtest works with.
+// kit has the tools of a subtest: its clients, its clock and its checks.
 type kit struct {
 	*testing.T
 	s     *suite
@@ -82,8 +82,8 @@ func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.C
 // machine.
 func (s *suite) isFar() bool { return s.Clock == nil && s.trip.Load() > int64(100*time.Millisecond) }
 
-// fewer is how many rounds or names to use instead of n: a tenth if the backend is far
-// away.
+// fewer returns the number of rounds or names to use instead of n: a tenth if the backend
+// is far away.
 func (s *suite) fewer(n int) int {
 	if s.isFar() {
 		return max(n/10, 1)

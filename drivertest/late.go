@@ -21,7 +21,7 @@ import (
 // that was late in its last try, too, is skipped: the machine is too slow to judge the
 // backend. A violation that a checker has found is a failure however late it was.
 
-// tries is how often a subtest is run at most, each time with a unit twice as long. A
+// tries is the largest number of runs of a subtest, each with a unit twice as long. A
 // subtest that was a little late has one more try, because times that include some round
 // trips may grow by more than it was late. So has a subtest that used up its time, except
 // one of the basics, so that the author of a wrong backend soon gets an answer.
@@ -152,7 +152,7 @@ type stall struct {
 	last time.Duration
 }
 
-// stallCheckInterval is how often that goroutine checks.
+// stallCheckInterval is the time between two checks of that goroutine.
 const stallCheckInterval = 10 * time.Millisecond
 
 // watch checks until stop is called.
@@ -268,9 +268,9 @@ func (k *kit) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// late is how much longer the subtest took than the time that it let pass. A subtest that
-// used up its time waited for something that never came: then only the stalls of the
-// process count.
+// late returns the time by which the subtest took longer than the time that it let pass.
+// A subtest that used up its time waited for an event that never came: then only the
+// stalls of the process count.
 func (k *kit) late() time.Duration {
 	stalled := k.s.stalls.since(k.began)
 	if k.whole.Err() != nil {
@@ -279,7 +279,7 @@ func (k *kit) late() time.Duration {
 	return max(stalled, time.Since(k.began)-time.Duration(k.asked.Load()))
 }
 
-// overdue is when a signal counts as missing.
+// overdue returns a channel that fires at the time from which a signal counts as missing.
 func (k *kit) overdue() <-chan time.Time { return time.After(k.s.Patience) }
 
 // missed fails for a missing signal: waiting for it was no delay.
@@ -288,8 +288,8 @@ func (k *kit) missed(format string, args ...any) {
 	k.Fatalf(format+" within %v", append(args, k.s.Patience)...)
 }
 
-// clientPatience is how long a client of the root package may take to act by itself: it
-// polls if the backend does not push, and a lease may have to expire first.
+// clientPatience returns the time in which a client of the root package has to act by
+// itself: it polls if the backend does not push, and a lease may have to expire first.
 func (k *kit) clientPatience() time.Duration {
 	if k.s.Clock != nil {
 		return 4 * k.s.Patience

@@ -37,7 +37,7 @@ func (s *suite) of(t *testing.T, topic topic) *suite {
 	}
 }
 
-// running is what the topics of one Run share.
+// running is the state that the topics of one Run share.
 type running struct {
 	stalls stalls
 	failed atomic.Bool
@@ -68,9 +68,9 @@ func (s *suite) isOver() bool {
 	}
 }
 
-// room is how many subtests of this process run side by side. They mostly wait for time
-// to pass, so there may be many more of them than processors, unless -parallel says how
-// many.
+// room has a place for each subtest of this process that runs beside others. They mostly
+// wait for time to pass, so there may be many more of them than processors, unless
+// -parallel sets their number.
 var room = sync.OnceValue(func() chan struct{} {
 	n := 48
 	flag.Visit(func(f *flag.Flag) {

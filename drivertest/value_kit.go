@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// value is what the name keeps from the grant on.
+// value returns an option that sets the value of the name from the grant on.
 func value(v string) option { return func(c *driver.Claim) { c.Value = []byte(v) } }
 
 // above makes the claim one that is granted only above this value.

@@ -16,7 +16,7 @@ type waiter struct {
 	ended chan outcome
 }
 
-// outcome is how the wait ended.
+// outcome is the outcome of the wait.
 type outcome struct {
 	lease *pawl.Lease
 	err   error

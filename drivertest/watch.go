@@ -181,8 +181,8 @@ func (w *watching) tells(what string) {
 	w.settles()
 }
 
-// quietTime is how long no call must come for a change to be over. With an injected clock
-// a change is reported before its step returns, unless the harness sets TellsLater.
+// quietTime is the time without a call after which a change is over. With an injected
+// clock a change is reported before its step returns, unless the harness sets TellsLater.
 const quietTime = 100 * time.Millisecond
 
 func (w *watching) calms() {
