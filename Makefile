@@ -50,7 +50,7 @@ built: needs ## build what the tests need, before they run: the servers, and all
 	@for server in $(SERVERS); do \
 		GOFLAGS= GOWORK=$$([ -f internal/testservers/$$server/go.work ] || echo off) CGO_ENABLED=0 go build -C internal/testservers/$$server -buildvcs=false -o ../../../bin/testservers/$$server . || exit 1; \
 	done
-	@CGO_ENABLED=1 go build -race $$(go list -deps -test -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' $(PKG) | grep -v ' \[\|\.test$$')
+	@CGO_ENABLED=1 go build -race -trimpath $$(go list -deps -test -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' $(PKG) | grep -v ' \[\|\.test$$')
 
 # Programs that only make test-all runs: FerretDB, the server and clients of S3, Prometheus, the decoder of manifests, and
 # what drives Chromium.
@@ -62,8 +62,9 @@ built-all: built
 	@GOFLAGS= GOWORK=off CGO_ENABLED=0 go test -C internal/e2e/kubernetes -c -o ../../../bin/kubernetes.test .
 	@GOFLAGS= GOWORK= CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
 
-# TEST runs the tests of packages. make lint runs go vet on all of them.
-TEST = CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 go run ./internal/testrun -keep bin -vet=off -shuffle=on -timeout=25m -count=$(COUNT)
+# TEST runs the tests of packages. make lint runs go vet on all of them. With -trimpath, a clone uses what another clone
+# has compiled.
+TEST = CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 go run ./internal/testrun -keep bin -vet=off -trimpath -shuffle=on -timeout=25m -count=$(COUNT)
 
 # Most tests with a server wait rather than work, so more packages than processors run side by side.
 .PHONY: test

@@ -5,6 +5,7 @@
 package testservers
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,9 +25,11 @@ type TB interface {
 func Build(tb TB, name string) (path string) {
 	tb.Helper()
 	skipWithoutServers(tb)
-	_, here, _, _ := runtime.Caller(0)
-	folder := filepath.Dir(here)
-	path = filepath.Join(folder, "..", "..", "bin", "testservers", name)
+	root, err := checkout()
+	if err != nil {
+		tb.Fatalf("the server %s cannot be built: %v", name, err)
+	}
+	path = filepath.Join(root, "bin", "testservers", name)
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
@@ -35,7 +38,7 @@ func Build(tb TB, name string) (path string) {
 	if built[name] {
 		return path
 	}
-	if said, err := build(filepath.Join(folder, name), path); err != nil {
+	if said, err := build(filepath.Join(root, "internal", "testservers", name), path); err != nil {
 		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
 			tb.Fatalf("the server %s cannot be built: %v\n%s", name, err, said)
 		}
@@ -49,6 +52,25 @@ var (
 	mu    sync.Mutex // protects built; held while something is built
 	built = map[string]bool{}
 )
+
+// checkout returns the folder of the repository, which contains the working directory. The
+// binary does not know it: make test builds with -trimpath.
+func checkout() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "internal", "testservers")); err == nil {
+			return folder, nil
+		}
+		above := filepath.Dir(folder)
+		if above == folder {
+			return "", errors.New("the working directory is not in a checkout of the repository")
+		}
+		folder = above
+	}
+}
 
 // workspace is the go.work of a module that requires ours, and has one for it.
 func workspace(module string) string {

@@ -20,7 +20,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -85,12 +84,10 @@ func (h *harness) run(ctx context.Context, engine, planted string) error {
 // build builds the command. A copy of its own stays the same while the sources
 // change.
 func build(ctx context.Context, dir string) (path string, err error) {
-	_, here, _, _ := runtime.Caller(0)
 	path = filepath.Join(dir, "pawl")
-	c := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/pawl")
-	c.Dir = filepath.Join(filepath.Dir(here), "..", "..", "..")
+	c := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/pawl-go/pawl/cmd/pawl")
 	if said, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build ./cmd/pawl: %w\n%s", err, said)
+		return "", fmt.Errorf("%s: %w\n%s", c, err, said)
 	}
 	return path, nil
 }
