@@ -29,14 +29,17 @@ type Group struct {
 // Redis except across the slots of a cluster.
 //
 // A caller that has given back eight times holds what it is granted from then on, so that
-// it does not starve while all locks are busy. All callers then take mutexes and
-// read/write locks first, and permits of semaphores last, each in the order of names. So
-// they cannot deadlock, and hold no permit while they wait for a mutex. If a name is a
-// semaphore to one caller and a mutex to another, two callers may block each other for 5
-// s, and then one of them gives way.
+// it does not starve while all locks are busy. It takes mutexes and read/write locks
+// first, and permits of semaphores last, each in the order of names, so that it holds no
+// permit while it waits for a mutex.
 //
 // A Group with [WithValue] or [WithAbove] holds, from the beginning, the locks whose
 // names come first while it waits for the next, because each grant writes the value.
+//
+// Callers do not deadlock, even if a name is a semaphore to one of them and a mutex to
+// another. But a caller without a value that holds a lock, and waits for a permit whose
+// name comes before that lock, may block one that takes them the other way round. So it
+// gives everything back after 5 s, and after twice as long each time that it has to.
 //
 // A lock that is given twice counts once. Locking the Group returns ErrInvalid if a name
 // is given in two ways, with different options, or twice with [WithHealth], because Pawl

@@ -44,51 +44,62 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 	})
 }
 
-// One name is a semaphore to one caller, and a mutex to another, and both hold what they
-// have while they wait.
-func TestACallerOfAllGivesWayToAMutexOfItsPool(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		ctx := context.Background()
-		memory := memlock.NewMemory(nil)
-		var clients []*Client
-		for range 2 {
-			c, err := New(memory.Driver(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			clients = append(clients, c)
-		}
-		pool := All(clients[0].Mutex("m"), clients[0].Semaphore("b", 2).Permits(1))
-		drain := All(clients[1].Mutex("m"), clients[1].Mutex("b"))
-		var got, drained GroupLease
-		first, err := clients[0].Mutex("m").Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error)
-		go func() {
-			at, err := inOrder(ctx, permitsLast(pool.parts), &got)
-			if !errors.Is(err, errGaveWay) || at.name != "b" {
-				t.Errorf("it ended at %v: %v", at, err)
-			}
-			got.giveUp(ctx, nil)
-			done <- nil
-		}()
-		synctest.Wait()
-		go func() {
-			_, err := inOrder(ctx, permitsLast(drain.parts), &drained)
-			done <- err
-		}()
-		synctest.Wait() // the drain holds b; both wait for m
-		if err := first.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-		drained.giveUp(ctx, nil)
-	})
+// One caller holds a mutex and waits for a permit. Another one holds that name, and waits
+// for the mutex: because the name is no semaphore to it, or because it writes a value,
+// and takes the locks in the order of names.
+func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
+	for name, other := range map[string]func(c *Client) []*Locker{
+		"mutex":  func(c *Client) []*Locker { return All(c.Mutex("m"), c.Mutex("b")).parts },
+		"reader": func(c *Client) []*Locker { return All(c.Mutex("m"), c.RWMutex("b").Reader()).parts },
+		"value": func(c *Client) []*Locker {
+			return All(c.Mutex("m", WithValue([]byte("v"))), c.Semaphore("b", 1).Permits(1)).parts
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+				defer cancel()
+				memory := memlock.NewMemory(nil)
+				var clients []*Client
+				for range 2 {
+					c, err := New(memory.Driver(), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer c.Close()
+					clients = append(clients, c)
+				}
+				pool := All(clients[0].Mutex("m"), clients[0].Semaphore("b", 1).Permits(1))
+				var got, drained GroupLease
+				first, err := clients[0].Mutex("m").Lock(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				done := make(chan error)
+				go func() {
+					at, err := inOrder(ctx, permitsLast(pool.parts), &got, giveWayAfter)
+					if !errors.Is(err, errGaveWay) || at.name != "b" {
+						t.Errorf("it ended at %v: %v", at, err)
+					}
+					got.giveUp(ctx, nil)
+					done <- nil
+				}()
+				synctest.Wait()
+				go func() {
+					_, err := inOrder(ctx, other(clients[1]), &drained, 0)
+					done <- err
+				}()
+				synctest.Wait() // the other holds b; both wait for m
+				if err := first.Release(ctx); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					if err := <-done; err != nil {
+						t.Error(err)
+					}
+				}
+				drained.giveUp(ctx, nil)
+			})
+		})
+	}
 }

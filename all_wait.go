@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // politeRounds is the number of times that a caller gives back a granted lock because
@@ -19,9 +18,9 @@ import (
 // get both, it has to keep one of them idle until the other is free.
 const politeRounds = 8
 
-// lookAgain is the interval at which a caller looks whether it has to give way. See
+// giveWayAfter is the longest first wait of a caller that may block another one. See
 // awaitPolitely.
-const lookAgain = 5 * time.Second
+const giveWayAfter = 5 * time.Second
 
 // errGaveWay says that a wait ended for another caller.
 var errGaveWay = errors.New("gave way")
@@ -41,11 +40,12 @@ func waitForAll(ctx context.Context, parts []*Locker, all *GroupLease) error {
 		all.giveUp(ctx, why)
 	}
 	if writes(parts) {
-		_, err := inOrder(ctx, parts, all)
+		_, err := inOrder(ctx, parts, all, 0) // these are in order
 		return err
 	}
+	rounds, patience := politeRounds, giveWayAfter
 	for {
-		for range politeRounds {
+		for range rounds {
 			lease, err := next.await(ctx, why)
 			if err != nil {
 				return err
@@ -56,12 +56,13 @@ func waitForAll(ctx context.Context, parts []*Locker, all *GroupLease) error {
 			}
 			all.giveUp(ctx, why)
 		}
-		at, err := inOrder(ctx, permitsLast(parts), all)
+		at, err := inOrder(ctx, permitsLast(parts), all, patience)
 		if !errors.Is(err, errGaveWay) {
 			return err
 		}
 		all.giveUp(ctx, nil)
 		next, why = at, nil
+		rounds, patience = 1, 2*patience
 	}
 }
 
@@ -166,10 +167,9 @@ func before(a, b *Locker) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.backend, b.c.backend))
 }
 
-// permitsLast is the order in which all callers take what they hold while they wait:
-// mutexes and read/write locks first, and then permits, each in the order of names. So no
-// two of them wait for each other, and a caller keeps a permit from others only while it
-// waits for other permits.
+// permitsLast is the order in which callers take what they hold while they wait: mutexes
+// and read/write locks first, and then permits, each in the order of names. So a caller
+// keeps a permit from others only while it waits for other permits.
 func permitsLast(parts []*Locker) []*Locker {
 	permits := func(p *Locker) bool { return p.limit < driver.Unlimited }
 	whole := slices.DeleteFunc(slices.Clone(parts), permits)
@@ -177,11 +177,14 @@ func permitsLast(parts []*Locker) []*Locker {
 }
 
 // inOrder waits for one lock after the other, and holds those before. at is where it gave
-// way.
-func inOrder(ctx context.Context, parts []*Locker, all *GroupLease) (at *Locker, err error) {
+// way. See awaitPolitely for patience.
+func inOrder(ctx context.Context, parts []*Locker, all *GroupLease, patience time.Duration) (at *Locker, err error) {
 	for i, p := range parts {
-		outOfOrder := slices.ContainsFunc(parts[:i], func(q *Locker) bool { return before(p, q) < 0 })
-		lease, err := p.awaitPolitely(ctx, outOfOrder)
+		await := func() (*Lease, error) { return p.await(ctx, nil) }
+		if slices.ContainsFunc(parts[:i], func(q *Locker) bool { return before(p, q) < 0 }) {
+			await = func() (*Lease, error) { return p.awaitPolitely(ctx, patience) }
+		}
+		lease, err := await()
 		if err != nil {
 			return p, err
 		}
@@ -190,24 +193,19 @@ func inOrder(ctx context.Context, parts []*Locker, all *GroupLease) (at *Locker,
 	return nil, nil
 }
 
-// awaitPolitely is await for a caller that holds other locks. With mayBlock one of them
-// has a name behind this one: then the order of all callers is the same only if this name
-// is a semaphore to all of them. If another caller has it as a mutex, and waits for that
-// other lock, both would wait for ever. So a caller that sees such a holder gives way.
-func (l *Locker) awaitPolitely(ctx context.Context, mayBlock bool) (*Lease, error) {
-	if !mayBlock {
-		return l.await(ctx, nil)
-	}
+// awaitPolitely is await for a caller that holds a lock whose name is behind this one.
+// Another caller may hold this one and wait for that lock: it writes a value, and so
+// takes the locks in the order of their names; or this name is a semaphore to one of
+// them, and not to the other. Both would wait for ever. So the caller gives way when its
+// patience is over.
+//
+// In each circle of callers that wait for each other at least one waits against the order
+// of names, and so gives way. Its patience grows with each time, so that it does not
+// starve where each holder takes longer than that.
+func (l *Locker) awaitPolitely(ctx context.Context, patience time.Duration) (*Lease, error) {
 	waits, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
-		for backoff.Wait(waits, lookAgain) == nil {
-			e, err := l.c.driver.Inspect(waits, l.name)
-			if err == nil && slices.ContainsFunc(e.Holders, func(h driver.Holder) bool { return h.Weight == driver.Exclusive }) {
-				cancel(errGaveWay)
-			}
-		}
-	}()
+	defer time.AfterFunc(patience, func() { cancel(errGaveWay) }).Stop()
 	lease, err := l.await(waits, nil)
 	if err != nil && ctx.Err() == nil && context.Cause(waits) == errGaveWay { //nolint:errorlint // it is the cause itself
 		err = errGaveWay
