@@ -113,7 +113,7 @@ func TestNoLineOfTextHoldsAnythingUp(t *testing.T) {
 		"WarningOfMemory": {args: "pawl --url mem: run x", do: toldToEnd, told: true},
 		"DefaultFile":     {args: "env -u PAWL_URL pawl run x", do: toldToEnd, told: true},
 		"Deadlock":        {args: "pawl run x", line: "exec pawl run x true", do: toldWhileWaiting, code: 128 + 15},
-		"NotReleased":     {args: "pawl run x", line: "rm locks.db*; exit 7", code: 7},
+		"NotReleased":     {args: "pawl run x", line: "for f in locks.db*; do echo junk > $f; done; exit 7", code: 7},
 		"NotStarted":      {args: "pawl run x no-such-command", code: exitNotFound},
 		"NotAcquired":     {args: "pawl run -n x", held: true, code: exitHeld},
 	} {
