@@ -31,7 +31,7 @@ const (
 type CorruptError struct{ Problem string }
 
 func (e *CorruptError) Error() string {
-	return "the stored entry is damaged, or written by a newer version: " + e.Problem
+	return "the stored entry is damaged, or written by another version: " + e.Problem
 }
 
 // Append appends the stored form of e to b.

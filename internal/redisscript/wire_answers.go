@@ -14,7 +14,7 @@ import (
 type damage struct{ problem string }
 
 func (d *damage) Error() string {
-	return "the stored entry is damaged, or written by a newer version: " + d.problem
+	return "the stored entry is damaged, or written by another version: " + d.problem
 }
 
 const maxPeople = 1 << 20
