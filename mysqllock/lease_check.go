@@ -12,11 +12,10 @@ import (
 )
 
 // CheckLease makes a transaction depend on leases. It returns an error that matches
-// [driver.ErrStale], and names the lease, unless each lease holds its name at this
-// moment, by the clock of this database. If it returns nil, no other claim can be granted
-// one of these names until the transaction ends, even if a lease runs out before. So the
-// transaction writes only while its leases hold their names, whatever was paused or late:
-// the data needs no fence beside it.
+// pawl.ErrStale, and names the lease, unless each lease holds its name at this moment. If
+// it returns nil, no other claim can be granted one of these names until the transaction
+// ends, even if a lease runs out before. So the transaction writes only while its leases
+// hold their names, whatever was paused or late: the data needs no fence beside it.
 //
 //	err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
 //		lease, _ := pawl.LeaseOf(ctx, "account:7")
@@ -36,18 +35,18 @@ import (
 //		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
 //
-// A lease is a *pawl.Lease: what Lock returned, or pawl.LeaseOf(ctx, name) with the ctx
-// of Do. Inside the Do of pawl.All, LeaseOf returns the lease of each name: give them to
-// one call, in any order. Two calls in one transaction can deadlock with another
-// transaction or a renewal (error 1213). A nil lease, no lease at all, and a lease of
-// another backend or prefix match [driver.ErrInvalid]. For a lease of another database
-// the check finds no row, and returns ErrStale.
+// A lease is a *pawl.Lease: inside Do, also of pawl.All, what pawl.LeaseOf(ctx, name)
+// returns; or what Lock returned. Give all leases to one call, in any order. Two calls in
+// one transaction can deadlock with another transaction or a renewal (error 1213). A nil
+// lease (LeaseOf found none), no lease at all, and a lease of another backend or prefix
+// match pawl.ErrInvalid. For a lease of another database the check finds no row, and
+// returns pawl.ErrStale.
 //
 // # Which ctx, and which errors?
 //
 // Use the ctx of Do for the statements: it ends when the lease is lost. A statement that
 // was under way then fails, and Do returns an error that matches pawl.ErrLost. So branch
-// on ErrStale or ErrLost: another holder may be at work.
+// on pawl.ErrStale or pawl.ErrLost: another holder may be at work.
 //
 // Do not use it for BeginTx, because database/sql rolls back, and cuts a Commit off, when
 // that ctx ends. A Commit that was cut off may have committed, and Do returns an error
@@ -66,8 +65,8 @@ import (
 // Call it last, right before Commit. It is one statement for each name, in the order of
 // the names. It locks the row of the name, shared with other checks. Until the
 // transaction ends, no client can renew, release or wait for the name, and a transaction
-// that takes long loses its own lease. End the transaction at once after ErrStale, too:
-// if the name has no row, a transaction in REPEATABLE READ keeps other clients from
+// that takes long loses its own lease. After pawl.ErrStale, too, end the transaction at
+// once: if the name has no row, a transaction in REPEATABLE READ keeps other clients from
 // making rows near it.
 //
 // In REPEATABLE READ or SERIALIZABLE, under innodb_snapshot_isolation (MariaDB's default
@@ -88,7 +87,7 @@ func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 }
 
 // CheckLease is the function [CheckLease] for the tables of this driver, in the database
-// that tx is in.
+// that tx is in. The error matches pawl.ErrStale if a lease does not hold its name.
 func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, &d.store.Options, leases)
 }

@@ -15,11 +15,10 @@ import (
 )
 
 // CheckLease makes a transaction depend on leases. It returns an error that matches
-// [driver.ErrStale], and names the lease, unless each lease holds its name at this
-// moment, by the clock of this database. If it returns nil, no other claim can be granted
-// one of these names until the transaction ends, even if a lease runs out before. So the
-// transaction writes only while its leases hold their names, whatever was paused or late:
-// the data needs no fence beside it.
+// pawl.ErrStale, and names the lease, unless each lease holds its name at this moment. If
+// it returns nil, no other claim can be granted one of these names until the transaction
+// ends, even if a lease runs out before. So the transaction writes only while its leases
+// hold their names, whatever was paused or late: the data needs no fence beside it.
 //
 //	err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
 //		lease, _ := pawl.LeaseOf(ctx, "account:7")
@@ -34,18 +33,18 @@ import (
 //		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
 //
-// A lease is a *pawl.Lease: what Lock returned, or pawl.LeaseOf(ctx, name) with the ctx
-// of Do. Inside the Do of pawl.All, LeaseOf returns the lease of each name: give them to
-// one call, in any order. Two calls in one transaction can deadlock with another
-// transaction (SQLSTATE 40P01). A nil lease, no lease at all, and a lease of another
-// backend, schema or prefix match [driver.ErrInvalid]. For a lease of another database
-// the check finds no row, and returns ErrStale. For a *sql.Tx there is [CheckLeaseSQL].
+// A lease is a *pawl.Lease: inside Do, also of pawl.All, what pawl.LeaseOf(ctx, name)
+// returns; or what Lock returned. Give all leases to one call, in any order. Two calls in
+// one transaction can deadlock with another transaction (SQLSTATE 40P01). A nil lease
+// (LeaseOf found none), no lease at all, and a lease of another backend, schema or prefix
+// match pawl.ErrInvalid. For a lease of another database the check finds no row, and
+// returns pawl.ErrStale. For a *sql.Tx there is [CheckLeaseSQL].
 //
 // # Which ctx, and which errors?
 //
 // Use the ctx of Do for the statements: it ends when the lease is lost. A statement that
 // was under way then fails, and Do returns an error that matches pawl.ErrLost. So branch
-// on ErrStale or ErrLost: another holder may be at work.
+// on pawl.ErrStale or pawl.ErrLost: another holder may be at work.
 //
 // Do not use it for Begin, Commit and Rollback. If the ctx ends while Commit is under
 // way, the transaction may have committed although Commit returns an error, and Do
@@ -88,18 +87,20 @@ func CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, pgxRows(tx), defaultOptions(), leases)
 }
 
-// CheckLeaseSQL is [CheckLease] for a transaction of database/sql, of any driver.
+// CheckLeaseSQL is [CheckLease] for a transaction of database/sql, of any driver. The
+// error matches pawl.ErrStale if a lease does not hold its name.
 func CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, sqlRows(tx), defaultOptions(), leases)
 }
 
 // CheckLease is the function [CheckLease] for the tables of this driver, in the database
-// that tx is in.
+// that tx is in. The error matches pawl.ErrStale if a lease does not hold its name.
 func (d *Driver) CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, pgxRows(tx), d.server.options, leases)
 }
 
-// CheckLeaseSQL is the function [CheckLeaseSQL] for the tables of this driver.
+// CheckLeaseSQL is the function [CheckLeaseSQL] for the tables of this driver. The error
+// matches pawl.ErrStale if a lease does not hold its name.
 func (d *Driver) CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, sqlRows(tx), d.server.options, leases)
 }

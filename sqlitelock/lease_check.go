@@ -19,11 +19,10 @@ import (
 )
 
 // CheckLease makes a transaction depend on leases. It returns an error that matches
-// [driver.ErrStale], and names the lease, unless each lease holds its name at this
-// moment, by the clock of this host. If it returns nil, no other claim can be granted one
-// of these names until the transaction ends, even if a lease runs out before. So the
-// transaction writes only while its leases hold their names, whatever was paused or late:
-// the data needs no fence beside it.
+// pawl.ErrStale, and names the lease, unless each lease holds its name at this moment. If
+// it returns nil, no other claim can be granted one of these names until the transaction
+// ends, even if a lease runs out before. So the transaction writes only while its leases
+// hold their names, whatever was paused or late: the data needs no fence beside it.
 //
 //	err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
 //		lease, _ := pawl.LeaseOf(ctx, "account:7")
@@ -43,17 +42,17 @@ import (
 //		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
 //
-// A lease is a *pawl.Lease: what Lock returned, or pawl.LeaseOf(ctx, name) with the ctx
-// of Do. Inside the Do of pawl.All, LeaseOf returns the lease of each name: give them to
-// one call, in any order. A nil lease, no lease at all, and a lease of another backend
-// match [driver.ErrInvalid]. For a lease of another file the check finds no row, and
-// returns ErrStale.
+// A lease is a *pawl.Lease: inside Do, also of pawl.All, what pawl.LeaseOf(ctx, name)
+// returns; or what Lock returned. Give all leases to one call, in any order. A nil lease
+// (LeaseOf found none), no lease at all, and a lease of another backend match
+// pawl.ErrInvalid. For a lease of another file the check finds no row, and returns
+// pawl.ErrStale.
 //
 // # Which ctx, and which errors?
 //
 // Use the ctx of Do for the statements: it ends when the lease is lost. A statement that
 // was under way then fails, and Do returns an error that matches pawl.ErrLost. So branch
-// on ErrStale or ErrLost: another holder may be at work.
+// on pawl.ErrStale or pawl.ErrLost: another holder may be at work.
 //
 // Do not use it for BeginTx, because database/sql rolls back, and cuts a Commit off, when
 // that ctx ends. A Commit that was cut off may have committed, and Do returns an error
@@ -97,7 +96,8 @@ func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return leaseCheck{tx: tx, now: time.Now}.run(ctx, leases)
 }
 
-// CheckLease is the function [CheckLease] for the file of this driver.
+// CheckLease is the function [CheckLease] for the file of this driver. The error matches
+// pawl.ErrStale if a lease does not hold its name.
 func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return leaseCheck{tx: tx, now: d.table.Options.now, file: d.table.files.opened[0], path: d.table.path}.run(ctx, leases)
 }
