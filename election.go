@@ -277,7 +277,7 @@ func (e *Election) Status() error {
 	heard := e.c.queues.Tried(&driver.Claim{Name: e.name, Weight: driver.Exclusive})
 	held, isHeld := errors.AsType[*driver.HeldError](heard)
 	switch {
-	case running && heard != nil && !(isHeld && held.Local):
+	case running && heard != nil && !(isHeld && held.Holders == 0):
 		return heard
 	case why != nil:
 		return why

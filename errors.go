@@ -48,7 +48,8 @@ var (
 //
 //   - Name is what was claimed.
 //   - Holders is how many leases hold the name, and Holder is the one of them that
-//     ends first. [Client.Inspect] returns all.
+//     ends first. It may be a lease of this client: compare its Owner with
+//     [Client.Self]. [Client.Inspect] returns all.
 //   - Position is the claim's place in the queue: 1 is next, 0 means that it does
 //     not queue.
 //   - ClosedFor is how much longer the backend grants nothing, after a break or an
@@ -57,8 +58,6 @@ var (
 //     the name opens, or a dead waiter loses its place. 0 means that this is not
 //     known. A release may free the name sooner.
 //   - Fence is the last fence granted on the name by then.
-//   - Local means that, as far as is known, only this client holds the name or waits
-//     for it.
 type HeldError = driver.HeldError
 
 // ValueNotGreaterError answers a claim that was not granted, because the name keeps a
@@ -151,7 +150,7 @@ type LostError struct {
 
 	// Finished means that the function of Do or TryDo returned nil: its work is done, and
 	// repeating it does it twice. Other holders may have run beside it, unless it
-	// returned before Until.
+	// returned before StopBy.
 	Finished bool
 
 	// Err is the backend's last error, with ReasonUnreachable; the error of WithHealth's

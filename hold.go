@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,7 +125,7 @@ func (h *hold) givenBack() bool {
 	return h.back
 }
 
-// Alike, Pass and Lost make a hold a localqueue.Hold.
+// Alike, Pass, Lost and Holder make a hold a localqueue.Hold.
 
 func (h *hold) Alike(cl *claim) bool { return h.claim.alike(cl) }
 
@@ -143,6 +144,20 @@ func (h *hold) Lost() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lost != nil
+}
+
+// Holder returns the present lease as the backend shows it, except that its times are of
+// this process's clock.
+func (h *hold) Holder() driver.Holder {
+	now := h.c.now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	owner := h.user.Owner
+	owner.Labels = maps.Clone(owner.Labels) // it goes to callers, who may change the labels
+	return driver.Holder{
+		Fence: h.next - 1, Owner: owner, Weight: h.claim.Weight, Limit: h.claim.Limit,
+		Since: now.Mono.Round(0).Add(-now.Since(h.since)), TTL: h.claim.TTL, ExpiresIn: max(0, h.term.LeaseLeft(now)),
+	}
 }
 
 // spare is how many more times the hold may be passed on after its lease with this fence:

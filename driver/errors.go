@@ -23,15 +23,10 @@ var (
 // HeldError answers a claim that was not granted. It matches ErrHeld.
 type HeldError struct {
 	Name      string
-	Holders   int           // how many others hold it; 0 if it is only closed or has waiters ahead, and with Local
+	Holders   int           // how many others hold it; 0 if it is only closed or has waiters ahead
 	Holder    Holder        // the one of them whose lease ends first; Inspect has all
 	Position  int           // the place in the queue, from 1; 0 if the claim did not queue
 	ClosedFor time.Duration // how much longer the name stays closed, after a break or an expiry
-
-	// Local says that only claims of the same client are known to be in the way: they
-	// were first, so the client did not ask the backend. Only the root package sets it,
-	// never a driver.
-	Local bool
 
 	// Fence is the last fence granted by then. A SignalGranted with this fence or a lower
 	// one is outdated. Its grant ended before the claim queued again; or a quorum made
@@ -68,8 +63,6 @@ func (e *HeldError) Error() string {
 		}
 	case e.ClosedFor > 0:
 		fmt.Fprintf(&b, "is closed for another %v, after a holder was broken or expired", round(e.ClosedFor))
-	case e.Local:
-		b.WriteString("is in use by this client")
 	default:
 		b.WriteString("has waiters ahead")
 	}

@@ -34,7 +34,6 @@ func TestMessages(t *testing.T) {
 			Name: "job", ClosedFor: 5 * time.Second,
 		},
 		`pawl: "job" has waiters ahead; place 2 in the queue`:                                             &driver.HeldError{Name: "job", Position: 2},
-		`pawl: "job" is in use by this client; place 2 in the queue`:                                      &driver.HeldError{Name: "job", Position: 2, Local: true},
 		`pawl: broken by web-3:4711 job=42`:                                                               &driver.BrokenError{By: anna},
 		`pawl: "job" has the value "9\x00", which is not smaller`:                                         &driver.ValueNotGreaterError{Name: "job", Value: []byte("9\x00")},
 		`pawl: broken by somebody`:                                                                        &driver.BrokenError{},

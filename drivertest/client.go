@@ -42,8 +42,6 @@ func (d *client) refused(c driver.Claim) *driver.HeldError {
 		d.k.Fatalf("Acquire = %+v with the error %v; want no grant with it", g, err)
 	case held.Name != c.Name:
 		d.k.Fatalf("HeldError.Name = %q, want %q", held.Name, c.Name)
-	case held.Local:
-		d.k.Fatalf("HeldError.Local is set; want it left to the root package")
 	}
 	return held
 }

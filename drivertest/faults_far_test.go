@@ -159,16 +159,6 @@ var farFaults = []fault{{
 	wants: []string{"End/ATryThatComesAfterItsEndChangesNothing"},
 	far:   func(r *remote) driver.Driver { return r.faulty },
 }, {
-	name:  "a refusal says Local",
-	wants: []string{"Acquire/TheSecondIsToldNoAndWhoHoldsIt"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		g, err := d.Acquire(ctx, c)
-		if held, ok := errors.AsType[*driver.HeldError](err); ok {
-			held.Local = true
-		}
-		return g, err
-	}),
-}, {
 	name:  "a short TTL is refused",
 	wants: []string{"Properties/TheShortestTTLIsGranted"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {

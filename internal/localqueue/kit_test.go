@@ -30,6 +30,10 @@ type hold struct {
 func (h *hold) Alike(p *person) bool { return h.kind == p.kind }
 func (h *hold) Lost() bool           { return h.lost }
 
+func (h *hold) Holder() driver.Holder {
+	return driver.Holder{Fence: 1 + uint64(h.passed), Owner: driver.Owner{Client: "own"}}
+}
+
 func (h *hold) Pass(p *person) bool {
 	if h.left == 0 {
 		return false

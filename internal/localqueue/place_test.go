@@ -46,25 +46,34 @@ func TestEachHearsItsOwnPlace(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotHeardFromTheBackendIsSaidToBeOfThisClient(t *testing.T) {
+// While a hold of this process may be passed on, the backend is not asked. So the waiters
+// and the tries hear of that hold.
+func TestTheHolderIsTheLastOneThatIsKnown(t *testing.T) {
 	p := newPlace()
-	held := func(err error) *driver.HeldError { return err.(*driver.HeldError) }
 	first, second := p.enter(exclusive("x")), p.enter(exclusive("x"))
-	if !held(second.Heard()).Local || !held(p.Tried(exclusive("x"))).Local {
-		t.Error("nobody but the first here is known to be in the way")
+	holds := func(when, want string, fence uint64) {
+		t.Helper()
+		for how, err := range map[string]error{"a waiter": second.Heard(), "a try": p.Tried(exclusive("x"))} {
+			held := err.(*driver.HeldError)
+			if h := held.Holder; h.Owner.Client != want || h.Fence != fence || (held.Holders == 1) != (want != "") {
+				t.Errorf("%s: %s hears %+v, want %q with the fence %d", when, how, held, want, fence)
+			}
+		}
 	}
-	first.Told(&driver.HeldError{Name: "x", Position: 1, Holders: 1}, false)
-	if held(second.Heard()).Local || held(p.Tried(exclusive("x"))).Local {
-		t.Error("the backend has said who holds it")
-	}
+	holds("before an answer", "", 0)
+	first.Told(&driver.HeldError{Name: "x", Position: 1, Holders: 1, Holder: driver.Holder{Fence: 7, Owner: driver.Owner{Client: "other"}}}, true)
+	holds("while another process holds it", "other", 7)
 	first.Told(&driver.HeldError{Name: "x", Position: 2}, false)
-	if held(second.Heard()).Local {
-		t.Error("the backend has said that somebody of another process is ahead")
+	holds("while others wait", "", 0)
+	p.enter(exclusive("x"))
+	third := p.enter(exclusive("x"))
+	h := p.grant("x", first, 3)
+	holds("while it is held here", "own", 1)
+	if second.Leave(start); !p.Pass("x", h, start) {
+		t.Fatal("it was not passed on")
 	}
-	p.grant("x", first, 1)
-	if !held(second.Heard()).Local {
-		t.Error("it is held here")
-	}
+	second = third
+	holds("after it was passed on", "own", 2)
 }
 
 // Places are counted in a tree once there are many: it has to say what counting says.

@@ -188,6 +188,20 @@ func (q *queue[W]) waitedSince(w *Waiter[W]) time.Time {
 	return q.failing
 }
 
+// known returns the holder of the name: of the last answer of the backend, or a hold of
+// this process, whose waiters did not ask the backend.
+func (q *queue[W]) known() *driver.HeldError {
+	held := &driver.HeldError{Name: q.name}
+	switch {
+	case q.lastHeld != nil:
+		*held = *q.lastHeld
+	case q.hold != nil:
+		held.Holders, held.Holder = 1, q.hold.Holder()
+		held.Fence = held.Holder.Fence
+	}
+	return held
+}
+
 func (q *queue[W]) rank(w *Waiter[W]) int {
 	switch {
 	case w == q.front:

@@ -20,6 +20,8 @@ type Hold[W any] interface {
 	Pass(claim W) bool
 	// Lost reports whether the hold has ended without a release.
 	Lost() bool
+	// Holder is the present lease of the hold, as the backend would show it.
+	Holder() driver.Holder
 }
 
 // Names are independent of each other, so their queues are in several shards with a mutex
@@ -124,12 +126,8 @@ func (q *Queues[W]) Tried(c *driver.Claim) error {
 	if c.Weight != driver.Exclusive && x.queued == 0 && x.local == nil && x.front.weight != driver.Exclusive {
 		return nil
 	}
-	held := &driver.HeldError{Name: c.Name}
-	if x.lastHeld != nil {
-		held.Holders, held.Holder = x.lastHeld.Holders, x.lastHeld.Holder
-	}
-	held.Local = held.Holders == 0
-	return held
+	known := x.known()
+	return &driver.HeldError{Name: c.Name, Holders: known.Holders, Holder: known.Holder}
 }
 
 // Granted takes w, whose claim the backend has granted, out of the queue; w is nil for a

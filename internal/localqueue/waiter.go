@@ -132,10 +132,7 @@ func (w *Waiter[W]) Heard() error {
 	if q.failure != nil {
 		return q.failure
 	}
-	held := &driver.HeldError{Name: q.name, Local: true}
-	if q.lastHeld != nil {
-		*held = *q.lastHeld
-	}
+	held := q.known()
 	held.Position = q.othersAhead + q.rank(w)
 	return held
 }
