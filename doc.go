@@ -39,9 +39,8 @@
 // [Lease.Done] before the backend can grant the name to another client. [Mutex],
 // [RWMutex] and [Semaphore] share one name space.
 //
-// Processes take turns, first come, first served; in its turn a process serves its own
-// waiters in their order, for HandoffWindow (10 ms) at most, and only those that waited
-// with it if it had to wait. See [Options].
+// Processes take turns, first come, first served. In its turn a process serves its own
+// waiters: see HandoffWindow in [Options].
 //
 // # What does a lock not give me?
 //

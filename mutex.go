@@ -20,10 +20,8 @@ func (c *Client) Mutex(name string, options ...LockOption) *Mutex {
 	return &Mutex{c.lock(name, options)}
 }
 
-// Lock waits until the lock is granted. Processes take turns, first come, first served;
-// in its turn a process serves its own waiters in their order, for HandoffWindow (10 ms)
-// at most, and only those that waited with it if it had to wait. See
-// [Options].HandoffWindow.
+// Lock waits until the lock is granted. Processes take turns, first come, first served:
+// see HandoffWindow in [Options].
 //
 // ctx bounds the wait and nothing else: the lease lives on until Release, or until it is
 // lost. A wait that ctx ends leaves nothing behind. Its error matches ctx's, and also

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Once runs each task of a series, such as the ticks of a schedule, on one of several
-// instances. A task has a key, and keys rise. The name of the lock keeps the last key; a
+// Once runs each task of a series on exactly one instance, for example each tick of a
+// schedule. A task has a key, and keys rise. The name of the lock keeps the last key; a
 // task whose key is not greater counts as done. So an instance that is late skips what
 // another one has done. [Client.Once] returns a Once.
 //

@@ -46,14 +46,11 @@ type Options struct {
 	// never retries.
 	RetryFor time.Duration
 
-	// HandoffWindow is how long this process may pass an exclusive lease among its own
-	// waiters before another process gets its turn: each pass saves two requests. Another
-	// process may therefore wait that long, plus one hold. A process that had to wait for
-	// its turn passes the lease to as many as waited with it, and then makes room for
-	// other processes. After a ForceLock elsewhere, a waiter of this process may for that
-	// long get a lease with a fence below the forced one, if the backend reports the
-	// ForceLock late; and also after the backend's clock was set forward. At most 1 s;
-	// default 10 ms; a negative value turns it off: then a process has one lease a turn.
+	// HandoffWindow is the time after its grant in which a process may pass an exclusive
+	// lease among its own waiters, in their order, before another process gets its turn:
+	// each pass saves two requests. A process that had to wait for its turn passes the
+	// lease only to those that waited with it. At most 1 s; default 10 ms; a negative
+	// value means one lease a turn.
 	HandoffWindow time.Duration
 
 	// Labels are shown with every lease of this client. At most 16, together with those
