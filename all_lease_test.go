@@ -26,7 +26,7 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Break(ctx, "y", leases.Fence("y"), 0); err != nil {
+		if err := c.Break(ctx, "y", leases.Fence("y"), &BreakOptions{Delay: -1}); err != nil {
 			t.Fatal(err)
 		}
 		<-leases.Done()

@@ -39,7 +39,7 @@ func TestAllAreRenewedAndToldOneByOne(t *testing.T) {
 		noError(t, err)
 		time.Sleep(10 * time.Minute)
 		noError(t, leases.Err())
-		noError(t, a.Break(background, "y", leases.Fence("y"), 0))
+		noError(t, a.Break(background, "y", leases.Fence("y"), atOnce))
 		<-leases.Done()
 		isError(t, leases.Release(background), pawl.ErrLost)
 		synctest.Wait()

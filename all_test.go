@@ -89,7 +89,7 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		leases, err := locks.Lock(background)
 		noError(t, err)
-		noError(t, a.Break(background, "y", leases.Fence("y"), time.Minute))
+		noError(t, a.Break(background, "y", leases.Fence("y"), &pawl.BreakOptions{Delay: time.Minute}))
 		<-leases.Done()
 		lost, _ := errors.AsType[*pawl.LostError](context.Cause(leases.Context()))
 		if lost == nil || lost.Name != "y" {
@@ -102,7 +102,7 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 
 		ran, err := locks.TryDo(background, func(ctx context.Context) error {
 			fence, _ := pawl.FenceOf(ctx, "x")
-			noError(t, a.Break(background, "x", fence, 0))
+			noError(t, a.Break(background, "x", fence, atOnce))
 			<-ctx.Done()
 			return nil
 		})
@@ -195,7 +195,7 @@ func TestAllAreGivenBackAtOnceWhenOneIsLostOrHeld(t *testing.T) {
 		done := make(chan error)
 		go func() { _, err := locks.Lock(background); done <- err }()
 		synctest.Wait()
-		noError(t, b.Break(background, "x", w.entry("x").Fence, 0))
+		noError(t, b.Break(background, "x", w.entry("x").Fence, atOnce))
 		synctest.Wait()
 		noError(t, held.Release(background))
 		isError(t, <-done, pawl.ErrLost)

@@ -9,41 +9,43 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// Break ends the lease with this fence, and keeps the name closed for delay (0 to 30
-// days), so that its holder can stop. The client of the holder then loses the lease with
+// BreakOptions say how [Client.Break] ends a lease. The zero value and nil work.
+type BreakOptions struct {
+	// Delay is the time for which the name stays closed, so that the holder can stop: up
+	// to 30 days. Default: the TTL of the lease, because within it even a holder that
+	// cannot reach the backend gives up. A negative value means no time: the next holder
+	// may begin before the old one learns of the break.
+	Delay time.Duration
+
+	// By names the person who breaks the lease, and Reason says why. The holder gets them
+	// in LostError.By, as the labels "by" and "reason", beside those of this client. If
+	// there are more than 16, the client's own that come last in byte order are left out.
+	// Options.Labels has the limits.
+	By, Reason string
+}
+
+// Break ends the lease with this fence, and keeps the name closed for Delay, by default
+// for the TTL of the lease. The client of the holder then loses the lease with
 // ReasonBroken: LostError.By identifies the client that called Break, and
-// LostError.StopBy is when the name opens. With a delay of 0 the next holder may begin
-// before the holder learns of the break. [WithBy] and [WithReason] add the person and the
-// reason to LostError.By, as labels. If there are more than 16 labels then, the client's
-// own that come last in byte order are left out.
+// LostError.StopBy is the time at which the name opens.
 //
 // Inspect shows the fence. Break takes it so as not to end the lease of a later holder.
 // The error matches ErrNoSuchLease if no lease has this fence any more, and nothing was
 // changed; ErrUnavailable, ErrInvalid or ErrClosed; errors.ErrUnsupported if the backend
 // cannot break leases; or ctx's own.
-func (c *Client) Break(ctx context.Context, name string, fence uint64, delay time.Duration, options ...BreakOption) error {
+func (c *Client) Break(ctx context.Context, name string, fence uint64, o *BreakOptions) error {
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
-	by := c.settings.owner
-	if len(options) > 0 {
-		said := map[string]string{}
-		for _, set := range options {
-			if set != nil { // so that a condition may leave one out
-				set(said)
-			}
-		}
-		by.Labels = said
-		for _, k := range slices.Sorted(maps.Keys(c.settings.Labels)) {
-			if _, ok := said[k]; !ok && len(said) < driver.MaxLabels {
-				said[k] = c.settings.Labels[k]
-			}
-		}
-		if err := by.Validate(); err != nil {
-			return err
-		}
+	if o == nil {
+		o = &BreakOptions{}
+	}
+	by := o.breaker(&c.settings)
+	if err := by.Validate(); err != nil {
+		return err
 	}
 	stored, err := c.stored(name)
 	if err != nil {
@@ -53,6 +55,19 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, delay tim
 	if !ok {
 		return c.unsupported("break a lease")
 	}
+	delay := max(0, o.Delay)
+	if o.Delay == 0 {
+		e, err := c.driver.Inspect(ctx, stored)
+		if err != nil {
+			return c.asClientError(ctx, "read", stored, err)
+		}
+		if len(e.Holders) == 0 {
+			return &noLeaseError{stored, fence}
+		}
+		if delay = trust.BreakDelay(e.Holders, fence); delay <= 0 {
+			return &InvalidError{What: "Delay", Problem: "is missing, and the backend does not show the TTL of the lease", Allowed: "a time in which the holder can stop"}
+		}
+	}
 	err = b.Break(ctx, stored, fence, delay, by)
 	if errors.Is(err, ErrNoSuchLease) {
 		return &noLeaseError{stored, fence}
@@ -60,19 +75,25 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, delay tim
 	return c.asClientError(ctx, "break", stored, err)
 }
 
-// A BreakOption adds a label to LostError.By. [WithBy] and [WithReason] return one.
-type BreakOption func(labels map[string]string)
-
-// WithBy names the person who breaks a lease, as the label "by". Options.Labels has the
-// limits of labels.
-func WithBy(who string) BreakOption {
-	return func(labels map[string]string) { labels["by"] = who }
-}
-
-// WithReason says why a lease is broken, as the label "reason". Options.Labels has the
-// limits of labels.
-func WithReason(why string) BreakOption {
-	return func(labels map[string]string) { labels["reason"] = why }
+// breaker is the client as the holder of a broken lease gets to know it.
+func (o *BreakOptions) breaker(s *settings) driver.Owner {
+	by, said := s.owner, map[string]string{}
+	if o.By != "" {
+		said["by"] = o.By
+	}
+	if o.Reason != "" {
+		said["reason"] = o.Reason
+	}
+	if len(said) == 0 {
+		return by
+	}
+	by.Labels = said
+	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
+		if _, ok := said[k]; !ok && len(said) < driver.MaxLabels {
+			said[k] = s.Labels[k]
+		}
+	}
+	return by
 }
 
 // noLeaseError is ErrNoSuchLease for Break, whose caller has a fence, and no token.

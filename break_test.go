@@ -1,11 +1,13 @@
 package pawl_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -21,9 +23,9 @@ func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
 				f.noSignals = !push
 				b, _ := w.client(&pawl.Options{ID: "breaker"})
 				lease := must(t)(a.Mutex("x").Lock(background))
-				noError(t, b.Break(background, "x", lease.Fence(), time.Minute))
+				noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
 				broken := time.Now()
-				isError(t, b.Break(background, "x", lease.Fence(), time.Minute), pawl.ErrNoSuchLease)
+				isError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Minute}), pawl.ErrNoSuchLease)
 				<-lease.Done()
 				took := time.Since(broken)
 				if push && took > 0 || took > 10*time.Second {
@@ -51,8 +53,8 @@ func TestBrokenLeaseHearsWhoAndWhy(t *testing.T) {
 		a, _ := w.client(nil)
 		b, _ := w.client(&pawl.Options{Labels: map[string]string{"app": "ops"}})
 		lease := must(t)(a.Mutex("x").Lock(background))
-		isError(t, b.Break(background, "x", lease.Fence(), 0, pawl.WithReason(strings.Repeat("x", 300))), pawl.ErrInvalid)
-		noError(t, b.Break(background, "x", lease.Fence(), 0, pawl.WithBy("anna@ops-1"), pawl.WithReason("the host is gone")))
+		isError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, Reason: strings.Repeat("x", 300)}), pawl.ErrInvalid)
+		noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, By: "anna@ops-1", Reason: "the host is gone"}))
 		<-lease.Done()
 		var lost *pawl.LostError
 		want := map[string]string{"app": "ops", "by": "anna@ops-1", "reason": "the host is gone"}
@@ -63,7 +65,7 @@ func TestBrokenLeaseHearsWhoAndWhy(t *testing.T) {
 			t.Errorf("it says %s", said)
 		}
 		again := must(t)(a.Mutex("x").Lock(background))
-		noError(t, b.Break(background, "x", again.Fence(), 0)) // without what the last one said
+		noError(t, b.Break(background, "x", again.Fence(), atOnce)) // without what the last one said
 		<-again.Done()
 		if !errors.As(again.Err(), &lost) || !maps.Equal(lost.By.Labels, map[string]string{"app": "ops"}) {
 			t.Errorf("told %v", again.Err())
@@ -83,7 +85,7 @@ func TestBrokenLeaseHearsWhoAndWhyFromAClientWithManyLabels(t *testing.T) {
 			a, _ := w.client(nil)
 			b, _ := w.client(&pawl.Options{Labels: many})
 			lease := must(t)(a.Mutex("x").Lock(background))
-			noError(t, b.Break(background, "x", lease.Fence(), 0, pawl.WithBy("anna@ops-1"), pawl.WithReason("the host is gone")))
+			noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, By: "anna@ops-1", Reason: "the host is gone"}))
 			<-lease.Done()
 			var lost *pawl.LostError
 			if !errors.As(lease.Err(), &lost) || len(lost.By.Labels) != driver.MaxLabels ||
@@ -97,14 +99,106 @@ func TestBrokenLeaseHearsWhoAndWhyFromAClientWithManyLabels(t *testing.T) {
 	}
 }
 
+// Within the TTL of the lease, a holder that cannot be reached has given up.
+func TestBreakClosesTheNameForTheTTLOfTheLease(t *testing.T) {
+	for name, o := range map[string]*pawl.BreakOptions{"nil": nil, "with a name": {By: "anna@ops-1"}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, net := w.client(nil)
+				b, _ := w.client(&pawl.Options{TTL: time.Second})
+				lease := must(t)(a.Mutex("x", pawl.WithTTL(40*time.Second)).Lock(background))
+				net.down()
+				broken := time.Now()
+				noError(t, b.Break(background, "x", lease.Fence(), o))
+				isError(t, b.Break(background, "x", lease.Fence(), o), pawl.ErrNoSuchLease)
+				must(t)(b.Mutex("x").Lock(background))
+				if took := time.Since(broken); took < 40*time.Second || took > 41*time.Second {
+					t.Errorf("the next one was in after %v", took)
+				}
+				isError(t, lease.Err(), pawl.ErrLost)
+			})
+		})
+	}
+}
+
+// Each of several holders has its own TTL.
+func TestBreakClosesTheNameForTheTTLOfThisLease(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		short := must(t)(a.RWMutex("x", pawl.WithTTL(10*time.Second)).RLock(background))
+		long := must(t)(a.RWMutex("x", pawl.WithTTL(40*time.Second)).RLock(background))
+		for _, c := range []struct {
+			lease *pawl.Lease
+			want  time.Duration
+		}{{short, 10 * time.Second}, {long, 40 * time.Second}} {
+			noError(t, a.Break(background, "x", c.lease.Fence(), nil))
+			if got := w.entry("x").ClosedFor; got != c.want {
+				t.Errorf("closed for %v, want %v", got, c.want)
+			}
+		}
+	})
+}
+
+// The backend shows only the first fence of a range. A lease that was passed on inside
+// its process has another one.
+func TestBreakClosesTheNameForTheTTLOfALeaseThatWasPassedOn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(&pawl.Options{HandoffWindow: time.Second, TTL: 40 * time.Second})
+		b, _ := w.client(nil)
+		first := lockWithFencesToSpare(t, w, a)
+		got := make(chan *pawl.Lease)
+		go func() { got <- must(t)(a.Mutex("x").Lock(background)) }()
+		synctest.Wait()
+		noError(t, first.Release(background))
+		lease := <-got
+		if shown := w.entry("x").Holders[0].Fence; shown != first.Fence() || lease.Fence() == shown {
+			t.Fatalf("the lease has the fence %d, and the backend shows %d", lease.Fence(), shown)
+		}
+		noError(t, b.Break(background, "x", lease.Fence(), nil))
+		if got := w.entry("x").ClosedFor; got != 40*time.Second {
+			t.Errorf("closed for %v", got)
+		}
+	})
+}
+
+// shy does not show the TTL of a lease.
+type shy struct{ driver.Driver }
+
+func (d shy) Unwrap() driver.Driver { return d.Driver }
+
+func (d shy) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	e, err := d.Driver.Inspect(ctx, name)
+	for i := range e.Holders {
+		e.Holders[i].TTL = 0
+	}
+	return e, err
+}
+
+// A guess would let the next holder in beside the old one.
+func TestBreakGuessesNoTTL(t *testing.T) {
+	c, err := pawl.New(shy{memlock.New(nil)}, nil)
+	noError(t, err)
+	defer c.Close()
+	lease := must(t)(c.Mutex("x").Lock(background))
+	err = c.Break(background, "x", lease.Fence(), nil)
+	isError(t, err, pawl.ErrInvalid)
+	if got := err.Error(); got != "pawl: Delay is missing, and the backend does not show the TTL of the lease; allowed: a time in which the holder can stop" {
+		t.Errorf("it says %s", got)
+	}
+	noError(t, lease.Err())
+	noError(t, c.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Second}))
+}
+
 // The caller of Break has a fence and never had a token, so the error names the fence.
 func TestBreakSaysWhichFenceNobodyHas(t *testing.T) {
 	c, err := pawl.New(memlock.New(nil), nil)
 	noError(t, err)
 	defer c.Close()
-	err = c.Break(background, "x", 17, 0)
-	isError(t, err, pawl.ErrNoSuchLease)
-	if got := err.Error(); got != `pawl: no lease of "x" has the fence 17; Inspect shows those that hold it` {
-		t.Errorf("it says %s", got)
+	for _, o := range []*pawl.BreakOptions{nil, atOnce} {
+		err = c.Break(background, "x", 17, o)
+		isError(t, err, pawl.ErrNoSuchLease)
+		if got := err.Error(); got != `pawl: no lease of "x" has the fence 17; Inspect shows those that hold it` {
+			t.Errorf("it says %s", got)
+		}
 	}
 }

@@ -46,7 +46,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		for _, err := range a.List(background, "") {
 			isError(t, err, pawl.ErrClosed)
 		}
-		isError(t, a.Break(background, "x", 1, 0), pawl.ErrClosed)
+		isError(t, a.Break(background, "x", 1, atOnce), pawl.ErrClosed)
 		noError(t, a.Close()) // once more
 	})
 }

@@ -140,7 +140,7 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 //
 // The client detects the loss of an attached lease at the next renewal, within a third of
 // its TTL, because the backend notifies only the client that locked. So a Break with a
-// shorter delay may let another client in before that.
+// Delay shorter than that may let another client in before.
 //
 // WithGrace, WithMaxHold and WithHealth apply from now on. Attach refuses other options,
 // because they were set at the grant. The error matches ErrLost if the lease is over; if

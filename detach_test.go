@@ -228,7 +228,7 @@ func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {
 				first := must(t)(a.Attach(background, handle))
 				second(t, a, net, handle)
 				broken := time.Now()
-				noError(t, b.Break(background, "x", first.Fence(), time.Minute))
+				noError(t, b.Break(background, "x", first.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
 				<-first.Done()
 				if took := time.Since(broken); took > 0 {
 					t.Errorf("told after %v", took)

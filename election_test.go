@@ -111,7 +111,7 @@ func TestALeaderThatWasLostIsFollowedAndCampaignsAgain(t *testing.T) {
 		up()
 		e := w.entry("jobs")
 		time.Sleep(30 * time.Second)
-		noError(t, b.Break(background, "jobs", e.Holders[0].Fence, time.Second))
+		noError(t, b.Break(background, "jobs", e.Holders[0].Fence, &pawl.BreakOptions{Delay: time.Second}))
 		for _, want := range []string{"b stopped", "a"} {
 			if got := <-terms; got != want {
 				t.Fatalf("%s, want %s", got, want)
@@ -146,7 +146,7 @@ func TestWhatAnElectedFunctionReturnsEndsRun(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, 0))
+		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, atOnce))
 		isError(t, <-failed, errNet, pawl.ErrLost)
 
 		ctx, cancel := context.WithTimeout(background, time.Second)
@@ -244,7 +244,7 @@ func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 			t.Errorf("it does not say who leads: %v", second.Status())
 		}
 
-		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, time.Minute))
+		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, &pawl.BreakOptions{Delay: time.Minute}))
 		synctest.Wait()
 		if why, ok := errors.AsType[*pawl.LostError](first.Status()); !ok || why.Reason != pawl.ReasonBroken {
 			t.Errorf("after the break: %v", first.Status())

@@ -181,7 +181,7 @@ func TestWhatComingFromSays(t *testing.T) {
 		}
 		entry, err := locks.Inspect(ctx, "report")
 		noError(t, err)
-		noError(t, locks.Break(ctx, "report", entry.Fence, 0))
+		noError(t, locks.Break(ctx, "report", entry.Fence, atOnce))
 		worked = 0
 	})
 	t.Run("both during the change", func(t *testing.T) {

@@ -317,7 +317,7 @@ func ExampleClient_Break() {
 	lease, _ := locks.Mutex("nightly").Lock(ctx)
 
 	e, _ := locks.Inspect(ctx, "nightly")
-	if err := locks.Break(ctx, "nightly", e.Holders[0].Fence, 5*time.Second); err != nil {
+	if err := locks.Break(ctx, "nightly", e.Holders[0].Fence, nil); err != nil {
 		log.Fatal(err)
 	}
 	<-lease.Done()

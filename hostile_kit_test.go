@@ -270,7 +270,7 @@ func (h *hostility) rival(c *pawl.Client) {
 		switch h.n(3) {
 		case 0:
 			if e, err := c.Inspect(background, name); err == nil && len(e.Holders) > 0 {
-				_ = c.Break(background, name, e.Holders[0].Fence, h.span(time.Second))
+				_ = c.Break(background, name, e.Holders[0].Fence, &pawl.BreakOptions{Delay: h.span(time.Second)})
 			}
 		case 1:
 			if l, err := c.Mutex(name).ForceLock(background); err == nil {

@@ -15,7 +15,7 @@ import (
 // When a lease is lost, its client notifies the holder before the backend can grant the
 // name to another client: Done is closed, and Context is cancelled with a *LostError as
 // its cause. Err reads the clock itself, so it is right even in the instant before. There
-// are two exceptions: ForceLock, and Break with a delay of 0, do not wait for the holder.
+// are two exceptions: ForceLock, and Break with a negative Delay, do not wait for it.
 // After them only the fence protects what the holder writes. And no lock can stop a write
 // that is already on its way, or a process that is paused between Err and the write: see
 // [Lease.Fence].
@@ -93,8 +93,8 @@ func (l *Lease) Fence() uint64 {
 
 // Err returns nil while the lease can be trusted, then a *LostError, ErrReleased or
 // ErrDetached. It reads the clock, so it is right at every instant, even right after a
-// pause of the process. It does not know of a ForceLock, or a Break with a delay of 0,
-// until the backend reports it, a moment later: [Lease.Confirm] does.
+// pause of the process. It does not know of a ForceLock, or a Break with a negative
+// Delay, until the backend reports it, a moment later: [Lease.Confirm] does.
 func (l *Lease) Err() error {
 	if l.none() {
 		return errNoLease

@@ -39,7 +39,7 @@ func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 		"released": func(l *pawl.Lease, _ *faulty, _ *pawl.Client) error { return l.Release(background) },
 		"lost":     func(l *pawl.Lease, net *faulty, _ *pawl.Client) error { up := net.down(); <-l.Done(); up(); return nil },
 		"broken": func(l *pawl.Lease, _ *faulty, other *pawl.Client) error {
-			return other.Break(background, "x", l.Fence(), 0)
+			return other.Break(background, "x", l.Fence(), atOnce)
 		},
 	} {
 		t.Run(how, func(t *testing.T) {

@@ -45,9 +45,9 @@ func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
 		if noError(t, err); e.Name != "x" || len(e.Holders) != 1 {
 			t.Errorf("%+v", e)
 		}
-		noError(t, acme.Break(background, "x", e.Holders[0].Fence, 0))
+		noError(t, acme.Break(background, "x", e.Holders[0].Fence, atOnce))
 		noError(t, acme.WaitUntilFree(background, "x"))
-		isError(t, other.Break(background, "@acme:x", e.Holders[0].Fence, 0), pawl.ErrNoSuchLease)
+		isError(t, other.Break(background, "@acme:x", e.Holders[0].Fence, atOnce), pawl.ErrNoSuchLease)
 		for e, err := range inner.Watch(background, "x") {
 			if noError(t, err); e.Name != "x" || len(e.Holders) != 1 {
 				t.Errorf("%+v", e)
@@ -133,7 +133,7 @@ func TestANamespaceThatIsBad(t *testing.T) {
 			isError(t, err, pawl.ErrInvalid)
 			_, err = c.Inspect(background, "name")
 			isError(t, err, pawl.ErrInvalid)
-			isError(t, c.Break(background, "name", 1, time.Second), pawl.ErrInvalid)
+			isError(t, c.Break(background, "name", 1, &pawl.BreakOptions{Delay: time.Second}), pawl.ErrInvalid)
 			_, err = pawl.All(c.Mutex("name"), c.Mutex("b")).TryLock(background)
 			isError(t, err, pawl.ErrInvalid)
 			for _, err := range c.Watch(background, "name") {

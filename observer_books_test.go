@@ -227,7 +227,7 @@ func TestObserverMayCallBackIn(t *testing.T) {
 			}
 			_ = spare.Release(background)
 			_, _ = c.Inspect(background, "x")
-			_ = c.Break(background, "x", 1, 0)
+			_ = c.Break(background, "x", 1, atOnce)
 			for range c.List(background, "") {
 			}
 			if l != nil {

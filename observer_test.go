@@ -91,7 +91,7 @@ func TestWhatHappensIsLogged(t *testing.T) {
 		_, _ = a.Mutex("x").Lock(ctx)
 		noError(t, lease.Release(background))
 		lost := must(t)(a.Mutex("x").Lock(background))
-		noError(t, b.Break(background, "x", lost.Fence(), 0))
+		noError(t, b.Break(background, "x", lost.Fence(), atOnce))
 		<-lost.Done()
 		net.down()
 		_, _ = a.Mutex("y").TryLock(background)

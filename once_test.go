@@ -260,7 +260,7 @@ func TestALossIsSaidOnce(t *testing.T) {
 		a, _ := w.client(nil)
 		ran, err := a.Once("report", pawl.WithAtLeastOnce()).Do(background, "1", func(ctx context.Context) error {
 			fence, _ := pawl.FenceOf(ctx, "report")
-			noError(t, a.Break(background, "report", fence, 0))
+			noError(t, a.Break(background, "report", fence, atOnce))
 			return nil
 		})
 		isError(t, err, pawl.ErrLost)

@@ -80,7 +80,7 @@ func TestReleaseOfALeaseThatTheBackendHasNotSaysLost(t *testing.T) {
 		f.noSignals = true
 		b, _ := w.client(&pawl.Options{ID: "breaker"})
 		lease := must(t)(a.Mutex("x").Lock(background))
-		noError(t, b.Break(background, "x", lease.Fence(), 0))
+		noError(t, b.Break(background, "x", lease.Fence(), atOnce))
 		var lost *pawl.LostError
 		if err := lease.Release(background); !errors.As(err, &lost) || lost.By.Client != "breaker" || lost.Fence != lease.Fence() {
 			t.Errorf("release says %v", err)

@@ -349,7 +349,7 @@ func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
 		b, _ := w.client(nil)
 		gone := must(t)(a.Mutex("gone").Lock(background))
 		stays := must(t)(a.Mutex("stays").Lock(background))
-		noError(t, b.Break(background, "gone", gone.Fence(), 0))
+		noError(t, b.Break(background, "gone", gone.Fence(), atOnce))
 		time.Sleep(time.Minute)
 		isError(t, gone.Err(), pawl.ErrLost)
 		noError(t, stays.Err())

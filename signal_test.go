@@ -171,7 +171,7 @@ func TestLookSignalMakesEveryHolderCheck(t *testing.T) {
 		f.noSignals = true
 		b, _ := w.client(nil)
 		lease := must(t)(a.Mutex("x").Lock(background))
-		noError(t, b.Break(background, "x", lease.Fence(), 0))
+		noError(t, b.Break(background, "x", lease.Fence(), atOnce))
 		synctest.Wait()
 		noError(t, lease.Err())
 		f.hear(driver.Signal{Kind: driver.SignalLook})

@@ -92,9 +92,9 @@ func (l *Lease) SetValue(ctx context.Context, value []byte) error {
 //
 // Call it right before something that cannot be undone. It takes a round trip, where Err
 // takes none, and detects what the backend has not reported yet: a ForceLock, a Break
-// with a delay of 0, an entry that was deleted by hand. Its answer does not hold until a
-// commit, because the process may pause in between: in a transaction use CheckLease of
-// postgreslock, mysqllock or sqlitelock.
+// with a negative Delay, an entry that was deleted by hand. Its answer does not hold
+// until a commit, because the process may pause in between: in a transaction use
+// CheckLease of postgreslock, mysqllock or sqlitelock.
 func (l *Lease) Confirm(ctx context.Context) error { return l.ask(ctx, "renew", nil) }
 
 // ask renews the lease by itself, with or without a value to write.

@@ -116,7 +116,7 @@ func TestWaiterIsInWhenTheNameOpensByItself(t *testing.T) {
 	for name, end := range map[string]func(l *pawl.Lease, other *pawl.Client) error{
 		"minimum hold": func(l *pawl.Lease, _ *pawl.Client) error { return l.Release(background) },
 		"break": func(l *pawl.Lease, other *pawl.Client) error {
-			return other.Break(background, "x", l.Fence(), 100*time.Millisecond)
+			return other.Break(background, "x", l.Fence(), &pawl.BreakOptions{Delay: 100 * time.Millisecond})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

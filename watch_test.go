@@ -44,7 +44,7 @@ func TestWatchYieldsEachChange(t *testing.T) {
 		settle()
 		settle()
 		settle()
-		noError(t, a.Break(background, "x", lease.Fence(), time.Minute))
+		noError(t, a.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
 		settle()
 		time.Sleep(time.Minute)
 		cancel()

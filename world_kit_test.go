@@ -16,6 +16,9 @@ import (
 
 var background = context.Background()
 
+// atOnce breaks a lease and leaves its name open.
+var atOnce = &pawl.BreakOptions{Delay: -1}
+
 // faulty is a driver between a client and its backend that a test can make fail. One hook
 // is called before an operation is sent, and one after it. If the first returns an error,
 // the request is lost; if the second does, the reply.

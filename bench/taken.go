@@ -42,7 +42,7 @@ func broken() scenario {
 				if err != nil || len(e.Holders) != 1 {
 					return fmt.Errorf("%q is not held: %w", name, err)
 				}
-				return locks.Break(context.Background(), name, e.Holders[0].Fence, 2*time.Second)
+				return locks.Break(context.Background(), name, e.Holders[0].Fence, &pawl.BreakOptions{Delay: 2 * time.Second})
 			}
 		})
 }

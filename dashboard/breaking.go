@@ -15,6 +15,8 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/markup"
+	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/trust"
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
@@ -63,10 +65,7 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 	number := strconv.FormatUint(wanted.fence, 10)
 	who, said := text("p", "No lease with this fence is seen now: it may be over already.", class("notice")), markup.HTML{}
 	m := h.latest(r)
-	row, err := m.v.Row(wanted.name), error(nil)
-	if row == nil {
-		row, err = new(unlisted).read(h, m, wanted.name) // a lease may be newer than the last look
-	}
+	row, err := h.rowOf(m, wanted.name)
 	if err != nil {
 		who = text("p", unread(err), class("notice bad"))
 	} else {
@@ -82,8 +81,12 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 		said = text("p", complaint, class("complaint"), markup.Attr("role", "alert"))
 	}
 	after := "The name may be granted to the next one at once, before the holder hears of it."
-	if h.o.BreakDelay > 0 {
-		after = "Pawl notifies the holder. The name stays closed for " + h.o.BreakDelay.String() + ", so that it can stop, and then the next one gets it."
+	if delay := h.delay(row, wanted.fence); delay >= 0 {
+		closed := "the TTL of the lease"
+		if delay > 0 {
+			closed = delay.String()
+		}
+		after = "Pawl notifies the holder. The name stays closed for " + closed + ", so that it can stop, and then the next one gets it."
 	}
 	h.write(w, r, page{title: "Break " + wanted.name, status: status, body: []markup.Part{
 		markup.El("section", class("card narrow"),
@@ -103,6 +106,22 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 			markup.El("p", markup.El("a", markup.Link("href", nameURL(wanted.name)), markup.Text("← Back, and break nothing"))),
 		),
 	}})
+}
+
+// rowOf returns the row of a name. A lease may be newer than the last look at all names.
+func (h *Handler) rowOf(m moment, name string) (*overview.Row, error) {
+	if row := m.v.Row(name); row != nil {
+		return row, nil
+	}
+	return new(unlisted).read(h, m, name)
+}
+
+// delay is the Delay of pawl.BreakOptions for a lease: 0 if its TTL is not known.
+func (h *Handler) delay(row *overview.Row, fence uint64) time.Duration {
+	if h.o.BreakDelay != 0 || row == nil {
+		return h.o.BreakDelay
+	}
+	return trust.BreakDelay(row.Holders, fence)
 }
 
 // breakLease breaks the lease with the fence that the page has shown, and no other. If
@@ -128,8 +147,10 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakFor)
 	defer cancel()
 	by := h.o.Identify(r)
-	err = h.names.Client().Break(ctx, wanted.name, wanted.fence, h.o.BreakDelay, breaker(by))
-	h.audit(ctx, wanted, by, err)
+	row, _ := h.rowOf(h.latest(r), wanted.name) // for the log; Break finds out by itself, too
+	delay := h.delay(row, wanted.fence)
+	err = h.names.Client().Break(ctx, wanted.name, wanted.fence, &pawl.BreakOptions{Delay: delay, By: breaker(by)})
+	h.audit(ctx, wanted, max(0, delay), by, err)
 	switch {
 	case err == nil:
 		h.names.Memory().Break(wanted.name, wanted.fence, by)
@@ -157,10 +178,10 @@ func (h *Handler) proof(w wish) string {
 }
 
 // audit logs a break, with the name as it is stored, because it tells two tenants apart.
-func (h *Handler) audit(ctx context.Context, wanted wish, by string, err error) {
+func (h *Handler) audit(ctx context.Context, wanted wish, delay time.Duration, by string, err error) {
 	words := "pawl: lease broken"
 	args := []slog.Attr{
-		slog.String("name", h.names.Client().StoredName(wanted.name)), slog.Uint64("fence", wanted.fence), slog.Duration("delay", h.o.BreakDelay), slog.String("by", by),
+		slog.String("name", h.names.Client().StoredName(wanted.name)), slog.Uint64("fence", wanted.fence), slog.Duration("delay", delay), slog.String("by", by),
 	}
 	if err != nil {
 		words = "pawl: lease not broken"
@@ -170,6 +191,4 @@ func (h *Handler) audit(ctx context.Context, wanted wish, by string, err error) 
 }
 
 // breaker is the name of the person for the holder, cut to the length of a label.
-func breaker(who string) pawl.BreakOption {
-	return pawl.WithBy(strings.ToValidUTF8(who[:min(len(who), driver.MaxLabel)], ""))
-}
+func breaker(who string) string { return strings.ToValidUTF8(who[:min(len(who), driver.MaxLabel)], "") }

@@ -43,7 +43,7 @@ func TestALeaseIsBrokenByItsFenceAndItsNameTyped(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		g := s.take(t, claim("job <1>", 1))
 		page := s.get(t, fmt.Sprintf("break?name=job+%%3C1%%3E&fence=%d", g.Fence))
-		wants(t, page, "<bdi>host:1</bdi>", fmt.Sprint(g.Fence), "closed for 5s", "type the name")
+		wants(t, page, "<bdi>host:1</bdi>", fmt.Sprint(g.Fence), "closed for 30s", "type the name")
 		if w := s.request(t, http.MethodPost, "break", breaking("job <1>", g.Fence, "job"), nil); w.Code != http.StatusUnprocessableEntity {
 			t.Errorf("without its name it was answered with %d", w.Code)
 		}
@@ -60,7 +60,7 @@ func TestALeaseIsBrokenByItsFenceAndItsNameTyped(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		page = s.get(t, strings.TrimPrefix(to, "/"))
-		wants(t, page, fmt.Sprintf("The lease with fence %d is broken.", g.Fence), "<strong>Closed: </strong>nothing is granted for another ", ">4s</span>", "lost: broken by 127.0.0.1:50000")
+		wants(t, page, fmt.Sprintf("The lease with fence %d is broken.", g.Fence), "<strong>Closed: </strong>nothing is granted for another ", ">29s</span>", "lost: broken by 127.0.0.1:50000")
 		_, proof, _ := strings.Cut(to, "&proof=")
 		for _, forged := range []string{
 			"&broke=" + fmt.Sprint(g.Fence), fmt.Sprintf("&broke=%d&proof=", g.Fence), "&broke=17&proof=" + proof,
@@ -69,7 +69,7 @@ func TestALeaseIsBrokenByItsFenceAndItsNameTyped(t *testing.T) {
 		}
 		other := strings.Replace(strings.TrimPrefix(to, "/"), "job+%3C1%3E", "job", 1)
 		lacks(t, s.get(t, other), "is broken")
-		wants(t, s.log.String(), "pawl: lease broken", `name="job <1>"`, fmt.Sprintf("fence=%d", g.Fence), "by=127.0.0.1:50000", "delay=5s", "time=")
+		wants(t, s.log.String(), "pawl: lease broken", `name="job <1>"`, fmt.Sprintf("fence=%d", g.Fence), "by=127.0.0.1:50000", "delay=30s", "time=")
 
 		if w := s.request(t, http.MethodPost, "break", breaking("job <1>", g.Fence, "job <1>"), nil); w.Code != http.StatusConflict {
 			t.Errorf("the second operator was answered with %d", w.Code)

@@ -35,8 +35,8 @@ type Options struct {
 	AllowBreak bool
 
 	// BreakDelay is the time for which a name stays closed after its lease is broken, so
-	// that the holder can stop: 0 to 30 days. Default: 5 s. A negative value means no
-	// time.
+	// that the holder can stop: up to 30 days. Default: the TTL of the lease, within
+	// which a holder that cannot be reached gives up. A negative value means no time.
 	BreakDelay time.Duration
 
 	// Log gets a line for each broken lease: who, when, which fence. Default:
@@ -122,8 +122,6 @@ func (o *Options) settle(c *pawl.Client) error {
 	}
 	o.MaxStreams = cmp.Or(o.MaxStreams, 256)
 	o.PollInterval = cmp.Or(o.PollInterval, 5*time.Second)
-	o.BreakDelay = cmp.Or(o.BreakDelay, 5*time.Second)
-	o.BreakDelay = max(0, o.BreakDelay)
 	return nil
 }
 

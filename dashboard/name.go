@@ -304,7 +304,7 @@ func (h *Handler) wasBroken(q url.Values) markup.HTML {
 	}
 	fence := strconv.FormatUint(w.fence, 10)
 	next := " Pawl notifies its holder, and the next one gets the name."
-	if h.o.BreakDelay > 0 {
+	if h.o.BreakDelay >= 0 {
 		next = " Pawl notifies its holder. When the time below is over, the next one gets the name."
 	}
 	return markup.El("div", class("notice good"), markup.Attr("role", "status"), text("strong", "The lease with fence "+fence+" is broken."),

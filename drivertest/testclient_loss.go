@@ -24,7 +24,7 @@ func testClientLoss(s *suite) {
 			first := k.locksIt(k.locks(soon(k)))
 			waiter := k.waiter(nil)
 			op := k.locks(&pawl.Options{ID: "op"})
-			if err := op.Break(k.ctx, k.name, first.Fence(), 0); err != nil {
+			if err := op.Break(k.ctx, k.name, first.Fence(), &pawl.BreakOptions{Delay: -1}); err != nil {
 				k.Fatal(err)
 			}
 			if lost := k.hears(first, pawl.ReasonBroken); lost.By.Client != "op" {
@@ -37,6 +37,18 @@ func testClientLoss(s *suite) {
 			k.a.heldBy(second.Fence())
 			k.releasesIt(second)
 			k.a.sees(0, 0)
+		})
+	}
+
+	if s.breaks {
+		s.test("ABreakClosesTheNameForTheTTLOfTheLease", func(k *kit) {
+			first := k.locksIt(k.locks(&pawl.Options{TTL: long}))
+			if err := k.locks(nil).Break(k.ctx, k.name, first.Fence(), nil); err != nil {
+				k.Fatal(err)
+			}
+			if e := k.a.sees(0, 0); e.ClosedFor <= long/2 || e.ClosedFor > long+k.u {
+				k.Errorf("closed for %v, want the TTL, %v", e.ClosedFor, long)
+			}
 		})
 	}
 

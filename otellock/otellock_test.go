@@ -143,7 +143,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if err := l.b.Break(ctx, "x", lost.Fence(), 0); err != nil {
+		if err := l.b.Break(ctx, "x", lost.Fence(), &pawl.BreakOptions{Delay: -1}); err != nil {
 			t.Fatal(err)
 		}
 		<-lost.Done()

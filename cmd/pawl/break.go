@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/trust"
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
@@ -25,19 +26,20 @@ type breaking struct {
 	v      *voice
 	client *pawl.Client
 	name   string
-	delay  time.Duration
+	delay  breakDelay
 	by     string
 	reason string
 	asJSON bool
 }
 
-// end breaks a lease, and tells its holder who broke it and why.
-func (b *breaking) end(ctx context.Context, fence uint64) error {
-	options := []pawl.BreakOption{pawl.WithBy(b.by)}
-	if b.reason != "" {
-		options = append(options, pawl.WithReason(b.reason))
+// end breaks a lease, and tells its holder who broke it and why. It returns how long the
+// name is closed.
+func (b *breaking) end(ctx context.Context, e pawl.Entry, fence uint64) (closed time.Duration, err error) {
+	o := &pawl.BreakOptions{Delay: time.Duration(b.delay), By: b.by, Reason: b.reason}
+	if o.Delay == 0 {
+		o.Delay = trust.BreakDelay(e.Holders, fence) // for the receipt; 0 is left to Break
 	}
-	return b.client.Break(ctx, b.name, fence, b.delay, options...)
+	return max(0, o.Delay), b.client.Break(ctx, b.name, fence, o)
 }
 
 // defaultBy is user@host, without the process ID: the process ends at once.
@@ -56,21 +58,22 @@ func newBreak(v *voice, where *location) *cobra.Command {
 	var fence fenceFlag
 	var yes, asJSON bool
 	var by, reason string
-	delay := seconds(5 * time.Second)
+	var delay breakDelay
 	cmd := &cobra.Command{
 		Use:   "break [flags] NAME",
 		Short: "Take a lock away from its holder",
 		Long: `Break ends the lease of the holder of NAME. The holder is notified, with --by
 and --reason, and NAME stays closed for --delay so that it has time to stop:
-pawl run stops its command within that time.
+pawl run stops its command within that time. By default that is the TTL of the
+lease, as show prints it: within it, a holder that cannot be reached gives up.
+With --delay 0 the next holder may begin before the old one has stopped.
 
 The fence says which lease to break, so that a holder that came after you looked
 is left alone. Without --fence, break shows who holds NAME and, on a terminal,
 asks for the fence. With --yes it breaks every current holder.
 
-A holder that is paused or unreachable does not hear of it. Only the fence
-protects what that holder writes later. One that is unreachable gives up by
-itself when its lease ends: let --delay be at least the TTL that show prints.
+A holder that is paused does not hear of it. Only the fence protects what that
+holder writes later.
 
 With --json it prints one line for each broken lease, an object with name,
 fence, owner, closed_for_ms, by and reason.
@@ -104,7 +107,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 			if err := said.Validate(); err != nil {
 				return usage(cmd, err)
 			}
-			if err := driver.ValidateDelay("--delay", time.Duration(delay)); err != nil {
+			if err := delay.check(); err != nil {
 				return usage(cmd, err)
 			}
 			return nil
@@ -114,7 +117,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 			ctx, stop := interruptible(cmd)
 			defer stop()
 			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
-				b := breaking{v: v, client: c, name: args[0], delay: time.Duration(delay), by: by, reason: reason, asJSON: asJSON}
+				b := breaking{v: v, client: c, name: args[0], delay: delay, by: by, reason: reason, asJSON: asJSON}
 				switch {
 				case cmd.Flags().Changed("fence"):
 					return b.one(ctx, uint64(fence))
@@ -129,7 +132,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().Var(&fence, "fence", "the `FENCE` of the lease to break")
 	cmd.Flags().BoolVar(&yes, "yes", false, "break every current holder")
-	cmd.Flags().Var(&delay, "delay", "keep NAME closed for this long, so that the holder can stop")
+	cmd.Flags().Var(&delay, "delay", "keep NAME closed for this long, so that the holder can stop (default the TTL of the lease)")
 	cmd.Flags().StringVar(&by, "by", "", "tell the holder that `WHO` broke it (default user@host)")
 	cmd.Flags().StringVar(&reason, "reason", "", "tell the holder why")
 	noFiles(cmd, "by", "reason")
@@ -144,7 +147,8 @@ func (b *breaking) one(ctx context.Context, fence uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := b.end(ctx, fence); err != nil {
+	closed, err := b.end(ctx, e, fence)
+	if err != nil {
 		if errors.Is(err, pawl.ErrNoSuchLease) {
 			return b.notHeld(ctx, fence)
 		}
@@ -156,7 +160,7 @@ func (b *breaking) one(ctx context.Context, fence uint64) error {
 			owner = h.Owner
 		}
 	}
-	return b.receipt(owner, fence)
+	return b.receipt(owner, fence, closed)
 }
 
 // all breaks all current holders. The name closes with the first break, so no new holder
@@ -168,13 +172,13 @@ func (b *breaking) all(ctx context.Context) error {
 	}
 	broken := 0
 	for _, h := range e.Holders {
-		switch err := b.end(ctx, h.Fence); {
+		switch closed, err := b.end(ctx, e, h.Fence); {
 		case errors.Is(err, pawl.ErrNoSuchLease): // the holder was faster
 		case err != nil:
 			return err
 		default:
 			broken++
-			if err := b.receipt(h.Owner, h.Fence); err != nil {
+			if err := b.receipt(h.Owner, h.Fence, closed); err != nil {
 				return err
 			}
 		}
@@ -241,15 +245,15 @@ func readFence(ctx context.Context, in io.Reader) (uint64, error) {
 	}
 }
 
-func (b *breaking) receipt(owner pawl.Owner, fence uint64) error {
+func (b *breaking) receipt(owner pawl.Owner, fence uint64, closed time.Duration) error {
 	if b.asJSON {
-		return printLine(b.v.out, jsonBroken{Name: b.name, Fence: fence, Owner: ownerJSON(owner), ClosedForMS: b.delay.Milliseconds(), By: b.by, Reason: b.reason})
+		return printLine(b.v.out, jsonBroken{Name: b.name, Fence: fence, Owner: ownerJSON(owner), ClosedForMS: closed.Milliseconds(), By: b.by, Reason: b.reason})
 	}
-	closed := ""
-	if b.delay > 0 {
-		closed = fmt.Sprintf("; closed for %v", b.delay)
+	until := ""
+	if closed > 0 {
+		until = fmt.Sprintf("; closed for %v", closed)
 	}
-	_, err := fmt.Fprintf(b.v.out, "broke %s, held by %s (fence %d)%s\n", words.Plain(b.name), visible.Text(owner.String()), fence, closed)
+	_, err := fmt.Fprintf(b.v.out, "broke %s, held by %s (fence %d)%s\n", words.Plain(b.name), visible.Text(owner.String()), fence, until)
 	return err
 }
 

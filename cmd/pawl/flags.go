@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // seconds is a flag that takes a Go duration (1m30s) or, like flock, seconds (90, 0.5).
@@ -30,6 +33,21 @@ func (s *seconds) Set(text string) error {
 	*s = seconds(d)
 	return err
 }
+
+// A breakDelay is the flag --delay: the Delay of pawl.BreakOptions.
+type breakDelay time.Duration
+
+func (d *breakDelay) String() string { return "" } // its default is no duration
+
+func (*breakDelay) Type() string { return "duration" }
+
+func (d *breakDelay) Set(text string) error {
+	given, err := parseSeconds(text)
+	*d = breakDelay(cmp.Or(given, -1))
+	return err
+}
+
+func (d breakDelay) check() error { return driver.ValidateDelay("--delay", max(0, time.Duration(d))) }
 
 func parseSeconds(text string) (time.Duration, error) {
 	if positive, negative := strings.CutPrefix(text, "-"); negative {

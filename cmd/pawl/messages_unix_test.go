@@ -342,7 +342,7 @@ func sayBreaks(t *testing.T, out *bytes.Buffer, v *voice) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	b := &breaking{v: v, client: c, name: "x", delay: 5 * time.Second}
+	b := &breaking{v: v, client: c, name: "x"}
 	say := func(what string, f func() error) {
 		fmt.Fprintf(out, "\n# %s\n", what)
 		err := f()
@@ -369,7 +369,7 @@ func sayBreaks(t *testing.T, out *bytes.Buffer, v *voice) {
 		t.Fatal(err)
 	}
 	say("break --fence", func() error { return b.one(t.Context(), e.Holders[0].Fence) })
-	b.delay = 0
+	b.delay = -1
 	say("break --yes --delay 0", func() error { return b.all(t.Context()) })
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/dashboard"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // A serving has the flags of one `pawl serve`.
@@ -28,14 +27,14 @@ type serving struct {
 	listen     string
 	hosts      []string
 	allowBreak bool
-	delay      seconds
+	delay      breakDelay
 	tokenFile  string
 	cert, key  string
 	clientCA   string
 }
 
 func newServe(v *voice, where *location) *cobra.Command {
-	s := serving{v: v, delay: seconds(5 * time.Second)}
+	s := serving{v: v}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Show the locks in a browser",
@@ -83,7 +82,7 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:7420", "the `ADDRESS` to listen on; port 0 is any that is free")
 	flags.StringArrayVar(&s.hosts, "host", nil, "a `NAME` that the page is opened by, besides that of --listen (repeatable)")
 	flags.BoolVar(&s.allowBreak, "allow-break", false, "let leases be broken from the page")
-	flags.Var(&s.delay, "delay", "how long a name stays closed after its lease is broken")
+	flags.Var(&s.delay, "delay", "how long a name stays closed after its lease is broken (default the TTL of the lease)")
 	flags.StringVar(&s.tokenFile, "token-file", "", "ask for the token that this `FILE` has, at least 16 bytes")
 	flags.StringVar(&s.cert, "tls-cert", "", "serve HTTPS with the certificate in this `FILE`")
 	flags.StringVar(&s.key, "tls-key", "", "and the key in this `FILE`")
@@ -111,7 +110,7 @@ func (s *serving) check(cmd *cobra.Command) error {
 	if problem != "" {
 		return usage(cmd, errors.New(problem))
 	}
-	if err := driver.ValidateDelay("--delay", time.Duration(s.delay)); err != nil {
+	if err := s.delay.check(); err != nil {
 		return usage(cmd, err)
 	}
 	return nil
@@ -207,9 +206,6 @@ func (s *serving) options() (*dashboard.Options, error) {
 		Hosts:      append(dashboard.LocalHosts(), s.hosts...),
 		AllowBreak: s.allowBreak, BreakDelay: time.Duration(s.delay),
 		Log: slog.New(slog.NewTextHandler(s.v.err, nil)),
-	}
-	if s.delay == 0 {
-		o.BreakDelay = -1
 	}
 	if ip := net.ParseIP(hostOf(s.listen)); hostOf(s.listen) != "" && (ip == nil || !ip.IsUnspecified()) {
 		o.Hosts = append(o.Hosts, hostOf(s.listen))

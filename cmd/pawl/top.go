@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/cmd/pawl/top"
-	"github.com/pawl-go/pawl/driver"
 )
 
 func newTop(v *voice, where *location) *cobra.Command {
-	delay, allowBreak := seconds(5*time.Second), false
+	var delay breakDelay
+	var allowBreak bool
 	cmd := &cobra.Command{
 		Use:   "top [flags] [PREFIX]",
 		Short: "Watch locks on the terminal",
@@ -43,7 +43,7 @@ when it started.`,
 			if len(args) > 1 {
 				return usage(cmd, errors.New("too many arguments; want one PREFIX"))
 			}
-			if err := driver.ValidateDelay("--delay", time.Duration(delay)); err != nil {
+			if err := delay.check(); err != nil {
 				return usage(cmd, err)
 			}
 			return nil
@@ -62,7 +62,7 @@ when it started.`,
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&allowBreak, "allow-break", false, "let leases be broken with the key b")
-	cmd.Flags().Var(&delay, "delay", "how long a name stays closed after its lease is broken")
+	cmd.Flags().Var(&delay, "delay", "how long a name stays closed after its lease is broken (default the TTL of the lease)")
 	noFiles(cmd, "delay")
 	return cmd
 }

@@ -220,7 +220,7 @@ func AsksTheClient(t TB, d driver.Driver, check func(ctx context.Context, leases
 		if err := check(ctx, y, x); err != nil {
 			t.Errorf("inside All: %v", err)
 		}
-		if err := locks.Break(t.Context(), "y", y.Fence(), 0); err != nil {
+		if err := locks.Break(t.Context(), "y", y.Fence(), &pawl.BreakOptions{Delay: -1}); err != nil {
 			t.Errorf("%v", err)
 		}
 		<-ctx.Done()

@@ -3,8 +3,10 @@
 package trust
 
 import (
+	"slices"
 	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
@@ -59,3 +61,17 @@ func DefaultMargin(ttl time.Duration) time.Duration {
 // RequestTimeout bounds one request for a lease, so that a server that stopped answering
 // costs a part of the term and not the whole.
 func RequestTimeout(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
+
+// BreakDelay returns the time after which a holder that does not learn of a break gives
+// up the lease with this fence: its TTL, or 0 if that is not shown. Of a range of fences
+// only the first is shown; for another one it is the longest TTL of all holders.
+func BreakDelay(holders []driver.Holder, fence uint64) time.Duration {
+	if i := slices.IndexFunc(holders, func(h driver.Holder) bool { return h.Fence == fence }); i >= 0 {
+		return holders[i].TTL
+	}
+	longest := time.Duration(0)
+	for _, h := range holders {
+		longest = max(longest, h.TTL)
+	}
+	return longest
+}

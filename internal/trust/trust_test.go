@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/clock"
 	"github.com/pawl-go/pawl/internal/trust"
 )
@@ -70,5 +71,17 @@ func TestMargin(t *testing.T) {
 		if got := trust.DefaultMargin(ttl); got != want {
 			t.Errorf("margin of %v is %v, want %v", ttl, got, want)
 		}
+	}
+}
+
+func TestBreakDelayIsTheTTLOfTheLease(t *testing.T) {
+	holders := []driver.Holder{{Fence: 5, TTL: time.Second}, {Fence: 9, TTL: time.Minute}, {Fence: 11}}
+	for fence, want := range map[uint64]time.Duration{5: time.Second, 9: time.Minute, 11: 0, 6: time.Minute} {
+		if got := trust.BreakDelay(holders, fence); got != want {
+			t.Errorf("fence %d: %v, want %v", fence, got, want)
+		}
+	}
+	if got := trust.BreakDelay(nil, 5); got != 0 {
+		t.Errorf("without holders: %v", got)
 	}
 }

@@ -105,7 +105,7 @@ func TestAlertsOfTheFirstEventOfAProcess(t *testing.T) {
 	for _, names := range []bool{false, true} {
 		i, begin, end := run(t, names, func(ctx context.Context, i *instance) {
 			lost := must(i.locks.Mutex("y").Lock(ctx))
-			i.want(i.other.Break(ctx, "y", lost.Fence(), 0), nil)
+			i.want(i.other.Break(ctx, "y", lost.Fence(), &pawl.BreakOptions{Delay: -1}), nil)
 			<-lost.Done()
 			i.want(otellock.Stale(lost.Context(), pawl.ErrStale, i.o), pawl.ErrStale)
 			i.flaky.fails = true

@@ -98,7 +98,7 @@ func (i *instance) live(ctx context.Context) {
 	i.want(lease.Release(ctx), nil)
 
 	lost := must(i.locks.Mutex("y").Lock(ctx))
-	i.want(i.other.Break(ctx, "y", lost.Fence(), 0), nil)
+	i.want(i.other.Break(ctx, "y", lost.Fence(), &pawl.BreakOptions{Delay: -1}), nil)
 	<-lost.Done()
 	i.want(otellock.Stale(lost.Context(), pawl.ErrStale, i.o), pawl.ErrStale)
 
@@ -252,7 +252,7 @@ func TestTheFirstLossIsSeen(t *testing.T) {
 		i = start(t, false)
 		i.scrape()
 		lost := must(i.locks.Mutex("y").Lock(t.Context()))
-		i.want(i.other.Break(t.Context(), "y", lost.Fence(), 0), nil)
+		i.want(i.other.Break(t.Context(), "y", lost.Fence(), &pawl.BreakOptions{Delay: -1}), nil)
 		<-lost.Done()
 		synctest.Wait()
 		for range 4 {

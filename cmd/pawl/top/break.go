@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // A question asks whether to break a lease. It has the fence that was shown, so that the
@@ -21,6 +23,7 @@ type question struct {
 	owner    pawl.Owner
 	since    time.Time
 	released bool
+	delay    time.Duration // of pawl.BreakOptions: 0 if it is not known
 	typed    string
 	wrong    bool // what was typed is something else
 }
@@ -41,7 +44,9 @@ func (m *model) askToBreak(r *overview.Row, holder int) {
 
 func (m *model) ask(r *overview.Row, holder int) {
 	h := &r.Holders[holder]
-	m.question = &question{name: r.Name, fence: h.Fence, owner: h.Owner, since: h.Since, released: h.Released}
+	m.question = &question{
+		name: r.Name, fence: h.Fence, owner: h.Owner, since: h.Since, released: h.Released, delay: cmp.Or(m.delay, trust.BreakDelay(r.Holders, h.Fence)),
+	}
 }
 
 // answer handles a key while the question is open. A pasted line end does not answer it:
@@ -86,8 +91,8 @@ func (m *model) stands(q *question) bool {
 // broke shows the result of an attempt to break a lease.
 func (m *model) broke(q *question, err error) {
 	switch {
-	case err == nil && m.delay > 0:
-		m.say(false, "broke %s, held by %s (fence %d); closed for %v", words.Plain(q.name), q.owner, q.fence, m.delay)
+	case err == nil && q.delay > 0:
+		m.say(false, "broke %s, held by %s (fence %d); closed for %v", words.Plain(q.name), q.owner, q.fence, q.delay)
 	case err == nil:
 		m.say(false, "broke %s, held by %s (fence %d)", words.Plain(q.name), q.owner, q.fence)
 	case errors.Is(err, pawl.ErrNoSuchLease), errors.Is(err, pawl.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
@@ -105,8 +110,8 @@ func (m *model) drawQuestion() []screen.Line {
 	switch {
 	case q.released:
 		told = "It was released, and is kept for its minimum hold."
-	case m.delay > 0:
-		told = "Pawl notifies its holder. The name stays closed for " + m.delay.String() + "."
+	case q.delay > 0:
+		told = "Pawl notifies its holder. The name stays closed for " + q.delay.String() + "."
 	}
 	lines := []screen.Line{
 		{{Text: "Break ", Style: screen.Bold}, {Text: words.Plain(q.name), Style: screen.Bold | screen.Yellow}, {Text: "?", Style: screen.Bold}},

@@ -201,8 +201,12 @@ LEFT is how long the lease lasts if it is not renewed. A ! behind it says that
 it was not renewed in time: its holder is stuck or gone, or does not renew.
 WAITING is how many wait, and for how long the first of them has.
 Times are by the clock of the backend.`
+	closed := "its TTL"
+	if delay != 0 {
+		closed = max(0, delay).String()
+	}
 	var lines []screen.Line
-	for line := range strings.SplitSeq(fmt.Sprintf(text, delay), "\n") {
+	for line := range strings.SplitSeq(fmt.Sprintf(text, closed), "\n") {
 		lines = append(lines, screen.Text(line, 0))
 	}
 	lines[0][0].Style = screen.Bold

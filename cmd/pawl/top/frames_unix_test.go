@@ -41,7 +41,7 @@ func viewOf(t *testing.T, rows ...*overview.Row) *overview.View {
 func aLease(host string, fence uint64, held, left time.Duration) pawl.Holder {
 	return pawl.Holder{
 		Fence: fence, Weight: driver.Exclusive, Limit: driver.Unlimited,
-		Owner: pawl.Owner{Host: host, PID: 4242}, Since: noon.Add(-held), ExpiresIn: left,
+		Owner: pawl.Owner{Host: host, PID: 4242}, Since: noon.Add(-held), TTL: 30 * time.Second, ExpiresIn: left,
 	}
 }
 
@@ -131,7 +131,7 @@ func frames(t *testing.T) []frame {
 	}
 	broke := func(err error) func(m *model) {
 		return func(m *model) {
-			m.broke(&question{name: "nightly", fence: 17, owner: pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}}, err)
+			m.broke(&question{name: "nightly", fence: 17, owner: pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}, delay: m.delay}, err)
 		}
 	}
 	return []frame{
@@ -162,13 +162,14 @@ func frames(t *testing.T) []frame {
 		onAll("break, and no", "b", "s", "esc"),
 		{what: "break, and it is not allowed", width: 80, height: 12, view: all, change: func(m *model) { m.readOnly = true; m.press("b", false) }},
 		{what: "break, tiny", width: 20, height: 5, view: all, keys: []screen.Key{"b", "s"}},
-		{what: "break with a delay of 0", width: 80, height: 12, view: all, keys: []screen.Key{"b"}, change: func(m *model) { m.delay = 0 }},
+		{what: "break with the delay of the lease", width: 80, height: 12, view: all, change: func(m *model) { m.delay = 0; m.press("b", false) }},
+		{what: "break with a delay of 0", width: 80, height: 12, view: all, change: func(m *model) { m.delay = -1; m.press("b", false) }},
 		{what: "break what was released", width: 80, height: 12, view: viewOf(t, released), keys: []screen.Key{"b"}},
 		{what: "break what is over", width: 80, height: 12, view: all, keys: []screen.Key{"b"}, change: func(m *model) { m.see(viewOf(t)) }},
 		onAll("break what several hold", "s", "b"), onAll("break what nobody holds", "s", "j", "b"),
 		onAll("break a waiter", "s", "j", "j", "j", "j", "enter", "j", "b"), onAll("break inside, and nobody holds it", "s", "j", "enter", "b"),
 		{what: "broken", width: 80, height: 10, view: all, change: broke(nil)},
-		{what: "broken without delay", width: 80, height: 10, view: all, change: func(m *model) { m.delay = 0; broke(nil)(m) }},
+		{what: "broken without delay", width: 80, height: 10, view: all, change: func(m *model) { m.delay = -1; broke(nil)(m) }},
 		{what: "not broken", width: 80, height: 10, view: all, change: broke(gone{})},
 		{what: "not known whether it is broken", width: 80, height: 10, view: all, change: broke(errors.New("pawl: redis db.example: break: no answer"))},
 	}

@@ -21,7 +21,7 @@ type Options struct {
 
 	AllowBreak bool          // leases can be broken
 	By         string        // who breaks them
-	Delay      time.Duration // how long a name stays closed after a break
+	Delay      time.Duration // of pawl.BreakOptions
 	Idle       string        // why there is no client yet, for people
 }
 
@@ -164,7 +164,7 @@ func (l *liveView) obey(ctx context.Context, o order) (ends bool) {
 func (l *liveView) breakLease(ctx context.Context, q *question) {
 	bounded, cancel := context.WithTimeout(ctx, breakFor)
 	defer cancel()
-	err := l.all.Client().Break(bounded, q.name, q.fence, l.model.delay, pawl.WithBy(l.By))
+	err := l.all.Client().Break(bounded, q.name, q.fence, &pawl.BreakOptions{Delay: q.delay, By: l.By})
 	l.all.Refresh(q.name)
 	select {
 	case l.broken <- outcome{q, err}:

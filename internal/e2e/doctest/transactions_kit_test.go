@@ -76,7 +76,7 @@ func loseLease(ctx context.Context, other *pawl.Client, name string) error {
 	if err != nil {
 		return err
 	}
-	return other.Break(ctx, name, entry.Fence, 0)
+	return other.Break(ctx, name, entry.Fence, &pawl.BreakOptions{Delay: -1})
 }
 
 // checkSQL is CheckLease of mysqllock and sqlitelock, or CheckLeaseSQL of postgreslock.

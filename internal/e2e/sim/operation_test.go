@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -187,7 +188,7 @@ func (p *process) breaks(ctx context.Context, c *call) {
 	if err == nil && len(e.Holders) > 0 {
 		fence := e.Holders[c.number%len(e.Holders)].Fence
 		p.w.history.shake(shock{name: c.name, what: "break", from: p.w.now(), to: 1 << 62, by: c, fence: fence})
-		err = p.locks.Break(ctx, c.name, fence, c.delay)
+		err = p.locks.Break(ctx, c.name, fence, &pawl.BreakOptions{Delay: cmp.Or(c.delay, -1)})
 		p.w.history.forced(c, err)
 	}
 	p.w.history.said(c, err)

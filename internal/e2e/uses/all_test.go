@@ -83,7 +83,7 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 		x, y := fresh(t), fresh(t)
 		a, other := b.client(t, nil), b.client(t, nil)
 		leases := must(pawl.All(a.Mutex(x), a.Mutex(y)).Lock(soon(t)))(t)
-		noError(t, other.Break(background, y, leases.Fence(y), time.Minute))
+		noError(t, other.Break(background, y, leases.Fence(y), &pawl.BreakOptions{Delay: time.Minute}))
 		eventually(t, "it is heard of", func() bool { _ = leases.Err(); return leases.Context().Err() != nil })
 		if lost, _ := errors.AsType[*pawl.LostError](context.Cause(leases.Context())); lost == nil || lost.Name != y {
 			t.Errorf("the cause is %v", context.Cause(leases.Context()))

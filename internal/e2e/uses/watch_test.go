@@ -52,7 +52,7 @@ func TestWatchYieldsEachChange(t *testing.T) {
 		giveUp()
 		isError(t, get(t, gave, "the end of the wait"), context.Canceled)
 		sees(`1 hold, 0 wait, closed false, "v"`)
-		noError(t, other.Break(background, name, lease.Fence(), time.Hour))
+		noError(t, other.Break(background, name, lease.Fence(), &pawl.BreakOptions{Delay: time.Hour}))
 		sees(`0 hold, 0 wait, closed true, "v"`)
 		stop()
 		get(t, over, "the end of Watch")
