@@ -22,8 +22,8 @@ type Client struct {
 
 // New returns a client over a driver, for example memlock.New(nil). o may be nil. Close
 // closes the driver too; the driver closes the connections that it opened, and none that
-// it was given. The error matches ErrInvalid. It also refuses times in o that are shorter
-// than the backend can keep: see [Properties].MinTTL.
+// it was given. The error matches ErrInvalid, also for times in o that are shorter than
+// the backend can keep: see [Properties].MinTTL.
 func New(d driver.Driver, o *Options) (*Client, error) {
 	if v := reflect.ValueOf(d); d == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, &InvalidError{What: "driver", Problem: "is nil", Allowed: "a backend's driver"}

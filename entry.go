@@ -23,8 +23,8 @@ type Entry = driver.Entry
 //   - Weight and Limit: with the [Kind] KindPermits, how many permits it has, and how
 //     many there are by its count. Its method Kind returns the Kind.
 //   - Since: when it was granted, on the backend's clock.
-//   - TTL: what its last claim or renewal asked for. A break with a delay of TTL gives
-//     a holder that cannot reach the backend the time to give up by itself.
+//   - TTL: what its last claim or renewal asked for. [Client.Break] closes the name for
+//     that long, so that a holder that cannot reach the backend gives up by itself.
 //   - ExpiresIn: how long it lasts if it is not renewed.
 //   - Released: its holder has released it, and only its minimum hold keeps it.
 type Holder = driver.Holder

@@ -48,8 +48,8 @@ var (
 //
 //   - Name is what was claimed.
 //   - Holders is how many leases hold the name, and Holder is the one of them that
-//     ends first. It may be a lease of this client: compare its Owner with
-//     [Client.Self]. [Client.Inspect] returns all.
+//     ends first. It may be a lease of this client: compare its Owner.Client with
+//     the one of [Client.Self]. [Client.Inspect] returns all.
 //   - Position is the claim's place in the queue: 1 is next, 0 means that it does
 //     not queue.
 //   - ClosedFor is how much longer the backend grants nothing, after a break or an

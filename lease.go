@@ -15,10 +15,10 @@ import (
 // When a lease is lost, its client notifies the holder before the backend can grant the
 // name to another client: Done is closed, and Context is cancelled with a *LostError as
 // its cause. Err reads the clock itself, so it is right even in the instant before. There
-// are two exceptions: ForceLock, and Break with a negative Delay, do not wait for it.
-// After them only the fence protects what the holder writes. And no lock can stop a write
-// that is already on its way, or a process that is paused between Err and the write: see
-// [Lease.Fence].
+// are two exceptions: after ForceLock, and after Break with a Delay that is too short for
+// the holder, the backend may grant the name first. Then only the fence protects what the
+// holder writes. And no lock can stop a write that is already on its way, or a process
+// that is paused between Err and the write: see [Lease.Fence].
 //
 // A nil *Lease, which comes with every error, is over: its Err and Release return an
 // error that matches ErrInvalid.

@@ -146,7 +146,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	}
 	if c.margin < 0 || c.margin > c.TTL/2 {
 		return nil, &InvalidError{
-			What: "margin", Problem: "is " + c.margin.String(), Allowed: "0 to half of the TTL, and of the maximum hold",
+			What: "grace", Problem: "is " + c.margin.String(), Allowed: "0 to half of the TTL, and of the maximum hold",
 		}
 	}
 	return c, nil

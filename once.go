@@ -20,10 +20,10 @@ import (
 //     before f runs.
 //   - [WithAtLeastOnce] runs it at least once: the key is noted after f has returned
 //     nil.
-//   - Exactly once takes an SQL database: use WithAtLeastOnce, and let f note the key
-//     in the transaction of its work, with CheckLease of postgreslock, mysqllock or
-//     sqlitelock ([LeaseOf] finds the lease). f does nothing if the key is noted
-//     there already.
+//   - To run it exactly once, keep its data in an SQL database: use WithAtLeastOnce,
+//     and let f note the key in the transaction of its work, with CheckLease of
+//     postgreslock, mysqllock or sqlitelock ([LeaseOf] finds the lease). f does
+//     nothing if the key is noted there already.
 //
 // A task that failed is skipped for good once a later key is done. An instance whose
 // clock is ahead runs a tick early, and then the tick is done for all: clocks must be
@@ -39,8 +39,8 @@ type Once struct {
 	untilDone, unordered bool
 }
 
-// Once returns the tasks of a name. It is a mutex of that name, with a value
-// ([WithValue]): see [Client.Mutex] for names. Options are [WithAtLeastOnce],
+// Once returns the series of tasks with this name. It is a mutex of that name, with a
+// value ([WithValue]): see [Client.Mutex] for names. Options are [WithAtLeastOnce],
 // [WithUnorderedKeys] and the options of locks. Do refuses WithValue and WithAbove,
 // because the name keeps the keys.
 func (c *Client) Once(name string, options ...OnceOption) *Once {
@@ -102,8 +102,9 @@ func (o *Once) Do(ctx context.Context, key string, f func(ctx context.Context) e
 	return o.do(ctx, key, waiting, f)
 }
 
-// TryDo is Do without waiting: the error matches ErrHeld if the task is not done and
-// another instance runs one.
+// TryDo is Do without waiting. While another instance runs a task of the series, it
+// returns (false, nil) if the task of this key is done, and otherwise an error that
+// matches ErrHeld.
 func (o *Once) TryDo(ctx context.Context, key string, f func(ctx context.Context) error) (ran bool, err error) {
 	return o.do(ctx, key, trying, f)
 }

@@ -216,10 +216,10 @@ func (set onceOption) ofOnce(o *onceOptions) { set(o) }
 func WithTTL(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.ttl = d }) }
 
 // WithMinHold keeps the name held until d after the grant, even if the lease is released
-// before: for a job that must not run twice within that time though it takes less. [Once]
-// does that for the ticks of a schedule, also after a crash. 0 to 30 days, and no more
-// than WithMaxHold; default 0. A process that dies holds the name for its TTL instead,
-// which may be shorter or longer than d.
+// before: for a job that must not run twice within that time though it takes less. 0 to
+// 30 days, and no more than WithMaxHold; default 0. A process that dies holds the name
+// for its TTL instead, which may be shorter or longer than d. For the ticks of a
+// schedule, use [Once]: it remembers a tick also after a crash.
 func WithMinHold(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.minHold = d })
 }
@@ -232,7 +232,7 @@ func WithLockDelay(d time.Duration) LockOption {
 }
 
 // WithMaxHold limits how long a lease is held: to d, 10 ms to 30 days; default: no limit.
-// The client ends the lease before d by the margin (see [WithGrace]): it is lost with
+// The client ends the lease before d, by the time of [WithGrace]: it is lost with
 // ReasonMaxHold, and f's context ends. ctx.Deadline does not show that. The backend
 // grants the name to the next holder when d is over, or as soon as f returns and the
 // lease is released. An f that ignores its context runs on beside the next holder; an f
@@ -260,10 +260,11 @@ func WithWait(d time.Duration) LockOption {
 	})
 }
 
-// WithGrace sets how long before its lease ends in the backend Pawl notifies a holder of
-// the loss. Default, and minimum: a tenth of what the lease lasts, and 10 ms. That is the
-// TTL, or less right after a grant from the queue and near the end of WithMaxHold. At
-// most half of the TTL, and of WithMaxHold.
+// WithGrace sets how much time a holder has to stop: the client notifies it of the loss
+// that long before the lease ends in the backend. The default, which is also the
+// minimum, is 10 ms or a tenth of what the lease lasts, whichever is longer; the maximum
+// is half of the TTL, and of WithMaxHold. A lease lasts its TTL, or less right after a
+// grant from the queue and near the end of WithMaxHold.
 func WithGrace(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.margin = d }) }
 
 // WithLabel adds a label to the lock's leases, which Inspect and List show with them, in
