@@ -14,7 +14,7 @@ import (
 // A Group is several locks that are acquired together: all of them or none. [All] makes
 // one.
 type Group struct {
-	parts []*Locker
+	parts []*locker
 	bad   error
 }
 
@@ -44,18 +44,18 @@ type Group struct {
 // A lock that is given twice counts once. Locking the Group returns ErrInvalid if a name
 // is given in two ways, with different options, or twice with [WithHealth], because Pawl
 // cannot compare two functions.
-func All(parts ...Part) *Group {
+func All(locks ...Lockable) *Group {
 	l := &Group{}
-	if len(parts) == 0 {
+	if len(locks) == 0 {
 		l.bad = &InvalidError{What: "All", Problem: "has no locks", Allowed: "one or more"}
 	}
-	for _, x := range parts {
+	for _, x := range locks {
 		if x == nil {
 			l.bad = &InvalidError{What: "All", Problem: "has a lock that is nil", Allowed: "locks"}
 			continue
 		}
-		p := x.part()
-		if p == nil || p.c == nil {
+		p := x.locker()
+		if p.c == nil {
 			l.bad = errNotMade
 			continue
 		}

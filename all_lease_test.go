@@ -48,10 +48,10 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 // for the mutex: because the name is no semaphore to it, or because it writes a value,
 // and takes the locks in the order of names.
 func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
-	for name, other := range map[string]func(c *Client) []*Locker{
-		"mutex":  func(c *Client) []*Locker { return All(c.Mutex("m"), c.Mutex("b")).parts },
-		"reader": func(c *Client) []*Locker { return All(c.Mutex("m"), c.RWMutex("b").Reader()).parts },
-		"value": func(c *Client) []*Locker {
+	for name, other := range map[string]func(c *Client) []*locker{
+		"mutex":  func(c *Client) []*locker { return All(c.Mutex("m"), c.Mutex("b")).parts },
+		"reader": func(c *Client) []*locker { return All(c.Mutex("m"), c.RWMutex("b").RLocker()).parts },
+		"value": func(c *Client) []*locker {
 			return All(c.Mutex("m", WithValue([]byte("v"))), c.Semaphore("b", 1).Permits(1)).parts
 		},
 	} {

@@ -12,7 +12,7 @@ import (
 
 // group is a Group of n mutexes.
 func group(c *pawl.Client, n int, o ...pawl.LockOption) *pawl.Group {
-	parts := make([]pawl.Part, n)
+	parts := make([]pawl.Lockable, n)
 	for i := range parts {
 		parts[i] = c.Mutex(fmt.Sprintf("x%03d", i), o...)
 	}

@@ -15,7 +15,7 @@ import (
 func TestAllThatAreFreeAreOneStepOfTheBackend(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
-		locks := pawl.All(a.Mutex("x"), a.RWMutex("y").Reader(), a.Semaphore("z", 3).Permits(2))
+		locks := pawl.All(a.Mutex("x"), a.RWMutex("y").RLocker(), a.Semaphore("z", 3).Permits(2))
 		for range 3 {
 			leases, err := locks.Lock(background)
 			noError(t, err)
@@ -261,7 +261,7 @@ func TestAStepIsForAFewLocks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
 		for n, steps := range map[int]int{1: 0, 2: 1, driver.MaxAll: 1, driver.MaxAll + 1: 1, 2*driver.MaxAll + 2: 3} {
-			var parts []pawl.Part
+			var parts []pawl.Lockable
 			for i := range n {
 				parts = append(parts, a.Mutex(fmt.Sprint("x", i)))
 			}

@@ -16,7 +16,7 @@ func TestAllAreHeldOrNone(t *testing.T) {
 		a, _ := w.client(nil)
 		b, _ := w.client(nil)
 		three := func(c *pawl.Client) *pawl.Group {
-			return pawl.All(c.Semaphore("z", 4).Permits(2), c.Mutex("a"), c.RWMutex("m").Reader(), c.Mutex("a"))
+			return pawl.All(c.Semaphore("z", 4).Permits(2), c.Mutex("a"), c.RWMutex("m").RLocker(), c.Mutex("a"))
 		}
 		leases, err := three(a).Lock(background)
 		noError(t, err)
@@ -59,9 +59,9 @@ func TestThoseWhoWantTheSameLocksDoNotDeadlock(t *testing.T) {
 		for i := range 10 {
 			c, _ := w.client(nil)
 			x, y := c.Mutex("x"), c.Mutex("y")
-			parts := []pawl.Part{x, y}
+			parts := []pawl.Lockable{x, y}
 			if i%2 == 0 {
-				parts = []pawl.Part{y, x}
+				parts = []pawl.Lockable{y, x}
 			}
 			all.Go(func() {
 				for range 20 {
@@ -119,7 +119,7 @@ func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
 		for _, bad := range []*pawl.Group{
-			pawl.All(), pawl.All(nil), pawl.All(a.Mutex("x"), a.RWMutex("x").Reader()),
+			pawl.All(), pawl.All(nil), pawl.All(a.Mutex("x"), a.RWMutex("x").RLocker()),
 			pawl.All(a.Mutex("x"), a.Semaphore("y", 2).Permits(3)), pawl.All(a.Mutex("x"), a.Mutex("")),
 		} {
 			_, err := bad.Lock(background)
@@ -140,11 +140,11 @@ func TestAllRefusesANameInTwoWays(t *testing.T) {
 		c, _ := w.client(nil)
 		lease := must(t)(c.Mutex("x", pawl.WithValue([]byte("5"))).Lock(background))
 		noError(t, lease.Release(background))
-		for name, other := range map[string]pawl.Part{
+		for name, other := range map[string]pawl.Lockable{
 			"a condition": c.Mutex("x", pawl.WithAbove([]byte("1"))),
 			"a TTL":       c.Mutex("x", pawl.WithTTL(time.Minute)),
 			"a label":     c.Mutex("x", pawl.WithLabel("a", "b")),
-			"a reader":    c.RWMutex("x").Reader(),
+			"a reader":    c.RWMutex("x").RLocker(),
 		} {
 			for _, all := range []*pawl.Group{pawl.All(c.Mutex("x"), other), pawl.All(other, c.Mutex("x"))} {
 				if _, err := all.TryLock(background); !errors.Is(err, pawl.ErrInvalid) {

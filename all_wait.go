@@ -31,7 +31,7 @@ var errGaveWay = errors.New("gave way")
 // It waits in the queue of a lock that is taken, and holds nothing meanwhile. When it is
 // granted that lock, it takes the others if they are free. Otherwise it gives the lock
 // back, and waits for the one that is taken now.
-func waitForAll(ctx context.Context, parts []*Locker, all *GroupLease) error {
+func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 	next, why := parts[0], error(nil)
 	if oneClient(parts) && next.c.steps(len(parts)) {
 		if next, why = tryAll(ctx, parts, all, waiting); next == nil {
@@ -69,12 +69,12 @@ func waitForAll(ctx context.Context, parts []*Locker, all *GroupLease) error {
 // writes reports whether a grant of one of the locks changes the value of its name, or
 // depends on it. Such a lock is not given back for another one: the value would be that
 // of a caller that never had all locks, and could refuse its next claim.
-func writes(parts []*Locker) bool {
-	return slices.ContainsFunc(parts, func(p *Locker) bool { return p.o.value != nil || p.o.above != nil })
+func writes(parts []*locker) bool {
+	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.value != nil || p.o.above != nil })
 }
 
 // await waits for this lock among others. why is what has refused it before.
-func (l *Locker) await(ctx context.Context, why error) (*Lease, error) {
+func (l *locker) await(ctx context.Context, why error) (*Lease, error) {
 	if ended(ctx) != nil {
 		return nil, gaveUp(ctx, l.name, why)
 	}
@@ -86,9 +86,9 @@ func (l *Locker) await(ctx context.Context, why error) (*Lease, error) {
 // tryAll makes one attempt at all locks of which all has no lease: in one step of the
 // backend, if it can. If one of them is in the way, and the caller may wait for it, next
 // is that one, and err is the reason. Otherwise the call ends, with err.
-func tryAll(ctx context.Context, parts []*Locker, all *GroupLease, m mode) (next *Locker, err error) {
+func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next *locker, err error) {
 	began, n := time.Now(), len(all.leases)
-	var rest []*Locker
+	var rest []*locker
 	var claims []*claim
 	for _, p := range parts {
 		if slices.ContainsFunc(all.leases, func(x *Lease) bool { return x.h.c == p.c && x.h.claim.Name == p.name }) {
@@ -126,7 +126,7 @@ func tryAll(ctx context.Context, parts []*Locker, all *GroupLease, m mode) (next
 
 // attemptAll makes one attempt at each of the claims, and stops at the first that fails.
 // Without oneByOne it makes no attempt if the backend cannot grant them in steps.
-func attemptAll(ctx context.Context, parts []*Locker, claims []*claim, all *[]*Lease, oneByOne bool) (at int, err error) {
+func attemptAll(ctx context.Context, parts []*locker, claims []*claim, all *[]*Lease, oneByOne bool) (at int, err error) {
 	steps := oneClient(parts)
 	if !oneByOne && len(claims) > driver.MaxAll {
 		return 0, errors.ErrUnsupported
@@ -149,8 +149,8 @@ func attemptAll(ctx context.Context, parts []*Locker, claims []*claim, all *[]*L
 	return 0, nil
 }
 
-func oneClient(parts []*Locker) bool {
-	return !slices.ContainsFunc(parts, func(p *Locker) bool { return p.c != parts[0].c })
+func oneClient(parts []*locker) bool {
+	return !slices.ContainsFunc(parts, func(p *locker) bool { return p.c != parts[0].c })
 }
 
 // endsCall reports whether this error ends the whole call. After an attempt without an
@@ -163,25 +163,25 @@ func endsCall(claims []*claim, err error) bool {
 }
 
 // before is the order of names, and of backends for the same name.
-func before(a, b *Locker) int {
+func before(a, b *locker) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.backend, b.c.backend))
 }
 
 // permitsLast is the order in which callers take what they hold while they wait: mutexes
 // and read/write locks first, and then permits, each in the order of names. So a caller
 // keeps a permit from others only while it waits for other permits.
-func permitsLast(parts []*Locker) []*Locker {
-	permits := func(p *Locker) bool { return p.limit < driver.Unlimited }
+func permitsLast(parts []*locker) []*locker {
+	permits := func(p *locker) bool { return p.limit < driver.Unlimited }
 	whole := slices.DeleteFunc(slices.Clone(parts), permits)
-	return append(whole, slices.DeleteFunc(slices.Clone(parts), func(p *Locker) bool { return !permits(p) })...)
+	return append(whole, slices.DeleteFunc(slices.Clone(parts), func(p *locker) bool { return !permits(p) })...)
 }
 
 // inOrder waits for one lock after the other, and holds those before. at is where it gave
 // way. See awaitPolitely for patience.
-func inOrder(ctx context.Context, parts []*Locker, all *GroupLease, patience time.Duration) (at *Locker, err error) {
+func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience time.Duration) (at *locker, err error) {
 	for i, p := range parts {
 		await := func() (*Lease, error) { return p.await(ctx, nil) }
-		if slices.ContainsFunc(parts[:i], func(q *Locker) bool { return before(p, q) < 0 }) {
+		if slices.ContainsFunc(parts[:i], func(q *locker) bool { return before(p, q) < 0 }) {
 			await = func() (*Lease, error) { return p.awaitPolitely(ctx, patience) }
 		}
 		lease, err := await()
@@ -202,7 +202,7 @@ func inOrder(ctx context.Context, parts []*Locker, all *GroupLease, patience tim
 // In each circle of callers that wait for each other at least one waits against the order
 // of names, and so gives way. Its patience grows with each time, so that it does not
 // starve where each holder takes longer than that.
-func (l *Locker) awaitPolitely(ctx context.Context, patience time.Duration) (*Lease, error) {
+func (l *locker) awaitPolitely(ctx context.Context, patience time.Duration) (*Lease, error) {
 	waits, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer time.AfterFunc(patience, func() { cancel(errGaveWay) }).Stop()

@@ -15,13 +15,14 @@ import (
 
 // A value that no constructor has made returns an error that says so, and does not panic.
 func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
-	answersNothing := []string{"Format", "LogValue", "Owner", "Part", "Writer", "Reader", "Permits"}
+	answersNothing := []string{"Format", "LogValue", "Owner", "RLocker", "Permits"}
 	for _, zero := range []any{
 		&pawl.Client{}, (*pawl.Client)(nil), &pawl.Lease{}, (*pawl.Lease)(nil), &pawl.GroupLease{}, (*pawl.GroupLease)(nil), &pawl.Group{},
 		(*pawl.Group)(nil), &pawl.Mutex{}, &pawl.RWMutex{}, &pawl.Semaphore{}, &pawl.Once{}, &pawl.Election{}, pawl.All(&pawl.Mutex{}),
 		(*pawl.Mutex)(nil), (*pawl.RWMutex)(nil), (*pawl.Semaphore)(nil), (*pawl.Once)(nil), (*pawl.Election)(nil),
-		pawl.All((*pawl.Mutex)(nil)), pawl.All((*pawl.RWMutex)(nil).Writer()), pawl.All((*pawl.RWMutex)(nil).Reader()),
-		pawl.All((*pawl.Semaphore)(nil).Permits(1)), &pawl.Locker{}, (*pawl.Locker)(nil), (*pawl.Semaphore)(nil).Permits(1),
+		pawl.All((*pawl.Mutex)(nil)), pawl.All((*pawl.RWMutex)(nil)), pawl.All((*pawl.RWMutex)(nil).RLocker()), pawl.All(&pawl.RWMutex{}),
+		pawl.All((*pawl.Semaphore)(nil).Permits(1)), (*pawl.Semaphore)(nil).Permits(1), (&pawl.Semaphore{}).Permits(1),
+		(*pawl.RWMutex)(nil).RLocker(), (&pawl.RWMutex{}).RLocker(), (&pawl.Client{}).RWMutex("x").RLocker(),
 		(*pawl.Client)(nil).Mutex("x"), (&pawl.Client{}).RWMutex("x"), (&pawl.Client{}).Semaphore("x", 1),
 		(&pawl.Client{}).Once("x"), (&pawl.Client{}).Election("x"),
 	} {

@@ -287,10 +287,10 @@ func TestALockerTakesItsSideOfTheLock(t *testing.T) {
 			return err
 		})
 		isError(t, err, nil)
-		err = rw.Reader().Do(background, func(ctx context.Context) error {
-			_, err := rw.Writer().TryLock(ctx)
+		err = rw.RLocker().Do(background, func(ctx context.Context) error {
+			_, err := rw.TryLock(ctx)
 			isError(t, err, pawl.ErrHeld)
-			_, err = rw.Reader().TryDo(ctx, func(context.Context) error { return nil })
+			_, err = rw.RLocker().TryDo(ctx, func(context.Context) error { return nil })
 			return err
 		})
 		isError(t, err, nil)

@@ -57,7 +57,7 @@ func ExampleAll() {
 	locks, _ := pawl.Open(ctx, "mem:", nil)
 	defer locks.Close()
 
-	transfer := pawl.All(locks.Mutex("account:7"), locks.Mutex("account:3"), locks.RWMutex("rates").Reader())
+	transfer := pawl.All(locks.Mutex("account:7"), locks.Mutex("account:3"), locks.RWMutex("rates").RLocker())
 	err := transfer.Do(ctx, func(ctx context.Context) error {
 		_, mine := pawl.FenceOf(ctx, "account:3")
 		fmt.Println("transferred", mine)

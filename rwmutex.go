@@ -17,16 +17,9 @@ func (c *Client) RWMutex(name string, options ...LockOption) *RWMutex {
 	return &RWMutex{c.lock(name, options)}
 }
 
-// Reader returns the lock of a reader, for [All].
-func (m *RWMutex) Reader() *Locker {
-	if m == nil {
-		return nil
-	}
-	return &Locker{lock: m.lock, weight: 1, limit: driver.Unlimited}
-}
-
-// Writer returns the lock of a writer, for [All].
-func (m *RWMutex) Writer() *Locker { return m.writer().part() }
+// RLocker returns a Lockable whose Lock, TryLock, Do and TryDo are RLock, TryRLock, RDo
+// and TryRDo: a reader, for [All]. The RWMutex itself is the Lockable of its writer.
+func (m *RWMutex) RLocker() Lockable { return m.reader() }
 
 // Lock waits for the lock as a writer. See [Mutex.Lock] for ctx and errors.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) { return m.writer().Lock(ctx) }
@@ -37,13 +30,13 @@ func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return m.writer
 
 // RLock waits for the lock as a reader. See [Mutex.Lock] for ctx and errors.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
-	return m.Reader().Lock(ctx)
+	return m.reader().Lock(ctx)
 }
 
 // TryRLock makes one attempt as a reader. Its error matches ErrHeld if a writer holds the
 // lock, or others wait for it.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
-	return m.Reader().TryLock(ctx)
+	return m.reader().TryLock(ctx)
 }
 
 // Do runs f as a writer. See [Mutex.Do].
@@ -59,19 +52,29 @@ func (m *RWMutex) TryDo(ctx context.Context, f func(ctx context.Context) error) 
 
 // RDo runs f as a reader. See [Mutex.Do].
 func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) error {
-	return m.Reader().Do(ctx, f)
+	return m.reader().Do(ctx, f)
 }
 
 // TryRDo runs f as a reader, without waiting, and reports whether it ran. See
 // [Mutex.TryDo].
 func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	return m.Reader().TryDo(ctx, f)
+	return m.reader().TryDo(ctx, f)
 }
 
-// writer is the writing side as a mutex.
+// reader is the side of a reader.
+func (m *RWMutex) reader() *locker {
+	if m == nil {
+		return &locker{bad: errNotMade}
+	}
+	return &locker{lock: m.lock, weight: 1, limit: driver.Unlimited}
+}
+
+// writer is the side of a writer, as a mutex.
 func (m *RWMutex) writer() *Mutex {
 	if m == nil {
 		return nil
 	}
 	return &Mutex{m.lock}
 }
+
+func (m *RWMutex) locker() *locker { return m.writer().locker() }

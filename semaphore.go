@@ -32,35 +32,37 @@ func (c *Client) Semaphore(name string, n int, options ...LockOption) *Semaphore
 }
 
 // Permits returns k permits, 1 to n, as one lock: for its Do, and for [All].
-func (s *Semaphore) Permits(k int) *Locker {
+func (s *Semaphore) Permits(k int) Lockable { return s.permits(k) }
+
+func (s *Semaphore) permits(k int) *locker {
 	if s == nil {
-		return nil
+		return &locker{bad: errNotMade}
 	}
-	return &Locker{s.lock, k, s.n, validatePermits(k, s.n)}
+	return &locker{s.lock, k, s.n, validatePermits(k, s.n)}
 }
 
 // Acquire waits until k permits, 1 to n, are granted as one lease. See [Mutex.Lock] for
 // ctx and errors.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Lease, error) {
-	return s.Permits(k).Lock(ctx)
+	return s.permits(k).Lock(ctx)
 }
 
 // TryAcquire makes one attempt to get k permits, 1 to n, as one lease. Its error matches
 // ErrHeld if they are not free, or others wait.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Lease, error) {
-	return s.Permits(k).TryLock(ctx)
+	return s.permits(k).TryLock(ctx)
 }
 
 // Do waits for one permit and runs f with it. See [Mutex.Do]. For more permits use
 // Permits(k).Do.
 func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	return s.Permits(1).Do(ctx, f)
+	return s.permits(1).Do(ctx, f)
 }
 
 // TryDo runs f with one permit, without waiting, and reports whether it ran. See
 // [Mutex.TryDo].
 func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	return s.Permits(1).TryDo(ctx, f)
+	return s.permits(1).TryDo(ctx, f)
 }
 
 // validatePermits refuses numbers that the driver would take for another kind of lock, or

@@ -44,7 +44,7 @@ func TestAllInACrowd(t *testing.T, open func() driver.Driver) {
 		all.Go(func() {
 			for range turns {
 				some := rand.Perm(names)[:2+rand.IntN(3)]
-				parts := make([]pawl.Part, len(some))
+				parts := make([]pawl.Lockable, len(some))
 				for i, n := range some {
 					if name := fmt.Sprintf("crowd/%d", n); n < pools {
 						parts[i] = c.Semaphore(name, permits).Permits(1)
@@ -97,7 +97,7 @@ func BenchmarkAll(b *testing.B, d driver.Driver) {
 		}
 	})
 	for _, n := range []int{2, 4, 16} {
-		parts := make([]pawl.Part, n)
+		parts := make([]pawl.Lockable, n)
 		for i := range parts {
 			parts[i] = c.Mutex(fmt.Sprintf("all/%d", i))
 		}

@@ -236,22 +236,24 @@ func (f *claimFlags) lockOptions(margin time.Duration) []pawl.LockOption {
 	return options
 }
 
-// acquire claims the kind of lock that the flags choose.
+// acquire claims the lock, and waits for it unless -n says otherwise.
 func (f *claimFlags) acquire(name string, options []pawl.LockOption) func(context.Context, *pawl.Client) (jobLease, error) {
 	return func(ctx context.Context, c *pawl.Client) (jobLease, error) {
-		switch {
-		case f.shared && f.noWait:
-			return c.RWMutex(name, options...).TryRLock(ctx)
-		case f.shared:
-			return c.RWMutex(name, options...).RLock(ctx)
-		case f.limit > 0 && f.noWait:
-			return c.Semaphore(name, int(f.limit), options...).TryAcquire(ctx, int(f.permits))
-		case f.limit > 0:
-			return c.Semaphore(name, int(f.limit), options...).Acquire(ctx, int(f.permits))
-		case f.noWait:
-			return c.Mutex(name, options...).TryLock(ctx)
-		default:
-			return c.Mutex(name, options...).Lock(ctx)
+		l := f.lock(c, name, options)
+		if f.noWait {
+			return l.TryLock(ctx)
 		}
+		return l.Lock(ctx)
 	}
+}
+
+// lock is a name as the kind of lock that the flags choose.
+func (f *claimFlags) lock(c *pawl.Client, name string, options []pawl.LockOption) pawl.Lockable {
+	switch {
+	case f.shared:
+		return c.RWMutex(name, options...).RLocker()
+	case f.limit > 0:
+		return c.Semaphore(name, int(f.limit), options...).Permits(int(f.permits))
+	}
+	return c.Mutex(name, options...)
 }

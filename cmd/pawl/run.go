@@ -122,26 +122,15 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 	j.acquire = f.acquire(j.name, first)
 	if len(f.also) > 0 {
 		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {
-			parts := []pawl.Part{f.part(c, j.name, first)}
+			locks := []pawl.Lockable{f.lock(c, j.name, first)}
 			for _, name := range f.also {
-				parts = append(parts, f.part(c, name, options))
+				locks = append(locks, f.lock(c, name, options))
 			}
 			if f.noWait {
-				return pawl.All(parts...).TryLock(ctx)
+				return pawl.All(locks...).TryLock(ctx)
 			}
-			return pawl.All(parts...).Lock(ctx)
+			return pawl.All(locks...).Lock(ctx)
 		}
 	}
 	return f.conflict(j.run())
-}
-
-// part is the lock of one of several names.
-func (f *claimFlags) part(c *pawl.Client, name string, options []pawl.LockOption) pawl.Part {
-	switch {
-	case f.shared:
-		return c.RWMutex(name, options...).Reader()
-	case f.limit > 0:
-		return c.Semaphore(name, int(f.limit), options...).Permits(int(f.permits))
-	}
-	return c.Mutex(name, options...)
 }

@@ -32,7 +32,7 @@ var rootLayers = []struct {
 	}},
 	{"API: what users call", []string{
 		"lock.go", "client.go", "namespace.go", "open.go", "close.go", "observer_log.go", "value.go", "do.go", "mutex.go",
-		"locker.go", "rwmutex.go", "force.go", "semaphore.go", "all_close.go", "all_lease.go", "all_wait.go", "all.go", "once.go", "inspect.go", "break.go", "watch.go", "election.go",
+		"lockable.go", "rwmutex.go", "force.go", "semaphore.go", "all_close.go", "all_lease.go", "all_wait.go", "all.go", "once.go", "inspect.go", "break.go", "watch.go", "election.go",
 		"detach.go",
 	}},
 }

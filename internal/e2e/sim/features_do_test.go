@@ -127,7 +127,7 @@ func (c *call) ill(context.Context) error {
 func (p *process) takesAll(ctx context.Context, c *call) {
 	names := append([]string{c.name}, c.others...)
 	slices.Sort(names)
-	calls, parts := []*call(nil), []pawl.Part(nil)
+	calls, parts := []*call(nil), []pawl.Lockable(nil)
 	for _, name := range slices.Compact(names) {
 		x := c
 		if name != c.name {

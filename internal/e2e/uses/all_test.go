@@ -14,7 +14,7 @@ func TestAllAreHeldOrNone(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
 		x, y, z := fresh(t), fresh(t), fresh(t)
 		a, other := b.client(t, nil), b.client(t, nil)
-		leases := must(pawl.All(a.Semaphore(z, 4).Permits(2), a.Mutex(x), a.RWMutex(y).Reader(), a.Mutex(x)).Lock(soon(t)))(t)
+		leases := must(pawl.All(a.Semaphore(z, 4).Permits(2), a.Mutex(x), a.RWMutex(y).RLocker(), a.Mutex(x)).Lock(soon(t)))(t)
 		for _, name := range []string{x, y, z} {
 			if leases.Fence(name) == 0 {
 				t.Errorf("%s has no fence", name)
@@ -26,7 +26,7 @@ func TestAllAreHeldOrNone(t *testing.T) {
 				t.Errorf("in the way: %v; want %s", err, name)
 			}
 		}
-		_, err := pawl.All(other.RWMutex(y).Reader(), other.Mutex(x)).TryLock(soon(t))
+		_, err := pawl.All(other.RWMutex(y).RLocker(), other.Mutex(x)).TryLock(soon(t))
 		inTheWay(err, x)
 		reader := must(other.RWMutex(y).RLock(soon(t)))(t)
 		noError(t, leases.Release(background))
@@ -48,7 +48,7 @@ func TestThoseWhoWantTheSameLocksDoNotDeadlock(t *testing.T) {
 		inside := make(chan struct{}, 1)
 		for i := range 5 {
 			c := b.client(t, nil)
-			parts := []pawl.Part{c.Mutex(x), c.Mutex(y)}
+			parts := []pawl.Lockable{c.Mutex(x), c.Mutex(y)}
 			if i%2 == 0 {
 				parts[0], parts[1] = parts[1], parts[0]
 			}

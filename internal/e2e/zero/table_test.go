@@ -237,7 +237,6 @@ var types = map[string]reflect.Type{
 	"pawl.Handle":                 reflect.TypeFor[pawl.Handle](),
 	"pawl.Leader":                 reflect.TypeFor[pawl.Leader](),
 	"pawl.Lease":                  reflect.TypeFor[pawl.Lease](),
-	"pawl.Locker":                 reflect.TypeFor[pawl.Locker](),
 	"pawl.LostError":              reflect.TypeFor[pawl.LostError](),
 	"pawl.LostEvent":              reflect.TypeFor[pawl.LostEvent](),
 	"pawl.Mutex":                  reflect.TypeFor[pawl.Mutex](),

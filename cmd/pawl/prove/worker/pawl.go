@@ -94,27 +94,20 @@ func (p *pawlClient) lease(l Lease, name history.Name) Lease {
 	return l
 }
 
-// locker has the methods that Mutex and Locker share.
-type locker interface {
-	pawl.Part
-	Lock(ctx context.Context) (*pawl.Lease, error)
-	TryLock(ctx context.Context) (*pawl.Lease, error)
-}
-
-func (p *pawlClient) locker(name history.Name, mode string, weight int) locker {
+func (p *pawlClient) lock(name history.Name, mode string, weight int) pawl.Lockable {
 	switch {
 	case name.Kind == history.Semaphore:
 		return p.locks.Semaphore(name.Name, name.Limit, p.options...).Permits(weight)
 	case name.Kind == history.RW && mode == history.Shared:
-		return p.locks.RWMutex(name.Name, p.options...).Reader()
+		return p.locks.RWMutex(name.Name, p.options...).RLocker()
 	case name.Kind == history.RW:
-		return p.locks.RWMutex(name.Name, p.options...).Writer()
+		return p.locks.RWMutex(name.Name, p.options...)
 	}
 	return p.locks.Mutex(name.Name, p.options...)
 }
 
 func (p *pawlClient) Claim(ctx context.Context, name history.Name, mode string, weight int, try bool) (Lease, error) {
-	l := p.locker(name, mode, weight)
+	l := p.lock(name, mode, weight)
 	lock := l.Lock
 	if try {
 		lock = l.TryLock
@@ -130,9 +123,9 @@ func (p *pawlClient) All(ctx context.Context, names []history.Name) ([]Lease, er
 	if p.bug.some {
 		return p.some(ctx, names)
 	}
-	parts := make([]pawl.Part, len(names))
+	parts := make([]pawl.Lockable, len(names))
 	for i, n := range names {
-		parts[i] = p.locker(n, history.Whole, 1)
+		parts[i] = p.lock(n, history.Whole, 1)
 	}
 	group, err := pawl.All(parts...).Lock(ctx)
 	if err != nil {

@@ -116,7 +116,7 @@ func (*late) Done() <-chan struct{} { return nil }
 func (p *pawlClient) some(ctx context.Context, names []history.Name) ([]Lease, error) {
 	leases := make([]Lease, len(names))
 	for i, n := range names {
-		l := p.locker(n, history.Whole, 1)
+		l := p.lock(n, history.Whole, 1)
 		lease, err := l.TryLock(ctx)
 		if i == 0 {
 			lease, err = l.Lock(ctx)
