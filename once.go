@@ -36,7 +36,7 @@ import (
 // an Election, makes Do skip or repeat tasks.
 type Once struct {
 	lock
-	untilDone, unordered bool
+	atLeastOnce, unordered bool
 }
 
 // Once returns the series of tasks with this name. It is a mutex of that name, with a
@@ -52,7 +52,7 @@ func (c *Client) Once(name string, options ...OnceOption) *Once {
 		}
 	}
 	l.o = o.lockOptions
-	return &Once{l, o.untilDone, o.unordered}
+	return &Once{l, o.atLeastOnce, o.unordered}
 }
 
 // WithAtLeastOnce makes a [Once] run a task until it is done: its function has returned
@@ -60,7 +60,7 @@ func (c *Client) Once(name string, options ...OnceOption) *Once {
 // key wait meanwhile; if the function fails or its process dies, one of them runs it.
 // Without WithAtLeastOnce a task runs at most once: its key counts as done as soon as the
 // lock is granted, even if the function then fails or its process dies.
-func WithAtLeastOnce() OnceOption { return onceOption(func(o *onceOptions) { o.untilDone = true }) }
+func WithAtLeastOnce() OnceOption { return onceOption(func(o *onceOptions) { o.atLeastOnce = true }) }
 
 // WithUnorderedKeys is for a [Once] whose keys have no order: ids of messages or orders.
 // The backend remembers each key by itself, for a day, by default, after the task.
@@ -129,7 +129,7 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 	}
 	var note error
 	ran, err = do(ctx, lease, err, func(ctx context.Context) error {
-		if err := f(ctx); err != nil || !o.untilDone {
+		if err := f(ctx); err != nil || !o.atLeastOnce {
 			return err
 		}
 		note = lease.SetValue(context.WithoutCancel(ctx), value)
@@ -171,7 +171,7 @@ func (o *Once) mutex(key string) (l lock, value []byte) {
 		l.name, value = l.name+"#"+hex.EncodeToString(sum[:16]), []byte{1}
 	}
 	l.o.above = value
-	if !o.untilDone {
+	if !o.atLeastOnce {
 		l.o.value = value
 	}
 	return l, value

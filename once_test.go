@@ -87,11 +87,11 @@ func TestAKeyIsDoneByOne(t *testing.T) {
 }
 
 func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
-	for name, untilDone := range map[string]bool{"AtMostOnce": false, "UntilDone": true} {
+	for name, atLeastOnce := range map[string]bool{"AtMostOnce": false, "AtLeastOnce": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				var o pawl.OnceOption
-				if untilDone {
+				if atLeastOnce {
 					o = pawl.WithAtLeastOnce()
 				}
 				a, _ := w.client(nil)
@@ -112,7 +112,7 @@ func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
 					noError(t, err)
 					ran <- did
 				}()
-				if did := <-ran; did != untilDone {
+				if did := <-ran; did != atLeastOnce {
 					t.Errorf("taken up: %v", did)
 				}
 				<-failed
@@ -204,9 +204,9 @@ func TestKeysWithoutAnOrderAreRememberedEach(t *testing.T) {
 }
 
 // Twenty instances, whose clocks are up to 2 s off, a thousand ticks, and instances that
-// are killed at work: no tick is done twice; and until done, each is done.
+// are killed at work: no tick is done twice; at least once, each is done.
 func TestAThousandTicksOfTwentyInstances(t *testing.T) {
-	for name, untilDone := range map[string]bool{"AtMostOnce": false, "UntilDone": true} {
+	for name, atLeastOnce := range map[string]bool{"AtMostOnce": false, "AtLeastOnce": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				const instances, ticks, every = 20, 1000, 10 * time.Second
@@ -218,7 +218,7 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 					all.Go(func() {
 						c, net := w.client(&pawl.Options{TTL: 3 * time.Second})
 						var o pawl.OnceOption
-						if untilDone {
+						if atLeastOnce {
 							o = pawl.WithAtLeastOnce()
 						}
 						for tick := range ticks {
@@ -243,9 +243,9 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 				all.Wait()
 				for tick := range ticks {
 					switch b, d := began[tick].Load(), done[tick].Load(); {
-					case !untilDone && b != 1:
+					case !atLeastOnce && b != 1:
 						t.Errorf("tick %d began %d times", tick, b)
-					case untilDone && d != 1:
+					case atLeastOnce && d != 1:
 						t.Errorf("tick %d was done %d times, of %d", tick, d, b)
 					}
 				}

@@ -204,7 +204,7 @@ type OnceOption interface{ ofOnce(o *onceOptions) }
 
 type onceOptions struct {
 	lockOptions
-	untilDone, unordered bool
+	atLeastOnce, unordered bool
 }
 
 type onceOption func(*onceOptions)

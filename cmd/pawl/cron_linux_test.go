@@ -145,7 +145,7 @@ func TestInACrontabOneOfManyHostsRunsItOnce(t *testing.T) {
 	nightly(t, "it runs three crons for some seconds")
 	b := newLab(t)
 	lines := fmt.Sprintf(`* * * * * cd %s; pawl once --every 24h nightly -- sh -c 'echo $PAWL_KEY >> nightly'; echo $? >> ended
-* * * * * cd %[1]s; pawl once --until-done yearly "$(date -u +\%%Y)" -- sh -c 'echo $PAWL_KEY >> yearly'; echo $? >> ended`, b.dir)
+* * * * * cd %[1]s; pawl once --at-least-once yearly "$(date -u +\%%Y)" -- sh -c 'echo $PAWL_KEY >> yearly'; echo $? >> ended`, b.dir)
 	var hosts []*crontab
 	for i := range 3 {
 		hosts = append(hosts, b.startCron(fmt.Sprintf("host%d", i), time.Duration(3+i)*time.Second, 0, lines))

@@ -17,12 +17,12 @@ import (
 type onceFlags struct {
 	claimFlags
 	commandFlags
-	untilDone bool
-	maxHold   seconds
-	every     seconds
-	began     time.Time // when this pawl started, on this host's clock
-	key       string    // empty with --every
-	args      []string  // NAME and COMMAND, without KEY
+	atLeastOnce bool
+	maxHold     seconds
+	every       seconds
+	began       time.Time // when this pawl started, on this host's clock
+	key         string    // empty with --every
+	args        []string  // NAME and COMMAND, without KEY
 }
 
 func newOnce(v *voice, where *location) *cobra.Command {
@@ -49,9 +49,9 @@ after its last run: a host that is later than that runs COMMAND again. Use NAME
 for nothing else.
 
 A task is done when COMMAND starts: COMMAND runs at most once, even if it fails
-or its host dies, and the other hosts do not wait for it. With --until-done it
-is done when COMMAND has ended with code 0, and the other hosts wait. If COMMAND
-fails or its host dies, the next one runs it: at least once.
+or its host dies, and the other hosts do not wait for it. With --at-least-once
+it is done when COMMAND has ended with code 0, and the other hosts wait. If
+COMMAND fails or its host dies, the next one runs it.
 
 COMMAND gets the variables PAWL_NAME, PAWL_FENCE and PAWL_KEY, which is KEY or
 the time of the start. It is started and stopped as that of pawl run: see pawl
@@ -63,7 +63,7 @@ n ended it, or:
 		Example: `  # In the crontab of each host, each night.
   0 3 * * *  pawl once --every 24h nightly -- ./report.sh
   # Each day until it has succeeded, tried each hour. In a crontab % needs a \.
-  0 * * * *  pawl once --until-done daily "$(date -u +\%F)" -- ./report.sh`,
+  0 * * * *  pawl once --at-least-once daily "$(date -u +\%F)" -- ./report.sh`,
 		DisableFlagsInUseLine: true,
 		Args:                  func(cmd *cobra.Command, args []string) error { return f.check(cmd, args) },
 		ValidArgsFunction:     completeRun(where),
@@ -72,7 +72,7 @@ n ended it, or:
 	f.addWait(cmd)
 	cmd.Flags().Var(&f.ttl, "ttl", "how long the lock stays held if pawl is killed")
 	cmd.Flags().Var(&f.every, "every", "the time from one start to the next, instead of KEY")
-	cmd.Flags().BoolVar(&f.untilDone, "until-done", false, "it is done when COMMAND has succeeded, not when it starts")
+	cmd.Flags().BoolVar(&f.atLeastOnce, "at-least-once", false, "it is done when COMMAND has succeeded, not when it starts")
 	cmd.Flags().Var(&f.maxHold, "max-hold", "stop COMMAND when it has run for this long")
 	noFiles(cmd, "ttl", "every", "max-hold")
 	f.addRest(cmd)
@@ -138,7 +138,7 @@ func (f *onceFlags) run(v *voice, where *location, cmd *cobra.Command) error {
 	f.has(j, path, argv)
 	j.maxHold = time.Duration(f.maxHold)
 	j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return f.claim(ctx, c, j, margin) }
-	if f.untilDone {
+	if f.atLeastOnce {
 		j.succeeded = func(l jobLease) error {
 			return l.(*pawl.Lease).SetValue(context.Background(), []byte(j.key)) //nolint:forcetypeassert // it has one name
 		}
@@ -173,7 +173,7 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin ti
 	}
 	j.key = t.key
 	options := append(f.lockOptions(margin), pawl.WithAbove([]byte(t.above)))
-	if !f.untilDone {
+	if !f.atLeastOnce {
 		options = append(options, pawl.WithValue([]byte(t.key)))
 	}
 	lease, err := f.acquire(j.name, f.checked(options, j))(ctx, c)

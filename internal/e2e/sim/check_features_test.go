@@ -92,7 +92,7 @@ func (h *history) passesNoHealth() {
 func (h *history) inOrderOfKeys() {
 	for i, a := range h.tasks {
 		for _, b := range h.tasks[i+1:] {
-			spent := !a.by.untilDone || a.by.hasRun && a.by.answer == nil && a.by.ended != never && a.by.ended <= b.began
+			spent := !a.by.atLeastOnce || a.by.hasRun && a.by.answer == nil && a.by.ended != never && a.by.ended <= b.began
 			if spent && b.key <= a.key {
 				h.violatedLocked(b.by.name, "%v ran the function of %q, and %v had done that of %q", b.by, b.key, a.by, a.key)
 			}
@@ -108,7 +108,7 @@ func (h *history) onceAnswers(c *call, data bool) {
 	if !c.hasRun && c.answer == nil { // it is done
 		for _, o := range h.calls {
 			if o.verb == "once" && o != c && o.key >= c.key && o.began <= c.answered && (o.granted || !h.w.plan.quiet() || o.err != nil || o.process.isDead()) {
-				if !c.untilDone || slices.ContainsFunc(h.tasks, func(t *task) bool { return t.by == o && t.done && o.left <= c.answered }) {
+				if !c.atLeastOnce || slices.ContainsFunc(h.tasks, func(t *task) bool { return t.by == o && t.done && o.left <= c.answered }) {
 					return
 				}
 			}

@@ -204,7 +204,7 @@ type task struct {
 // does is a call of Once.Do.
 func (p *process) does(ctx context.Context, c *call) {
 	o := []pawl.OnceOption{pawl.WithTTL(c.ttl)}
-	if c.untilDone {
+	if c.atLeastOnce {
 		o = append(o, pawl.WithAtLeastOnce())
 	}
 	h := &p.w.history

@@ -24,13 +24,13 @@ func (p *plan) drawFeatures() {
 	}
 	p.features = true
 	p.names = append(p.names, namePlan{name: leads, sort: "mutex"}, namePlan{name: ticks, sort: "mutex"})
-	untilDone := d.chance(50)
+	atLeastOnce := d.chance(50)
 	for _, w := range []struct {
 		percent int
 		draw    func(d *dice, process int) []step
 	}{
 		{50, p.drawElection},
-		{50, func(d *dice, _ int) []step { return p.drawTicks(d, untilDone) }},
+		{50, func(d *dice, _ int) []step { return p.drawTicks(d, atLeastOnce) }},
 		{40, func(d *dice, _ int) []step { return p.drawAll(d) }},
 		{40, func(d *dice, _ int) []step { return p.drawWatch(d) }},
 	} {
@@ -159,12 +159,12 @@ func (p *plan) drawLook(d *dice) step {
 }
 
 // drawTicks draws one instance that does the tasks of a schedule.
-func (p *plan) drawTicks(d *dice, untilDone bool) (steps []step) {
+func (p *plan) drawTicks(d *dice, atLeastOnce bool) (steps []step) {
 	for k := range 1 + d.below(4) {
 		s := p.exclusively("once", ticks)
 		s.key = string(rune('a' + k))
 		s.after, s.hold = d.between(0, p.unit/2), one(d, 0, d.between(0, p.unit/2))
-		s.untilDone, s.do = untilDone, true
+		s.atLeastOnce, s.do = atLeastOnce, true
 		s.ends = one(d, "", "", "own error")
 		switch d.below(4) {
 		case 0:

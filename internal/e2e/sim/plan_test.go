@@ -61,10 +61,10 @@ type step struct {
 
 // A feature says which features above the locks a step uses.
 type feature struct {
-	others    []string // of "all": further names
-	tries     bool     // of "all"
-	key       string   // of "once"
-	untilDone bool
+	others      []string // of "all": further names
+	tries       bool     // of "all"
+	key         string   // of "once"
+	atLeastOnce bool
 	// ends says how the function of "once" or "elect" ends: "", "done", "resigns", "own
 	// error" or "resigns with an error".
 	ends     string

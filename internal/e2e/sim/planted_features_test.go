@@ -25,7 +25,7 @@ var ofFeatures = []bug{
 			}
 			return b.server.Renew(ctx, leases)
 		}
-	}), untilDone},
+	}), atLeastOnce},
 	{"the own error of a function that has resigned is swallowed", "returned an error of its own", 18, "memory", runsAgain(func(err error) bool { return errors.Is(err, errOwn) }), nil},
 	{"a mutex is led with the value of the term before", "its value is that of another term", 5, "memory", inClient(func(_ *process, b *bent) {
 		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
@@ -219,10 +219,10 @@ func runsAgain(after func(error) bool) func() planted {
 
 // Each of these functions makes a situation that its bug needs more frequent.
 
-func untilDone(p *plan) {
+func atLeastOnce(p *plan) {
 	p.eachStep(func(s *step) {
 		if s.verb == "once" {
-			s.untilDone, s.ends, s.hold, s.cancel = true, "", p.unit/10, p.unit/20
+			s.atLeastOnce, s.ends, s.hold, s.cancel = true, "", p.unit/10, p.unit/20
 		}
 	})
 	p.calms()

@@ -49,7 +49,7 @@ func TestAKeyIsDoneByOneInstance(t *testing.T) {
 // done, another instance repeats it.
 func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
-		for what, o := range map[string]pawl.OnceOption{"AtMostOnce": nil, "UntilDone": pawl.WithAtLeastOnce()} {
+		for what, o := range map[string]pawl.OnceOption{"AtMostOnce": nil, "AtLeastOnce": pawl.WithAtLeastOnce()} {
 			name := fresh(t)
 			first, second := b.client(t, nil).Once(name, o), b.client(t, nil).Once(name, o)
 			own := errors.New("no disk")

@@ -31,13 +31,13 @@ const (
 // A drill is a schedule that the instances run. Its time advances as soon as they have
 // finished a tick.
 type drill struct {
-	t         testing.TB
-	b         *backend
-	name      string
-	instances int
-	untilDone bool
-	deaths    []death // of each tick
-	dying     sync.WaitGroup
+	t           testing.TB
+	b           *backend
+	name        string
+	instances   int
+	atLeastOnce bool
+	deaths      []death // of each tick
+	dying       sync.WaitGroup
 
 	mu    sync.Mutex
 	ticks []tick
@@ -49,15 +49,15 @@ type tick struct {
 	told                []error // errors of instances that were not killed
 }
 
-func newDrill(t testing.TB, b *backend, instances, ticks int, untilDone bool) *drill {
+func newDrill(t testing.TB, b *backend, instances, ticks int, atLeastOnce bool) *drill {
 	d := &drill{
-		t: t, b: b, name: fresh(t), instances: instances, untilDone: untilDone,
+		t: t, b: b, name: fresh(t), instances: instances, atLeastOnce: atLeastOnce,
 		deaths: make([]death, ticks), ticks: make([]tick, ticks),
 	}
 	every := 20
 	for at := rand.IntN(every); at < ticks; at += 1 + every/2 + rand.IntN(every) {
 		d.deaths[at] = atWork
-		if untilDone { // at most once, an instance that dies before its function spends the tick
+		if atLeastOnce { // at most once, an instance that dies before its function spends the tick
 			d.deaths[at] = atWork + death(rand.IntN(3))
 		}
 	}
@@ -109,7 +109,7 @@ func (i *instance) start() {
 	i.body = &mortal{full: d.b.open(d.t, "locks").(full), granted: i.granted}
 	i.client = clientOf(d.t, i.body, brief)
 	var o pawl.OnceOption
-	if d.untilDone {
+	if d.atLeastOnce {
 		o = pawl.WithAtLeastOnce()
 	}
 	i.once = i.client.Once(d.name, o)

@@ -13,8 +13,8 @@ const ticksVariable = "PAWL_USES_TICKS"
 
 // Instances run the ticks of a schedule, ten of them, or twenty in `make ticks`. Their
 // clocks are up to 2 s ahead or behind. During some ticks the test kills the instance
-// that runs the tick. In the mode at most once, each tick runs once. In the mode until
-// done, each tick is done; if the first instance was killed, by another one.
+// that runs the tick. In the mode at most once, each tick runs once. In the mode at least
+// once, each tick is done; if the first instance was killed, by another one.
 //
 // A machine that is too slow may lose an answer or a lease. Then it is unknown whether
 // that tick has run, and Do returns an error that says so to one instance. Without such
@@ -32,13 +32,13 @@ func TestEachTickIsDoneOnce(t *testing.T) {
 	differ := func(b *backend) bool { return b.name != "GoRedis" } // it uses the scripts of Redis
 	on(t, differ, func(t *testing.T, b *backend) {
 		for _, mode := range []struct {
-			name      string
-			untilDone bool
-		}{{"AtMostOnce", false}, {"UntilDone", true}} {
+			name        string
+			atLeastOnce bool
+		}{{"AtMostOnce", false}, {"AtLeastOnce", true}} {
 			t.Run(mode.name, func(t *testing.T) {
 				t.Parallel()
 				began := time.Now()
-				d := newDrill(t, b, instances, ticks, mode.untilDone)
+				d := newDrill(t, b, instances, ticks, mode.atLeastOnce)
 				d.run()
 				d.judge(all)
 				t.Logf("%v", time.Since(began))
@@ -58,11 +58,11 @@ func (d *drill) judge(strict bool) {
 		}
 		excused := len(k.told) > 0 && !strict
 		switch {
-		case d.untilDone && k.done == 0, !d.untilDone && k.began == 0 && !excused:
+		case d.atLeastOnce && k.done == 0, !d.atLeastOnce && k.began == 0 && !excused:
 			d.t.Errorf("tick %d has not run; told: %v", n, k.told)
-		case !d.untilDone && k.began > 1:
+		case !d.atLeastOnce && k.began > 1:
 			d.t.Errorf("tick %d ran %d times", n, k.began)
-		case d.untilDone && k.done > 1 && d.deaths[n] != afterWork && !excused:
+		case d.atLeastOnce && k.done > 1 && d.deaths[n] != afterWork && !excused:
 			d.t.Errorf("tick %d was done %d times", n, k.done)
 		}
 	}
