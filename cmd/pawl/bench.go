@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -66,7 +65,7 @@ if another bench is running.`,
 			if isMemory(url) {
 				return usage(cmd, errors.New("mem: keeps locks in the memory of one client; there is nothing to measure"))
 			}
-			ctx, stop := interruptible(cmd)
+			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			b := &bench{v: v, phase: time.Duration(duration) / 2, asJSON: asJSON}
 			defer b.close()
@@ -75,7 +74,7 @@ if another bench is running.`,
 				err = b.run(ctx)
 			}
 			if ctx.Err() != nil {
-				return stoppedBy(os.Interrupt)
+				return context.Cause(ctx)
 			}
 			return err
 		},

@@ -114,7 +114,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 		},
 		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd)
+			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
 				b := breaking{v: v, client: c, name: args[0], delay: delay, by: by, reason: reason, asJSON: asJSON}

@@ -148,6 +148,9 @@ func catchSignals() chan os.Signal {
 // sharedEnd does nothing: the console notifies all processes.
 func sharedEnd(os.Signal) {}
 
+// dieOf does nothing: Windows has the exit code only.
+func dieOf(os.Signal) {}
+
 func signalNumber(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {
 		return int(n)

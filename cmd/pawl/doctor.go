@@ -36,7 +36,7 @@ cannot be examined, and 0 otherwise.`,
 		Args:                  none,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd)
+			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			_, byDefault, err := where.find(cmd)
 			if err != nil {

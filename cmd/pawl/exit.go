@@ -58,7 +58,8 @@ const electCodes = `The exit code is that of COMMAND, or 128 + n when signal n e
 type exit struct {
 	code int
 	err  error
-	key  os.Signal // the signal of the terminal's key that ended it, or nil
+	key  os.Signal // the signal of the terminal's key that ended the child, or nil
+	dies os.Signal // the signal that ended pawl, which then dies of it; or nil
 }
 
 func (e *exit) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e.err) }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,7 +43,7 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 			if len(args) == 1 {
 				prefix = args[0]
 			}
-			ctx, stop := interruptible(cmd)
+			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
 				if asJSON {
@@ -116,17 +113,6 @@ func listJSON(ctx context.Context, v *voice, c *pawl.Client, prefix string) erro
 	return all.say(v)
 }
 
-// interruptible returns a ctx that ends with a signal.
-func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends pawl even if a write does not return
-	return ctx, stop
-}
-
 // withClient runs f with a client. After a signal it returns the signal's exit code. If
 // the default file does not exist, it says so, and calls unused instead.
 func withClient(ctx context.Context, v *voice, where *location, cmd *cobra.Command, f func(*pawl.Client) error, unused func() error) error {
@@ -140,10 +126,7 @@ func withClient(ctx context.Context, v *voice, where *location, cmd *cobra.Comma
 		v.sayError(err)
 		err = unused()
 	}
-	if errors.Is(err, context.Canceled) {
-		return stoppedBy(os.Interrupt)
-	}
-	return err
+	return orSignal(ctx, err)
 }
 
 // nothing prints nothing, for a default file that does not exist.

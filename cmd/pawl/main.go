@@ -66,6 +66,9 @@ func execute(v *voice, args []string) int {
 	if e.key != nil {
 		sharedEnd(e.key)
 	}
+	if e.dies != nil {
+		dieOf(e.dies)
+	}
 	return e.code
 }
 

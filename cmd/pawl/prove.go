@@ -102,7 +102,7 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := interruptible(cmd)
+			ctx, stop := p.v.interruptible(cmd)
 			defer stop()
 			return p.run(ctx, cmd, url)
 		},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -78,7 +77,7 @@ believed to: release says so, and fails.
 }
 
 func withLease(v *voice, where *location, cmd *cobra.Command, h *handleSource, f func(context.Context, *pawl.Lease) error) error {
-	ctx, stop := interruptible(cmd)
+	ctx, stop := v.interruptible(cmd)
 	defer stop()
 	if _, _, err := where.find(cmd); err != nil { // before reading the handle
 		return err
@@ -86,7 +85,7 @@ func withLease(v *voice, where *location, cmd *cobra.Command, h *handleSource, f
 	handle, err := h.read(ctx, cmd)
 	switch {
 	case ctx.Err() != nil:
-		return stoppedBy(os.Interrupt)
+		return context.Cause(ctx)
 	case err != nil:
 		return err
 	}

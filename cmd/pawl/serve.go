@@ -67,14 +67,14 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd)
+			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			c, err := where.openOrMake(ctx, cmd)
 			if err != nil {
-				return err
+				return orSignal(ctx, err)
 			}
 			defer closeSoon(c) //nolint:errcheck // it holds nothing
-			return s.run(ctx, c)
+			return orSignal(ctx, s.run(ctx, c))
 		},
 	}
 	flags := cmd.Flags()

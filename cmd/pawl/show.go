@@ -38,7 +38,7 @@ The exit code is 0, or 69 if the database is unavailable.`,
 		Args:                  oneName,
 		ValidArgsFunction:     completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd)
+			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			show := func(e pawl.Entry) error {
 				if asJSON {

@@ -39,6 +39,15 @@ func sharedEnd(s os.Signal) {
 	}
 }
 
+// dieOf ends pawl by a signal, so that a script for bash does not go on after Ctrl-C. For
+// the shell that is the exit code 128 + n.
+func dieOf(s os.Signal) {
+	signal.Reset(s)
+	if unix.Kill(unix.Getpid(), s.(syscall.Signal)) == nil { //nolint:forcetypeassert // all are, on these systems
+		time.Sleep(time.Second) // the signal comes now
+	}
+}
+
 func signalNumber(s os.Signal) int { return int(s.(syscall.Signal)) } //nolint:forcetypeassert // all are, on these systems
 
 func signalName(s syscall.Signal) string { return unix.SignalName(s) }

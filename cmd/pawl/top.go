@@ -34,7 +34,7 @@ breaks only the lease that it has shown.
 Without a terminal, use pawl ls, or pawl watch for one name.
 
 The exit code is 0; 64 without a terminal; 69 if the database was unavailable
-when it started.`,
+when it started; 128 + n after signal n.`,
 		Example: `  pawl top
   pawl top report:
   pawl top --allow-break`,
@@ -70,11 +70,7 @@ when it started.`,
 // liveTop is `pawl top` on a terminal. It reports an error of opening before it takes
 // over the terminal. If nothing was ever locked, it waits until something is.
 func liveTop(where *location, cmd *cobra.Command, o top.Options) error {
-	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, stop := screen.Ended(ctx)
+	ctx, stop := untilSignal(cmd, stoppedBy, screen.EndSignals...)
 	defer stop()
 	open := func(ctx context.Context) (*pawl.Client, error) { return where.open(ctx, cmd) }
 	o.Open, o.Close = open, closeSoon
@@ -82,7 +78,7 @@ func liveTop(where *location, cmd *cobra.Command, o top.Options) error {
 	unused, none := errors.AsType[*unusedError](err)
 	switch {
 	case ctx.Err() != nil:
-		return nil
+		return context.Cause(ctx)
 	case none:
 		o.Idle = unused.Error() + " yet"
 	case err != nil:
@@ -96,5 +92,5 @@ func liveTop(where *location, cmd *cobra.Command, o top.Options) error {
 	if top.Run(ctx, s, c, o) != nil || s.Close() != nil {
 		return &exit{code: exitOther} // the terminal cannot show an error, either
 	}
-	return nil
+	return context.Cause(ctx)
 }

@@ -222,7 +222,7 @@ func TestTopEndsWithASignal(t *testing.T) {
 			if err := syscall.Kill(s.child(), sig); err != nil {
 				t.Fatal(err)
 			}
-			s.sees(`code 0\n`)
+			s.sees(fmt.Sprintf(`code %d\n`, exitSignal+int(sig)))
 			s.hasShell()
 		})
 	}

@@ -78,9 +78,11 @@ func TestTerminalBench(t *testing.T) {
 	s.await("\r\x1b\\[K")
 	s.await(`cycle +[0-9]+`)
 	s.await("\ncode 0\r\n")
-	s.line("pawl bench --duration 1h; echo code $?")
+	s.line("pawl bench --duration 1h")
 	s.await(`\[ {40}\] +[0-9]%`)
 	s.key("\x03")
 	s.await("\r\x1b\\[K")
+	s.await(`\$ $`)
+	s.line("echo code $?")
 	s.await("\ncode 130\r\n")
 }

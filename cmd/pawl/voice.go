@@ -78,6 +78,10 @@ func (v *voice) flush(d time.Duration) {
 
 // onTerminal reports whether people see standard error.
 func (v *voice) onTerminal() bool {
-	_, async := v.err.(*asyncWriter)
-	return (async || v.err == os.Stderr) && term.IsTerminal(int(os.Stderr.Fd()))
+	to := v.err
+	if w, ok := to.(*endingWriter); ok {
+		to = w.to
+	}
+	_, async := to.(*asyncWriter)
+	return (async || to == os.Stderr) && term.IsTerminal(int(os.Stderr.Fd()))
 }

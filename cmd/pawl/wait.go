@@ -43,7 +43,7 @@ The exit code is 0, or:
 		},
 		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd)
+			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			w := freeing{name: args[0], patience: time.Duration(patience), once: cmd.Flags().Changed("wait") && patience == 0}
 			err := w.run(ctx, v, where, cmd)
@@ -93,7 +93,7 @@ func (w *freeing) on(ctx context.Context, open func(context.Context, func(*pawl.
 	if isOver(bound) && errors.Is(err, context.DeadlineExceeded) {
 		return w.unanswered()
 	}
-	return err
+	return orSignal(ctx, err)
 }
 
 // lookAgain ends a wait whose time is up. The last event of the watch may be old: the

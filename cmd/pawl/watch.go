@@ -30,19 +30,20 @@ answers again.
 With --json each line is an object, like that of pawl show --json. It has more
 than the line for people, so there are more changes.
 
-The exit code is 0 after a signal, or 69 if the database was unavailable when
-watch started.`,
+The exit code is 128 + n after signal n, or 69 if the database was unavailable
+when watch started.`,
 		Example: `  pawl watch deploy
   pawl watch --json deploy | jq -r '.holders[0].owner.host // "free"'`,
 		DisableFlagsInUseLine: true,
 		Args:                  oneName,
 		ValidArgsFunction:     completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd)
+			printsOut := v.out == os.Stdout
+			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			ctx, cancel := context.WithCancelCause(ctx)
 			defer cancel(nil)
-			if v.out == os.Stdout {
+			if printsOut {
 				go func() {
 					if awaitNoReader() {
 						cancel(errNoReader)
@@ -52,11 +53,8 @@ watch started.`,
 			err := withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
 				return w.run(ctx, c, args[0])
 			}, func() error { return w.whenUsed(ctx, where, cmd, args[0]) })
-			switch {
-			case errors.Is(context.Cause(ctx), errNoReader):
-				return errNoReader
-			case ctx.Err() != nil:
-				return nil // a signal is how it ends
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
 			return err
 		},

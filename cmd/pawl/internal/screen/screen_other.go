@@ -3,10 +3,8 @@
 package screen
 
 import (
-	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"syscall"
 )
 
@@ -40,7 +38,5 @@ func (*Screen) Close() error { return nil }
 // Suspend does nothing.
 func (*Screen) Suspend() {}
 
-// Ended returns a ctx that ends with a signal that should end the process.
-func Ended(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-}
+// EndSignals are the signals that should end the process.
+var EndSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}

@@ -3,7 +3,6 @@
 package screen
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/signal"
@@ -244,8 +243,6 @@ func (s *Screen) resume() {
 	s.pen.show()
 }
 
-// Ended returns a ctx that ends with a signal that should end the process, or that the
-// terminal sends when it hangs up.
-func Ended(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-}
+// EndSignals are the signals that should end the process, or that the terminal sends when
+// it hangs up.
+var EndSignals = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// interruptible returns a ctx that ends with SIGINT or SIGTERM, and lets them end writes
+// to a standard output or error that no process reads. A second signal ends pawl at once.
+// stop undoes both.
+func (v *voice) interruptible(cmd *cobra.Command) (ctx context.Context, stop context.CancelFunc) {
+	ctx, cancel := untilSignal(cmd, func(s os.Signal) error { return &exit{code: exitSignal + signalNumber(s), dies: s} }, os.Interrupt, syscall.SIGTERM)
+	out, err := v.out, v.err
+	v.out, v.err = &endingWriter{ctx: ctx, to: out}, &endingWriter{ctx: ctx, to: err}
+	return ctx, func() {
+		v.out, v.err = out, err
+		cancel()
+	}
+}
+
+// untilSignal returns a ctx that ends with one of the signals. end makes its cause. A
+// signal that pawl was started to ignore stays ignored.
+func untilSignal(cmd *cobra.Command, end func(os.Signal) error, signals ...os.Signal) (context.Context, context.CancelFunc) {
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	caught := make(chan os.Signal, 1)
+	for _, s := range signals {
+		if !signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
+	go func() {
+		select {
+		case s := <-caught:
+			signal.Stop(caught)
+			cancel(end(s))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(caught)
+		cancel(nil)
+	}
+}
+
+// orSignal returns the exit by the signal that has ended ctx, if err is what became of
+// that.
+func orSignal(ctx context.Context, err error) error {
+	if end, ok := errors.AsType[*exit](context.Cause(ctx)); ok && errors.Is(err, context.Canceled) {
+		return end
+	}
+	return err
+}
+
+// An endingWriter writes until ctx ends, and for endFlush after that, so that a write
+// that no process reads does not outlast the signal that has ended ctx.
+type endingWriter struct {
+	ctx   context.Context
+	to    io.Writer
+	stuck atomic.Bool
+}
+
+func (w *endingWriter) Write(p []byte) (int, error) {
+	if w.stuck.Load() {
+		return 0, context.Canceled
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	text, written := bytes.Clone(p), make(chan result, 1)
+	go func() {
+		n, err := w.to.Write(text)
+		written <- result{n, err}
+	}()
+	select {
+	case r := <-written:
+		return r.n, r.err
+	case <-w.ctx.Done():
+	}
+	select {
+	case r := <-written:
+		return r.n, r.err
+	case <-time.After(endFlush):
+		w.stuck.Store(true)
+		return 0, context.Canceled
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl"
+)
+
+// One signal ends what only looks, although no process reads its output, and pawl dies of
+// that signal. The output is more than the smallest pipe takes.
+func TestOneSignalEndsWhatOnlyLooks(t *testing.T) {
+	for _, args := range []string{"ls", "ls --json", "show x", "show --json x", "watch x", "watch --json x"} {
+		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			t.Run(args+" "+sig.String(), func(t *testing.T) {
+				b := newLab(t)
+				b.holdByReaders("x", 150)
+				r, w, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
+					t.Fatal(err)
+				}
+				p := b.startWith(func(cmd *exec.Cmd) { cmd.Stdout = w }, "pawl", strings.Fields(args)...)
+				_ = w.Close()
+				eventually(t, "it has begun to print", func() bool {
+					n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
+					return err == nil && n > 0
+				})
+				b.signal(p, sig)
+				p.wantKilledBy(sig)
+			})
+		}
+	}
+}
+
+// Ctrl-C also ends a script that watches, instead of making it go on with its next line.
+func TestTerminalCtrlCEndsAScriptThatWatches(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skipf("only bash checks what pawl dies of: %v", err)
+	}
+	b := newLab(t)
+	b.write("script", "pawl watch x\necho went on\n")
+	s := b.shell()
+	s.line("bash script")
+	s.await("never locked here")
+	s.key("\x03")
+	s.await(`\$ $`)
+	s.line("echo code $?")
+	if got := s.await(`(?s).*code \d+\r\n`); strings.Contains(got, "went on") || !strings.Contains(got, "code 130") {
+		t.Errorf("the terminal shows %q", got)
+	}
+}
+
+// holdByReaders has n readers hold a name.
+func (b *lab) holdByReaders(name string, n int) {
+	b.t.Helper()
+	c, err := pawl.Open(b.t.Context(), b.url, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = closeSoon(c) })
+	for range n {
+		if _, err := c.RWMutex(name).RLock(b.t.Context()); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (p *process) wantKilledBy(s syscall.Signal) {
+	p.b.t.Helper()
+	p.code()
+	if status := p.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != s { //nolint:forcetypeassert // it is, on Linux
+		p.b.t.Errorf("it ended with %v, not by %v; it said %s", p.ProcessState, s, p.stderr.String())
+	}
+}
