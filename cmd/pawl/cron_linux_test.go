@@ -5,11 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/skip"
 	"github.com/pawl-go/pawl/internal/timeshift"
 )
@@ -33,10 +35,10 @@ func (c *crontab) write(name, text string) {
 	c.lab.write(filepath.Join(c.host, name), text)
 }
 
-// startCron starts cron on a crontab of a host, so long before a minute of its clock.
-// Where this user may not make namespaces, the test is skipped. Where cron is missing it
-// fails, if PAWL_TEST_REQUIRE is set.
-func (b *lab) startCron(host string, before, minute time.Duration, lines string) *crontab {
+// startCron starts cron on a crontab of a host whose clock shows this time, also to the
+// programs of its jobs except pawl. Where this user may not make namespaces, the test is
+// skipped. Where cron is missing it fails, if PAWL_TEST_REQUIRE is set.
+func (b *lab) startCron(host string, shows time.Time, lines string) *crontab {
 	b.t.Helper()
 	path, err := exec.LookPath("cron")
 	if err != nil {
@@ -48,9 +50,7 @@ func (b *lab) startCron(host string, before, minute time.Duration, lines string)
 		}
 		b.t.Skipf("cron is missing (%v): install it to run this test", err)
 	}
-	if said, err := exec.Command("unshare", "--mount", "--pid", "--fork", "true").CombinedOutput(); err != nil {
-		skip.Unproven(b.t, "a cron of its own needs the rights of root, and CAP_SYS_ADMIN: %v: %s", err, said)
-	}
+	b.mayIsolate()
 	c := &crontab{lab: b, host: host}
 	for folder, perm := range map[string]os.FileMode{"crontabs": 0o700, "nothing": 0o755, "sbin": 0o755, "clock": 0o755} {
 		if err := os.MkdirAll(c.file(folder), perm); err != nil {
@@ -60,13 +60,14 @@ func (b *lab) startCron(host string, before, minute time.Duration, lines string)
 	// No crontab of the system, but the test's; cron, and a sendmail that keeps its
 	// input; no rules of the system about logins.
 	c.write("setup", fmt.Sprintf(`set -e; cd %q
+		hostname %s
 		mount -t tmpfs tmpfs /run
 		mount --bind crontabs /var/spool/cron/crontabs
 		mount --bind nothing /etc/cron.d
 		test ! -e /etc/crontab || mount --bind /dev/null /etc/crontab
 		test ! -e /etc/pam.d/cron || mount --bind pam /etc/pam.d/cron
 		cp %q sbin/cron; mount --bind sbin /usr/sbin
-		shift; exec env "$@" /usr/sbin/cron -f`, c.file(""), path))
+		shift; exec env "$@" /usr/sbin/cron -f`, c.file(""), host, path))
 	c.write("pam", "auth required pam_permit.so\naccount required pam_permit.so\nsession required pam_permit.so\n")
 	c.write("sbin/sendmail", fmt.Sprintf("#!/bin/sh\ncat >> %q\n", c.file("mail")))
 	if err := os.Chmod(c.file("sbin/sendmail"), 0o755); err != nil { //nolint:gosec // cron runs it
@@ -76,12 +77,10 @@ func (b *lab) startCron(host string, before, minute time.Duration, lines string)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	c.write("crontabs/root", "PATH="+filepath.Dir(pawl)+":/usr/bin:/bin\nPAWL_URL="+b.url+"\n"+lines+"\n")
-
 	clock, env := timeshift.New(b.t, c.file("clock"))
-	now := time.Now()
-	clock.Set(now.Truncate(time.Minute).Add(time.Minute - before + minute).Sub(now))
-	c.cron = exec.Command("unshare", append([]string{"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", c.file("setup"), "--"}, env...)...)
+	c.write("crontabs/root", "PATH="+filepath.Dir(pawl)+":/usr/bin:/bin\nPAWL_URL="+b.url+"\n"+strings.Join(env, "\n")+"\n"+lines+"\n")
+	clock.Set(time.Until(shows))
+	c.cron = exec.Command("unshare", append(isolated("sh", c.file("setup"), "--", "TZ="+centralEurope), env...)...)
 	var said strings.Builder
 	c.cron.Stdout, c.cron.Stderr = &said, &said
 	c.cron.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -95,6 +94,22 @@ func (b *lab) startCron(host string, before, minute time.Duration, lines string)
 		}
 	})
 	return c
+}
+
+// centralEurope is a time zone with summer time.
+const centralEurope = "CET-1CEST,M3.5.0,M10.5.0/3"
+
+// isolated are the arguments with which unshare runs a command as on a host of its own.
+func isolated(command ...string) []string {
+	return append([]string{"--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc"}, command...)
+}
+
+// mayIsolate skips the test where this user may not make namespaces.
+func (b *lab) mayIsolate() {
+	b.t.Helper()
+	if said, err := exec.Command("unshare", isolated("true")...).CombinedOutput(); err != nil {
+		skip.Unproven(b.t, "a host of its own needs the rights of root, and CAP_SYS_ADMIN: %v: %s", err, said)
+	}
 }
 
 // stop ends cron, and all processes that it has started.
@@ -113,7 +128,7 @@ func TestInACrontabOneOfManyRunsAndSkipsAreSilent(t *testing.T) {
 	job := fmt.Sprintf(`* * * * * cd %s; pawl run -n -q -E 0 nightly -- sh -c 'echo $PAWL_FENCE >> runs; while ! test -e go; do sleep 0.01; done'; echo $? >> ended`, b.dir)
 	down := fmt.Sprintf(`* * * * * cd %s; PAWL_URL='sqlite:%s?create=false' pawl run -n -q -E 0 nightly -- touch never; echo $? >> down`, b.dir, b.file("not-there.db"))
 	for minute := range 2 {
-		c := b.startCron("host", 3*time.Second, time.Duration(minute)*time.Minute, job+"\n"+job+"\n"+down)
+		c := b.startCron("host", time.Now().Truncate(time.Minute).Add(time.Duration(1+minute)*time.Minute-3*time.Second), job+"\n"+job+"\n"+down)
 		eventually(t, "one has run, the other was skipped", func() bool { return b.read("ended") == "0" && b.read("runs") != "" })
 		b.write("go", "")
 		eventually(t, "both have ended", func() bool { return b.read("ended") == "0\n0" })
@@ -140,28 +155,83 @@ func TestInACrontabOneOfManyRunsAndSkipsAreSilent(t *testing.T) {
 }
 
 // Three hosts, whose clocks differ by a second each, have the same lines in their
-// crontabs. One of them runs each line, and cron mails nothing.
+// crontabs. Their starts straddle the end of a minute, an hour and a day, and the begin
+// and the end of summer time. Each time one of them runs each line, and cron mails
+// nothing.
 func TestInACrontabOneOfManyHostsRunsItOnce(t *testing.T) {
-	nightly(t, "it runs three crons for some seconds")
-	b := newLab(t)
-	lines := fmt.Sprintf(`* * * * * cd %s; pawl once --every 24h nightly -- sh -c 'echo $PAWL_KEY >> nightly'; echo $? >> ended
-* * * * * cd %[1]s; pawl once --at-least-once yearly "$(date -u +\%%Y)" -- sh -c 'echo $PAWL_KEY >> yearly'; echo $? >> ended`, b.dir)
-	var hosts []*crontab
-	for i := range 3 {
-		hosts = append(hosts, b.startCron(fmt.Sprintf("host%d", i), time.Duration(3+i)*time.Second, 0, lines))
+	nightly(t, "it runs three crons for a minute")
+	const every = 12 * time.Second // half of it is shorter than the time between two boundaries
+	for backend, url := range cronBackends {
+		t.Run(backend, func(t *testing.T) {
+			b := newLab(t)
+			b.url = url(t, b)
+			lines := fmt.Sprintf(`* * * * * cd %s; read -r up _ < /proc/uptime; echo $up >> starts; pawl once --every %v every -- sh -c 'echo $PAWL_KEY >> every'; echo $? >> ended
+* * * * * cd %[1]s; pawl once --at-least-once key "$(date -u +\%%FT\%%R)" -- sh -c 'echo $PAWL_KEY >> key'; echo $? >> ended
+30 2 * * * cd %[1]s; pawl once --every 24h skipped -- sh -c 'date >> skipped'; echo $? >> ended`, b.dir, every)
+			for _, boundary := range []string{ // the local time of the first is 12:07
+				"2026-03-02T11:07:00Z", "2026-03-02T12:00:00Z", "2026-03-02T23:00:00Z", "2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z",
+			} {
+				at, err := time.Parse(time.RFC3339, boundary)
+				if err != nil {
+					t.Fatal(err)
+				}
+				runs := 6
+				if boundary == "2026-03-29T01:00:00Z" {
+					runs = 9 // cron runs what summer time skips
+				}
+				var hosts []*crontab
+				for i := range 3 {
+					hosts = append(hosts, b.startCron(fmt.Sprintf("host%d", i), at.Add(-time.Duration(6+i)*time.Second), lines))
+				}
+				eventually(t, boundary+": all have ended", func() bool { return strings.Count(b.read("ended"), "\n") == runs-1 })
+				b.judgeCron(boundary, every, hosts)
+			}
+			if got := b.read("skipped"); got == "" || strings.Contains(got, "\n") {
+				t.Errorf("what summer time skips ran at %q", got)
+			}
+		})
 	}
-	eventually(t, "all have ended", func() bool { return strings.Count(b.read("ended"), "\n") == 5 })
-	if got := b.read("ended"); strings.Trim(got, "0\n") != "" {
-		t.Errorf("they ended with %q", got)
-	}
-	for _, file := range []string{"nightly", "yearly"} {
-		if got := b.read(file); got == "" || strings.Contains(got, "\n") {
-			t.Errorf("%s ran for %q", file, got)
-		}
-	}
+}
+
+var cronBackends = map[string]func(*testing.T, *lab) string{
+	"SQLite": func(_ *testing.T, b *lab) string { return b.url },
+	"Redis":  func(t *testing.T, _ *lab) string { return "redis://" + redistest.Start(t).Addr },
+}
+
+// judgeCron ends the hosts, and fails the test if a line ran on none of them, or on more
+// than one.
+func (b *lab) judgeCron(boundary string, every time.Duration, hosts []*crontab) {
+	b.t.Helper()
 	for _, c := range hosts {
+		c.stop()
 		if mail := c.read("mail"); mail != "" {
-			t.Errorf("cron of %s mailed:\n%s", c.host, mail)
+			b.t.Errorf("%s: cron of %s mailed:\n%s", boundary, c.host, mail)
 		}
+	}
+	var first, last float64
+	for _, line := range strings.Fields(b.read("starts")) {
+		at, err := strconv.ParseFloat(line, 64)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if first == 0 {
+			first = at
+		}
+		first, last = min(first, at), max(last, at)
+	}
+	if last-first >= every.Seconds()/2-1 {
+		skip.Unproven(b.t, "the hosts started %.1f s after each other: too slow a machine for --every %v", last-first, every)
+	}
+	if got := b.read("ended"); strings.Trim(got, "0\n") != "" {
+		b.t.Errorf("%s: they ended with %q", boundary, got)
+	}
+	if got := b.read("every"); got == "" || strings.Contains(got, "\n") {
+		b.t.Errorf("%s: --every ran at %q", boundary, got)
+	}
+	if got := b.read("key"); got != strings.TrimSuffix(boundary, ":00Z") {
+		b.t.Errorf("%s: it ran for the keys %q", boundary, got)
+	}
+	for _, file := range []string{"starts", "ended", "every", "key"} {
+		_ = os.Remove(b.file(file))
 	}
 }
