@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -233,5 +234,35 @@ func (b *lab) judgeCron(boundary string, every time.Duration, hosts []*crontab) 
 	}
 	for _, file := range []string{"starts", "ended", "every", "key"} {
 		_ = os.Remove(b.file(file))
+	}
+}
+
+// The lines for crontabs in the help and in the documents work in a crontab.
+func TestTheCrontabExamplesWork(t *testing.T) {
+	nightly(t, "it runs cron for some seconds")
+	b := newLab(t)
+	manual, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := string(manual)
+	for _, c := range newRoot(&voice{}).Commands() {
+		texts += "\n" + c.Example
+	}
+	var lines []string
+	for i, found := range regexp.MustCompile(`(?m)^ *[*0-9/]+(?: [*0-9/]+){4} +(pawl .* -- )\S+$`).FindAllStringSubmatch(texts, -1) {
+		lines = append(lines, fmt.Sprintf("* * * * * cd %s; %stouch ran-%d", b.dir, strings.Replace(found[1], " nightly ", fmt.Sprintf(" nightly%d ", i), 1), i))
+	}
+	if len(lines) != 4 {
+		t.Fatalf("the examples are %q", lines)
+	}
+	c := b.startCron("host", time.Now().Truncate(time.Minute).Add(57*time.Second), strings.Join(lines, "\n"))
+	eventually(t, "all have run", func() bool {
+		ran, err := filepath.Glob(b.file("ran-*"))
+		return err == nil && len(ran) == len(lines)
+	})
+	c.stop()
+	if mail := c.read("mail"); mail != "" {
+		t.Errorf("cron mailed:\n%s", mail)
 	}
 }
