@@ -66,7 +66,7 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 }
 
 // pushed reports whether signals arrive; if not, waiters have to poll.
-func (c *core) pushed() bool { return c.hears && c.driver.Properties().Push }
+func (c *core) pushed() bool { return c.hears && c.driver.Properties().PushesGrants }
 
 // checkOpen refuses a call that is not a claim once Close has begun.
 func (c *core) checkOpen(ctx context.Context) error {
@@ -167,7 +167,7 @@ func (c *core) lapsesAt(cl *claim, now time.Time, ttl time.Duration) time.Time {
 	if end := c.releaseAgainAt(cl); end.After(now) {
 		now = end
 	}
-	return now.Add(ttl + c.properties.Outlasts)
+	return now.Add(ttl + c.properties.MaxOverrun)
 }
 
 // releaseAgain sends one release for the returner, at sent.

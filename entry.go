@@ -61,16 +61,16 @@ type Owner = driver.Owner
 //   - FenceSurvives is a sentence: across which events fences are known to rise.
 //   - MinTTL is the shortest TTL that the backend can keep; pawl refuses a shorter
 //     one.
-//   - Push means that the backend wakes waiters; otherwise they poll.
+//   - PushesGrants means that the backend wakes waiters; otherwise they poll.
 //   - PushesChanges means the same for [Client.Watch].
-//   - Outlasts is by how much a lease may outlast its TTL in the backend.
+//   - MaxOverrun is the longest time by which a lease may outlast its TTL.
 //   - ReportsDeletions means that the backend notifies a holder at once when its
 //     entry was deleted by hand; otherwise the holder's next renewal detects that.
 type Properties = driver.Properties
 
-// Clock names the clock that decides what has expired: the clock of the process, of the
-// host, or of the server. See [Properties].
-type Clock = driver.Clock
+// ClockSource names the clock that decides what has expired: the clock of the process, of
+// the host, or of the server. See [Properties].
+type ClockSource = driver.ClockSource
 
 // The clocks.
 const (

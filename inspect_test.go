@@ -36,7 +36,7 @@ func TestInspection(t *testing.T) {
 			len(e.Waiters) != 1 || e.Waiters[0].Owner.Client != "b" {
 			t.Errorf("%+v", e)
 		}
-		if p := a.Properties(); p.Backend != "memory" || !p.Push {
+		if p := a.Properties(); p.Backend != "memory" || !p.PushesGrants {
 			t.Errorf("%+v", p)
 		}
 		cancel()

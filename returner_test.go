@@ -86,7 +86,7 @@ type outlasting struct{ *slow }
 
 func (o *outlasting) Properties() driver.Properties {
 	p := o.slow.Properties()
-	p.Outlasts = 5 * time.Second
+	p.MaxOverrun = 5 * time.Second
 	return p
 }
 

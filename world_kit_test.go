@@ -187,7 +187,7 @@ func (f *faulty) holdBack() (late *[]driver.Signal, stop func()) {
 
 func (f *faulty) Properties() driver.Properties {
 	p := f.Driver.Properties()
-	p.Push, p.PushesChanges = p.Push && !f.noPush, p.PushesChanges && !f.noPush
+	p.PushesGrants, p.PushesChanges = p.PushesGrants && !f.noPush, p.PushesChanges && !f.noPush
 	return p
 }
 

@@ -154,7 +154,7 @@ func guarantees(p pawl.Properties) markup.HTML {
 		}
 		return markup.Text(no)
 	}
-	clocks := map[pawl.Clock]string{
+	clocks := map[pawl.ClockSource]string{
 		pawl.ClockProcess: "this process's: leases are of this process only", pawl.ClockHost: "that of the host", pawl.ClockServer: "that of the server",
 	}
 	clock := cmp.Or(clocks[p.Clock], string(p.Clock))
@@ -168,7 +168,7 @@ func guarantees(p pawl.Properties) markup.HTML {
 		fact("Whose clock decides what has expired", markup.Text(clock)),
 		fact("Fences rise across", markup.Text(p.FenceSurvives)),
 		fact("Shortest TTL", markup.Text(shortestTTL(p.MinTTL))),
-		fact("Waiters are woken", yes(p.Push, "by push", "by asking again")),
+		fact("Waiters are woken", yes(p.PushesGrants, "by push", "by asking again")),
 		fact("Changes for who only watches", yes(p.PushesChanges, "by push", "by asking again")),
 		fact("A lease that is deleted by hand", yes(p.ReportsDeletions, "its holder hears of it at once", "its holder finds out by its next renewal")),
 	)

@@ -328,29 +328,29 @@ type Owner struct {
 type Properties struct {
 	Backend       string        // its short name: "memory", "sqlite"
 	Where         string        // its name and place, as in messages: "redis host:6379"; empty without a place
-	Clock         Clock         // whose clock decides expiry
+	Clock         ClockSource   // whose clock decides expiry
 	FenceSurvives string        // a sentence: across which events fences are known to rise
 	MinTTL        time.Duration // the shortest TTL that the backend can keep; clients refuse shorter ones
-	Push          bool          // signals arrive; if not, waiters poll
+	PushesGrants  bool          // signals arrive; if not, waiters poll
 	PushesChanges bool          // it is a Watcher that reports changes; if not, watching means polling
 
-	// Outlasts is by how much a lease may outlast its TTL, on a backend that knows the
-	// instant of a grant or a renewal only as a window.
-	Outlasts time.Duration
+	// MaxOverrun is the longest time by which a lease may outlast its TTL, on a backend
+	// that knows the instant of a grant or a renewal only as a window.
+	MaxOverrun time.Duration
 
 	// ReportsDeletions means that signals also report leases that an operator deleted
 	// from the backend. If not, the next renewal finds out.
 	ReportsDeletions bool
 }
 
-// Clock is the clock that decides what has expired.
-type Clock string
+// ClockSource is the clock that decides what has expired.
+type ClockSource string
 
 // The clocks.
 const (
-	ClockProcess Clock = "process" // of this process, so leases are valid in this process only
-	ClockHost    Clock = "host"    // of this host, so leases are valid on this host only
-	ClockServer  Clock = "server"  // of the server, or of several
+	ClockProcess ClockSource = "process" // of this process, so leases are valid in this process only
+	ClockHost    ClockSource = "host"    // of this host, so leases are valid on this host only
+	ClockServer  ClockSource = "server"  // of the server, or of several
 )
 
 // Finding is one thing that a Diagnoser found.

@@ -143,7 +143,7 @@ func Run(t *testing.T, h Harness) {
 	s := &suite{
 		Harness: h, properties: properties, running: newRunning(),
 		breaks: breaks, raises: raises, lists: lists, diagnoses: diagnoses,
-		signals: signals && properties.Push, tells: watches && properties.PushesChanges, short: short,
+		signals: signals && properties.PushesGrants, tells: watches && properties.PushesChanges, short: short,
 	}
 	defer s.stalls.watch()()
 	s.runTopics(t)

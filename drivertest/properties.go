@@ -15,7 +15,7 @@ func testProperties(s *suite) {
 		if p.Backend == "" || p.FenceSurvives == "" {
 			k.Errorf("%+v; want a Backend and FenceSurvives", p)
 		}
-		if !slices.Contains([]driver.Clock{driver.ClockProcess, driver.ClockHost, driver.ClockServer}, p.Clock) {
+		if !slices.Contains([]driver.ClockSource{driver.ClockProcess, driver.ClockHost, driver.ClockServer}, p.Clock) {
 			k.Errorf("Clock = %q; want process, host or server", p.Clock)
 		}
 	})
@@ -59,7 +59,7 @@ func testProperties(s *suite) {
 				k.Errorf("a driver around %T has another %s, or none", k.a.Driver, what)
 			}
 		}
-		if !k.a.Properties().Push {
+		if !k.a.Properties().PushesGrants {
 			return
 		}
 		wrapped := k.with(around)
@@ -72,8 +72,8 @@ func testProperties(s *suite) {
 		wrapped.releases(waiter)
 	})
 	s.test("PushNeedsASignaler", func(k *kit) {
-		if _, ok := driver.As[driver.Signaler](k.a.Driver); k.a.Properties().Push && !ok {
-			k.Errorf("Push is true, and %T has no Listen", k.a.Driver)
+		if _, ok := driver.As[driver.Signaler](k.a.Driver); k.a.Properties().PushesGrants && !ok {
+			k.Errorf("PushesGrants is true, and %T has no Listen", k.a.Driver)
 		}
 	})
 }

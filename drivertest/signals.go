@@ -4,8 +4,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testSignals runs if Properties().Push says that signals arrive. Nothing may depend on
-// one, but a backend whose signals never come is slower than it claims.
+// testSignals runs if Properties().PushesGrants says that signals arrive. Nothing may
+// depend on one, but a backend whose signals never come is slower than it claims.
 func testSignals(s *suite) {
 	s.test("APromotedWaiterHearsThatItWasGrantedAndItsFence", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(long), fences(5))

@@ -31,8 +31,8 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 		t.Error(err)
 	}
 	<-silent
-	if d.Properties().Push {
-		t.Error("Push is true")
+	if d.Properties().PushesGrants {
+		t.Error("PushesGrants is true")
 	}
 
 	silent = proxy.Silence("subscribe")

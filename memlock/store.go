@@ -108,7 +108,7 @@ func (t *table) Properties() driver.Properties {
 		Clock:         driver.ClockProcess,
 		FenceSurvives: "nothing: fences rise for as long as the Memory lives",
 		MinTTL:        driver.MinTTL,
-		Push:          true,
+		PushesGrants:  true,
 		PushesChanges: true,
 	}
 }

@@ -297,7 +297,7 @@ func (t *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "mongodb", Where: t.place(), Clock: driver.ClockServer,
 		FenceSurvives: "restarts and elections, as writes are acknowledged by a majority; and lost data, while the server's clock is not set back",
-		MinTTL:        driver.MinTTL, Push: true,
+		MinTTL:        driver.MinTTL, PushesGrants: true,
 	}
 }
 

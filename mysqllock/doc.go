@@ -87,12 +87,12 @@
 // were taken from it. When a holder dies, the head of the queue asks at the moment when
 // its lease ends.
 //
-// This is why Properties().Push is true. If it were false, the root package would poll by
-// itself: with an Acquire for each waiting goroutine, which writes its place to the disk,
-// instead of one read for the process. The driver finds signals instead of sending them:
-// a grant is in the entry that the waiter reads, so a holder that passes the name on
-// writes only that, and leaves nothing to tidy up. Only a lease that is taken from its
-// holder gets a row of its own.
+// This is why Properties().PushesGrants is true. If it were false, the root package would
+// poll by itself: with an Acquire for each waiting goroutine, which writes its place to
+// the disk, instead of one read for the process. The driver finds signals instead of
+// sending them: a grant is in the entry that the waiter reads, so a holder that passes
+// the name on writes only that, and leaves nothing to tidy up. Only a lease that is taken
+// from its holder gets a row of its own.
 //
 // # What do many waiters cost?
 //

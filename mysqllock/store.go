@@ -188,7 +188,7 @@ func (s *store) Properties() driver.Properties {
 		Clock:         driver.ClockServer,
 		FenceSurvives: "restarts, fail-overs and loss of the tables, as long as the server's clock is not set back past the last grant",
 		MinTTL:        minTTL,
-		Push:          true, // by polling, see newPoller
+		PushesGrants:  true, // by polling, see newPoller
 	}
 }
 

@@ -237,8 +237,8 @@ func within(t testing.TB, d time.Duration) context.Context {
 
 // pushes returns an error unless a driver has push, or has none.
 func pushes(d *natslock.Driver, want bool) error {
-	if got := d.Properties().Push; got != want {
-		return fmt.Errorf("Push is %v; want %v", got, want)
+	if got := d.Properties().PushesGrants; got != want {
+		return fmt.Errorf("PushesGrants is %v; want %v", got, want)
 	}
 	return nil
 }

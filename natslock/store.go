@@ -238,7 +238,7 @@ func (s *store) Properties() driver.Properties {
 		Backend: "nats", Where: s.where(), Clock: driver.ClockServer,
 		FenceSurvives: "lost messages, a bucket that was deleted, and another leader, as long as the servers' clocks agree",
 		MinTTL:        driver.MinTTL,
-		Push:          s.push.works(),
+		PushesGrants:  s.push.works(),
 		PushesChanges: s.pushesChanges(),
 	}
 }

@@ -83,9 +83,9 @@
 //
 // The driver refuses statement mode. In transaction mode a connection that listens
 // receives nothing. The driver finds that out by a notification to itself; then
-// Properties.Push and PushesChanges are false, and waiting claims poll the table, every 5
-// to 250 ms. A pool opened by URL behind a pooler keeps no prepared statements. Give your
-// own pool pgx.QueryExecModeCacheDescribe or pgx.QueryExecModeExec there.
+// Properties.PushesGrants and PushesChanges are false, and waiting claims poll the table,
+// every 5 to 250 ms. A pool opened by URL behind a pooler keeps no prepared statements.
+// Give your own pool pgx.QueryExecModeCacheDescribe or pgx.QueryExecModeExec there.
 //
 // # Can the work itself check the lock?
 //

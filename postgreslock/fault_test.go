@@ -362,12 +362,12 @@ func TestBehindAPoolerPushIsFoundOut(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
 	d := start(t, pgtest.StartPooler(t, server, "session").URL(name))
-	if d.Properties().Push {
+	if d.Properties().PushesGrants {
 		t.Error("it pushes before that is known")
 	}
 	gets(t, d, mutex("job"))
-	eventually(t, "it is found out that it pushes", func() bool { return d.Properties().Push })
-	if direct := start(t, url); !direct.Properties().Push {
+	eventually(t, "it is found out that it pushes", func() bool { return d.Properties().PushesGrants })
+	if direct := start(t, url); !direct.Properties().PushesGrants {
 		t.Error("without a pooler it does not push")
 	}
 }
@@ -381,7 +381,7 @@ func TestBehindAPoolerNothingIsPushed(t *testing.T) {
 	server, _, name := fresh(t)
 	d := start(t, pgtest.StartPooler(t, server, "transaction").URL(name))
 	gets(t, d, mutex("job"))
-	if time.Sleep(3 * time.Second); d.Properties().Push {
+	if time.Sleep(3 * time.Second); d.Properties().PushesGrants {
 		t.Error("it says that it pushes")
 	}
 }

@@ -371,7 +371,7 @@ func (s *store) Properties() driver.Properties {
 		Clock:         driver.ClockServer,
 		FenceSurvives: "crashes of the server, and loss of its data, as long as its clock is not set back past the last grant",
 		MinTTL:        driver.MinTTL,
-		Push:          pushes,
+		PushesGrants:  pushes,
 		PushesChanges: pushes,
 	}
 }

@@ -241,7 +241,7 @@ func (d *Driver) size() []driver.Finding {
 // out nodes that do not answer: their drivers may have met no server yet.
 func (d *Driver) mix(all []*visit) (found []driver.Finding) {
 	met := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return v.err != nil })
-	pushes := slices.ContainsFunc(met, func(v *visit) bool { return v.Properties().Push })
+	pushes := slices.ContainsFunc(met, func(v *visit) bool { return v.Properties().PushesGrants })
 	minTTL := d.Properties().MinTTL
 	for _, v := range met {
 		p := v.Properties()
@@ -253,7 +253,7 @@ func (d *Driver) mix(all []*visit) (found []driver.Finding) {
 		if p.MinTTL > minQuorumTTL && p.MinTTL == minTTL {
 			say(fmt.Sprintf("the shortest TTL of the quorum is %v, because of this node", p.MinTTL), "mind it, or use another backend")
 		}
-		if !p.Push && pushes {
+		if !p.PushesGrants && pushes {
 			say("it does not push, so all who wait ask again and again, though others would push", "use nodes that all push, for shorter waits")
 		}
 		if !lists {

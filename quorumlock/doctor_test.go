@@ -107,7 +107,7 @@ type limited struct {
 
 func (l limited) Properties() driver.Properties {
 	p := l.Driver.Properties()
-	p.Backend, p.Push, p.MinTTL = "limited", false, time.Minute
+	p.Backend, p.PushesGrants, p.MinTTL = "limited", false, time.Minute
 	return p
 }
 

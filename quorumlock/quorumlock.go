@@ -130,7 +130,7 @@ const minQuorumTTL = 200 * time.Millisecond
 func (d *Driver) Properties() driver.Properties {
 	var kinds []string
 	count := map[string]int{}
-	out := driver.Properties{Push: true, PushesChanges: true}
+	out := driver.Properties{PushesGrants: true, PushesChanges: true}
 	for _, n := range d.nodes {
 		p := n.Properties()
 		if count[p.Backend]++; count[p.Backend] == 1 {
@@ -141,8 +141,8 @@ func (d *Driver) Properties() driver.Properties {
 		} else if out.Clock != p.Clock {
 			out.Clock = driver.ClockServer // of several kinds, and none of them ours alone
 		}
-		out.MinTTL, out.Outlasts = max(out.MinTTL, p.MinTTL), max(out.Outlasts, p.Outlasts)
-		out.Push, out.PushesChanges = out.Push && p.Push, out.PushesChanges && p.PushesChanges
+		out.MinTTL, out.MaxOverrun = max(out.MinTTL, p.MinTTL), max(out.MaxOverrun, p.MaxOverrun)
+		out.PushesGrants, out.PushesChanges = out.PushesGrants && p.PushesGrants, out.PushesChanges && p.PushesChanges
 	}
 	for i, k := range kinds {
 		if n := count[k]; n > 1 {

@@ -174,8 +174,8 @@ func doesEverything(t *testing.T, d *redislock.Driver, watched func()) {
 	if _, err := d.Diagnose(ctx); err != nil {
 		t.Error(err)
 	}
-	if !d.Properties().Push {
-		t.Error("Push is false")
+	if !d.Properties().PushesGrants {
+		t.Error("PushesGrants is false")
 	}
 }
 
@@ -193,8 +193,8 @@ func TestAUserWithoutChannelsCanLockAndPropertiesSaySo(t *testing.T) {
 	d := start(t, user(t, server, rights))
 	c, waiter := mutex("job"), queued("job")
 	gets(t, d, c)
-	if d.Properties().Push {
-		t.Error("Push is true")
+	if d.Properties().PushesGrants {
+		t.Error("PushesGrants is true")
 	}
 	_, _ = d.Acquire(ctx, waiter)
 	releases(t, d, c)

@@ -88,7 +88,7 @@ func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
 	gets(t, d, holder)
 	heard := listen(t, d)
 	_, _ = d.Acquire(ctx, waiter)
-	for tries := 0; !d.Properties().Push; tries++ { // the driver subscribes again by itself
+	for tries := 0; !d.Properties().PushesGrants; tries++ { // the driver subscribes again by itself
 		if tries == 12000 {
 			t.Fatal("the driver did not subscribe again")
 		}

@@ -65,16 +65,16 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	if _, err := d.Acquire(ctx, holder); err != nil {
 		t.Fatal(err)
 	}
-	if d.Properties().Push {
-		t.Error("Push is true")
+	if d.Properties().PushesGrants {
+		t.Error("PushesGrants is true")
 	}
 	if _, err := d.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
 		t.Fatal(err)
 	}
 	proxy.Heal()
 	hear(t, heard, driver.SignalLook, driver.Token{})
-	if !d.Properties().Push {
-		t.Error("Push is false")
+	if !d.Properties().PushesGrants {
+		t.Error("PushesGrants is false")
 	}
 	_ = d.Release(ctx, lease(holder)) // the first attempt notices that its connection is gone
 	_ = d.Release(ctx, lease(holder))

@@ -118,8 +118,8 @@ func TestWaitersLookWhenTheSubscriptionWasLost(t *testing.T) {
 func TestWithoutPushItIsSlowerAndNotWrong(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr+"?push=false&tracking=false")
-	if d.Properties().Push {
-		t.Error("Push is true")
+	if d.Properties().PushesGrants {
+		t.Error("PushesGrants is true")
 	}
 	holder, waiter := mutex("job"), queued("job")
 	gets(t, d, holder)

@@ -52,7 +52,7 @@ func (t *table) Properties() driver.Properties {
 		Clock:         driver.ClockHost,
 		FenceSurvives: "crashes of processes and of the host, and loss of the file, as long as the clock is not set back past the last grant",
 		MinTTL:        driver.MinTTL,
-		Push:          true,
+		PushesGrants:  true,
 		PushesChanges: true,
 	}
 }

@@ -63,7 +63,7 @@ func (d *Driver) Properties() driver.Properties {
 		FenceSurvives: "restarts, FLUSHALL, fail-overs and lost data, as long as the server's clock does not go back past the last grant " +
 			"whose name was lost or forgotten",
 		MinTTL:           driver.MinTTL,
-		Push:             d.signals.works(),
+		PushesGrants:     d.signals.works(),
 		PushesChanges:    d.signals.works() && d.watches.watchesDown.Load() == 0,
 		ReportsDeletions: d.tracking.works(),
 	}

@@ -54,7 +54,7 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 		return nil
 	})
 	insist("push", func() error { // the subscription may be on its way
-		if !far.Properties().Push {
+		if !far.Properties().PushesGrants {
 			return errors.New("no push")
 		}
 		return nil

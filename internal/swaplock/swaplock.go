@@ -187,7 +187,7 @@ func (s *store) trouble(err error) error {
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "swaps", Where: "swaps " + s.addr, Clock: driver.ClockServer, MinTTL: max(driver.MinTTL, 4*s.clock.Tick),
-		Outlasts:      s.clock.Widest(),
+		MaxOverrun:    s.clock.Widest(),
 		FenceSurvives: "the loss of all values, if it takes longer than two ticks, and the server's clock is not set back",
 	}
 }

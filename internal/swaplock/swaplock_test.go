@@ -200,10 +200,10 @@ func (p paths) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.
 
 // Its windows are two ticks wider than those of a clock without ticks, so its leases may
 // last as much longer.
-func TestOutlastsCountsTheTicks(t *testing.T) {
+func TestMaxOverrunCountsTheTicks(t *testing.T) {
 	d := Open("127.0.0.1:1", time.Second)
-	if got, want := d.Properties().Outlasts, 7*time.Second; got != want {
-		t.Errorf("Outlasts is %v, want %v", got, want)
+	if got, want := d.Properties().MaxOverrun, 7*time.Second; got != want {
+		t.Errorf("MaxOverrun is %v, want %v", got, want)
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)

@@ -15,7 +15,7 @@ import (
 type Clock struct {
 	// Tick is for a server that states its time in whole ticks, such as seconds. Its
 	// clock then stands still for a Tick: windows begin with a tick, and the store is a
-	// Lingerer. The store's Properties say Outlasts: Widest.
+	// Lingerer. The store's Properties say MaxOverrun: Widest.
 	Tick time.Duration
 
 	mu    sync.Mutex        // protects what follows

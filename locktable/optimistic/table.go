@@ -423,7 +423,7 @@ func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 // Properties implements locktable.Table.
 func (t *Table) Properties() driver.Properties {
 	p := t.store.Properties()
-	p.Outlasts = max(p.Outlasts, maxWindow)
+	p.MaxOverrun = max(p.MaxOverrun, maxWindow)
 	return p
 }
 

@@ -155,7 +155,7 @@ var types = map[string]reflect.Type{
 	"dashboard.Options":           reflect.TypeFor[dashboard.Options](),
 	"driver.BrokenError":          reflect.TypeFor[driver.BrokenError](),
 	"driver.Claim":                reflect.TypeFor[driver.Claim](),
-	"driver.Clock":                reflect.TypeFor[driver.Clock](),
+	"driver.ClockSource":          reflect.TypeFor[driver.ClockSource](),
 	"driver.Entry":                reflect.TypeFor[driver.Entry](),
 	"driver.Error":                reflect.TypeFor[driver.Error](),
 	"driver.Finding":              reflect.TypeFor[driver.Finding](),
