@@ -58,7 +58,7 @@ type Owner = driver.Owner
 //   - Backend is its short name: "redis". Where adds the place, as errors show it,
 //     and the namespace of the client, if it has one.
 //   - Clock decides what has expired.
-//   - FenceSurvives is a sentence: across which events fences are known to rise.
+//   - FenceSurvives says across which events fences are known to rise.
 //   - MinTTL is the shortest TTL that the backend can keep; pawl refuses a shorter
 //     one.
 //   - PushesGrants means that the backend wakes waiters; otherwise they poll.
@@ -77,6 +77,18 @@ const (
 	ClockProcess = driver.ClockProcess // leases are of this process only
 	ClockHost    = driver.ClockHost    // leases are of this host only
 	ClockServer  = driver.ClockServer  // leases are of all hosts, by the server's clock
+)
+
+// FenceSurvival says across which events fences are known to rise. Its String is a
+// sentence for people. See [Properties].
+type FenceSurvival = driver.FenceSurvival
+
+// The events across which fences rise.
+const (
+	FencesRiseInProcess     = driver.FencesRiseInProcess     // none: with the process its fences are forgotten
+	FencesRiseByClock       = driver.FencesRiseByClock       // lost data, too, by the clock that decides expiry
+	FencesRiseByClientClock = driver.FencesRiseByClientClock // lost data, too, by the wall clocks of the clients
+	FencesRiseByMajority    = driver.FencesRiseByMajority    // what leaves a majority of the nodes with their data
 )
 
 // Finding is one result of [Client.Diagnose]: its Severity, its Subject, the Detail, and

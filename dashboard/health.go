@@ -166,7 +166,7 @@ func guarantees(p pawl.Properties) markup.HTML {
 		fact("Backend", word(p.Backend)),
 		where,
 		fact("Whose clock decides what has expired", markup.Text(clock)),
-		fact("Fences rise across", markup.Text(p.FenceSurvives)),
+		fact("Fences rise across", markup.Text(p.FenceSurvives.String())),
 		fact("Shortest TTL", markup.Text(shortestTTL(p.MinTTL))),
 		fact("Waiters are woken", yes(p.PushesGrants, "by push", "by asking again")),
 		fact("Changes for who only watches", yes(p.PushesChanges, "by push", "by asking again")),

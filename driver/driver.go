@@ -329,7 +329,7 @@ type Properties struct {
 	Backend       string        // its short name: "memory", "sqlite"
 	Where         string        // its name and place, as in messages: "redis host:6379"; empty without a place
 	Clock         ClockSource   // whose clock decides expiry
-	FenceSurvives string        // a sentence: across which events fences are known to rise
+	FenceSurvives FenceSurvival // the events across which fences are known to rise
 	MinTTL        time.Duration // the shortest TTL that the backend can keep; clients refuse shorter ones
 	PushesGrants  bool          // signals arrive; if not, waiters poll
 	PushesChanges bool          // it is a Watcher that reports changes; if not, watching means polling
@@ -352,6 +352,35 @@ const (
 	ClockHost    ClockSource = "host"    // of this host, so leases are valid on this host only
 	ClockServer  ClockSource = "server"  // of the server, or of several
 )
+
+// FenceSurvival says across which events fences are known to rise. A backend for which
+// none of the constants is true sets a sentence of its own.
+type FenceSurvival string
+
+// The events. By a clock fences rise even across lost data, as long as that clock is not
+// set back past the last grant of a name that was forgotten.
+const (
+	FencesRiseInProcess     FenceSurvival = "process"       // none: with the process its fences are forgotten
+	FencesRiseByClock       FenceSurvival = "clock"         // lost data, too, by the clock that decides expiry
+	FencesRiseByClientClock FenceSurvival = "client clocks" // lost data, too, by the wall clocks of the clients
+	FencesRiseByMajority    FenceSurvival = "majority"      // what leaves a majority of the nodes with their data
+)
+
+// String is the sentence for people.
+func (s FenceSurvival) String() string {
+	switch s {
+	case FencesRiseInProcess:
+		return "nothing: fences rise for as long as the process lives"
+	case FencesRiseByClock:
+		return "restarts, fail-overs and lost data, as long as the clock that decides expiry does not go back past the last grant " +
+			"of a name that was lost or forgotten"
+	case FencesRiseByClientClock:
+		return "elections, restarts, an older snapshot that is restored, and the loss of all data, if the clients' clocks are right"
+	case FencesRiseByMajority:
+		return "all that leaves a majority of the nodes with their data; a node that lost its own must stay away for the longest TTL"
+	}
+	return string(s)
+}
 
 // Finding is one thing that a Diagnoser found.
 type Finding struct {

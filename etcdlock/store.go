@@ -387,7 +387,7 @@ func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "etcd", Where: s.place(), Clock: driver.ClockServer, MinTTL: MinTTL, PushesGrants: true,
 		PushesChanges: s.watchesDown.Load() == 0,
-		FenceSurvives: "elections, restarts, an older snapshot that is restored, and the loss of all data, if the clients' clocks are right",
+		FenceSurvives: driver.FencesRiseByClientClock,
 	}
 }
 

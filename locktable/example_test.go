@@ -87,7 +87,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 }
 
 func (s *store) Properties() driver.Properties {
-	return driver.Properties{Backend: "store", Clock: driver.ClockProcess, FenceSurvives: "nothing", MinTTL: driver.MinTTL, PushesGrants: true}
+	return driver.Properties{Backend: "store", Clock: driver.ClockProcess, FenceSurvives: driver.FencesRiseInProcess, MinTTL: driver.MinTTL, PushesGrants: true}
 }
 
 func (s *store) Close() error { return nil }

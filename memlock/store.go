@@ -106,7 +106,7 @@ func (t *table) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "memory",
 		Clock:         driver.ClockProcess,
-		FenceSurvives: "nothing: fences rise for as long as the Memory lives",
+		FenceSurvives: driver.FencesRiseInProcess,
 		MinTTL:        driver.MinTTL,
 		PushesGrants:  true,
 		PushesChanges: true,

@@ -296,7 +296,7 @@ func from(prefix string) bson.D {
 func (t *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "mongodb", Where: t.place(), Clock: driver.ClockServer,
-		FenceSurvives: "restarts and elections, as writes are acknowledged by a majority; and lost data, while the server's clock is not set back",
+		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL, PushesGrants: true,
 	}
 }

@@ -186,7 +186,7 @@ func (s *store) Properties() driver.Properties {
 		Backend:       "mysql",
 		Where:         s.Where,
 		Clock:         driver.ClockServer,
-		FenceSurvives: "restarts, fail-overs and loss of the tables, as long as the server's clock is not set back past the last grant",
+		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        minTTL,
 		PushesGrants:  true, // by polling, see newPoller
 	}

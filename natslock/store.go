@@ -236,7 +236,7 @@ func (s *store) names(ctx context.Context, prefix string) (names []string, err e
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "nats", Where: s.where(), Clock: driver.ClockServer,
-		FenceSurvives: "lost messages, a bucket that was deleted, and another leader, as long as the servers' clocks agree",
+		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL,
 		PushesGrants:  s.push.works(),
 		PushesChanges: s.pushesChanges(),

@@ -369,7 +369,7 @@ func (s *store) Properties() driver.Properties {
 		Backend:       "postgres",
 		Where:         s.place(),
 		Clock:         driver.ClockServer,
-		FenceSurvives: "crashes of the server, and loss of its data, as long as its clock is not set back past the last grant",
+		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL,
 		PushesGrants:  pushes,
 		PushesChanges: pushes,

@@ -153,7 +153,7 @@ func (d *Driver) Properties() driver.Properties {
 		out.MinTTL = max(out.MinTTL, minQuorumTTL)
 	}
 	out.Backend = "quorum(" + strings.Join(kinds, ", ") + ")"
-	out.FenceSurvives = "whatever leaves a majority of the nodes with their data; a node that lost its own must stay away for the longest TTL"
+	out.FenceSurvives = driver.FencesRiseByMajority
 	return out
 }
 

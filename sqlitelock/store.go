@@ -50,7 +50,7 @@ func (t *table) Properties() driver.Properties {
 		Backend:       "sqlite",
 		Where:         backend(t.path),
 		Clock:         driver.ClockHost,
-		FenceSurvives: "crashes of processes and of the host, and loss of the file, as long as the clock is not set back past the last grant",
+		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL,
 		PushesGrants:  true,
 		PushesChanges: true,

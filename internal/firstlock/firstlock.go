@@ -162,7 +162,7 @@ func (f *folder) trouble(err error) error {
 func (f *folder) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "folder", Where: "folder " + f.dir, Clock: driver.ClockHost, MinTTL: driver.MinTTL,
-		FenceSurvives: "the loss of the folder, if the clock of the host is not set back",
+		FenceSurvives: driver.FencesRiseByClock,
 	}
 }
 

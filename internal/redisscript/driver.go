@@ -57,11 +57,10 @@ func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.signals.
 // Properties implements driver.Driver.
 func (d *Driver) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "redis",
-		Where:   d.backend,
-		Clock:   driver.ClockServer,
-		FenceSurvives: "restarts, FLUSHALL, fail-overs and lost data, as long as the server's clock does not go back past the last grant " +
-			"whose name was lost or forgotten",
+		Backend:          "redis",
+		Where:            d.backend,
+		Clock:            driver.ClockServer,
+		FenceSurvives:    driver.FencesRiseByClock,
 		MinTTL:           driver.MinTTL,
 		PushesGrants:     d.signals.works(),
 		PushesChanges:    d.signals.works() && d.watches.watchesDown.Load() == 0,

@@ -239,7 +239,7 @@ func (v *valuesClient) Scan(_ context.Context, prefix string) iter.Seq2[optimist
 }
 
 func (v *valuesClient) Properties() driver.Properties {
-	return driver.Properties{Backend: "values", Clock: driver.ClockServer, FenceSurvives: "nothing", MinTTL: driver.MinTTL, PushesGrants: true}
+	return driver.Properties{Backend: "values", Clock: driver.ClockServer, FenceSurvives: driver.FencesRiseInProcess, MinTTL: driver.MinTTL, PushesGrants: true}
 }
 
 func (v *valuesClient) Close() error {

@@ -42,7 +42,7 @@ func serverOf(t *testing.T, b backends.Backend) string {
 // its row stays as it is.
 func TestTheFactsToChooseByAreTrue(t *testing.T) {
 	file := filepath.Join(root, "docs", "choosing.md")
-	const head = "| backend | clock that decides | shortest TTL | changes | deletions | one step | lease check |"
+	const head = "| backend | clock that decides | shortest TTL | changes | deletions | one step | lease check | fences rise by |"
 	documented := doctable.Rows(t, file, head)
 	chosen := slices.DeleteFunc(slices.Clone(backends.All), func(b backends.Backend) bool { return len(b.Schemes) == 0 })
 	rows := make([]string, len(chosen))
@@ -73,7 +73,7 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 }
 
 // factsOf returns the row of a backend: clock, shortest TTL, changes, deletions, one
-// step, lease check.
+// step, lease check, fences.
 func factsOf(t *testing.T, d driver.Driver, b backends.Backend, oneStep bool) string {
 	t.Helper()
 	word := map[bool]string{true: "yes", false: "no"}
@@ -87,6 +87,10 @@ func factsOf(t *testing.T, d driver.Driver, b backends.Backend, oneStep bool) st
 		ttl = fmt.Sprintf("%d s", int(p.MinTTL.Seconds()))
 	}
 	cells := []string{b.Name, string(p.Clock), ttl, word[p.PushesChanges], word[p.ReportsDeletions], word[oneStep], word[len(checks) > 0]}
+	cells = append(cells, map[driver.FenceSurvival]string{
+		driver.FencesRiseInProcess: "the process", driver.FencesRiseByClock: "that clock", driver.FencesRiseByClientClock: "the clients' clocks",
+		driver.FencesRiseByMajority: "a majority's data",
+	}[p.FenceSurvives])
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 

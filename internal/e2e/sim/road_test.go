@@ -244,7 +244,7 @@ func (r *road) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64) 
 
 func (r *road) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "node", Clock: driver.ClockServer, FenceSurvives: "all that its clock survives", MinTTL: driver.MinTTL, PushesGrants: true,
+		Backend: "node", Clock: driver.ClockServer, FenceSurvives: driver.FencesRiseByClock, MinTTL: driver.MinTTL, PushesGrants: true,
 	}
 }
 

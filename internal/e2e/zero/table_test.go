@@ -158,6 +158,7 @@ var types = map[string]reflect.Type{
 	"driver.ClockSource":          reflect.TypeFor[driver.ClockSource](),
 	"driver.Entry":                reflect.TypeFor[driver.Entry](),
 	"driver.Error":                reflect.TypeFor[driver.Error](),
+	"driver.FenceSurvival":        reflect.TypeFor[driver.FenceSurvival](),
 	"driver.Finding":              reflect.TypeFor[driver.Finding](),
 	"driver.Grant":                reflect.TypeFor[driver.Grant](),
 	"driver.HeldError":            reflect.TypeFor[driver.HeldError](),
