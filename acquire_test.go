@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 func TestSlowLinkWorksWithoutRetries(t *testing.T) {
@@ -91,7 +92,7 @@ func TestReplyOfATryThatWasLostIsTakenBack(t *testing.T) {
 func TestDeadlineOfATryIsSaidAsSuch(t *testing.T) {
 	for range 20 {
 		inWorld(t, func(t *testing.T, w *world) {
-			f := &socket{faulty: &faulty{Driver: w.memory.Driver()}}
+			f := &socket{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}}
 			c, err := pawl.New(f, nil)
 			noError(t, err)
 			defer c.Close()

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/cputime"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -72,7 +73,7 @@ func (distant) travel() {
 // BenchmarkOneName64Distant is 64 goroutines of one process on one name, with a backend
 // 50 µs away: what the local handoff is for.
 func BenchmarkOneName64Distant(b *testing.B) {
-	c, err := pawl.New(distant{memlock.New(nil)}, nil)
+	c, err := pawl.New(distant{engine.Full(memlock.New(nil))}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -98,12 +99,12 @@ func convoy(b *testing.B, c *pawl.Client) {
 // few ms: how long that one waits.
 func BenchmarkOneName64DistantOther(b *testing.B) {
 	memory := memlock.NewMemory(nil)
-	c, err := pawl.New(distant{memory.Driver()}, nil)
+	c, err := pawl.New(distant{engine.Full(memory.Driver())}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	other, err := pawl.New(distant{memory.Driver()}, nil)
+	other, err := pawl.New(distant{engine.Full(memory.Driver())}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func BenchmarkOneName64DistantOther(b *testing.B) {
 
 // distant is a backend that is 50 µs away. It waits by yielding, because a sleep that
 // short is not to be had.
-type distant struct{ *memlock.Driver }
+type distant struct{ engine.Driver }
 
 func (d distant) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	d.travel()
@@ -328,7 +329,7 @@ func BenchmarkEnter40000(b *testing.B) {
 	const crowd = 40_000
 	var cpu time.Duration
 	for range b.N {
-		d := &silent{Driver: memlock.New(nil)}
+		d := &silent{Driver: engine.Full(memlock.New(nil))}
 		c, err := pawl.New(d, nil)
 		if err != nil {
 			b.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 func TestCtxThatIsOverWritesNothing(t *testing.T) {
@@ -199,7 +200,7 @@ func TestCtxThatEndsEndsTheCallThoughTheBackendHangs(t *testing.T) {
 
 func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, err := pawl.New(&stubborn{&faulty{Driver: w.memory.Driver()}, 600 * time.Millisecond}, nil)
+		c, err := pawl.New(&stubborn{&faulty{Driver: engine.Full(w.memory.Driver())}, 600 * time.Millisecond}, nil)
 		noError(t, err)
 		defer c.Close()
 		m := c.Mutex("x")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -76,7 +77,7 @@ func TestAnIDThatWasGivenIsShownAndARandomOneIsNot(t *testing.T) {
 }
 
 func TestATypedNilIsNoDriver(t *testing.T) {
-	_, err := pawl.New((*memlock.Driver)(nil), nil)
+	_, err := pawl.New((engine.Driver)(nil), nil)
 	isError(t, err, pawl.ErrInvalid)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -54,7 +55,7 @@ func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 // report that as a lock that was not released.
 func TestReleaseThatIsRefusedIsNoneThatCloseLeaves(t *testing.T) {
 	memory := memlock.NewMemory(nil)
-	r := &refusing{Driver: memory.Driver()}
+	r := &refusing{Driver: engine.Full(memory.Driver())}
 	c, err := New(r, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 func TestCloseEndsEverything(t *testing.T) {
@@ -203,7 +204,7 @@ func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 			} {
 				t.Run(fmt.Sprint(what, " ", state, " ", driverTakes), func(t *testing.T) {
 					inWorld(t, func(t *testing.T, w *world) {
-						g := &gone{faulty: &faulty{Driver: w.memory.Driver()}, down: down}
+						g := &gone{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, down: down}
 						c, err := pawl.New(&reluctant{g, driverTakes}, nil)
 						noError(t, err)
 						before(c, g)
@@ -263,7 +264,7 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 // The backend is away for a moment, as in a change of its master.
 func TestCloseLeavesNothingWhereTheServerIsBackSoon(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		g := &gone{faulty: &faulty{Driver: w.memory.Driver()}, down: func(context.Context) error { return errNet }}
+		g := &gone{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, down: func(context.Context) error { return errNet }}
 		c, err := pawl.New(g, nil)
 		noError(t, err)
 		g.up.Store(true)
@@ -329,7 +330,7 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				client, err := pawl.New(&reluctant{w.memory.Driver(), c.takes}, nil)
+				client, err := pawl.New(&reluctant{engine.Full(w.memory.Driver()), c.takes}, nil)
 				noError(t, err)
 				must(t)(client.Mutex("x").Lock(background))
 				ctx, cancel := context.WithTimeout(background, max(c.patience, 0))
@@ -359,7 +360,7 @@ func TestCloseHasOneBoundForAll(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"no deadline": 0, "a deadline": time.Second} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				s := &server{faulty: &faulty{Driver: w.memory.Driver()}, healthy: func(driver.LeaseRef) bool { return false }}
+				s := &server{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, healthy: func(driver.LeaseRef) bool { return false }}
 				c, err := pawl.New(&reluctant{s, time.Minute}, nil)
 				noError(t, err)
 				must(t)(c.Mutex("x").Lock(background))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // lateCtx ends some time after its deadline, as each ctx does on a busy machine.
@@ -30,7 +30,7 @@ func newLateCtx(t *testing.T, deadline time.Duration) *lateCtx {
 // punctual is a driver that answers no request while it is silent, and notices each
 // deadline before the ctx ends, as a socket does.
 type punctual struct {
-	*memlock.Driver
+	engine.Driver
 	silent atomic.Bool
 }
 
@@ -142,7 +142,7 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				d := &punctual{Driver: w.memory.Driver()}
+				d := &punctual{Driver: engine.Full(w.memory.Driver())}
 				c, err := pawl.New(d, nil)
 				noError(t, err)
 				defer c.Close()
@@ -162,7 +162,7 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 // A deadline of a driver's own is no error of a ctx.
 func TestADeadlineOfTheDriverIsNoErrorOfTheCtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		d := &punctual{Driver: w.memory.Driver()}
+		d := &punctual{Driver: engine.Full(w.memory.Driver())}
 		c, err := pawl.New(d, nil)
 		noError(t, err)
 		defer c.Close()

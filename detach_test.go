@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -102,7 +103,7 @@ func (p placed) Properties() driver.Properties {
 func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		at := func(kind, where string, memory *memlock.Memory) *pawl.Client {
-			c, err := pawl.New(placed{&faulty{Driver: memory.Driver()}, kind, where}, nil)
+			c, err := pawl.New(placed{&faulty{Driver: engine.Full(memory.Driver())}, kind, where}, nil)
 			noError(t, err)
 			t.Cleanup(func() { _ = c.Close() })
 			return c

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // careless is a driver that answers what it should not.
@@ -153,7 +153,7 @@ func (h *hanging) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error,
 // hang makes a client whose renewals hang for the names that begin with "hangs".
 func (w *world) hang(o *pawl.Options) (*pawl.Client, *hanging) {
 	w.t.Helper()
-	h := &hanging{faulty: &faulty{Driver: w.memory.Driver()}, hangs: func(l driver.LeaseRef) bool { return l.Name[0] == 'h' }}
+	h := &hanging{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, hangs: func(l driver.LeaseRef) bool { return l.Name[0] == 'h' }}
 	c, err := pawl.New(h, o)
 	noError(w.t, err)
 	return c, h
@@ -180,7 +180,7 @@ func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
 // slow is a driver over a network in which requests take their time and outlive their
 // calls. A claim that arrives after its end changes nothing, as driver.End says.
 type slow struct {
-	*memlock.Driver
+	engine.Driver
 
 	mu     sync.Mutex                           // protects all below
 	delay  func(op string, n int) time.Duration // until the n-th request of an operation arrives; negative is never
@@ -260,7 +260,7 @@ func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 // slow makes a client over a slow network.
 func (w *world) slow(o *pawl.Options, delay func(op string, n int) time.Duration) (*pawl.Client, *slow) {
 	w.t.Helper()
-	s := &slow{Driver: w.memory.Driver(), delay: delay, sent: map[string]int{}}
+	s := &slow{Driver: engine.Full(w.memory.Driver()), delay: delay, sent: map[string]int{}}
 	c, err := pawl.New(s, o)
 	noError(w.t, err)
 	w.t.Cleanup(func() { _ = c.Close() })
@@ -335,7 +335,7 @@ func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
 // serve makes a client of a server, with so many leases.
 func (w *world) serve(leases int, s *server) *pawl.Client {
 	w.t.Helper()
-	s.faulty = &faulty{Driver: w.memory.Driver()}
+	s.faulty = &faulty{Driver: engine.Full(w.memory.Driver())}
 	c, err := pawl.New(s, nil)
 	noError(w.t, err)
 	for i := range leases {

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/fence"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -75,7 +76,7 @@ func sayInvalid(w *world, say func(string, error)) {
 		_, err := pawl.New(w.memory.Driver(), &o.o)
 		say(o.what, err)
 	}
-	_, err := pawl.New(patient{w.memory.Driver()}, &pawl.Options{TTL: 20 * time.Millisecond})
+	_, err := pawl.New(patient{engine.Full(w.memory.Driver())}, &pawl.Options{TTL: 20 * time.Millisecond})
 	say("TTL of 20 ms, where a second is the least", err)
 	_, err = pawl.New(nil, nil)
 	say("no driver", err)
@@ -254,8 +255,8 @@ func TestCloseErrorIsASentence(t *testing.T) {
 
 func TestARequestThatIsNotAnsweredSaysWhereItWasSent(t *testing.T) {
 	for where, d := range map[string]driver.Driver{
-		"pawl: memory host:6379: acquire \"x\": no answer in time": &located{silent{Driver: memlock.New(nil)}},
-		"pawl: memory: acquire \"x\": no answer in time":           &silent{Driver: memlock.New(nil)},
+		"pawl: memory host:6379: acquire \"x\": no answer in time": &located{silent{Driver: engine.Full(memlock.New(nil))}},
+		"pawl: memory: acquire \"x\": no answer in time":           &silent{Driver: engine.Full(memlock.New(nil))},
 	} {
 		bubble.Test(t, func(t *testing.T) {
 			c, err := pawl.New(d, nil)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // A dice is a source of chances that goroutines share.
@@ -38,7 +38,7 @@ func (d *dice) span(most time.Duration) time.Duration {
 // hostile is a driver that fails, hangs, panics, ends goroutines, loses requests and
 // replies, and signals late or not.
 type hostile struct {
-	*memlock.Driver
+	engine.Driver
 	*dice
 }
 
@@ -289,7 +289,7 @@ func newHostility(t *testing.T, w *world, seed uint64) *hostility {
 	h := &hostility{
 		T: t, dice: &dice{rng: rand.New(rand.NewPCG(seed, 7))}, w: w, heard: &listener{}, done: make(chan struct{}), answers: map[uint64]error{}, forgetful: seed%2 == 0,
 	}
-	c, err := pawl.New(&hostile{w.memory.Driver(), h.dice}, &pawl.Options{
+	c, err := pawl.New(&hostile{engine.Full(w.memory.Driver()), h.dice}, &pawl.Options{
 		ID: "hostile", Observer: h.observer(), TTL: 4 * time.Second, RetryFor: 5 * time.Second,
 	})
 	noError(t, err)

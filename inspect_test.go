@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -45,7 +46,7 @@ func TestInspection(t *testing.T) {
 }
 
 func TestDiagnoseAsksTheBackendsDoctor(t *testing.T) {
-	e := &examined{Driver: memlock.New(nil), findings: []driver.Finding{{Severity: "warning", Subject: "disk"}}}
+	e := &examined{Driver: engine.Full(memlock.New(nil)), findings: []driver.Finding{{Severity: "warning", Subject: "disk"}}}
 	c, err := pawl.New(e, nil)
 	noError(t, err)
 	if found, err := c.Diagnose(background); err != nil || len(found) != 1 || found[0].Subject != "disk" {

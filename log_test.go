@@ -14,13 +14,14 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 func TestALeaseLogsWellAndWithoutItsToken(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		d := &tokens{Driver: memlock.New(nil)}
+		d := &tokens{Driver: engine.Full(memlock.New(nil))}
 		locks, err := pawl.New(d, &pawl.Options{ID: "client-1"})
 		if err != nil {
 			t.Fatal(err)

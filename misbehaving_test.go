@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
@@ -22,7 +23,7 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				asked := 0
-				d := &careless{&faulty{Driver: w.memory.Driver()}, func(c driver.Claim) (driver.Grant, error) { asked++; return answer(c) }}
+				d := &careless{&faulty{Driver: engine.Full(w.memory.Driver())}, func(c driver.Claim) (driver.Grant, error) { asked++; return answer(c) }}
 				c, err := pawl.New(d, nil)
 				noError(t, err)
 				defer c.Close()
@@ -50,7 +51,7 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 func TestGrantWithoutARunHasOneFence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		fence := uint64(0)
-		d := &careless{&faulty{Driver: w.memory.Driver()}, func(c driver.Claim) (driver.Grant, error) {
+		d := &careless{&faulty{Driver: engine.Full(w.memory.Driver())}, func(c driver.Claim) (driver.Grant, error) {
 			fence += 10
 			return driver.Grant{Fence: fence, TTL: c.TTL}, nil
 		}}
@@ -70,7 +71,7 @@ func TestGrantWithoutARunHasOneFence(t *testing.T) {
 
 func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		f := &forgetful{faulty: &faulty{Driver: w.memory.Driver()}}
+		f := &forgetful{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}}
 		c, err := pawl.New(f, nil)
 		noError(t, err)
 		defer c.Close()
@@ -86,7 +87,7 @@ func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
 // caller's. The error contains the backend's error all the same.
 func TestALossMatchesNoErrorOfACtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		d := &stale{faulty: &faulty{Driver: w.memory.Driver()}}
+		d := &stale{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}}
 		c, err := pawl.New(d, &pawl.Options{TTL: 9 * time.Second})
 		noError(t, err)
 		defer c.Close()

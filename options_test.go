@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -30,12 +31,12 @@ func (p patient) Properties() driver.Properties {
 func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 	const short = 999 * time.Millisecond
 	for what, o := range map[string]*pawl.Options{"TTL": {TTL: short}, "QueueTTL": {QueueTTL: short}} {
-		_, err := pawl.New(patient{memlock.New(nil)}, o)
+		_, err := pawl.New(patient{engine.Full(memlock.New(nil))}, o)
 		if want := "pawl: " + what + " is 999ms; allowed: 1s or more on patient"; err == nil || err.Error() != want || !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}
-	c, err := pawl.New(patient{memlock.New(nil)}, &pawl.Options{TTL: time.Second})
+	c, err := pawl.New(patient{engine.Full(memlock.New(nil))}, &pawl.Options{TTL: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

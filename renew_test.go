@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
@@ -87,7 +88,7 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				d := &dead{faulty: &faulty{Driver: w.memory.Driver()}, down: down}
+				d := &dead{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, down: down}
 				c, err := pawl.New(d, nil)
 				noError(t, err)
 				defer c.Close()
@@ -122,7 +123,7 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 // A renewal that hangs never delays the report that a lease is lost.
 func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		f := &hanging{faulty: &faulty{Driver: w.memory.Driver()}}
+		f := &hanging{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}}
 		c, err := pawl.New(f, &pawl.Options{RequestTimeout: 20 * time.Second})
 		noError(t, err)
 		defer c.Close()
@@ -284,7 +285,7 @@ func TestLostIsSaidOnce(t *testing.T) {
 func TestMachineThatSleptWakesUpWithoutItsLocks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var slept atomic.Int64
-		f := &faulty{Driver: w.memory.Driver()}
+		f := &faulty{Driver: engine.Full(w.memory.Driver())}
 		c := pawl.NewAsleep(f, nil, func() time.Duration { return time.Duration(slept.Load()) })
 		defer c.Close()
 		lease := must(t)(c.Mutex("x").Lock(background))
@@ -360,7 +361,7 @@ func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
 // that bound.
 func TestShortLeasesAndLongOnesDoNotHarmEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, err := pawl.New(&slowBatch{&faulty{Driver: w.memory.Driver()}}, nil)
+		c, err := pawl.New(&slowBatch{&faulty{Driver: engine.Full(w.memory.Driver())}}, nil)
 		noError(t, err)
 		defer c.Close()
 		var long []*pawl.Lease
@@ -389,7 +390,7 @@ func TestShortLeasesAndLongOnesDoNotHarmEachOther(t *testing.T) {
 func TestRenewalsAfterAPauseDoNotBurst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var slept atomic.Int64
-		f := &faulty{Driver: w.memory.Driver()}
+		f := &faulty{Driver: engine.Full(w.memory.Driver())}
 		c := pawl.NewAsleep(f, nil, func() time.Duration { return time.Duration(slept.Load()) })
 		defer c.Close()
 		lease := must(t)(c.Mutex("x").Lock(background))

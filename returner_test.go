@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
@@ -101,7 +102,7 @@ func (o *outlasting) Acquire(ctx context.Context, c driver.Claim) (driver.Grant,
 func TestLeaseThatOutlastsItsTTLIsReleasedUntilItEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		works := false
-		s := &outlasting{&slow{Driver: w.memory.Driver(), sent: map[string]int{}}}
+		s := &outlasting{&slow{Driver: engine.Full(w.memory.Driver()), sent: map[string]int{}}}
 		s.delay = func(op string, _ int) time.Duration {
 			if op == "release" && !works {
 				return -1
@@ -145,7 +146,7 @@ func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				d := &gone{faulty: &faulty{Driver: w.memory.Driver()}, down: down}
+				d := &gone{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, down: down}
 				c, err := pawl.New(d, &pawl.Options{TTL: 2 * time.Hour}) // no lease ends by itself
 				noError(t, err)
 				before := runtime.NumGoroutine()

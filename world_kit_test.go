@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -23,7 +24,7 @@ var atOnce = &pawl.BreakOptions{Delay: -1}
 // is called before an operation is sent, and one after it. If the first returns an error,
 // the request is lost; if the second does, the reply.
 type faulty struct {
-	*memlock.Driver
+	engine.Driver
 
 	mu        sync.Mutex
 	before    func(op string) error
@@ -216,7 +217,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 // client makes one more client of the backend, as another process would have.
 func (w *world) client(o *pawl.Options) (*pawl.Client, *faulty) {
 	w.t.Helper()
-	f := &faulty{Driver: w.memory.Driver()}
+	f := &faulty{Driver: engine.Full(w.memory.Driver())}
 	c, err := pawl.New(f, o)
 	if err != nil {
 		w.t.Fatal(err)

@@ -20,12 +20,13 @@ import (
 	"github.com/pawl-go/pawl/cronlock/gocronlock"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 // down is a backend that does not answer until it is up.
 type down struct {
-	*memlock.Driver
+	engine.Driver
 
 	up time.Time
 }
@@ -91,7 +92,7 @@ func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
 					begin := time.Now() // midnight
 					var refused, failed atomic.Int64
-					locks, err := pawl.New(down{memlock.New(nil), begin.Add(80 * time.Second)}, &pawl.Options{Observer: &pawl.Observer{
+					locks, err := pawl.New(down{engine.Full(memlock.New(nil)), begin.Add(80 * time.Second)}, &pawl.Options{Observer: &pawl.Observer{
 						NotAcquired: func(e pawl.NotAcquiredEvent) {
 							if errors.Is(e.Err, pawl.ErrUnavailable) {
 								refused.Add(1)
@@ -134,7 +135,7 @@ func TestARunThatNobodyDoesIsLogged(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			said := logged(t)
 			bubble.Test(t, func(t *testing.T) {
-				d := down{memlock.New(nil), time.Now().Add(80 * time.Second)}
+				d := down{engine.Full(memlock.New(nil)), time.Now().Add(80 * time.Second)}
 				locks, err := pawl.New(d, nil)
 				if err != nil {
 					t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // fences, the expiry, the refusal.
 type lesson struct {
 	clock *memlock.Clock
-	locks *memlock.Driver
+	locks driver.Driver
 	guard fence.Memory
 	a, b  lessonWorker
 	store string // the content of the store

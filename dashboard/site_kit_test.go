@@ -18,13 +18,14 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 // A site is a dashboard of a memory, and another driver of the same memory.
 type site struct {
 	*dashboard.Handler
-	beside *memlock.Driver
+	beside engine.Driver
 	client *pawl.Client
 	log    *lines
 }
@@ -47,7 +48,7 @@ func siteOver(t testing.TB, d driver.Driver, memory *memlock.Memory, o *dashboar
 // siteIn returns a site of a namespace.
 func siteIn(t testing.TB, namespace string, d driver.Driver, memory *memlock.Memory, o *dashboard.Options) *site {
 	t.Helper()
-	s := &site{beside: memory.Driver(), log: &lines{}}
+	s := &site{beside: engine.Full(memory.Driver()), log: &lines{}}
 	var err error
 	if s.client, err = pawl.New(d, &pawl.Options{ID: "dashboard", Namespace: namespace}); err != nil {
 		t.Fatal(err)

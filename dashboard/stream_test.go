@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -88,7 +89,7 @@ func TestAStreamOfNothingIsRefused(t *testing.T) {
 
 // A failing driver fails to list while fails is true.
 type failing struct {
-	*memlock.Driver
+	engine.Driver
 	fails atomic.Bool
 }
 
@@ -102,7 +103,7 @@ func (d *failing) List(ctx context.Context, prefix string) iter.Seq2[driver.Entr
 func TestABackendThatGoesAndComesBackIsSaid(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
-		d := &failing{Driver: memory.Driver()}
+		d := &failing{Driver: engine.Full(memory.Driver())}
 		s := siteOver(t, d, memory, nil)
 		s.take(t, claim("job", 1))
 		live := s.open(t.Context(), "events?view=list")
@@ -121,7 +122,7 @@ func TestABackendThatGoesAndComesBackIsSaid(t *testing.T) {
 
 // A slow driver lists only when the test allows it.
 type slow struct {
-	*memlock.Driver
+	engine.Driver
 	lists chan struct{}
 }
 
@@ -139,7 +140,7 @@ func (d *slow) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, 
 func TestAStreamThatBeginsBeforeTheFirstLookSendsAllParts(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
-		d := &slow{memory.Driver(), make(chan struct{})}
+		d := &slow{engine.Full(memory.Driver()), make(chan struct{})}
 		s := siteOver(t, d, memory, nil)
 		all, one := s.open(t.Context(), "events?view=list"), s.open(t.Context(), "events?view=name&name=job")
 		time.Sleep(time.Second)
@@ -195,7 +196,7 @@ func BenchmarkPageOfTenThousandNames(b *testing.B) {
 func TestWhatIsFromBeforeIsNotShownAsSo(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
-		d := &failing{Driver: memory.Driver()}
+		d := &failing{Driver: engine.Full(memory.Driver())}
 		s := siteOver(t, d, memory, nil)
 		s.take(t, claim("job", 1)) // for 30 s
 		list, name := s.open(t.Context(), "events?view=list"), s.open(t.Context(), "events?view=name&name=job")

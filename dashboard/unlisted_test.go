@@ -12,12 +12,13 @@ import (
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 // While is is true, a damaged driver cannot read one name, and lists the others.
 type damaged struct {
-	*memlock.Driver
+	engine.Driver
 	is atomic.Bool
 }
 
@@ -32,7 +33,7 @@ func (d *damaged) Inspect(ctx context.Context, name string) (driver.Entry, error
 func TestANameThatCannotBeReadIsNotCalledFree(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
-		d := &damaged{Driver: memory.Driver()}
+		d := &damaged{Driver: engine.Full(memory.Driver())}
 		d.is.Store(true)
 		s := siteOver(t, d, memory, &dashboard.Options{AllowBreak: true})
 		time.Sleep(2 * time.Second)

@@ -9,10 +9,11 @@
 //  1. Implement [Driver]. A backend with transactions gets the algorithm from
 //     [github.com/pawl-go/pawl/locktable], one with compare-and-swap only from
 //     [github.com/pawl-go/pawl/locktable/optimistic].
-//  2. Implement the optional abilities that the backend has: [Signaler], [Watcher],
-//     [Lister], [LeaseBreaker], [Diagnoser], [FenceRaiser], [AllAcquirer]. A driver
-//     around another one keeps the abilities of that driver with a method Unwrap, see
-//     [As].
+//  2. Implement the optional abilities that the backend has, and no others: [Signaler],
+//     [Watcher], [Lister], [LeaseBreaker], [Diagnoser], [FenceRaiser], [AllAcquirer].
+//     New and Open of the backend return a [Driver]; its users find the abilities with
+//     [As]. A driver around another one keeps the abilities of that driver with a method
+//     Unwrap.
 //  3. Run [github.com/pawl-go/pawl/drivertest] on it.
 //  4. Call [Register] with its URL scheme.
 //

@@ -114,7 +114,7 @@ func (s *server) fresh() *faulty {
 	defer s.mu.Unlock()
 	s.last++
 	t := &table{memory: below.Table(s.memory).(memory), server: s, inbox: strconv.Itoa(s.last)}
-	d := &faulty{Driver: locktable.New(t, t.inbox), table: t}
+	d := &faulty{GroupedDriver: locktable.NewGrouped(t, t.inbox), table: t}
 	s.clients[t.inbox] = d.Driver
 	return d
 }
@@ -216,7 +216,7 @@ func (t *table) Close() error {
 
 // faulty is a client. Faults embed it and do one thing wrong.
 type faulty struct {
-	*locktable.Driver
+	*locktable.GroupedDriver
 	table *table
 }
 

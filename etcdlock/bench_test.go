@@ -24,7 +24,7 @@ func BenchmarkCycle(b *testing.B) {
 	c := etcdtest.Start(b, 1, "--unsafe-no-fsync=false")
 	for _, goroutines := range []int{1, 64} {
 		b.Run(fmt.Sprintf("etcdlock/%d", goroutines), func(b *testing.B) {
-			d, err := etcdlock.New(client(b, c.Addrs()...), nil)
+			d, err := concrete(etcdlock.New(client(b, c.Addrs()...), nil))
 			if err != nil {
 				b.Fatal(err)
 			}

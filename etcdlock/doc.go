@@ -47,4 +47,10 @@
 // that retries still sees a dead holder expire. A restored snapshot brings back its
 // locks, which then expire; later holders learn that they lost theirs. Fences rise across
 // that, and across the loss of all data if the clients' wall clocks are about right.
+//
+// # What can its driver do?
+//
+// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser;
+// [driver.As] finds them.
 package etcdlock

@@ -21,7 +21,7 @@ import (
 // Diagnose implements driver.Diagnoser. It examines the members, their number, versions
 // and alarms, how full their databases are, whether old revisions are compacted, the user
 // and its rights, each entry, and the clock that the clients keep.
-func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
 	if s.life.Err() != nil {
 		return nil, driver.ErrClosed

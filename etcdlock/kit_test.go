@@ -13,9 +13,13 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/etcdtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
+
+// concrete is the driver that New or Open has made, with all that it can do.
+var concrete = claimtest.As[*etcdlock.Driver]
 
 var ctx = context.Background()
 
@@ -65,7 +69,7 @@ func open(t testing.TB, url string) (d *etcdlock.Driver) {
 	t.Helper()
 	for began := time.Now(); ; {
 		var err error
-		if d, err = etcdlock.Open(t.Context(), url); err == nil {
+		if d, err = concrete(etcdlock.Open(t.Context(), url)); err == nil {
 			return d
 		}
 		if !errors.Is(err, driver.ErrUnavailable) || time.Since(began) > hang {

@@ -26,30 +26,29 @@ import (
 
 func init() { engine.Register(openURL, "etcd", "etcds") }
 
-// Driver is a client of etcd. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
-type Driver struct {
-	inner *locktable.Driver
+// lockDriver is a client of a prefix.
+type lockDriver struct {
+	*locktable.Driver
 	store *store
 }
 
 // New makes a driver over an open client, which stays open when the driver is closed. Its
 // error is a [*driver.InvalidError].
-func New(client *clientv3.Client, o *Options) (*Driver, error) {
+func New(client *clientv3.Client, o *Options) (driver.Driver, error) {
 	if client == nil {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open clientv3.Client"}
 	}
-	return build(client, o, false, nil)
+	return engine.Made(build(client, o, false, nil))
 }
 
 // Open opens the cluster that a URL names; the package comment has the forms. Closing the
 // driver closes what was opened. The error is a [*driver.InvalidError] or a
 // [*driver.Error], without the password; ctx bounds only the opening.
-func Open(ctx context.Context, rawURL string) (*Driver, error) {
+func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
 }
 
-func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	p, err := parseURL(u)
 	if err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	return d, nil
 }
 
-func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*Driver, error) {
+func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*lockDriver, error) {
 	options, err := o.complete()
 	if err != nil {
 		return nil, err
@@ -83,9 +82,9 @@ func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*Dri
 	s.life, s.end = context.WithCancel(context.Background())
 	s.clock = newClock()
 	id := rand.Text()
-	d := &Driver{store: s}
-	deliver := func(signal driver.Signal) { d.inner.Deliver(signal) }
-	d.inner = locktable.New(optimistic.New(s, id, deliver), id)
+	d := &lockDriver{store: s}
+	deliver := func(signal driver.Signal) { d.Deliver(signal) }
+	d.Driver = locktable.New(optimistic.New(s, id, deliver), id)
 	s.inbox = &inbox{store: s, id: id, deliver: deliver, first: make(chan struct{})}
 	s.inbox.run()
 	return d, nil

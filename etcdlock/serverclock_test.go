@@ -18,7 +18,7 @@ import (
 func dies(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
-	d, err := etcdlock.New(connection, nil)
+	d, err := concrete(etcdlock.New(connection, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
 func tries(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bool {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
-	d, err := etcdlock.New(connection, nil)
+	d, err := concrete(etcdlock.New(connection, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

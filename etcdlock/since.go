@@ -9,16 +9,16 @@ import (
 )
 
 // Inspect implements driver.Driver.
-func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	e, err := d.inner.Inspect(ctx, name)
+func (d *lockDriver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	e, err := d.Driver.Inspect(ctx, name)
 	dated(e.Holders, time.Now())
 	return e, err
 }
 
 // List implements driver.Lister.
-func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+func (d *lockDriver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
-		for e, err := range d.inner.List(ctx, prefix) {
+		for e, err := range d.Driver.List(ctx, prefix) {
 			dated(e.Holders, time.Now())
 			if !yield(e, err) {
 				return

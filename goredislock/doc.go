@@ -36,4 +36,11 @@
 // Its ctx ends a call, within some milliseconds, whatever ContextTimeoutEnabled says. The
 // request goes on in the background until go-redis gives it up. The server does not grant
 // it after the deadline of ctx.
+//
+// # What can its driver do?
+//
+// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and
+// driver.Diagnoser; [driver.As] finds them. In a cluster AcquireAll takes names of one
+// slot only.
 package goredislock

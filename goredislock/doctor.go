@@ -9,15 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
-
-// Diagnose implements [driver.Diagnoser]: each server's version, memory, eviction and
-// persistence, its replicas, the user's rights, the clock, and what was found at work.
-func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
-	return d.inner.Diagnose(ctx)
-}
 
 // Servers implements redisscript.Sender. With Sentinel it is the master of the moment.
 func (s *sender) Servers(ctx context.Context) ([]redisscript.Server, error) {

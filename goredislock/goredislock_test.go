@@ -13,9 +13,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/leaktest"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
+
+// concrete is the driver that New or Open has made, with all that it can do.
+var concrete = claimtest.As[*redisscript.Driver]
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -34,7 +39,7 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 // owning is a driver that closes the client that was opened for it.
 type owning struct {
-	*goredislock.Driver
+	*redisscript.Driver
 	client redis.UniversalClient
 	once   sync.Once
 	err    error
@@ -47,7 +52,7 @@ func (o *owning) Close() error {
 
 func newDriver(t testing.TB, client redis.UniversalClient) driver.Driver {
 	t.Helper()
-	d, err := goredislock.New(client, nil)
+	d, err := concrete(goredislock.New(client, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +101,7 @@ func TestConformanceOnACluster(t *testing.T) {
 func shared(client redis.UniversalClient) func(testing.TB) driver.Driver {
 	return func(t testing.TB) driver.Driver {
 		t.Helper()
-		d, err := goredislock.New(client, nil)
+		d, err := concrete(goredislock.New(client, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

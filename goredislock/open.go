@@ -9,15 +9,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// Driver is a client of Redis. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
-type Driver struct {
-	inner *redisscript.Driver
-}
-
 // New makes a driver over a client, which stays open when the driver is closed. Its error
 // is a [*driver.InvalidError].
-func New(client redis.UniversalClient, o *Options) (*Driver, error) {
+func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 	if engine.IsNil(client) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open client"}
 	}
@@ -38,5 +32,5 @@ func New(client redis.UniversalClient, o *Options) (*Driver, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	return &Driver{redisscript.New(s, options)}, nil
+	return redisscript.New(s, options), nil
 }

@@ -56,15 +56,6 @@ type Watchable interface {
 	Watch(name string, f func()) (stop func())
 }
 
-// Grouped is a table that can take steps of several names as one.
-type Grouped interface {
-	// UpdateAll is Update in one atomic step of all names. If f returns false, UpdateAll
-	// skips the steps that are left, stores what f has done until then, and returns no
-	// error. If the table cannot take these steps as one, UpdateAll changes nothing and
-	// returns [errors.ErrUnsupported].
-	UpdateAll(ctx context.Context, steps []Step, f func(i int, e *Entry, now Instant) bool) error
-}
-
 // A Step is one change of one entry. Tables need its name and OnTime; Apart needs the
 // rest.
 type Step struct {
@@ -83,8 +74,7 @@ type Row struct {
 }
 
 // Driver makes a backend of a Table. It implements driver.Driver, driver.Signaler,
-// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and
-// driver.AllAcquirer.
+// driver.Watcher, driver.Lister, driver.LeaseBreaker and driver.FenceRaiser.
 type Driver struct {
 	table  Table
 	inbox  string
@@ -130,54 +120,6 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, err
 	}
 	return a.grant, a.refused
-}
-
-// AcquireAll implements driver.AllAcquirer, over a table that is [Grouped].
-func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
-	if err := driver.ValidateAll(claims); err != nil {
-		return nil, err
-	}
-	if d.closed.Load() {
-		return nil, driver.ErrClosed
-	}
-	table, ok := d.table.(Grouped)
-	if !ok {
-		return nil, fmt.Errorf("%w: one step on several names", errors.ErrUnsupported)
-	}
-	claims = slices.Clone(claims)
-	n := len(claims)
-	steps := make([]Step, n)
-	for i := range claims {
-		c := &claims[i]
-		c.Owner, c.Value, c.Above = shown(c.Owner), bytes.Clone(c.Value), bytes.Clone(c.Above)
-		steps[i] = Step{Name: c.Name, Token: c.Token, Place: true, OnTime: true}
-	}
-	grants, told := make([]driver.Grant, n), make([]bool, n)
-	var refused error
-	// The first pass looks at all names, and passes on those whose holders have expired;
-	// the table stores that even if the claims are refused. The second pass grants.
-	steps = slices.Concat(steps, steps)
-	err := table.UpdateAll(ctx, steps, func(i int, e *Entry, now Instant) bool {
-		if i < n {
-			refused = e.Refuses(now, &claims[i])
-			told[i] = e.News
-			return refused == nil
-		}
-		grants[i-n], refused = e.Acquire(now, &claims[i-n], d.inbox)
-		if told[i-n] {
-			e.hush()
-		}
-		return refused == nil
-	})
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		return nil, err
-	case err != nil:
-		return nil, d.trouble(ctx, "acquire", claims[0].Name, err)
-	case refused != nil:
-		return nil, refused
-	}
-	return grants, nil
 }
 
 // Renew implements driver.Driver.

@@ -44,13 +44,14 @@ func (e *ears) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i i
 }
 
 // aside is a client of a shelf that watches nothing, and another one that may.
-func aside() (e *ears, watcher, other *locktable.Driver) {
+func aside() (e *ears, watcher *locktable.GroupedDriver, other *locktable.Driver) {
 	e = &ears{shelf: newShelf()}
-	e.drivers["x"] = locktable.New(e, "x")
-	return e, e.drivers["x"], e.shelf.client("y")
+	watcher = locktable.NewGrouped(e, "x")
+	e.drivers["x"] = watcher.Driver
+	return e, watcher, e.shelf.client("y")
 }
 
-func watch(d *locktable.Driver, name string) (told func() int, stop func()) {
+func watch(d driver.Watcher, name string) (told func() int, stop func()) {
 	n := 0
 	stop = d.Watch(name, func() { n++ })
 	return func() int {

@@ -14,4 +14,10 @@
 //     ends.
 //
 // There are no parameters.
+//
+// # What can its driver do?
+//
+// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.AllAcquirer;
+// [driver.As] finds them.
 package memlock

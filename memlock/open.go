@@ -29,10 +29,10 @@ func NewMemory(o *Options) *Memory {
 }
 
 // Driver makes a client of m.
-func (m *Memory) Driver() *Driver {
-	return &Driver{m.table.clients.join(func(inbox string) *locktable.Driver {
-		return locktable.New(&client{&m.table, inbox}, inbox)
-	})}
+func (m *Memory) Driver() driver.Driver {
+	return m.table.clients.join(func(inbox string) *locktable.GroupedDriver {
+		return locktable.NewGrouped(&client{&m.table, inbox}, inbox)
+	})
 }
 
 // Forget empties the memory, as a server does that loses its data: for tests. It sends no
@@ -43,13 +43,8 @@ func (m *Memory) Forget() {
 	}
 }
 
-// Driver is one client of a [Memory].
-type Driver struct {
-	inner *locktable.Driver
-}
-
 // New makes the only client of a Memory of its own.
-func New(o *Options) *Driver { return NewMemory(o).Driver() }
+func New(o *Options) driver.Driver { return NewMemory(o).Driver() }
 
 // client is the table that one driver works on: the Memory's, and the driver's inbox.
 type client struct {

@@ -21,7 +21,7 @@ func (m *Memory) remembered(prefix string) (n int) {
 const few = 64 * 2 * sweepEvery
 
 // hold acquires names that are used once.
-func hold(t *testing.T, d *Driver, prefix string, n int, release bool) {
+func hold(t *testing.T, d driver.Driver, prefix string, n int, release bool) {
 	t.Helper()
 	for i := range n {
 		c := driver.Claim{

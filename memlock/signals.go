@@ -10,18 +10,18 @@ import (
 // clients are the drivers of a table, by their inboxes. The zero value has none.
 type clients struct {
 	mu   sync.RWMutex
-	open map[string]*locktable.Driver
+	open map[string]*locktable.GroupedDriver
 	last int
 }
 
 // join makes a driver with an inbox of its own.
-func (c *clients) join(open func(inbox string) *locktable.Driver) *locktable.Driver {
+func (c *clients) join(open func(inbox string) *locktable.GroupedDriver) *locktable.GroupedDriver {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++
 	inbox := strconv.Itoa(c.last)
 	if c.open == nil {
-		c.open = map[string]*locktable.Driver{}
+		c.open = map[string]*locktable.GroupedDriver{}
 	}
 	c.open[inbox] = open(inbox)
 	return c.open[inbox]
@@ -34,7 +34,7 @@ func (c *clients) leave(inbox string) {
 }
 
 // find is the driver that has an inbox, or nil if it is closed.
-func (c *clients) find(inbox string) *locktable.Driver {
+func (c *clients) find(inbox string) *locktable.GroupedDriver {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.open[inbox]

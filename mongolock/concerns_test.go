@@ -44,7 +44,7 @@ func TestWhatHasToBeAcknowledged(t *testing.T) {
 		"replicas": {greeting{SetName: "rs"}, `{"w": "majority"}`, "linearizable"},
 		"sharded":  {greeting{Msg: "isdbgrid"}, `{"w": "majority"}`, "linearizable"},
 	} {
-		d, err := New(client.Database(database()), &Options{NoPush: true})
+		d, err := concrete(New(client.Database(database()), &Options{NoPush: true}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func TestConformance(t *testing.T) {
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver {
-			d, err := New(clients[of(t)].Database(db), &Options{Collection: collection(t)})
+			d, err := concrete(New(clients[of(t)].Database(db), &Options{Collection: collection(t)}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -65,4 +65,10 @@
 // indexes by which the server forgets old names and signals, on first use. The user needs
 // readWrite on the database. If Diagnose (`pawl doctor`) finds nothing, the driver has
 // what it needs.
+//
+// # What can its driver do?
+//
+// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser;
+// [driver.As] finds them.
 package mongolock

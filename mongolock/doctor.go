@@ -19,7 +19,7 @@ import (
 // Diagnose implements driver.Diagnoser: the kind of server, its members, version and
 // clock, what acknowledges a write, the rights of the user, each document, change
 // streams, and the indexes by which the server forgets old names.
-func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.store
 	if t.life.Err() != nil {
 		return nil, driver.ErrClosed

@@ -91,7 +91,7 @@ func TestRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { disconnect(client) })
-	d, err := New(client.Database(database()), nil)
+	d, err := concrete(New(client.Database(database()), nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,9 @@ import (
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
+// concrete is the driver that New or Open has made, with all that it can do.
+var concrete = claimtest.As[*lockDriver]
+
 var ctx = context.Background()
 
 // A testServer is a FerretDB behind a proxy that serialises, or the real server of
@@ -116,9 +119,9 @@ func (s *testServer) at(addr, db string) string {
 }
 
 // open opens a driver that is closed when the test ends.
-func open(t testing.TB, url string) *Driver {
+func open(t testing.TB, url string) *lockDriver {
 	t.Helper()
-	d, err := Open(ctx, url)
+	d, err := concrete(Open(ctx, url))
 	if err != nil {
 		t.Fatal(err)
 	}

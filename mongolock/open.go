@@ -17,32 +17,30 @@ import (
 
 func init() { engine.Register(openURL, "mongodb", "mongodb+srv") }
 
-// Driver is a client of MongoDB. It implements driver.Driver, driver.Signaler,
-// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
-// driver.AllAcquirer and driver.Diagnoser.
-type Driver struct {
-	inner engine.Noted
+// lockDriver is a client of a collection.
+type lockDriver struct {
+	engine.Noted
 	store *store
 }
 
 // New makes a driver over a database of an open client, which stays open when the driver
 // is closed. The driver ignores the write and read concerns of that database, and uses
 // its own. The error is a [*driver.InvalidError].
-func New(db *mongo.Database, o *Options) (*Driver, error) {
+func New(db *mongo.Database, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *mongo.Database"}
 	}
-	return build(db, o, nil)
+	return engine.Made(build(db, o, nil))
 }
 
 // Open opens the servers of a URL; the package comment has the forms. Closing the driver
 // closes its client. The error is a [*driver.InvalidError] or a [*driver.Error], without
 // the password; ctx bounds only the opening.
-func Open(ctx context.Context, rawURL string) (*Driver, error) {
+func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
 }
 
-func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	p, err := parseURL(u)
 	if err != nil {
 		return nil, err
@@ -67,20 +65,20 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	return d, nil
 }
 
-func build(db *mongo.Database, o *Options, hangUp func()) (*Driver, error) {
+func build(db *mongo.Database, o *Options, hangUp func()) (*lockDriver, error) {
 	own, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	t := &store{Options: own, inbox: rand.Text()[:16], claims: engine.NewClaims(), most: mostBytes, close: hangUp, db: db}
 	t.life, t.end = context.WithCancel(context.Background())
-	d := &Driver{store: t}
+	d := &lockDriver{store: t}
 	deliver := func(s driver.Signal) {
 		t.claims.Heard(s)
-		d.inner.Deliver(s)
+		d.Deliver(s)
 	}
 	table := optimistic.New(t, t.inbox, deliver)
-	d.inner = engine.NewNoted(locktable.New(table, t.inbox), t.claims, nil)
+	d.Noted = engine.NewNoted(locktable.New(table, t.inbox), t.claims, nil)
 	t.loops.Go(func() { t.listen(deliver) })
 	return d, nil
 }

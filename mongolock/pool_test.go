@@ -24,7 +24,7 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 	}
 	t.Cleanup(func() { disconnect(client) })
 	db := client.Database(database())
-	d, err := New(db, &Options{NoPush: true})
+	d, err := concrete(New(db, &Options{NoPush: true}))
 	if err != nil {
 		t.Fatal(err)
 	}

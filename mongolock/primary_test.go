@@ -20,7 +20,7 @@ const (
 	retryable          = "RetryableWriteError"
 )
 
-func onReplicas(t *testing.T) (*member, string, *Driver) {
+func onReplicas(t *testing.T) (*member, string, *lockDriver) {
 	t.Helper()
 	m, db := startMember(t, ferret(t).addr), database()
 	d := open(t, m.url(db))

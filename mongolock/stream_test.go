@@ -28,7 +28,7 @@ func watches(c bson.D) bool { return c[0].Value == signals }
 func follows(c bson.D) bool { return field(c, "collection") == signals }
 
 // listens opens a driver that gets its signals from the member's change streams.
-func listens(t *testing.T, m *member, db string) (*Driver, <-chan driver.Signal) {
+func listens(t *testing.T, m *member, db string) (*lockDriver, <-chan driver.Signal) {
 	t.Helper()
 	d := open(t, strings.Replace(m.url(db), "&push=false", "", 1))
 	heard := make(chan driver.Signal, 100)

@@ -43,7 +43,7 @@ func TestACollectionThatIsUnfitIsRefused(t *testing.T) {
 				m.next(&again)
 			}
 		}
-		other, err := Open(ctx, m.url(db))
+		other, err := concrete(Open(ctx, m.url(db)))
 		if err == nil {
 			_ = other.Close()
 		}
@@ -79,7 +79,7 @@ func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 	m, db, d := onReplicas(t)
 	unknown := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 59}, {Key: "codeName", Value: "CommandNotFound"}, {Key: "errmsg", Value: "no such command: 'hello'"}}
 	m.next(&plan{command: "hello", instead: unknown, is: func(c bson.D) bool { return field(c, "$db") == db }})
-	other, err := Open(ctx, m.url(db))
+	other, err := concrete(Open(ctx, m.url(db)))
 	if err == nil {
 		_ = other.Close()
 	}
@@ -102,7 +102,7 @@ func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 			m.next(&plan{command: command, adds: bson.D{{Key: "maxWireVersion", Value: int32(8)}}})
 		}
 	}
-	other, err = Open(within(t, 20*time.Second), m.url(db))
+	other, err = concrete(Open(within(t, 20*time.Second), m.url(db)))
 	if err == nil {
 		_ = other.Close()
 	}

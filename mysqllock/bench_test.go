@@ -125,7 +125,7 @@ func handOver(b *testing.B, clients int, work time.Duration) {
 	var done sync.WaitGroup
 	all := make([]*pawl.Client, clients)
 	for i := range all {
-		d, err := mysqllock.Open(ctx, url)
+		d, err := concrete(mysqllock.Open(ctx, url))
 		if err != nil {
 			b.Fatal(err)
 		}

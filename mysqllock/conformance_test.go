@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	database := s.NewDatabase(t)
 	db := s.Open(t, database)
 	over := func(t testing.TB) driver.Driver {
-		d, err := mysqllock.New(db, nil)
+		d, err := concrete(mysqllock.New(db, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = db.Close() })
-			d, err := mysqllock.New(db, nil)
+			d, err := concrete(mysqllock.New(db, nil))
 			if err != nil {
 				t.Fatal(err)
 			}

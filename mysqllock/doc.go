@@ -109,7 +109,7 @@
 // All that the server has acknowledged, if innodb_flush_log_at_trx_commit is 1, the
 // default: then each grant is durable. Replication is asynchronous: a failover can lose
 // the last grants, and the new primary can grant the names again while the first holder
-// still trusts its lease. The fence of the second holder is greater. [Driver.Diagnose]
+// still trusts its lease. The fence of the second holder is greater. Diagnose
 // (`pawl doctor`) checks all of this.
 //
 // On Galera a transaction locks a row on its own node only. Of two transactions that
@@ -122,4 +122,10 @@
 // # Can my transaction depend on the lease?
 //
 // Yes, see [CheckLease]: the strongest safety that a lock can give.
+//
+// # What can its driver do?
+//
+// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser;
+// [driver.As] finds them. [LeaseChecker] is for transactions of the work.
 package mysqllock

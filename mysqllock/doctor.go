@@ -13,7 +13,7 @@ import (
 
 // Diagnose implements driver.Diagnoser: the version, durability, replication, isolation,
 // the clock, the rights, the tables and each entry.
-func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
 	if s.closed.Load() {
 		return nil, driver.ErrClosed

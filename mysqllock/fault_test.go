@@ -20,7 +20,7 @@ import (
 // takes longer to restart than a lease lasts, and than a request is repeated, by default.
 func client(t *testing.T, url string) *pawl.Client {
 	t.Helper()
-	d, err := mysqllock.Open(ctx, url)
+	d, err := concrete(mysqllock.Open(ctx, url))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
+// concrete is the driver that New or Open has made, with all that it can do.
+var concrete = claimtest.As[*mysqllock.Driver]
+
 // The steps of a test.
 var (
 	lease    = claimtest.Lease
@@ -54,7 +57,7 @@ func fresh(t testing.TB) (*mysqltest.Server, *sql.DB, *mysqllock.Driver) {
 // over makes a driver that is closed when the test ends.
 func over(t testing.TB, db *sql.DB, o *mysqllock.Options) *mysqllock.Driver {
 	t.Helper()
-	d, err := mysqllock.New(db, o)
+	d, err := concrete(mysqllock.New(db, o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +68,13 @@ func over(t testing.TB, db *sql.DB, o *mysqllock.Options) *mysqllock.Driver {
 // start opens a driver that is closed when the test ends.
 func start(t testing.TB, url string) *mysqllock.Driver {
 	t.Helper()
-	d, err := mysqllock.Open(t.Context(), url)
+	d, err := concrete(mysqllock.Open(t.Context(), url))
 	for range 20 {
 		// The machine may have stood still for longer than a connection may take.
 		if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			break
 		}
-		d, err = mysqllock.Open(t.Context(), url)
+		d, err = concrete(mysqllock.Open(t.Context(), url))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ import (
 // transaction first read: repeat the transaction. READ COMMITTED has no such error.
 //
 // The transaction must be in the database of the locks, with tables of the default
-// prefix; for another prefix there is [Driver.CheckLease]. The user needs only SELECT on
+// prefix; for another prefix there is [LeaseChecker]. The user needs only SELECT on
 // the table; before MySQL 8.0.22, by its manual, also UPDATE.
 //
 // Goroutines of one client hand a name to each other without asking the server, which
@@ -86,9 +86,17 @@ func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, &Options{Prefix: defaultPrefix}, leases)
 }
 
-// CheckLease is the function [CheckLease] for the tables of this driver, in the database
-// that tx is in. The error matches pawl.ErrStale if a lease does not hold its name.
-func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
+// LeaseChecker is the interface of a driver that checks leases in its own tables, where
+// these are not the default. [driver.As] finds it:
+//
+//	checker, _ := driver.As[mysqllock.LeaseChecker](d)
+type LeaseChecker interface {
+	// CheckLease is the function [CheckLease] for its own tables.
+	CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error
+}
+
+// CheckLease implements LeaseChecker.
+func (d *lockDriver) CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, &d.store.Options, leases)
 }
 

@@ -22,28 +22,26 @@ import (
 
 func init() { engine.Register(openURL, "mysql", "mariadb") }
 
-// Driver is a client of a database. It implements driver.Driver, driver.Signaler,
-// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
-// driver.AllAcquirer and driver.Diagnoser.
-type Driver struct {
-	inner engine.Noted
+// lockDriver is a client of a database.
+type lockDriver struct {
+	engine.Noted
 	store *store
 }
 
 // New makes a driver over a pool of connections, which stays open when the driver is
 // closed. The first call checks the server. The error is a [*driver.InvalidError].
-func New(db *sql.DB, o *Options) (*Driver, error) {
+func New(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *sql.DB of go-sql-driver/mysql"}
 	}
-	return build(db, o, 0)
+	return engine.Made(build(db, o, 0))
 }
 
 // Open opens the database of a URL, or of a DSN of go-sql-driver; the package comment has
 // the forms. It makes the tables if they are missing. Closing the driver closes its pool.
 // The error is a [*driver.InvalidError] or a [*driver.Error], without the password; ctx
 // bounds only the opening.
-func Open(ctx context.Context, rawURL string) (*Driver, error) {
+func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	if err := engine.CheckContext(ctx); err != nil {
 		return nil, err
 	}
@@ -51,19 +49,19 @@ func Open(ctx context.Context, rawURL string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.open(ctx)
+	return engine.Made(p.open(ctx))
 }
 
-func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	p, err := parseURL(u)
 	if err != nil {
 		return nil, err
 	}
-	return p.open(ctx)
+	return engine.Made(p.open(ctx))
 }
 
 // build makes the driver. pool is the size of a pool that Open made for it, otherwise 0.
-func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
+func build(db *sql.DB, o *Options, pool int) (*lockDriver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -77,19 +75,19 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 		inbox: rand.Text()[:16], claims: engine.NewClaims(), tidying: tidying{wanted: make(chan struct{}, 1)},
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	d := &Driver{store: s}
-	s.deliver = func(x driver.Signal) { d.inner.Deliver(x) }
+	d := &lockDriver{store: s}
+	s.deliver = func(x driver.Signal) { d.Deliver(x) }
 	table := optimistic.New(s, s.inbox, s.deliver)
 	if n := cmp.Or(pool, db.Stats().MaxOpenConnections); n > 0 {
 		table.AtOnce(n)
 	}
-	d.inner = engine.NewNoted(locktable.New(table, s.inbox), s.claims, nil)
+	d.Noted = engine.NewNoted(locktable.New(table, s.inbox), s.claims, nil)
 	s.running.Go(func() { newPoller(s).Run(s.life) })
 	s.running.Go(func() { s.tidying.run(s.life, s) })
 	return d, nil
 }
 
-func (p *parsed) open(ctx context.Context) (*Driver, error) {
+func (p *parsed) open(ctx context.Context) (*lockDriver, error) {
 	inner, err := mysql.NewConnector(p.config)
 	if err != nil {
 		return nil, invalid("has parameters that contradict each other", "what go-sql-driver/mysql documents")

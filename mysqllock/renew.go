@@ -12,7 +12,7 @@ import (
 
 // Renew implements driver.Driver. It renews one statement's worth of leases at a time: a
 // statement that waited for another one could be past its window.
-func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	answers := make([]error, 0, len(leases))
 	for _, l := range leases { // all, before the first request
 		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
@@ -34,7 +34,7 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 
 // renew renews some leases, and records the result. A lease that it did not renew is
 // lost, or its state is unknown; then the old end is as good as a later one.
-func (d *Driver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+func (d *lockDriver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	sent := time.Now()
 	answers, err := d.renewFree(ctx, leases)
 	d.store.claims.Renewed(leases, sent, answers)
@@ -43,8 +43,8 @@ func (d *Driver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 
 // renewFree renews some leases. If a transaction that called CheckLease keeps the row of
 // one of them locked, renewFree renews the others without it.
-func (d *Driver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	answers, err := d.inner.Driver.Renew(ctx, leases)
+func (d *lockDriver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	answers, err := d.Noted.Driver.Renew(ctx, leases)
 	if !isLocked(err) || len(leases) == 1 {
 		return answers, err
 	}
@@ -63,7 +63,7 @@ func (d *Driver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([]err
 	if len(some) == len(leases) || len(some) == 0 {
 		return nil, err // the lock is gone, or concerns all: the client repeats it soon
 	}
-	others, err := d.inner.Driver.Renew(ctx, some)
+	others, err := d.Noted.Driver.Renew(ctx, some)
 	if err != nil {
 		return nil, err
 	}

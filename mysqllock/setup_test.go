@@ -24,7 +24,7 @@ func fails(t *testing.T, url string, permanent bool, hint string) {
 	t.Helper()
 	short, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
 	defer cancel()
-	d, err := mysqllock.Open(short, url)
+	d, err := concrete(mysqllock.Open(short, url))
 	if err == nil {
 		_ = d.Close()
 	}
@@ -109,7 +109,7 @@ func TestTheTablesAreMadeOnceByTwentyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			d, err := mysqllock.Open(ctx, url)
+			d, err := concrete(mysqllock.Open(ctx, url))
 			if err != nil {
 				t.Error(err)
 				return

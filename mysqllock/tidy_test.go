@@ -9,13 +9,17 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
+
+// concrete is the driver that New or Open has made, with all that it can do.
+var concrete = claimtest.As[*lockDriver]
 
 // tidies is a store for tests of tidying, which does not tidy by itself.
 func tidies(t *testing.T, db *sql.DB) *store {
 	t.Helper()
-	d, err := New(db, nil)
+	d, err := concrete(New(db, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +34,7 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
-	d, err := New(db, nil)
+	d, err := concrete(New(db, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +86,7 @@ func TestOldNamesAreForgotten(t *testing.T) {
 func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
-	d, err := New(db, nil)
+	d, err := concrete(New(db, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,19 +135,19 @@ func TestTidyingHoldsUpNoHandOver(t *testing.T) {
 	}
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
-	d, err := New(db, nil)
+	d, err := concrete(New(db, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
 	d.store.Retention = time.Microsecond
 	d.store.tidying.swaps.Store(1) // not yet
-	holder, err := New(db, nil)
+	holder, err := concrete(New(db, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer holder.Close()
-	claim := func(d *Driver, name string) (c driver.Claim, err error) {
+	claim := func(d *lockDriver, name string) (c driver.Claim, err error) {
 		c = driver.Claim{
 			Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
 			TTL: time.Hour, QueueTTL: time.Minute, Queue: true,

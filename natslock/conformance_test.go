@@ -71,7 +71,7 @@ func conforms(t *testing.T, one *natstest.Server, addrs, bucket string, unit tim
 func open(t testing.TB, url string) *natslock.Driver {
 	t.Helper()
 	for began := time.Now(); ; {
-		d, err := natslock.Open(ctx, url)
+		d, err := concrete(natslock.Open(ctx, url))
 		if err == nil {
 			return d
 		}

@@ -62,7 +62,7 @@ func TestAnUnfitBucketIsRefused(t *testing.T) {
 		if _, err := js.CreateStream(ctx, c); err != nil {
 			t.Fatal(name, err)
 		}
-		d, err := natslock.Open(ctx, "nats://"+server.Addr+"/"+name)
+		d, err := concrete(natslock.Open(ctx, "nats://"+server.Addr+"/"+name))
 		if d != nil {
 			_ = d.Close()
 		}
@@ -79,7 +79,7 @@ func TestABucketThatBecomesUnfit(t *testing.T) {
 	server := natstest.Start(t, "")
 	_, js := connect(t, server)
 	nc, _ := connect(t, server)
-	d, err := natslock.New(nc, nil) // it reads the configuration on first use
+	d, err := concrete(natslock.New(nc, nil)) // it reads the configuration on first use
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 	for version, refused := range map[string]bool{"2.10.29": true, "1.4.1": true, "2.11.0-preview.2": false, "3.0.0": false, "dev": false} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			d, err := natslock.Open(ctx, "nats://"+saysVersion(t, server.Addr, version))
+			d, err := concrete(natslock.Open(ctx, "nats://"+saysVersion(t, server.Addr, version)))
 			if err == nil {
 				defer d.Close()
 			}

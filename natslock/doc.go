@@ -102,4 +102,10 @@
 // the same one again, after 4 s, 8 s and so on. So it also recovers when the right to
 // listen to its inbox was taken away for a while. The driver leaves a connection of New
 // alone: its owner may call its ForceReconnect.
+//
+// # What can its driver do?
+//
+// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser;
+// [driver.As] finds them.
 package natslock

@@ -16,7 +16,7 @@ import (
 
 // Diagnose implements driver.Diagnoser. It examines the bucket's configuration, its
 // replicas and their state, each entry, and the server's version, limits and clock.
-func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
 	if s.closed.Load() {
 		return nil, driver.ErrClosed

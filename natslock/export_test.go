@@ -8,6 +8,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
+// Driver is the driver, with all that it can do.
+type Driver = lockDriver
+
 // For the tests of this package.
 var (
 	KeyOf  = keyOf
@@ -15,23 +18,23 @@ var (
 )
 
 // Believes makes a driver assume that the server's clock is so much ahead of ours.
-func (d *Driver) Believes(ahead time.Duration) {
+func (d *lockDriver) Believes(ahead time.Duration) {
 	now := time.Now()
 	d.store.clock.Forget()
 	d.store.clock.Learn(locktable.At(now.Add(ahead)), now, now)
 }
 
 // ForgetTime makes a driver ask for the server's time again.
-func ForgetTime(d *Driver) { d.store.clock.Forget() }
+func ForgetTime(d *lockDriver) { d.store.clock.Forget() }
 
 // ForgetLook makes a driver assume that it read the bucket's configuration a minute ago.
-func ForgetLook(d *Driver) {
+func ForgetLook(d *lockDriver) {
 	ago := time.Now().Add(-configMaxAge)
 	d.store.bucket.looked.Store(&ago)
 }
 
 // Node is the address of the server that a driver is connected to.
-func (d *Driver) Node() string { return d.store.nc.ConnectedAddr() }
+func (d *lockDriver) Node() string { return d.store.nc.ConnectedAddr() }
 
 // MaxValueAge is the age up to which a value that was read may be used.
 const MaxValueAge = maxValueAge

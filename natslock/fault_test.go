@@ -218,7 +218,7 @@ func TestABucketThatIsMadeByManyAtOnce(t *testing.T) {
 	granted := 0
 	for range 20 {
 		all.Go(func() {
-			d, err := natslock.Open(ctx, "nats://"+server.Addr)
+			d, err := concrete(natslock.Open(ctx, "nats://"+server.Addr))
 			if err != nil {
 				t.Error(err)
 				return
@@ -398,7 +398,7 @@ func TestErrorsNeverShowThePassword(t *testing.T) {
 		"nats://all:hunter2@/?replicas=hunter2",
 		"nats+tls://all:hunter2@" + server.Addr,
 	} {
-		d, err := natslock.Open(within, url)
+		d, err := concrete(natslock.Open(within, url))
 		if err == nil {
 			_ = d.Close()
 			t.Errorf("%s is opened", url)

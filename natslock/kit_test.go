@@ -17,6 +17,9 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
+// concrete is the driver that New or Open has made, with all that it can do.
+var concrete = claimtest.As[*natslock.Driver]
+
 // The steps of a test.
 var (
 	lease    = claimtest.Lease

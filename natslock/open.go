@@ -19,16 +19,15 @@ import (
 
 func init() { engine.Register(openURL, "nats", "nats+tls") }
 
-// Driver is a client of NATS. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
-type Driver struct {
-	inner *locktable.Driver
+// lockDriver is a client of a bucket.
+type lockDriver struct {
+	*locktable.Driver
 	store *store
 }
 
 // New makes a driver over an open connection, which stays open when the driver is closed.
 // The driver looks for the bucket on first use. The error is a [*driver.InvalidError].
-func New(nc *nats.Conn, o *Options) (*Driver, error) {
+func New(nc *nats.Conn, o *Options) (driver.Driver, error) {
 	if nc == nil {
 		return nil, invalid("connection", "is nil", "an open *nats.Conn")
 	}
@@ -36,15 +35,19 @@ func New(nc *nats.Conn, o *Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	return engine.Made(build(nc, own))
+}
+
+func build(nc *nats.Conn, own Options) (*lockDriver, error) {
 	s, err := newStore(nc, own)
 	if err != nil {
 		return nil, err
 	}
 	inbox := nc.NewInbox() + "." + rand.Text()[:4]
-	d := &Driver{store: s}
-	t := optimistic.New(s, inbox, func(signal driver.Signal) { d.inner.Deliver(signal) })
-	d.inner = locktable.New(t, inbox)
-	s.listen(inbox, t, d.inner)
+	d := &lockDriver{store: s}
+	t := optimistic.New(s, inbox, func(signal driver.Signal) { d.Deliver(signal) })
+	d.Driver = locktable.New(t, inbox)
+	s.listen(inbox, t, d.Driver)
 	return d, nil
 }
 
@@ -52,11 +55,11 @@ func New(nc *nats.Conn, o *Options) (*Driver, error) {
 // the package comment has the forms. Closing the driver closes the connection. The error
 // is a [*driver.InvalidError] or a [*driver.Error], without the password; ctx bounds only
 // the opening.
-func Open(ctx context.Context, rawURL string) (*Driver, error) {
+func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
 }
 
-func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	p, err := parseURL(u)
 	if err != nil {
 		return nil, err
@@ -69,7 +72,7 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	if err != nil {
 		return nil, during("open", (&store{o: own}).failed(err))
 	}
-	d, err := New(nc, &own)
+	d, err := build(nc, own)
 	if err != nil {
 		nc.Close()
 		return nil, err

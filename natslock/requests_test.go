@@ -45,7 +45,7 @@ func TestRequestsOfACycle(t *testing.T) {
 // everything with other names.
 func sendsNoMore(t *testing.T, s *natstest.Server, more uint64) {
 	nc, _ := connect(t, s)
-	a, err := natslock.New(nc, nil)
+	a, err := concrete(natslock.New(nc, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

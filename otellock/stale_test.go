@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/fence"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/otellock"
 )
@@ -82,7 +83,7 @@ func TestABackendThatIsDownIsCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		locks, err := pawl.New(down{memlock.New(nil)}, &pawl.Options{Observer: observer})
+		locks, err := pawl.New(down{engine.Full(memlock.New(nil))}, &pawl.Options{Observer: observer})
 		if err != nil {
 			t.Fatal(err)
 		}

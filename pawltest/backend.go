@@ -46,6 +46,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -93,7 +94,7 @@ const patience = 5 * time.Second
 // test may close the client before, also during a fault.
 func (b *Backend) Client(o *pawl.Options) *pawl.Client {
 	b.t.Helper()
-	p := newProcess(b.memory.Driver())
+	p := newProcess(engine.Full(b.memory.Driver()))
 	b.mu.Lock()
 	p.set(b.all)
 	b.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // A process is the driver of one client, with faults between it and the backend. What it
 // does not declare the driver below does: pushing is among that, so it is cut here.
 type process struct {
-	*memlock.Driver
+	engine.Driver
 
 	mu     sync.Mutex // protects all below
 	now    fault
@@ -27,7 +27,7 @@ type process struct {
 	closed bool
 }
 
-func newProcess(d *memlock.Driver) *process {
+func newProcess(d engine.Driver) *process {
 	return &process{Driver: d, lookup: map[driver.Token]string{}, waits: map[driver.Token]string{}, looks: map[string]int{}}
 }
 

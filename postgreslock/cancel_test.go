@@ -29,7 +29,7 @@ func TestNothingAsksTheServerToCancel(t *testing.T) {
 			defer cancel()
 			opened := make(chan *postgreslock.Driver)
 			go func() {
-				d, _ := postgreslock.Open(brief, "postgres://postgres@"+m.addr+hosts+"/"+name)
+				d, _ := concrete(postgreslock.Open(brief, "postgres://postgres@"+m.addr+hosts+"/"+name))
 				opened <- d
 			}()
 			var d *postgreslock.Driver

@@ -47,7 +47,7 @@
 // standby is synchronous. Fences still rise as long as the clocks of both servers agree.
 // If you rely on a synchronous standby, open by URL, not with your own pool. A pool
 // cancels the statement when its ctx ends, and PostgreSQL then commits without waiting
-// for the standby. The driver refuses a standby. [Driver.Diagnose] checks all of this.
+// for the standby. The driver refuses a standby. Diagnose checks all of this.
 //
 // No name is granted early: a step computes with a time that the server's clock has
 // passed, and lengthens a new lease by as much as the server allows the step to arrive
@@ -90,4 +90,11 @@
 // # Can the work itself check the lock?
 //
 // If the work is in the same database: [CheckLease], in the transaction of the work.
+//
+// # What can its driver do?
+//
+// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and
+// driver.Diagnoser; [driver.As] finds them. [LeaseChecker] is for transactions of the
+// work.
 package postgreslock

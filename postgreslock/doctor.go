@@ -15,7 +15,7 @@ import (
 
 // Diagnose implements driver.Diagnoser: version, recovery, durability, replication,
 // tables and rights, each entry, the pooler, the clock.
-func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	e := &examination{driver: d}
 	if d.closed.Load() {
 		return nil, driver.ErrClosed
@@ -43,7 +43,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 }
 
 type examination struct {
-	driver   *Driver
+	driver   *lockDriver
 	found    []driver.Finding
 	recovery bool
 	whole    bool // all tables are there, and readable

@@ -65,7 +65,7 @@ func TestTheDoctorFindsAPoolThatPreparesBehindAPooler(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(pool.Close)
-		d, err := postgreslock.New(pool, nil)
+		d, err := concrete(postgreslock.New(pool, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 		}
 	}
 	server.Database("nothing")
-	d, err := postgreslock.New(poolOf(t, server.URL("nothing"), 2), nil)
+	d, err := concrete(postgreslock.New(poolOf(t, server.URL("nothing"), 2), nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -266,7 +266,7 @@ func TestAnExhaustedPoolIsSaid(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	pool := poolOf(t, url, 2)
-	d, err := postgreslock.New(pool, nil)
+	d, err := concrete(postgreslock.New(pool, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,7 +401,7 @@ func TestRenewalsShareAStatement(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	d, err := postgreslock.New(pool, &postgreslock.Options{NoPush: true})
+	d, err := concrete(postgreslock.New(pool, &postgreslock.Options{NoPush: true}))
 	if err != nil {
 		t.Fatal(err)
 	}

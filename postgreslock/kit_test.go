@@ -14,6 +14,9 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
+// concrete is the driver that New or Open has made, with all that it can do.
+var concrete = claimtest.As[*postgreslock.Driver]
+
 // The steps of a test.
 var (
 	lease    = claimtest.Lease

@@ -76,7 +76,7 @@ import (
 // then nothing keeps other clients out. Check in the outermost transaction.
 //
 // The user needs SELECT and UPDATE on the table. The function reads the table of the
-// default schema; for another schema there is [Driver.CheckLease].
+// default schema; for another schema there is [LeaseChecker].
 //
 // Goroutines of one client hand a name to each other without asking the server, which
 // sees one lease for all of them. So the check also asks the *pawl.Lease, and refuses one
@@ -93,15 +93,25 @@ func CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) erro
 	return checkLeases(ctx, tx, sqlRows(tx), defaultOptions(), leases)
 }
 
-// CheckLease is the function [CheckLease] for the tables of this driver, in the database
-// that tx is in. The error matches pawl.ErrStale if a lease does not hold its name.
-func (d *Driver) CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
+// LeaseChecker is the interface of a driver that checks leases in its own tables, where
+// these are not the default. [driver.As] finds it:
+//
+//	checker, _ := driver.As[postgreslock.LeaseChecker](d)
+type LeaseChecker interface {
+	// CheckLease is the function [CheckLease] for its own tables.
+	CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error
+
+	// CheckLeaseSQL is the function [CheckLeaseSQL] for its own tables.
+	CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error
+}
+
+// CheckLease implements LeaseChecker.
+func (d *lockDriver) CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, pgxRows(tx), d.server.options, leases)
 }
 
-// CheckLeaseSQL is the function [CheckLeaseSQL] for the tables of this driver. The error
-// matches pawl.ErrStale if a lease does not hold its name.
-func (d *Driver) CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
+// CheckLeaseSQL implements LeaseChecker.
+func (d *lockDriver) CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, sqlRows(tx), d.server.options, leases)
 }
 

@@ -79,7 +79,7 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 	var drivers []*postgreslock.Driver
 	var leases []*pawl.Lease
 	for _, o := range options {
-		d, err := postgreslock.New(pool, o)
+		d, err := concrete(postgreslock.New(pool, o))
 		if err != nil {
 			t.Fatal(err)
 		}

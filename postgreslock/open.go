@@ -21,11 +21,9 @@ import (
 
 func init() { engine.Register(openURL, "postgres", "postgresql") }
 
-// Driver is one client of a database. It implements driver.Driver, driver.Signaler,
-// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
-// driver.AllAcquirer and driver.Diagnoser.
-type Driver struct {
-	inner    engine.Noted
+// lockDriver is a client of a database.
+type lockDriver struct {
+	engine.NotedAll
 	server   *server
 	listener *listener
 	closed   atomic.Bool
@@ -34,16 +32,16 @@ type Driver struct {
 // New makes a driver over a pool, which stays the caller's. The driver connects when it
 // is first used. It calls the pool's BeforeConnect for its own connection, too. The error
 // is a [*driver.InvalidError].
-func New(p *pgxpool.Pool, o *Options) (*Driver, error) {
+func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	if p == nil {
 		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *pgxpool.Pool"}
 	}
 	c := p.Config().ConnConfig
-	return build(pool{p}, o, place(c.Host, c.Port, c.Database), func() {})
+	return engine.Made(build(pool{p}, o, place(c.Host, c.Port, c.Database), func() {}))
 }
 
 // NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib.
-func NewDB(db *sql.DB, o *Options) (*Driver, error) {
+func NewDB(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *sql.DB of github.com/jackc/pgx/v5/stdlib"}
 	}
@@ -52,17 +50,17 @@ func NewDB(db *sql.DB, o *Options) (*Driver, error) {
 			What: "database", Problem: fmt.Sprintf("has the driver %T", db.Driver()), Allowed: "that of github.com/jackc/pgx/v5/stdlib",
 		}
 	}
-	return build(database{db}, o, "postgres", func() {})
+	return engine.Made(build(database{db}, o, "postgres", func() {}))
 }
 
 // Open opens the database of a URL; the package comment has the form. Closing the driver
 // closes its pool. The error is a [*driver.InvalidError] or a [*driver.Error], without
 // the password; ctx bounds only the opening.
-func Open(ctx context.Context, rawURL string) (*Driver, error) {
+func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
 }
 
-func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	parsed, err := parseURL(u)
 	if err != nil {
 		return nil, err
@@ -110,17 +108,17 @@ func place(host string, port uint16, database string) string {
 	return fmt.Sprintf("postgres %s:%d/%s", host, port, database)
 }
 
-func build(from conns, o *Options, where string, closePool func()) (*Driver, error) {
+func build(from conns, o *Options, where string, closePool func()) (*lockDriver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	s := &server{conns: from, options: &options, where: where, setUp: make(chan struct{}, 1)}
-	d := &Driver{server: s}
-	store := newStore(s, func(signal driver.Signal) { d.inner.Deliver(signal) })
+	d := &lockDriver{server: s}
+	store := newStore(s, func(signal driver.Signal) { d.Deliver(signal) })
 	d.listener = store.listener
 	over := &table{optimistic.New(store, store.inbox, store.deliver), d, closePool}
-	d.inner = engine.NewNoted(locktable.New(over, store.inbox), store.listener.claims, store.listener.begin)
+	d.NotedAll = engine.NewNotedAll(locktable.NewGrouped(over, store.inbox), store.listener.claims, store.listener.begin)
 	return d, nil
 }
 
@@ -196,7 +194,7 @@ const tableWait = "5s"
 // table is the driver's table of locks; closing it also closes the listener and the pool.
 type table struct {
 	*optimistic.Table
-	driver *Driver
+	driver *lockDriver
 	pool   func()
 }
 

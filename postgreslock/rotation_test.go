@@ -94,7 +94,7 @@ func TestAPoolsBeforeConnectIsForTheListenerToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	d, err := postgreslock.New(p, nil)
+	d, err := concrete(postgreslock.New(p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

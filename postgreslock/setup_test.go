@@ -29,7 +29,7 @@ func TestTwentyMakeTheTablesAtOnce(t *testing.T) {
 	granted := make(chan uint64, 20)
 	for range 20 {
 		all.Go(func() {
-			d, err := postgreslock.Open(ctx, url)
+			d, err := concrete(postgreslock.Open(ctx, url))
 			if err != nil {
 				t.Error(err)
 				return
@@ -103,7 +103,7 @@ func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
 	}
 	exec(t, admin, text, text) // a second time it changes nothing
 	exec(t, admin, "GRANT USAGE ON SCHEMA pawl TO modest")
-	d, err := postgreslock.Open(ctx, modest)
+	d, err := concrete(postgreslock.Open(ctx, modest))
 	if !permanent(err) || !strings.Contains(err.Error(), "GRANT") && !strings.Contains(err.Error(), "right") {
 		t.Errorf("without rights: %v, %v", d, err)
 	}
@@ -252,7 +252,7 @@ func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
 	t.Parallel()
 	server, _, name := fresh(t)
 	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
-	d, err := postgreslock.New(poolOf(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable", 4), nil)
+	d, err := concrete(postgreslock.New(poolOf(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable", 4), nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,12 @@ import (
 )
 
 // Renew implements driver.Driver.
-func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	return d.inner.Renew(context.WithValue(ctx, renewing{}, true), leases)
+func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	return d.NotedAll.Renew(context.WithValue(ctx, renewing{}, true), leases)
 }
 
 // Release implements driver.Driver.
-func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
+func (d *lockDriver) Release(ctx context.Context, l driver.LeaseRef) error {
 	d.listener.noteClaimEnd()
-	return d.inner.Release(ctx, l)
+	return d.NotedAll.Release(ctx, l)
 }

@@ -83,7 +83,7 @@ func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	d, err := postgreslock.New(pool, &postgreslock.Options{NoPush: true})
+	d, err := concrete(postgreslock.New(pool, &postgreslock.Options{NoPush: true}))
 	if err != nil {
 		t.Fatal(err)
 	}

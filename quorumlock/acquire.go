@@ -22,7 +22,7 @@ import (
 //     grant it, the claim is refused, and gives everything back, see value.go.
 //   - If no majority answers, the outcome is unknown, and the caller sends the claim
 //     again or releases it. A try gives its grants back.
-func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
@@ -57,7 +57,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 
 // An attempt is one call of Acquire.
 type attempt struct {
-	d     *Driver
+	d     *quorum
 	claim driver.Claim
 	place *place
 	nth   int // which attempt at the place this is
@@ -132,7 +132,7 @@ func (a *attempt) claimOnNodes(ctx context.Context, nodes []int) ballots {
 }
 
 // ask sends a claim to one node, once no release of it can arrive there any more.
-func (d *Driver) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
+func (d *quorum) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
 	k := nodeClaim{i, c.Token, c.Name}
 	if err := d.pending.awaitClaimable(ctx, k); err != nil {
 		return driver.Grant{}, err
@@ -160,7 +160,7 @@ func (a *attempt) noteAnswer(i int, v vote[driver.Grant]) {
 // granted different fences, learn raises the lead to a little more than the fastest
 // node's clock was ahead of ours. Then the next proposal is higher than each node's own
 // number. If the nodes granted the same fence, learn reduces the lead slowly.
-func (d *Driver) learn(sent time.Time, votes ballots) {
+func (d *quorum) learn(sent time.Time, votes ballots) {
 	var low, high uint64
 	for _, v := range votes {
 		if v.in && v.err == nil {

@@ -87,7 +87,7 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 
 // agreed looks for a fence that a majority has. The range is as long as a majority
 // reserved, and the lease lasts as long as a majority keeps it.
-func (d *Driver) agreed(votes ballots) (driver.Grant, bool) {
+func (d *quorum) agreed(votes ballots) (driver.Grant, bool) {
 	for _, v := range votes {
 		if !v.in || v.err != nil {
 			continue

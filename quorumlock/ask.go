@@ -42,7 +42,7 @@ const backgroundRequestLimit = 10 * time.Second
 // moment to answer too. A request without an answer by then goes on in the background,
 // until the deadline of ctx or Close. If ctx ends first, poll returns at once, and
 // cancels the requests that are under way, unless lasts is set.
-func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
+func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 	votes := make([]vote[T], len(d.nodes))
 	if len(b.nodes) == 0 {
 		return votes
@@ -146,7 +146,7 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 
 // patience returns the time to wait for the other nodes once an operation is decided.
 // took is the time that the decision took.
-func (d *Driver) patience(took time.Duration) time.Duration {
+func (d *quorum) patience(took time.Duration) time.Duration {
 	if d.grace > 0 {
 		return d.grace
 	}
@@ -155,7 +155,7 @@ func (d *Driver) patience(took time.Duration) time.Duration {
 
 // An outstanding counts the requests of a ballot that are still under way.
 type outstanding struct {
-	d    *Driver
+	d    *quorum
 	last func() // called when no request is under way
 
 	mu      sync.Mutex // protects what follows

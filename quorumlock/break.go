@@ -16,7 +16,7 @@ import (
 //
 // The name is closed on those nodes, which are a majority. The other nodes may grant it,
 // and that is not enough.
-func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	if err := errors.Join(driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate()); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 // claimWithFence finds the claim with this fence, and its fence on each node; nil if no
 // majority can have it. sure is false if the silent nodes would decide between the holder
 // that was shown this fence and the next one.
-func (d *Driver) claimWithFence(entries []vote[driver.Entry], fence uint64) (fences map[int]uint64, sure bool) {
+func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (fences map[int]uint64, sure bool) {
 	type claim struct {
 		fences map[int]uint64
 		higher map[uint64]int // how many nodes have it with this fence, which is higher than the one asked for

@@ -10,9 +10,14 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
 )
+
+// concrete is the driver that New or Open has made, with all that it can do.
+var concrete = claimtest.As[*quorumlock.Driver]
 
 // A server is one node's backend: memory with a clock that may be skewed, that can lose
 // its data.
@@ -39,7 +44,7 @@ var errDown = errors.New("connection refused")
 
 // A line is one client's connection to a node, on which things go wrong.
 type line struct {
-	*memlock.Driver
+	engine.Driver
 	s       *server
 	out     atomic.Int64 // how long a request takes, in nanoseconds
 	back    atomic.Int64 // and its answer
@@ -136,7 +141,7 @@ func handle[T any](ctx context.Context, l *line, f func() (T, error)) (v T, err 
 func (s *server) connect(delay time.Duration) *line {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := &line{Driver: s.memory.Driver(), s: s}
+	l := &line{Driver: engine.Full(s.memory.Driver()), s: s}
 	l.out.Store(int64(delay / 2))
 	l.back.Store(int64(delay - delay/2))
 	return l
@@ -260,7 +265,7 @@ func (c cluster) clientWith(t testing.TB, o *quorumlock.Options, delays ...time.
 		l := s.connect(delay)
 		lines, nodes = append(lines, l), append(nodes, l)
 	}
-	d, err := quorumlock.New(nodes, o)
+	d, err := concrete(quorumlock.New(nodes, o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +340,7 @@ func sum(ns []int) (n int) {
 func (s *server) replace(lines ...*line) {
 	s.wipe()
 	for _, l := range lines {
-		l.Driver = s.memory.Driver()
+		l.Driver = engine.Full(s.memory.Driver())
 	}
 }
 

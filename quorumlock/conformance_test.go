@@ -60,7 +60,7 @@ func open(t testing.TB, servers []*memlock.Memory, now func() time.Time) *quorum
 	for _, s := range servers {
 		nodes = append(nodes, s.Driver())
 	}
-	d, err := quorumlock.New(nodes, &quorumlock.Options{Now: now, Grace: patience})
+	d, err := concrete(quorumlock.New(nodes, &quorumlock.Options{Now: now, Grace: patience}))
 	if err != nil {
 		t.Fatal(err)
 	}

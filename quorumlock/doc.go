@@ -52,4 +52,9 @@
 //
 // docs/internals/quorum.md has the proofs of these promises, and docs/internals/models
 // checks them by machine.
+//
+// # What can its driver do?
+//
+// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
+// driver.Lister, driver.LeaseBreaker and driver.Diagnoser; [driver.As] finds them.
 package quorumlock

@@ -18,7 +18,7 @@ import (
 // nodes: how many can be reached, how far their clocks are apart, and whether two are the
 // same server. For that it holds a name of its own on each node for a moment, as a
 // reader. If no majority can be reached, that is a finding, and no error.
-func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ const probed = "pawl doctor"
 
 func (v *visit) name() string { return fmt.Sprintf("node %d (%s)", v.number, v.Properties().Backend) }
 
-func (d *Driver) arrive(ctx context.Context, v *visit) {
+func (d *quorum) arrive(ctx context.Context, v *visit) {
 	sent := time.Now()
 	g, err := d.ask(ctx, v.number-1, driver.Claim{
 		Name: probed, Token: v.token, Owner: driver.Owner{Client: v.mark}, Weight: 1, Limit: driver.Unlimited, TTL: backgroundRequestLimit,
@@ -118,7 +118,7 @@ func (v *visit) meet(ctx context.Context) {
 }
 
 // leave gives the name back. An unreachable node forgets it after the TTL.
-func (d *Driver) leave(v *visit) {
+func (d *quorum) leave(v *visit) {
 	ctx, cancel := context.WithTimeout(d.life, time.Second)
 	defer cancel()
 	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: probed, Token: v.token}, backgroundRequestLimit, false)
@@ -126,7 +126,7 @@ func (d *Driver) leave(v *visit) {
 
 // reach finds the nodes that do not vote: those that can be reached, and refuse, and
 // those that cannot.
-func (d *Driver) reach(all []*visit) (found []driver.Finding) {
+func (d *quorum) reach(all []*visit) (found []driver.Finding) {
 	var silent []string
 	without := 0
 	for _, v := range all {
@@ -223,7 +223,7 @@ func twins(all []*visit) (found []driver.Finding) {
 }
 
 // size checks the number of nodes.
-func (d *Driver) size() []driver.Finding {
+func (d *quorum) size() []driver.Finding {
 	n := len(d.nodes)
 	f := driver.Finding{Severity: driver.SeverityInfo, Subject: "nodes", Advice: "use 3 or 5"}
 	switch {
@@ -239,7 +239,7 @@ func (d *Driver) size() []driver.Finding {
 
 // mix lists the abilities that the quorum lacks because one node lacks them. It leaves
 // out nodes that do not answer: their drivers may have met no server yet.
-func (d *Driver) mix(all []*visit) (found []driver.Finding) {
+func (d *quorum) mix(all []*visit) (found []driver.Finding) {
 	met := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return v.err != nil })
 	pushes := slices.ContainsFunc(met, func(v *visit) bool { return v.Properties().PushesGrants })
 	minTTL := d.Properties().MinTTL

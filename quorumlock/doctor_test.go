@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
 )
@@ -91,7 +92,7 @@ func TestTheDoctorFindsWhatIsBetweenTheNodes(t *testing.T) {
 
 func TestTheDoctorFindsTwoNodesThatAreOne(t *testing.T) {
 	one, other := memlock.NewMemory(nil), memlock.NewMemory(nil)
-	d, err := quorumlock.New([]driver.Driver{one.Driver(), other.Driver(), one.Driver()}, nil)
+	d, err := concrete(quorumlock.New([]driver.Driver{one.Driver(), other.Driver(), one.Driver()}, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +117,8 @@ func (l limited) Diagnose(context.Context) ([]driver.Finding, error) {
 }
 
 func TestTheDoctorNamesTheNodeThatLimitsAll(t *testing.T) {
-	m := memlock.New(nil)
-	d, err := quorumlock.New([]driver.Driver{memlock.New(nil), limited{m, m}, memlock.New(nil)}, nil)
+	m := engine.Full(memlock.New(nil))
+	d, err := concrete(quorumlock.New([]driver.Driver{memlock.New(nil), limited{m, m}, memlock.New(nil)}, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,8 +145,8 @@ func (unreached) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 }
 
 func TestTheDoctorDoesNotJudgeWhatANodeCanDoThatItHasNotMet(t *testing.T) {
-	m := memlock.New(nil)
-	d, err := quorumlock.New([]driver.Driver{memlock.New(nil), unreached{limited{m, m}}, memlock.New(nil)}, nil)
+	m := engine.Full(memlock.New(nil))
+	d, err := concrete(quorumlock.New([]driver.Driver{memlock.New(nil), unreached{limited{m, m}}, memlock.New(nil)}, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,8 +155,8 @@ func TestTheDoctorDoesNotJudgeWhatANodeCanDoThatItHasNotMet(t *testing.T) {
 }
 
 func TestTheDoctorSaysOnceWhatSeveralNodesHaveInCommon(t *testing.T) {
-	m, n := memlock.New(nil), memlock.New(nil)
-	d, err := quorumlock.New([]driver.Driver{limited{m, m}, memlock.New(nil), limited{n, n}}, nil)
+	m, n := engine.Full(memlock.New(nil)), engine.Full(memlock.New(nil))
+	d, err := concrete(quorumlock.New([]driver.Driver{limited{m, m}, memlock.New(nil), limited{n, n}}, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

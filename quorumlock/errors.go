@@ -10,7 +10,7 @@ import (
 )
 
 // trouble is the error when no majority answered: which nodes failed, and how.
-func trouble[T any](ctx context.Context, d *Driver, op driver.Op, name string, votes []vote[T]) error {
+func trouble[T any](ctx context.Context, d *quorum, op driver.Op, name string, votes []vote[T]) error {
 	if d.isClosed() {
 		return driver.ErrClosed
 	}

@@ -1,5 +1,8 @@
 package quorumlock
 
+// Driver is the driver, with all that it can do.
+type Driver = quorum
+
 // ForgetLead makes d propose its own time for a fence, as if it had measured that all
 // clocks show the same.
-func (d *Driver) ForgetLead() { d.lead.Store(0) }
+func (d *quorum) ForgetLead() { d.lead.Store(0) }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -126,7 +128,7 @@ func BenchmarkCycle(b *testing.B) {
 
 // slow is a node whose releases take a while.
 type slow struct {
-	*memlock.Driver
+	engine.Driver
 	releases atomic.Int64
 }
 
@@ -140,8 +142,8 @@ func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 // after that one: a late answer reported it.
 func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		node := &slow{Driver: memlock.New(nil)}
-		d, err := New([]driver.Driver{node}, nil)
+		node := &slow{Driver: engine.Full(memlock.New(nil))}
+		d, err := claimtest.As[*quorum](New([]driver.Driver{node}, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +175,7 @@ func TestTheRequestsEndWithTheCallersCtx(t *testing.T) {
 			for range 3 {
 				nodes = append(nodes, memlock.NewMemory(nil).Driver())
 			}
-			d, err := New(nodes, nil)
+			d, err := claimtest.As[*quorum](New(nodes, nil))
 			if err != nil {
 				t.Fatal(err)
 			}

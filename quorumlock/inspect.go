@@ -16,7 +16,7 @@ import (
 // Inspect implements driver.Driver. It shows a holder if a majority of the nodes may have
 // it, where each silent node may. It shows every claim that waits on any node, in the
 // order of the places on the nodes.
-func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if err := driver.ValidateName(name); err != nil {
 		return driver.Entry{}, err
 	}
@@ -31,7 +31,7 @@ func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error)
 	return d.merge(name, values(votes)), nil
 }
 
-func (d *Driver) read(ctx context.Context, name string, nodes []int) []vote[driver.Entry] {
+func (d *quorum) read(ctx context.Context, name string, nodes []int) []vote[driver.Entry] {
 	return poll(ctx, d, ballot[driver.Entry]{
 		nodes:   nodes,
 		send:    func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, name) },
@@ -49,7 +49,7 @@ func values[T any](votes []vote[T]) (out []T) {
 }
 
 // merge makes one entry of the entries of several nodes.
-func (d *Driver) merge(name string, entries []driver.Entry) driver.Entry {
+func (d *quorum) merge(name string, entries []driver.Entry) driver.Entry {
 	out := driver.Entry{Name: name}
 	var fences []uint64
 	var closed []int64
@@ -93,7 +93,7 @@ func (d *Driver) merge(name string, entries []driver.Entry) driver.Entry {
 
 // List implements driver.Lister, if every node can list. It reads all nodes completely,
 // side by side, before it yields the first entry.
-func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
 		all, err := d.list(ctx, prefix)
 		if err != nil {
@@ -140,7 +140,7 @@ type listed struct {
 }
 
 // canAllRead reports whether a majority has listed its names, and can read each of them.
-func (d *Driver) canAllRead(votes []vote[map[string]listed]) bool {
+func (d *quorum) canAllRead(votes []vote[map[string]listed]) bool {
 	lists := values(votes)
 	damaged := map[string]int{}
 	for _, of := range lists {
@@ -157,7 +157,7 @@ func (d *Driver) canAllRead(votes []vote[map[string]listed]) bool {
 	return len(lists)-most >= d.majority
 }
 
-func (d *Driver) list(ctx context.Context, prefix string) ([]vote[map[string]listed], error) {
+func (d *quorum) list(ctx context.Context, prefix string) ([]vote[map[string]listed], error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func duration(ns int64) time.Duration { return time.Duration(ns) }
 // are so many answers that every majority contains one of them. The highest may be a
 // fence that no client has. A waiter may then take a valid signal for an outdated one,
 // which costs it one more request.
-func (d *Driver) lastFence(fences []uint64) uint64 {
+func (d *quorum) lastFence(fences []uint64) uint64 {
 	if len(fences) == 0 {
 		return 0
 	}
@@ -66,7 +66,7 @@ func groupByClaim(entries []driver.Entry) map[key]*shownClaim {
 // the least time left and TTL that a majority has. If they do not agree yet, because the
 // name was passed on and the client has not asked, the fence is the highest: they will
 // agree on that one, if all can be reached then.
-func (d *Driver) holder(s *shownClaim, answers int) driver.Holder {
+func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
 	need := min(len(s.holders), max(1, d.majority-(len(d.nodes)-answers)))
 	h := s.holders[0]
 	var fences []uint64
@@ -111,7 +111,7 @@ func sortHolders(hs []driver.Holder) {
 
 // refusal is the answer to a claim that no majority granted. soon, if it is not 0, is how
 // long until it makes sense to ask again.
-func (d *Driver) refusal(c driver.Claim, votes ballots, soon time.Duration) *driver.HeldError {
+func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *driver.HeldError {
 	out := &driver.HeldError{Name: c.Name}
 	var entries []driver.Entry
 	var fences []uint64
@@ -159,7 +159,7 @@ func (d *Driver) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 // answers of the nodes. The number is the highest of any node, because a minority may
 // lack a lease. The holder is the one that most nodes show; of several, the one that ends
 // first.
-func (d *Driver) inTheWay(entries []driver.Entry, holders []int64) (n int, first driver.Holder) {
+func (d *quorum) inTheWay(entries []driver.Entry, holders []int64) (n int, first driver.Holder) {
 	if len(entries) == 0 {
 		return 0, driver.Holder{}
 	}

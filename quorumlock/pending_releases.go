@@ -22,7 +22,7 @@ import (
 // There is one list for the driver, not a goroutine for each release. A node that fails
 // gets one release at a time, less and less often.
 type pendingReleases struct {
-	d     *Driver
+	d     *quorum
 	count atomic.Int64 // how many are in all, readable without the mutex
 
 	mu      sync.Mutex // protects what follows
@@ -58,7 +58,7 @@ type pendingRelease struct {
 
 const maxPendingReleases = 1 << 16 // beyond that, leases on nodes are left to expire
 
-func newPendingReleases(d *Driver) *pendingReleases {
+func newPendingReleases(d *quorum) *pendingReleases {
 	return &pendingReleases{d: d, byClaim: map[nodeClaim]*pendingRelease{}, nodes: make([]nodeReleases, len(d.nodes))}
 }
 

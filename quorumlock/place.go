@@ -12,7 +12,7 @@ import (
 // each attempt, and its state on each node, so that signals from the nodes can be
 // counted.
 type place struct {
-	d    *Driver
+	d    *quorum
 	tag  tag
 	name string
 
@@ -61,7 +61,7 @@ func (s *standing) granted() (driver.Grant, bool) {
 	return driver.Grant{}, false
 }
 
-func newPlace(d *Driver, c driver.Claim) *place {
+func newPlace(d *quorum, c driver.Claim) *place {
 	return &place{
 		d: d, tag: newTag(c.Token, d.ticket()), name: c.Name, claim: c, touched: time.Now(),
 		nodes: make([]standing, len(d.nodes)), known: make([]bool, len(d.nodes)),
@@ -74,7 +74,7 @@ func newPlace(d *Driver, c driver.Claim) *place {
 // same token, or for an agreement that signals have begun. The turn ends with done.
 //
 // turn also returns which attempt at the place this is.
-func (d *Driver) turn(ctx context.Context, c driver.Claim) (p *place, nth int, err error) {
+func (d *quorum) turn(ctx context.Context, c driver.Claim) (p *place, nth int, err error) {
 	for {
 		p = d.placed.join(d, c)
 		nth, busy := p.begin(c)

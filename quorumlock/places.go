@@ -14,7 +14,7 @@ type places struct {
 }
 
 // join finds the place of a claim, or makes one. It does not keep the place of a try.
-func (ps *places) join(d *Driver, c driver.Claim) *place {
+func (ps *places) join(d *quorum, c driver.Claim) *place {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.all[c.Token]

@@ -30,8 +30,8 @@ type Options struct {
 	Grace time.Duration
 }
 
-// Driver is a client of a quorum.
-type Driver struct {
+// quorum is a client of several backends.
+type quorum struct {
 	nodes    []*node
 	majority int
 	now      func() time.Time
@@ -78,11 +78,11 @@ const initialLead = driver.MaxLead / 2
 //
 // If there is more than one driver, each has to be a [driver.FenceRaiser]. Otherwise the
 // nodes could not agree on a fence.
-func New(drivers []driver.Driver, o *Options) (*Driver, error) {
+func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 	if len(drivers) == 0 {
 		return nil, &driver.InvalidError{What: "quorum", Problem: "has no nodes", Allowed: "1 or more, 3 or 5 in most cases"}
 	}
-	d := &Driver{majority: len(drivers)/2 + 1, now: time.Now, early: ticketLead + backoff.Below(time.Millisecond)}
+	d := &quorum{majority: len(drivers)/2 + 1, now: time.Now, early: ticketLead + backoff.Below(time.Millisecond)}
 	for i, x := range drivers {
 		problem, raises := "", false
 		if !engine.IsNil(x) {
@@ -127,7 +127,7 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 const minQuorumTTL = 200 * time.Millisecond
 
 // Properties implements driver.Driver.
-func (d *Driver) Properties() driver.Properties {
+func (d *quorum) Properties() driver.Properties {
 	var kinds []string
 	count := map[string]int{}
 	out := driver.Properties{PushesGrants: true, PushesChanges: true}
@@ -164,7 +164,7 @@ const closeGrace = time.Second
 
 // Close implements driver.Driver. It waits a moment for what is still under way, ends the
 // rest, and closes the nodes.
-func (d *Driver) Close() error {
+func (d *quorum) Close() error {
 	d.mu.Lock()
 	again := d.closed
 	d.closed = true
@@ -192,7 +192,7 @@ func (d *Driver) Close() error {
 
 // begin returns an error if the operation must send nothing. Otherwise Close waits until
 // the operation calls d.work.Done.
-func (d *Driver) begin(ctx context.Context) error {
+func (d *quorum) begin(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -205,13 +205,13 @@ func (d *Driver) begin(ctx context.Context) error {
 	return nil
 }
 
-func (d *Driver) isClosed() bool {
+func (d *quorum) isClosed() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.closed
 }
 
-func (d *Driver) everyone() []int {
+func (d *quorum) everyone() []int {
 	all := make([]int, len(d.nodes))
 	for i := range all {
 		all[i] = i

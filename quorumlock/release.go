@@ -16,7 +16,7 @@ import (
 // For a lease only nodes that have it count, not those that forgot it and only have a
 // place for it (repair.go). If a node does not answer, the release is repeated in the
 // background, for as long as that is of use.
-func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
+func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ const releaseFor = 30 * time.Second
 // giveBack releases on one node. If the node does not answer, or an Acquire may still
 // arrive there, the release is repeated in the background. After a release that goesOn
 // the caller may claim again, and repeats the request itself.
-func (d *Driver) giveBack(ctx context.Context, i int, l driver.LeaseRef, ttl time.Duration, goesOn bool) error {
+func (d *quorum) giveBack(ctx context.Context, i int, l driver.LeaseRef, ttl time.Duration, goesOn bool) error {
 	end := driver.End(ctx)
 	err := d.nodes[i].Release(ctx, l)
 	d.pending.noteRelease(claimOn(i, l), l, ttl, end, err, goesOn && !isFinal(err))
@@ -78,7 +78,7 @@ func isFinal(err error) bool {
 
 // free releases grants that no caller knows of on some nodes. It waits only for nodes
 // that answer quickly, and no longer than ctx. The caller may claim again with the token.
-func (d *Driver) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl time.Duration) {
+func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl time.Duration) {
 	l.OnTime = true
 	poll(ctx, d, ballot[struct{}]{
 		nodes: nodes, token: l.Token, lasts: min(backgroundRequestLimit, max(ttl/6, 10*time.Millisecond)),
@@ -92,7 +92,7 @@ func (d *Driver) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl t
 
 // lacks reports whether so many nodes say that the token holds nothing that it can have
 // no majority.
-func (d *Driver) lacks(votes []vote[struct{}]) bool {
+func (d *quorum) lacks(votes []vote[struct{}]) bool {
 	n := 0
 	for _, v := range votes {
 		if errors.Is(v.err, driver.ErrNoSuchLease) {
@@ -105,7 +105,7 @@ func (d *Driver) lacks(votes []vote[struct{}]) bool {
 // notHeld is the answer if lacks is true. It names the breaker if any node knows it. The
 // name stays closed until a majority of the nodes is open, where a node without an answer
 // may be open.
-func (d *Driver) notHeld(votes []vote[struct{}]) error {
+func (d *quorum) notHeld(votes []vote[struct{}]) error {
 	var by *driver.Owner
 	closed := make([]time.Duration, len(votes))
 	for i, v := range votes {

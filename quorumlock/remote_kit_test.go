@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
 )
@@ -17,7 +18,7 @@ import (
 // when its ctx ends, and the request still arrives. So the node looks whether its end has
 // passed.
 type remote struct {
-	*memlock.Driver
+	engine.Driver
 	now  func() time.Time // the node's clock
 	over *drivertest.Network
 }
@@ -27,9 +28,9 @@ func through(t testing.TB, n *drivertest.Network, servers []*memlock.Memory, clo
 	t.Helper()
 	var nodes []driver.Driver
 	for i, s := range servers {
-		nodes = append(nodes, &remote{s.Driver(), clocks[i], n})
+		nodes = append(nodes, &remote{engine.Full(s.Driver()), clocks[i], n})
 	}
-	d, err := quorumlock.New(nodes, o)
+	d, err := concrete(quorumlock.New(nodes, o))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // many lack it that no majority can have it, and otherwise the errors of the nodes that
 // would decide. Renew then repairs each lease that goes on, on the nodes that lack it,
 // see repair.go.
-func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	for _, l := range leases {
 		err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL), driver.ValidateValue(l.Value))
 		if err != nil {
@@ -77,7 +77,7 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 }
 
 // share is the answers of the nodes about one lease of a batch.
-func (d *Driver) share(polled []vote[[]error], k int) []vote[struct{}] {
+func (d *quorum) share(polled []vote[[]error], k int) []vote[struct{}] {
 	votes := make([]vote[struct{}], len(polled))
 	for i, p := range polled {
 		votes[i].in, votes[i].err = p.in, p.err

@@ -26,7 +26,7 @@ import (
 
 // A renewal is a batch under way, and the answers of the nodes so far.
 type renewal struct {
-	d      *Driver
+	d      *quorum
 	leases []driver.LeaseRef
 
 	mu      sync.Mutex // protects what follows
@@ -102,7 +102,7 @@ var errOver = errors.New("the lease is over")
 
 // repair claims a lease on a node that lacks it. The claim waits for its turn among the
 // requests of the token there, and is not sent if the lease was released meanwhile.
-func (d *Driver) repair(i int, l driver.LeaseRef) {
+func (d *quorum) repair(i int, l driver.LeaseRef) {
 	ctx, cancel := context.WithTimeout(d.life, min(3*time.Second, max(l.TTL/6, 10*time.Millisecond)))
 	defer cancel()
 	poll(ctx, d, ballot[driver.Grant]{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // renews renews a lease, and lets what follows from it arrive.
@@ -139,7 +140,7 @@ func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
 				}
 			}
 		}
-		if err := c[1].memory.Driver().Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}); err != nil {
+		if err := engine.Full(c[1].memory.Driver()).Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}); err != nil {
 			t.Fatal(err)
 		}
 		renews(t, d, x)

@@ -8,7 +8,7 @@ import (
 )
 
 // Listen implements driver.Signaler.
-func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Listen(f) }
+func (d *quorum) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Listen(f) }
 
 // signalWait is the time for which the "granted" of one node waits for those of the
 // others.
@@ -17,7 +17,7 @@ const signalWait = 3 * time.Millisecond
 // signaled handles a signal of a node. "Look" and "lost" are passed on: the client asks,
 // or checks, and then a majority answers. "Granted" is passed on when a majority has sent
 // it, and has agreed on one fence.
-func (d *Driver) signaled(i int, s driver.Signal) {
+func (d *quorum) signaled(i int, s driver.Signal) {
 	if s.Kind != driver.SignalGranted {
 		if s.Kind == driver.SignalLost {
 			if p := d.placed.find(s.Token); p != nil {

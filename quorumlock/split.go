@@ -36,7 +36,7 @@ import (
 const ticketLead = driver.MaxLead / 2
 
 // ticket is the ticket of a claim that comes now.
-func (d *Driver) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixMicro(), 1)) }
+func (d *quorum) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixMicro(), 1)) }
 
 // A standoff is the division of the nodes that answered among the holders of a name.
 type standoff struct {

@@ -55,7 +55,7 @@ func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) 
 }
 
 // writeFirst writes a value on one node, unless the lease has already written one there.
-func (d *Driver) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence uint64) error {
+func (d *quorum) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence uint64) error {
 	raiser, _ := driver.As[driver.FenceRaiser](d.nodes[i].Driver) // New has checked it
 	got, err := raiser.RaiseFence(ctx, l, fence)
 	if err == nil && got != fence {
@@ -101,7 +101,7 @@ func (a *attempt) giveUpClaim(ctx context.Context) {
 
 // valueOf is the value of a name, as several nodes show it: of the values that a majority
 // may have, where silent nodes may have it, the one with the highest fence.
-func (d *Driver) valueOf(entries []driver.Entry) (value []byte, fence uint64) {
+func (d *quorum) valueOf(entries []driver.Entry) (value []byte, fence uint64) {
 	silent := len(d.nodes) - len(entries)
 	var best driver.Entry
 	most := 0

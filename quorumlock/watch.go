@@ -9,10 +9,10 @@ import "github.com/pawl-go/pawl/driver"
 // If a node reports no changes, because it is down or its backend cannot push, it could
 // be the node that completes the majority. Then PushesChanges is false, and a client that
 // watches has to poll as well.
-func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.Watch(name, f) }
+func (d *quorum) Watch(name string, f func()) (stop func()) { return d.watchers.Watch(name, f) }
 
 // follow is the function for driver.Watchers.
-func (d *Driver) follow(name string, f func()) (stop func()) {
+func (d *quorum) follow(name string, f func()) (stop func()) {
 	var stops []func()
 	for _, n := range d.nodes {
 		if w, ok := driver.As[driver.Watcher](n.Driver); ok {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -122,7 +123,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 
 // doesEverything does all that a driver can. watched waits until a lease is watched, if
 // the driver has tracking.
-func doesEverything(t *testing.T, d *redislock.Driver, watched func()) {
+func doesEverything(t *testing.T, d *redisscript.Driver, watched func()) {
 	t.Helper()
 	heard := listen(t, d)
 	for i := range 8 {

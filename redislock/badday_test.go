@@ -21,7 +21,7 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 			server := day.Start(t)
 			url := "redis://" + day.UserInfo() + server.Addr
 			day.Check(t, start(t, url), server, func(ctx context.Context) error {
-				late, err := redislock.Open(ctx, url)
+				late, err := concrete(redislock.Open(ctx, url))
 				if err != nil {
 					return err
 				}

@@ -97,7 +97,7 @@ func run(b *testing.B, goroutines int, cycle func(name string) error) {
 
 func benchOpen(b *testing.B, url string) driver.Driver {
 	b.Helper()
-	d, err := redislock.Open(context.Background(), url)
+	d, err := concrete(redislock.Open(context.Background(), url))
 	if err != nil {
 		b.Fatal(err)
 	}

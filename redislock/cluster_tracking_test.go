@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -40,12 +41,12 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	prepared, err := redislock.New(client, &redislock.Options{Tracking: tracking})
+	prepared, err := concrete(redislock.New(client, &redislock.Options{Tracking: tracking}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = prepared.Close() })
-	for how, d := range map[string]*redislock.Driver{"by URL": start(t, "redis://"+nodes[0].Addr), "a prepared client": prepared} {
+	for how, d := range map[string]*redisscript.Driver{"by URL": start(t, "redis://"+nodes[0].Addr), "a prepared client": prepared} {
 		heard := listen(t, d)
 		for node, name := range onEach(nodes) {
 			c := mutex(name)

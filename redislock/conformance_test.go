@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/leaktest"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -122,16 +123,16 @@ func shared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 
 func newDriver(t testing.TB, client rueidis.Client) driver.Driver {
 	t.Helper()
-	d, err := redislock.New(client, nil)
+	d, err := concrete(redislock.New(client, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-func open(t testing.TB, url string) *redislock.Driver {
+func open(t testing.TB, url string) *redisscript.Driver {
 	t.Helper()
-	d, err := redislock.Open(t.Context(), url)
+	d, err := concrete(redislock.Open(t.Context(), url))
 	if err != nil {
 		t.Fatal(err)
 	}

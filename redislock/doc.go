@@ -91,4 +91,11 @@
 // it at once with a driver of [Open] with RESP3, or with a client that [Track] prepared;
 // otherwise by its next renewal. Properties().ReportsDeletions says which it is, and
 // Diagnose why.
+//
+// # What can its driver do?
+//
+// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and
+// driver.Diagnoser; [driver.As] finds them. In a cluster AcquireAll takes names of one
+// slot only.
 package redislock

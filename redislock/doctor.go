@@ -10,15 +10,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
-
-// Diagnose implements [driver.Diagnoser]: each server's version, memory, eviction and
-// persistence, its replicas, the user's rights, the clock, and what was found at work.
-func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
-	return d.inner.Diagnose(ctx)
-}
 
 // The doctor asks each server by itself.
 

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
-	"github.com/pawl-go/pawl/redislock"
 )
 
 func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
@@ -35,7 +35,7 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 }
 
 // diagnose is what the doctor finds, in short.
-func diagnose(t *testing.T, d *redislock.Driver) string {
+func diagnose(t *testing.T, d *redisscript.Driver) string {
 	t.Helper()
 	found, err := d.Diagnose(ctx)
 	if err != nil {

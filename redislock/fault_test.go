@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/internal/inside"
@@ -99,14 +100,14 @@ func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
 }
 
 // lazily opens a node of redlock.
-func lazily(t *testing.T, addr string) *redislock.Driver {
+func lazily(t *testing.T, addr string) *redisscript.Driver {
 	t.Helper()
 	d, err := inside.OpenLazily(ctx, "redis://"+addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	return d.(*redislock.Driver)
+	return d.(*redisscript.Driver)
 }
 
 func TestADatabaseThatTheServerDoesNotHaveIsSaid(t *testing.T) {
@@ -212,7 +213,7 @@ func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
 		"redis://:hunter2@" + server.Addr + "/x":        "",
 		"redis://:hunter2@" + server.Addr + "?hunter=2": "",
 	} {
-		d, err := redislock.Open(ctx, url)
+		d, err := concrete(redislock.Open(ctx, url))
 		if err == nil {
 			_, err = d.Acquire(ctx, mutex("job"))
 			_ = d.Close()

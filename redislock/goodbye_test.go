@@ -32,7 +32,7 @@ func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
 				}
 				defer client.Close()
 				for range 2 {
-					d, err := redislock.New(client, nil)
+					d, err := concrete(redislock.New(client, nil))
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -7,8 +7,11 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/claimtest"
-	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/internal/redisscript"
 )
+
+// concrete is the driver that New or Open has made, with all that it can do.
+var concrete = claimtest.As[*redisscript.Driver]
 
 var ctx = context.Background()
 
@@ -26,7 +29,7 @@ var (
 )
 
 // start opens a driver that is closed when the test ends.
-func start(t testing.TB, url string) *redislock.Driver {
+func start(t testing.TB, url string) *redisscript.Driver {
 	t.Helper()
 	d := open(t, url)
 	t.Cleanup(func() {

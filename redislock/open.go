@@ -24,23 +24,11 @@ func init() {
 	engine.Register(openURL, "redis", "rediss", "redis+unix", "valkey", "valkeys")
 	inside.URLParameters = urlParameters
 	inside.OpenLazily = openLazily
-	inside.Script = func(d driver.Driver) *redisscript.Driver {
-		if d, ok := d.(*Driver); ok {
-			return d.inner
-		}
-		return nil
-	}
-}
-
-// Driver is a client of Redis. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
-type Driver struct {
-	inner *redisscript.Driver
 }
 
 // New makes a driver over an open client, which stays open when the driver is closed. Its
 // error is a [*driver.InvalidError].
-func New(client rueidis.Client, o *Options) (*Driver, error) {
+func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 	if engine.IsNil(client) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
@@ -48,11 +36,11 @@ func New(client rueidis.Client, o *Options) (*Driver, error) {
 	if o != nil && o.Tracking != nil {
 		track = &o.Tracking.tracker
 	}
-	return build(&sender{client: client, push: client}, o, track, "the client was not prepared by Track")
+	return engine.Made(build(&sender{client: client, push: client}, o, track, "the client was not prepared by Track"))
 }
 
 // build makes the driver; untracked says why there is no tracking, if track is nil.
-func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, error) {
+func build(s *sender, o *Options, track *tracker, untracked string) (*redisscript.Driver, error) {
 	own := *cmp.Or(o, &Options{})
 	s.where = cmp.Or(s.where, own.Where, "of the caller")
 	options := own.forScripts()
@@ -60,8 +48,8 @@ func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, er
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Driver{redisscript.New(s, options)}
-	track.tell(d.inner)
+	d := redisscript.New(s, options)
+	track.tell(d)
 	return d, nil
 }
 
@@ -75,16 +63,16 @@ func (o *Options) forScripts() redisscript.Options {
 // package comment has the forms. Closing the driver closes what was opened. The error is
 // a [*driver.InvalidError] or a [*driver.Error], without the password; ctx bounds only
 // the opening.
-func Open(ctx context.Context, rawURL string) (*Driver, error) {
+func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
 }
 
-func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	p, err := parseURL(u)
 	if err != nil {
 		return nil, err
 	}
-	return openParsed(ctx, p)
+	return engine.Made(openParsed(ctx, p))
 }
 
 // openLazily opens one server without asking whether it is there. Each step tries to
@@ -96,15 +84,11 @@ func openLazily(ctx context.Context, rawURL string) (driver.Driver, error) {
 			return nil, err
 		}
 		p.lazy, p.untracked = true, "it would have to be decided before the server is known"
-		d, err := openParsed(ctx, p)
-		if err != nil {
-			return nil, err // not d, which is no nil driver.Driver
-		}
-		return d, nil
+		return engine.Made(openParsed(ctx, p))
 	})
 }
 
-func openParsed(ctx context.Context, p *parsed) (*Driver, error) {
+func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {
 	options := p.own.forScripts()
 	if err := options.Validate(); err != nil {
 		return nil, err // before it waits for the server
@@ -133,7 +117,7 @@ func openParsed(ctx context.Context, p *parsed) (*Driver, error) {
 		c.close()
 		return nil, err
 	}
-	dialed.driver.Store(d.inner)
+	dialed.driver.Store(d)
 	return d, nil
 }
 

@@ -139,7 +139,7 @@ func TestAClientOfTheCallersOwnCanBeTracked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	d, err := redislock.New(client, &redislock.Options{Tracking: tracking})
+	d, err := concrete(redislock.New(client, &redislock.Options{Tracking: tracking}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
-	"github.com/pawl-go/pawl/redislock"
 )
 
 // The server reports to each of the clients that share a name the changes of the others,
@@ -24,7 +24,7 @@ func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
 		c.Weight, c.Limit = 1, 1000
 		return c
 	}
-	var holders []*redislock.Driver
+	var holders []*redisscript.Driver
 	for range clients {
 		d := start(t, "redis://"+server.Addr)
 		holders = append(holders, d)

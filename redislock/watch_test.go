@@ -8,12 +8,13 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
 
 // watch watches a name, and waits until it has begun.
-func watch(t *testing.T, d *redislock.Driver, name string) (told <-chan struct{}, stop func()) {
+func watch(t *testing.T, d *redisscript.Driver, name string) (told <-chan struct{}, stop func()) {
 	t.Helper()
 	all := make(chan struct{}, 1000)
 	stop = d.Watch(name, func() { all <- struct{}{} })
@@ -66,12 +67,12 @@ func TestAWatchThatIsStoppedIsFreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	shared, err := redislock.New(client, nil)
+	shared, err := concrete(redislock.New(client, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer shared.Close()
-	for how, d := range map[string]*redislock.Driver{
+	for how, d := range map[string]*redisscript.Driver{
 		"RESP3": start(t, "redis://"+server.Addr), "RESP2": start(t, "redis://"+server.Addr+"?protocol=2"), "shared": shared,
 	} {
 		_, stop1 := watch(t, d, "job")

@@ -46,7 +46,7 @@ func BenchmarkWriters(b *testing.B) {
 		for _, drivers := range []int{1, 2} {
 			b.Run(fmt.Sprintf("%dOn%d", writers, drivers), func(b *testing.B) {
 				path := file(b)
-				var ds []*Driver
+				var ds []*lockDriver
 				for range drivers {
 					ds = append(ds, open(b, path, nil))
 				}
@@ -109,7 +109,7 @@ func BenchmarkOpenAndClose(b *testing.B) {
 	path := file(b)
 	open(b, path, nil)
 	for b.Loop() {
-		d, err := OpenFile(ctx, path, nil)
+		d, err := concrete(OpenFile(ctx, path, nil))
 		if err != nil {
 			b.Fatal(err)
 		}

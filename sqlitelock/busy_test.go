@@ -131,7 +131,7 @@ func TestWithoutADeadlinePatienceEnds(t *testing.T) {
 
 func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
 	path := file(t)
-	d, err := OpenFile(ctx, path, nil)
+	d, err := concrete(OpenFile(ctx, path, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,11 +152,11 @@ func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
 
 func TestManyMayOpenANewFileAtOnce(t *testing.T) {
 	path := file(t)
-	opened := make(chan *Driver)
+	opened := make(chan *lockDriver)
 	const n = 16
 	for range n {
 		go func() {
-			d, err := OpenFile(ctx, path, nil)
+			d, err := concrete(OpenFile(ctx, path, nil))
 			if err != nil {
 				t.Error(err)
 			}

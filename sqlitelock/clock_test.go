@@ -79,7 +79,7 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	cycleAndClose := func() (last uint64) {
 		t.Helper()
-		d, err := OpenFile(ctx, path, &Options{now: c.Now})
+		d, err := concrete(OpenFile(ctx, path, &Options{now: c.Now}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 	}
 
 	readOnly(0)
-	d, err := OpenFile(ctx, path, nil)
+	d, err := concrete(OpenFile(ctx, path, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@
 // # Which disks will do?
 //
 // Local ones. SQLite in WAL mode shares memory between its processes, so all of them have
-// to run on one host, and network filesystems do not work; [Driver.Diagnose] looks for
+// to run on one host, and network filesystems do not work; Diagnose looks for
 // them. In containers, mount the folder, not the file, so that they also share the
 // companions.
 //
@@ -81,4 +81,11 @@
 //
 // No: about one transaction in a thousand waits for the disk, which keeps the file whole
 // in a power cut.
+//
+// # What can its driver do?
+//
+// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and
+// driver.Diagnoser; [driver.As] finds them. [LeaseChecker] is for transactions of the
+// work.
 package sqlitelock

@@ -20,7 +20,7 @@ import (
 // Diagnose implements driver.Diagnoser: the filesystem, the journal mode, who may read
 // the file, the health of its pages, its tables and its rows, and the length of its log.
 // It reads the whole file.
-func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table
 	var mode, check any
 	var odd *schemaError

@@ -11,6 +11,9 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
+// concrete is the driver that New or Open has made, with all that it can do.
+var concrete = claimtest.As[*lockDriver]
+
 var ctx = context.Background()
 
 // hangTime bounds what ends within seconds, unless it hangs. A machine may stand still
@@ -28,9 +31,9 @@ func patient(tb testing.TB) context.Context {
 func file(tb testing.TB) string { return filepath.Join(tb.TempDir(), "locks.db") }
 
 // open opens a driver that is closed when the test ends.
-func open(tb testing.TB, path string, o *Options) *Driver {
+func open(tb testing.TB, path string, o *Options) *lockDriver {
 	tb.Helper()
-	d, err := OpenFile(ctx, path, o)
+	d, err := concrete(OpenFile(ctx, path, o))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -44,7 +47,7 @@ func open(tb testing.TB, path string, o *Options) *Driver {
 
 // deafen closes the doorbell, as between containers that share no network: the driver has
 // to poll.
-func deafen(d *Driver) *Driver {
+func deafen(d *lockDriver) *lockDriver {
 	d.table.bell.close()
 	return d
 }
@@ -68,7 +71,7 @@ func cycle(tb testing.TB, d driver.Driver, name string) {
 }
 
 // listen collects the signals of a driver.
-func listen(tb testing.TB, d *Driver) <-chan driver.Signal {
+func listen(tb testing.TB, d *lockDriver) <-chan driver.Signal {
 	heard := make(chan driver.Signal, 100)
 	tb.Cleanup(d.Listen(func(s driver.Signal) { heard <- s }))
 	return heard
@@ -86,7 +89,7 @@ func hear(tb testing.TB, heard <-chan driver.Signal) driver.Signal {
 }
 
 // ask runs a query of one number on the driver's own connection.
-func ask(tb testing.TB, d *Driver, sql string) int64 {
+func ask(tb testing.TB, d *lockDriver, sql string) int64 {
 	tb.Helper()
 	var v any
 	err := d.table.read(ctx, func(r *reader) (err error) {
@@ -101,7 +104,7 @@ func ask(tb testing.TB, d *Driver, sql string) int64 {
 }
 
 // rows counts the names in the file.
-func rows(tb testing.TB, d *Driver) int64 {
+func rows(tb testing.TB, d *lockDriver) int64 {
 	tb.Helper()
 	return ask(tb, d, "SELECT count(*) FROM entries")
 }

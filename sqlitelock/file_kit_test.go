@@ -29,7 +29,7 @@ func raw(tb testing.TB, path string, statements ...string) {
 // refused opens a file that must not be opened, and returns the error.
 func refused(tb testing.TB, path string) *driver.Error {
 	tb.Helper()
-	d, err := OpenFile(ctx, path, nil)
+	d, err := concrete(OpenFile(ctx, path, nil))
 	var e *driver.Error
 	switch {
 	case err == nil:
@@ -45,7 +45,7 @@ func refused(tb testing.TB, path string) *driver.Error {
 }
 
 // finding returns the doctor's finding about a subject.
-func finding(t *testing.T, d *Driver, subject string) *driver.Finding {
+func finding(t *testing.T, d *lockDriver, subject string) *driver.Finding {
 	t.Helper()
 	found, err := d.Diagnose(ctx)
 	if err != nil {

@@ -123,7 +123,7 @@ func TestWhatIsNoDatabaseIsRefused(t *testing.T) {
 
 func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 	path := file(t)
-	d, err := OpenFile(ctx, path, nil)
+	d, err := concrete(OpenFile(ctx, path, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d, err = OpenFile(ctx, path, nil)
+	d, err = concrete(OpenFile(ctx, path, nil))
 	if err == nil {
 		defer d.Close()
 		_, err = d.Acquire(ctx, mutex("job"))
@@ -224,7 +224,7 @@ func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
 		notOnWindows(t, err)
 	}
 	for _, o := range []*Options{nil, {MustExist: true}} {
-		other, err := OpenFile(ctx, path, o)
+		other, err := concrete(OpenFile(ctx, path, o))
 		if err == nil {
 			_, granted := other.Acquire(ctx, mutex("job"))
 			_ = other.Close()
@@ -243,7 +243,7 @@ func TestALogThatWasTruncatedWhileInUseIsNoticedByWhoeverOpensTheFile(t *testing
 	if err := os.Truncate(path+"-wal", 0); err != nil {
 		notOnWindows(t, err)
 	}
-	other, err := OpenFile(ctx, path, nil)
+	other, err := concrete(OpenFile(ctx, path, nil))
 	if err == nil {
 		_ = other.Close()
 	}
@@ -263,7 +263,7 @@ func TestNothingIsGrantedTwiceWhenTheLogWasTruncated(t *testing.T) {
 		gets(t, d, held[i])
 	}
 	unnoticed := time.Now().Add(time.Hour)
-	for _, d := range []*Driver{d, other} {
+	for _, d := range []*lockDriver{d, other} {
 		d.table.files.notice(unnoticed)
 	}
 	if err := os.Truncate(path+"-wal", 0); err != nil {

@@ -70,7 +70,7 @@ import (
 //
 // The transaction has to be on the file of the locks. Keep the data in the same file, or
 // in another file, and attach the file of the locks to its connection (ATTACH 'locks.db'
-// AS locks). If several such files are attached, use [Driver.CheckLease], which knows its
+// AS locks). If several such files are attached, use [LeaseChecker], which knows its
 // own file. The transaction has to use modernc.org/sqlite: CheckLease refuses another
 // copy of SQLite in the same process, which knows nothing of this one's file locks.
 //
@@ -96,9 +96,17 @@ func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return leaseCheck{tx: tx, now: time.Now}.run(ctx, leases)
 }
 
-// CheckLease is the function [CheckLease] for the file of this driver. The error matches
-// pawl.ErrStale if a lease does not hold its name.
-func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
+// LeaseChecker is the interface of a driver that checks leases in its own file, where
+// these are not the default. [driver.As] finds it:
+//
+//	checker, _ := driver.As[sqlitelock.LeaseChecker](d)
+type LeaseChecker interface {
+	// CheckLease is the function [CheckLease] for its own file.
+	CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error
+}
+
+// CheckLease implements LeaseChecker.
+func (d *lockDriver) CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return leaseCheck{tx: tx, now: d.table.Options.now, file: d.table.files.opened[0], path: d.table.path}.run(ctx, leases)
 }
 
@@ -181,7 +189,7 @@ func (c *leaseCheck) lock(ctx context.Context) (schema string, err error) {
 		case err != nil:
 			return "", err
 		case schema != "":
-			return "", c.refused("has several files with locks", "Driver.CheckLease, which knows its own")
+			return "", c.refused("has several files with locks", "LeaseChecker, which knows its own")
 		}
 		schema = f.schema
 	}

@@ -205,7 +205,7 @@ func TestTransactionsThatCannotBeCheckedAreRefused(t *testing.T) {
 	both := connOf(t, database(t, path, ""))
 	run(t, both, "ATTACH '"+other+"' AS other")
 	tx := begin(t, both)
-	if err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "Driver.CheckLease") {
+	if err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "LeaseChecker") {
 		t.Errorf("two files with locks: %v; want it refused", err)
 	}
 	if err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {

@@ -19,23 +19,21 @@ import (
 // are the fields of [Options]; create=false is MustExist.
 func init() { engine.Register(openURL, "sqlite") }
 
-// Driver is one client of a file. It implements driver.Driver, driver.Signaler,
-// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
-// driver.AllAcquirer and driver.Diagnoser.
-type Driver struct {
-	inner engine.Noted
+// lockDriver is a client of a file.
+type lockDriver struct {
+	engine.NotedAll
 	table *table
 }
 
 // Open opens the file of a URL, and makes it if it is missing and need not exist; the
 // package comment has the forms. The error is a [*driver.InvalidError] or a
 // [*driver.Error]. ctx bounds only the opening.
-func Open(ctx context.Context, rawURL string) (*Driver, error) {
+func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
 }
 
 // OpenFile is [Open] for a path and options.
-func OpenFile(ctx context.Context, path string, o *Options) (*Driver, error) {
+func OpenFile(ctx context.Context, path string, o *Options) (driver.Driver, error) {
 	if err := engine.CheckContext(ctx); err != nil {
 		return nil, err
 	}
@@ -47,12 +45,12 @@ func OpenFile(ctx context.Context, path string, o *Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{inner: engine.NewNoted(locktable.New(t, t.inbox), t.claims, nil), table: t}
-	t.start(d.inner.Deliver)
+	d := &lockDriver{engine.NewNotedAll(locktable.NewGrouped(t, t.inbox), t.claims, nil), t}
+	t.start(d.Deliver)
 	return d, nil
 }
 
-func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	path, o, err := parseURL(u)
 	if err != nil {
 		return nil, err

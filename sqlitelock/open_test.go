@@ -54,7 +54,7 @@ func TestURLsThatSayMoreThanIsUnderstoodAreRefused(t *testing.T) {
 
 func TestPropertiesSayWhichFileItIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
-	d, err := OpenFile(ctx, path, nil)
+	d, err := concrete(OpenFile(ctx, path, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

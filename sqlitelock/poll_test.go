@@ -14,12 +14,12 @@ import (
 // learn that it receives no doorbell.
 func TestAWaiterLooksOftenFromTheStartUnlessItIsWithinEarshot(t *testing.T) {
 	for name, test := range map[string]struct {
-		prepare func(*Driver) *Driver
+		prepare func(*lockDriver) *lockDriver
 		eager   bool
 	}{
-		"of the holder":     {func(d *Driver) *Driver { return d }, runtime.GOOS != "linux"},
+		"of the holder":     {func(d *lockDriver) *lockDriver { return d }, runtime.GOOS != "linux"},
 		"of nobody":         {deafen, true},
-		"of one of several": {func(d *Driver) *Driver { return d }, true},
+		"of one of several": {func(d *lockDriver) *lockDriver { return d }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := file(t)

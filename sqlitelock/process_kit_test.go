@@ -64,7 +64,7 @@ func child(verb string) {
 		childOpens(os.Getenv(childFile))
 		return
 	}
-	d, err := OpenFile(ctx, os.Getenv(childFile), nil)
+	d, err := concrete(OpenFile(ctx, os.Getenv(childFile), nil))
 	if err != nil {
 		panic(err)
 	}
@@ -100,7 +100,7 @@ func child(verb string) {
 // childOpens prints when it opens the file, and then whether it can lock in it.
 func childOpens(path string) {
 	fmt.Println("opening")
-	d, err := OpenFile(ctx, path, nil)
+	d, err := concrete(OpenFile(ctx, path, nil))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -121,7 +121,7 @@ func childStays(d driver.Driver) {
 
 // childCycles acquires and releases some names, and prints each fence, until it is
 // killed.
-func childCycles(d *Driver) {
+func childCycles(d *lockDriver) {
 	bounded, cancel := context.WithTimeout(ctx, hangTime)
 	defer cancel()
 	for {
@@ -141,8 +141,8 @@ func childCycles(d *Driver) {
 }
 
 // childHammers cycles as fast as it can, and prints the number of cycles and the longest.
-func childHammers(d *Driver) {
-	name := "job:" + d.inner.Inbox()
+func childHammers(d *lockDriver) {
+	name := "job:" + d.Inbox()
 	cycles, worst := 0, time.Duration(0)
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); cycles++ {
 		began := time.Now()
@@ -159,7 +159,7 @@ func childHammers(d *Driver) {
 }
 
 // childWaits waits in a queue for a given time, and prints the CPU time.
-func childWaits(d *Driver) {
+func childWaits(d *lockDriver) {
 	seconds, _ := strconv.Atoi(os.Getenv(childSeconds))
 	c := queued("busy")
 	used, end := cputime.Used(), time.Now().Add(time.Duration(seconds)*time.Second)
@@ -173,7 +173,7 @@ func childWaits(d *Driver) {
 }
 
 // childCounts adds 1 to a number in a file, two hundred times, each time under the lock.
-func childCounts(d *Driver, heard <-chan driver.Signal) {
+func childCounts(d *lockDriver, heard <-chan driver.Signal) {
 	bounded, cancel := context.WithTimeout(ctx, hangTime)
 	defer cancel()
 	for range 200 {
@@ -199,7 +199,7 @@ func childCounts(d *Driver, heard <-chan driver.Signal) {
 
 // childPingPong gets the name that its partner holds, prints when its signal came, holds
 // the name for a while, and releases it, again and again.
-func childPingPong(d *Driver, heard <-chan driver.Signal) {
+func childPingPong(d *lockDriver, heard <-chan driver.Signal) {
 	for {
 		c := queued("ball")
 		waitFor(ctx, d, c, heard)
@@ -215,7 +215,7 @@ func childPingPong(d *Driver, heard <-chan driver.Signal) {
 
 // waitFor does simply what the root package does: it claims, waits for a signal, and
 // claims again.
-func waitFor(ctx context.Context, d *Driver, c driver.Claim, heard <-chan driver.Signal) {
+func waitFor(ctx context.Context, d *lockDriver, c driver.Claim, heard <-chan driver.Signal) {
 	for {
 		_, err := d.Acquire(ctx, c)
 		if err == nil {

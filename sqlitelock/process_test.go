@@ -54,7 +54,7 @@ func TestAProcessMayBeKilledAtAnyMoment(t *testing.T) {
 			_ = cmds[i].Wait()
 		}
 
-		d, err := OpenFile(ctx, path, nil)
+		d, err := concrete(OpenFile(ctx, path, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

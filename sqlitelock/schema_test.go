@@ -39,7 +39,7 @@ func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 
 func TestANewerSchemaIsRefused(t *testing.T) {
 	path := file(t)
-	d, err := OpenFile(ctx, path, nil)
+	d, err := concrete(OpenFile(ctx, path, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 func TestAWaiterInAnotherDriverHearsOfItsGrant(t *testing.T) {
-	for name, prepare := range map[string]func(*Driver) *Driver{
-		"by the doorbell": func(d *Driver) *Driver { return d },
+	for name, prepare := range map[string]func(*lockDriver) *lockDriver{
+		"by the doorbell": func(d *lockDriver) *lockDriver { return d },
 		"by polling":      deafen,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestASignalForTheSameDriverIsThereWhenTheCallReturns(t *testing.T) {
 }
 
 func TestAHolderHearsThatItsLeaseWasBroken(t *testing.T) {
-	for name, prepare := range map[string]func(*Driver) *Driver{
-		"by the doorbell": func(d *Driver) *Driver { return d },
+	for name, prepare := range map[string]func(*lockDriver) *lockDriver{
+		"by the doorbell": func(d *lockDriver) *lockDriver { return d },
 		"by polling":      deafen,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func TestTwoDriversOfAFileExcludeEachOther(t *testing.T) {
 
 func TestLeasesOutliveTheDriver(t *testing.T) {
 	path := file(t)
-	a, err := OpenFile(ctx, path, nil)
+	a, err := concrete(OpenFile(ctx, path, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestOptionsThatCannotBeKeptAreRefused(t *testing.T) {
 }
 
 func TestAfterCloseAllIsRefused(t *testing.T) {
-	d, err := OpenFile(ctx, file(t), nil)
+	d, err := concrete(OpenFile(ctx, file(t), nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestAfterCloseAllIsRefused(t *testing.T) {
 func TestCloseMayComeAtAnyTime(t *testing.T) {
 	path := file(t)
 	for range 20 {
-		d, err := OpenFile(ctx, path, nil)
+		d, err := concrete(OpenFile(ctx, path, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

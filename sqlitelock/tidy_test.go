@@ -26,7 +26,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	// Each process makes one transaction in its life; together they check all names.
 	tidy := func(n int) {
 		for range n {
-			d, err := OpenFile(ctx, path, options)
+			d, err := concrete(OpenFile(ctx, path, options))
 			if err != nil {
 				t.Fatal(err)
 			}

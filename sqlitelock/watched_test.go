@@ -6,8 +6,8 @@ import (
 )
 
 func TestAWatchInAnotherDriverIsTold(t *testing.T) {
-	for name, prepare := range map[string]func(*Driver) *Driver{
-		"by the doorbell": func(d *Driver) *Driver { return d },
+	for name, prepare := range map[string]func(*lockDriver) *lockDriver{
+		"by the doorbell": func(d *lockDriver) *lockDriver { return d },
 		"by looking":      deafen,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -116,7 +117,7 @@ func TestWaitBoundsTheLeavingToo(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		j := newHungJob(t)
 		j.patience = 10 * time.Second
-		j.open = func(context.Context) (*pawl.Client, error) { return pawl.New(hung{memlock.New(nil)}, nil) }
+		j.open = func(context.Context) (*pawl.Client, error) { return pawl.New(hung{engine.Full(memlock.New(nil))}, nil) }
 		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return c.Mutex("x").Lock(ctx) }
 		began := time.Now()
 		err := j.run()

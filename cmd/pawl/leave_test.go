@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -38,12 +39,12 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 		within  time.Duration
 		warns   bool
 	}{
-		"Asked":        {backend: gone{memlock.New(nil)}, asked: true, within: endTime, warns: true},
-		"SecondSignal": {backend: gone{memlock.New(nil)}, asked: true, signals: []time.Duration{time.Second}, within: time.Second, warns: true},
-		"SentTwice":    {backend: gone{memlock.New(nil)}, asked: true, signals: []time.Duration{sameSignal / 2}, within: endTime, warns: true},
-		"Late":         {backend: gone{memlock.New(nil)}, signals: []time.Duration{time.Second}, within: time.Second + endTime, warns: true},
-		"BothLate":     {backend: gone{memlock.New(nil)}, signals: []time.Duration{time.Second, 2 * time.Second}, within: 2 * time.Second, warns: true},
-		"NoSignal":     {backend: gone{memlock.New(nil)}, within: 5*time.Second + lastWords, warns: true},
+		"Asked":        {backend: gone{engine.Full(memlock.New(nil))}, asked: true, within: endTime, warns: true},
+		"SecondSignal": {backend: gone{engine.Full(memlock.New(nil))}, asked: true, signals: []time.Duration{time.Second}, within: time.Second, warns: true},
+		"SentTwice":    {backend: gone{engine.Full(memlock.New(nil))}, asked: true, signals: []time.Duration{sameSignal / 2}, within: endTime, warns: true},
+		"Late":         {backend: gone{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second}, within: time.Second + endTime, warns: true},
+		"BothLate":     {backend: gone{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second, 2 * time.Second}, within: 2 * time.Second, warns: true},
+		"NoSignal":     {backend: gone{engine.Full(memlock.New(nil))}, within: 5*time.Second + lastWords, warns: true},
 		"WellAndAsked": {backend: memlock.New(nil), asked: true},
 		"Well":         {backend: memlock.New(nil)},
 	} {

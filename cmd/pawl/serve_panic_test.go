@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -22,7 +23,7 @@ func (panicking) Inspect(context.Context, string) (driver.Entry, error) { panic(
 
 // The panic ends the answer, and is logged; serve goes on.
 func TestServeTellsOfAPanic(t *testing.T) {
-	client, err := pawl.New(panicking{memlock.New(nil)}, nil)
+	client, err := pawl.New(panicking{engine.Full(memlock.New(nil))}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

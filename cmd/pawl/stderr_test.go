@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -98,7 +99,7 @@ func TestElectLeadsAsSoonAsTheBackendIsBackAlthoughStandardErrorIsNotRead(t *tes
 			w := newAsyncWriter(s)
 			defer close(w.wake)
 			defer close(s.goesOn)
-			backend := &failing{Driver: memlock.New(nil)}
+			backend := &failing{Driver: engine.Full(memlock.New(nil))}
 			backend.down.Store(true)
 			f := claimFlags{verbose: verbose}
 			e := &election{job: &job{v: &voice{out: io.Discard, err: w}, name: "x"}, terms: make(chan turn)}

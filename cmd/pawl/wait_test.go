@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -50,7 +51,7 @@ func TestWaitEndsWithWhatIsSo(t *testing.T) {
 	} {
 		bubble.Test(t, func(t *testing.T) {
 			memory := memlock.NewMemory(nil)
-			d := &deafDriver{Driver: memory.Driver(), err: c.err}
+			d := &deafDriver{Driver: engine.Full(memory.Driver()), err: c.err}
 			locks, err := pawl.New(d, nil)
 			if err != nil {
 				t.Fatal(err)

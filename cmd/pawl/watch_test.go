@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -62,7 +63,7 @@ func (u *unreadable) Inspect(ctx context.Context, name string) (driver.Entry, er
 
 func TestWatchSaysWhenTheDatabaseAnswersAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		backend := &unreadable{Driver: memlock.New(nil)}
+		backend := &unreadable{Driver: engine.Full(memlock.New(nil))}
 		c, err := pawl.New(backend, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -17,13 +18,13 @@ import (
 type backend struct {
 	t      testing.TB
 	memory *memlock.Memory
-	beside *memlock.Driver
+	beside engine.Driver
 }
 
 func newBackend(t testing.TB, o *memlock.Options) *backend {
 	t.Helper()
 	m := memlock.NewMemory(o)
-	return &backend{t: t, memory: m, beside: m.Driver()}
+	return &backend{t: t, memory: m, beside: engine.Full(m.Driver())}
 }
 
 // mutex returns a claim of the process with a pid on a host.
@@ -80,7 +81,7 @@ func (b *backend) holders(name string) []driver.Holder {
 
 // A flaky driver fails while away is true.
 type flaky struct {
-	*memlock.Driver
+	engine.Driver
 	away atomic.Bool
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // A world is a backend with a dashboard.
@@ -24,7 +25,7 @@ type world struct {
 // newWorld serves the dashboard of a backend. o may be nil.
 func newWorld(t testing.TB, b *backend, o *dashboard.Options) *world {
 	t.Helper()
-	w := &world{backend: b, seen: &flaky{Driver: b.memory.Driver()}}
+	w := &world{backend: b, seen: &flaky{Driver: engine.Full(b.memory.Driver())}}
 	w.server = httptest.NewServer(serve(t, w.seen, o))
 	t.Cleanup(w.server.Close) // runs before the dashboard's Close, which ends open requests
 	t.Cleanup(w.server.CloseClientConnections)

@@ -132,3 +132,10 @@ func Hear(tb TB, heard <-chan driver.Signal, kind driver.SignalKind, token drive
 		}
 	}
 }
+
+// As gives the driver that a backend has made the type that it has, for tests that look
+// inside it or use all of its abilities.
+func As[D driver.Driver](d driver.Driver, err error) (D, error) {
+	own, _ := d.(D)
+	return own, err
+}

@@ -34,10 +34,21 @@ func (d *Noted) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	return g, err
 }
 
+// NotedAll is Noted over a table that can take steps of several names as one.
+type NotedAll struct {
+	Noted
+	grouped *locktable.GroupedDriver
+}
+
+// NewNotedAll is NewNoted for such a table.
+func NewNotedAll(d *locktable.GroupedDriver, c *Claims, begun func()) NotedAll {
+	return NotedAll{NewNoted(d.Driver, c, begun), d}
+}
+
 // AcquireAll implements driver.AllAcquirer.
-func (d *Noted) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+func (d *NotedAll) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
 	sent := time.Now()
-	grants, err := d.Driver.AcquireAll(ctx, claims)
+	grants, err := d.grouped.AcquireAll(ctx, claims)
 	for i := range grants {
 		d.claims.Acquired(&claims[i], sent, nil)
 	}

@@ -2,36 +2,37 @@ package engine
 
 import (
 	"context"
-	"net/url"
 	"reflect"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
 // Register makes [driver.Open] open URLs of these schemes with open.
-func Register[D driver.Driver](open func(context.Context, *url.URL) (D, error), schemes ...string) {
+func Register(open driver.Opener, schemes ...string) {
 	for _, scheme := range schemes {
-		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
-			d, err := open(ctx, u)
-			if err != nil {
-				return nil, err // not d: a D that is a nil pointer is not a nil driver.Driver
-			}
-			return d, nil
-		})
+		driver.Register(scheme, open)
 	}
 }
 
 // Open parses a URL and opens it with open.
-func Open[D any](ctx context.Context, rawURL string, open func(context.Context, *url.URL) (D, error)) (D, error) {
-	var none D
+func Open(ctx context.Context, rawURL string, open driver.Opener) (driver.Driver, error) {
 	if err := CheckContext(ctx); err != nil {
-		return none, err
+		return nil, err
 	}
 	u, err := driver.ParseURL(rawURL)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	return open(ctx, u)
+}
+
+// Made returns what a backend has built, as New and Open return it: a nil pointer would
+// not be a nil driver.Driver.
+func Made[D driver.Driver](d D, err error) (driver.Driver, error) {
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // CheckContext refuses a nil ctx.

@@ -17,19 +17,26 @@ import (
 var errRefused = errors.New("refused")
 
 func init() { // a scheme is registered once, and a test may run again
-	engine.Register(func(context.Context, *url.URL) (*locktable.Driver, error) { return nil, errRefused }, "engine-refuses")
+	engine.Register(func(context.Context, *url.URL) (driver.Driver, error) { return nil, errRefused }, "engine-refuses")
 }
 
-func TestRegisterReturnsNoDriverWithAnError(t *testing.T) {
+func TestRegisterMakesOpenKnowTheScheme(t *testing.T) {
 	if d, err := driver.Open(t.Context(), "engine-refuses:x"); d != nil || !errors.Is(err, errRefused) {
 		t.Errorf("driver.Open: %v, %v; want nil and the error", d, err)
 	}
 }
 
+// A nil pointer in a driver.Driver would not be nil.
+func TestMadeReturnsNoDriverWithAnError(t *testing.T) {
+	if d, err := engine.Made((*locktable.Driver)(nil), errRefused); d != nil || !errors.Is(err, errRefused) {
+		t.Errorf("Made: %v, %v; want nil and the error", d, err)
+	}
+}
+
 func TestOpenRefusesWhatIsNoURL(t *testing.T) {
-	n, err := engine.Open(t.Context(), "%", func(context.Context, *url.URL) (int, error) { return 1, nil })
-	if _, ok := errors.AsType[*driver.InvalidError](err); !ok || n != 0 {
-		t.Errorf("Open: %d, %v; want a *driver.InvalidError", n, err)
+	d, err := engine.Open(t.Context(), "%", func(context.Context, *url.URL) (driver.Driver, error) { return nil, errRefused })
+	if _, ok := errors.AsType[*driver.InvalidError](err); !ok || d != nil {
+		t.Errorf("Open: %v, %v; want a *driver.InvalidError", d, err)
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 )
 
 // Open makes one client of the locks in a folder, which has to be there already.
-func Open(dir string) *locktable.Driver { return locktable.New(&folder{dir, time.Now}, "") }
+func Open(dir string) driver.Driver { return locktable.New(&folder{dir, time.Now}, "") }
 
 // A folder is a table of entries: a file for each name, and one whose lock is the
 // transaction.

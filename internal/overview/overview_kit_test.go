@@ -10,13 +10,14 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/overview"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 // A counted driver counts its calls, and can fail on demand.
 type counted struct {
-	*memlock.Driver
+	engine.Driver
 	lists, reads atomic.Int64
 	watches      atomic.Int64 // watches that began
 	hangs        atomic.Bool  // lists get no answer
@@ -67,7 +68,7 @@ func (d *counted) Watch(name string, f func()) (stop func()) {
 type world struct {
 	*overview.Overview
 	seen   *counted
-	beside *memlock.Driver // of others
+	beside engine.Driver // of others
 }
 
 func newWorld(t *testing.T, o *overview.Options) *world {
@@ -83,7 +84,7 @@ func newWorldOn(t *testing.T, now func() time.Time) *world {
 
 func open(t *testing.T, memory *memlock.Memory, o *overview.Options) *world {
 	t.Helper()
-	w := &world{seen: &counted{Driver: memory.Driver()}, beside: memory.Driver()}
+	w := &world{seen: &counted{Driver: engine.Full(memory.Driver())}, beside: engine.Full(memory.Driver())}
 	c, err := pawl.New(w.seen, nil)
 	if err != nil {
 		t.Fatal(err)

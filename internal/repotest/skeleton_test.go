@@ -21,8 +21,7 @@ var skeleton = []struct {
 }{
 	{"doc.go", nil}, // the package comment
 	{"options.go", []string{"Options", "Options.withDefaults"}},
-	{"open.go", []string{"Driver", "New", "NewDB", "Open", "OpenFile", "openURL"}},
-	{"driver.go", []string{"Driver.Acquire", "Driver.AcquireAll", "Driver.Break", "Driver.RaiseFence", "Driver.Listen", "Driver.Watch", "Driver.Properties", "Driver.Close"}},
+	{"open.go", []string{"lockDriver", "New", "NewDB", "Open", "OpenFile", "openURL"}},
 	{"url.go", []string{"urlForm", "parseURL", "urlParameters"}},
 	{"store.go", []string{"store", "sender", "store.Load", "sender.Run"}},
 	{"signals.go", []string{"sender.Receive"}},
@@ -31,9 +30,9 @@ var skeleton = []struct {
 	}},
 	{"watch.go", []string{"store.Watch", "watch"}}, // clients that follow a name
 	{"errors.go", nil},
-	{"doctor.go", []string{"Driver.Diagnose", "sender.Servers"}},
+	{"doctor.go", []string{"lockDriver.Diagnose", "sender.Servers"}},
 	{"schema.go", []string{"schema", "Schema"}},
-	{"lease_check.go", []string{"CheckLease", "CheckLeaseSQL", "Driver.CheckLease", "Driver.CheckLeaseSQL"}},
+	{"lease_check.go", []string{"CheckLease", "CheckLeaseSQL", "LeaseChecker", "lockDriver.CheckLease", "lockDriver.CheckLeaseSQL"}},
 }
 
 // everywhere lists the files that each backend has.

@@ -18,7 +18,7 @@ import (
 )
 
 // Open makes one client of the server at an address, which says its time in whole ticks.
-func Open(addr string, tick time.Duration) *locktable.Driver {
+func Open(addr string, tick time.Duration) driver.Driver {
 	s := newStore(addr, tick)
 	return locktable.New(optimistic.New(s, "", func(driver.Signal) {}), "")
 }

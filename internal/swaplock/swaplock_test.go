@@ -46,9 +46,9 @@ func TestConformance(t *testing.T) {
 	}
 	go Serve(l, tick, time.Hour) // or a store that takes its own clock for the server's would pass
 	addr := l.Addr().String()
-	open := func(addr string) *locktable.Driver { return Open(addr, tick) }
+	open := func(addr string) driver.Driver { return Open(addr, tick) }
 	if wrong.store != nil {
-		open = func(addr string) *locktable.Driver {
+		open = func(addr string) driver.Driver {
 			return locktable.New(optimistic.New(wrong.store(newStore(addr, tick)), "", func(driver.Signal) {}), "")
 		}
 	}

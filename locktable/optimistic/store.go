@@ -130,7 +130,7 @@ type Lingerer interface{ Lingers() }
 // change at the same time; on names whose queue is stored apart from the entry, see
 // [locktable.Apart], or has become long enough for that; and releases and repeated claims
 // that find nothing to change, because an earlier step may be written, and not committed
-// yet.
+// yet. A driver of [locktable.NewGrouped] over the Table grants several names in one.
 type Transactor interface {
 	// Transact takes steps like UpdateAll of [locktable.Grouped], and delivers the
 	// signals for this client, too.

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/otellock"
 )
@@ -53,7 +54,7 @@ type instance struct {
 func start(t *testing.T, names bool) *instance {
 	t.Helper()
 	memory := memlock.NewMemory(nil)
-	i := &instance{scraper: &scraper{t: t, series: map[string]*promql.Series{}}, flaky: &flaky{Driver: memory.Driver()}}
+	i := &instance{scraper: &scraper{t: t, series: map[string]*promql.Series{}}, flaky: &flaky{Driver: engine.Full(memory.Driver())}}
 	i.o = &otellock.Options{Names: names}
 	i.restart()
 	i.other = client(t, memory.Driver(), nil)

@@ -46,4 +46,8 @@
 // All clients have to name the same servers. If a server is down when the URL is opened,
 // or later, each step tries it again, as long as a majority answers. If another client
 // deletes a key, its holder learns of it by its next renewal.
+//
+// # What can its driver do?
+//
+// It is a driver of quorumlock, whose package comment lists its abilities.
 package redlock

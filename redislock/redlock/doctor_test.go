@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
@@ -20,7 +21,8 @@ func finds(t *testing.T, url string, want ...string) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	found, err := d.Diagnose(soon)
+	doctor, _ := driver.As[driver.Diagnoser](d)
+	found, err := doctor.Diagnose(soon)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func init() { engine.Register(openURL, slices.Collect(maps.Keys(schemes))...) }
 // Open opens the servers that a URL names; the package comment has the forms. Closing the
 // driver closes what was opened. The error is a [*driver.InvalidError] or, if no majority
 // answers, a [*driver.Error], without the password; ctx bounds only the opening.
-func Open(ctx context.Context, rawURL string) (*quorumlock.Driver, error) {
+func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	if err := engine.CheckContext(ctx); err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func Open(ctx context.Context, rawURL string) (*quorumlock.Driver, error) {
 	return openURL(ctx, u)
 }
 
-func openURL(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	urls, err := split(u)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func openURL(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 			shut(nodes)
 			return nil, err
 		}
-		nodes = append(nodes, lazy{d.(*redislock.Driver)}) //nolint:forcetypeassert // redislock made it
+		nodes = append(nodes, lazy{d.(*redisscript.Driver)}) //nolint:forcetypeassert // redislock made it
 	}
 	d, err := quorumlock.New(nodes, nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func openURL(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 // the driver is closed. There are 3 or more, and an odd number is best. For options that
 // differ from the defaults of redislock, use quorumlock.New. The error is a
 // [*driver.InvalidError].
-func New(clients ...rueidis.Client) (*quorumlock.Driver, error) {
+func New(clients ...rueidis.Client) (driver.Driver, error) {
 	if len(clients) < 3 {
 		return nil, &driver.InvalidError{What: "quorum", Problem: "has fewer than 3 clients, and could not lose one", Allowed: "3 or more, 3 or 5 in most cases"}
 	}
@@ -97,7 +97,7 @@ func New(clients ...rueidis.Client) (*quorumlock.Driver, error) {
 			shut(nodes)
 			return nil, err
 		}
-		nodes = append(nodes, lazy{d})
+		nodes = append(nodes, lazy{d.(*redisscript.Driver)}) //nolint:forcetypeassert // redislock made it
 	}
 	d, err := quorumlock.New(nodes, nil)
 	if err != nil {
@@ -108,7 +108,7 @@ func New(clients ...rueidis.Client) (*quorumlock.Driver, error) {
 
 // lazy is a node. It leaves out a finding that a user of redlock cannot act on: a driver
 // that is opened without its server has no tracking.
-type lazy struct{ *redislock.Driver }
+type lazy struct{ *redisscript.Driver }
 
 // Diagnose implements driver.Diagnoser.
 func (l lazy) Diagnose(ctx context.Context) ([]driver.Finding, error) {
@@ -126,7 +126,7 @@ func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
 	for _, node := range nodes {
 		go func() {
 			d := node.(lazy) //nolint:forcetypeassert // open made them
-			answers <- answer{redisscript.RunID(ctx, inside.Script(d.Driver)), strings.TrimPrefix(d.Properties().Where, "redis ")}
+			answers <- answer{redisscript.RunID(ctx, d.Driver), strings.TrimPrefix(d.Properties().Where, "redis ")}
 		}()
 	}
 	return func() error {
@@ -149,7 +149,7 @@ func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
 }
 
 // unanswered is an error for the end of a ctx, with the servers that were asked.
-func unanswered(ended error, d *quorumlock.Driver, nodes []driver.Driver) error {
+func unanswered(ended error, d driver.Driver, nodes []driver.Driver) error {
 	var places []string
 	for _, node := range nodes {
 		places = append(places, strings.TrimPrefix(node.Properties().Where, "redis "))

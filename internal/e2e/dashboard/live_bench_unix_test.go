@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/cputime"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -28,18 +29,18 @@ import (
 type live struct {
 	*httptest.Server
 	redis  *redistest.Server
-	beside *redislock.Driver
+	beside engine.Driver
 }
 
 func newLive(b *testing.B) *live {
 	b.Helper()
 	l := &live{redis: redistest.Start(b)}
-	open := func() *redislock.Driver {
+	open := func() engine.Driver {
 		d, err := redislock.Open(context.Background(), "redis://"+l.redis.Addr)
 		if err != nil {
 			b.Fatal(err)
 		}
-		return d
+		return engine.Full(d)
 	}
 	l.beside = open()
 	client, err := pawl.New(open(), nil)

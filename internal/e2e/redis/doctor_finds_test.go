@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
@@ -103,9 +104,9 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 }
 
 // overGoRedis returns a driver. The end of the test closes it and its client.
-func overGoRedis(t *testing.T, client redis.UniversalClient) *goredislock.Driver {
+func overGoRedis(t *testing.T, client redis.UniversalClient) *redisscript.Driver {
 	t.Helper()
-	d, err := goredislock.New(client, nil)
+	d, err := concrete(goredislock.New(client, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -24,8 +25,11 @@ var (
 	releases = claimtest.Releases
 )
 
+// concrete is the driver that New or Open has made, with all that it can do.
+var concrete = claimtest.As[*redisscript.Driver]
+
 // start opens a driver. The end of the test closes it.
-func start(t testing.TB, url string) *redislock.Driver {
+func start(t testing.TB, url string) *redisscript.Driver {
 	t.Helper()
 	d := open(t, url)
 	t.Cleanup(func() {
@@ -36,9 +40,9 @@ func start(t testing.TB, url string) *redislock.Driver {
 	return d
 }
 
-func open(t testing.TB, url string) *redislock.Driver {
+func open(t testing.TB, url string) *redisscript.Driver {
 	t.Helper()
-	d, err := redislock.Open(t.Context(), url)
+	d, err := concrete(redislock.Open(t.Context(), url))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestExcludesTheClientsOfRedislock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	two, err := redislock.Open(ctx, "redis://"+server.Addr)
+	two, err := concrete(redislock.Open(ctx, "redis://"+server.Addr))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,10 +142,10 @@ func (w *world) client(o *pawl.Options) *pawl.Client {
 }
 
 // driver returns the driver of one more process.
-func (w *world) driver() *goredislock.Driver {
+func (w *world) driver() *redisscript.Driver {
 	w.t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: w.dial})
-	d, err := goredislock.New(client, nil)
+	d, err := concrete(goredislock.New(client, nil))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -143,7 +143,7 @@ func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 	nodes := redistest.StartCluster(t, 3)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}})
 	defer client.Close()
-	d, err := goredislock.New(client, nil)
+	d, err := concrete(goredislock.New(client, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

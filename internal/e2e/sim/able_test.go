@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // able is a driver with the optional abilities of a driver: it grants several names in
@@ -53,7 +54,7 @@ func (a able) Properties() driver.Properties {
 func (a able) Watch(name string, f func()) (stop func()) {
 	r := a.r
 	r.n.mu.Lock()
-	d := r.n.memory.Driver()
+	d := engine.Full(r.n.memory.Driver())
 	r.n.mu.Unlock()
 	end := d.Watch(name, func() {
 		w := r.w.weather()

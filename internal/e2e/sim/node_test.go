@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -62,7 +63,7 @@ func (n *node) session(r *road) server {
 	defer n.mu.Unlock()
 	s := n.sessions[r]
 	if s == nil {
-		s = n.memory.Driver()
+		s = engine.Full(n.memory.Driver())
 		if plant := n.w.planted.node; plant != nil {
 			s = plant(n, s)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
@@ -85,7 +86,7 @@ func (n *redisNode) driver(p *process) driverOf {
 	if err != nil {
 		panic(err)
 	}
-	return d
+	return engine.Full(d)
 }
 
 func (n *redisNode) dial(p *process) (net.Conn, error) {

@@ -181,7 +181,7 @@ func (w *world) begin(i int) *process {
 		if err != nil {
 			panic(err)
 		}
-		d = q
+		d = q.(driverOf)
 	}
 	if w.planted.client != nil {
 		d = w.planted.client(p, d)

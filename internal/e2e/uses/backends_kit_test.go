@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 	_ "github.com/pawl-go/pawl/postgreslock"
 	_ "github.com/pawl-go/pawl/redislock"
@@ -44,7 +45,7 @@ var backends = []*backend{
 		client := goredis.NewClient(o)
 		d, err := goredislock.New(client, nil)
 		noError(t, err)
-		return &owning{d, client}
+		return &owning{engine.Full(d), client}
 	}},
 	overURL("PostgreSQL", "postgres", func(t testing.TB, db string) string {
 		return postgresServer(t).URL(db) + "?pool_max_conns=4" // one test has many clients
@@ -69,7 +70,7 @@ func overURL(name, kind string, at func(t testing.TB, db string) string) *backen
 
 // owning is a driver that also closes its client.
 type owning struct {
-	*goredislock.Driver
+	engine.Driver
 	client *goredis.Client
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/fence"
 	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/mysqllock"
 	"github.com/pawl-go/pawl/postgreslock"
@@ -41,7 +42,7 @@ func TestMistakesAreErrInvalid(t *testing.T) {
 		"postgreslock.NewDB without a database":  second(postgreslock.NewDB(nil, nil)),
 		"go-redis: a typed nil":                  second(goredislock.New((*goredis.Client)(nil), nil)),
 		"go-redis: a typed nil of a cluster":     second(goredislock.New((*goredis.ClusterClient)(nil), nil)),
-		"a quorum with a typed nil":              second(quorumlock.New([]driver.Driver{memlock.New(nil), (*memlock.Driver)(nil), memlock.New(nil)}, nil)),
+		"a quorum with a typed nil":              second(quorumlock.New([]driver.Driver{memlock.New(nil), (*locktable.Driver)(nil), memlock.New(nil)}, nil)),
 		"redlock without clients":                second(redlock.New(nil, nil, nil)),
 		"a dashboard of a client that none made": second(dashboard.New(&pawl.Client{}, nil)),
 		"PostgreSQL: no transaction":             postgreslock.CheckLease(ctx, nil, lease),
@@ -55,7 +56,7 @@ func TestMistakesAreErrInvalid(t *testing.T) {
 		"WithHealth without a function":          second(locks.Mutex("x", pawl.WithHealth(nil)).TryLock(ctx)),
 		"a nil ctx":                              second(pawl.Open(nil, "mem:", nil)), //nolint:staticcheck // that is the mistake
 		"a nil ctx of a driver":                  second(driver.Open(nil, "mem:")),    //nolint:staticcheck // that is the mistake
-		"a client over a typed nil":              second(pawl.New((*memlock.Driver)(nil), nil)),
+		"a client over a typed nil":              second(pawl.New((*locktable.Driver)(nil), nil)),
 		"a scheduler's job without a schedule":   skipped(locks, nil),
 	} {
 		if !errors.Is(err, pawl.ErrInvalid) {

@@ -100,15 +100,19 @@ func receivers(t *testing.T) map[string]func() any {
 		"pawl.Once":      func() any { return open().Once("x") },
 		"pawl.Lease":     func() any { return must(open().Mutex("x").TryLock(t.Context())) },
 
-		"cronlock.Elector":    func() any { return cronlock.NewElector(ended, locks.Election("x"), silent) },
-		"cronlock.Job":        func() any { return cronlock.NewJob(locks, "x", nil, silent, nil) },
-		"cronlock.Locker":     func() any { return cronlock.NewLocker(locks, silent) },
-		"dashboard.Handler":   func() any { return must(dashboard.New(locks, nil)) },
+		"cronlock.Elector":  func() any { return cronlock.NewElector(ended, locks.Election("x"), silent) },
+		"cronlock.Job":      func() any { return cronlock.NewJob(locks, "x", nil, silent, nil) },
+		"cronlock.Locker":   func() any { return cronlock.NewLocker(locks, silent) },
+		"dashboard.Handler": func() any { return must(dashboard.New(locks, nil)) },
+		"locktable.GroupedDriver": func() any {
+			return locktable.NewGrouped(below.Table(memlock.NewMemory(nil)).(locktable.Grouped), "x")
+		},
+		"locktable.Driver": func() any { return locktable.New(below.Table(memlock.NewMemory(nil)).(locktable.Table), "x") },
+		"memlock.Memory":   func() any { return memlock.NewMemory(nil) },
+
 		"etcdlock.Driver":     func() any { return must(etcdlock.New(etcd, nil)) },
 		"goredislock.Driver":  func() any { return must(goredislock.New(client, nil)) },
-		"locktable.Driver":    func() any { return locktable.New(below.Table(memlock.NewMemory(nil)).(locktable.Table), "x") },
 		"memlock.Driver":      func() any { return memlock.New(nil) },
-		"memlock.Memory":      func() any { return memlock.NewMemory(nil) },
 		"mongolock.Driver":    func() any { return must(mongolock.New(m.Database("x"), nil)) },
 		"mysqllock.Driver":    func() any { return must(mysqllock.New(db, nil)) },
 		"natslock.Driver":     func() any { return must(natslock.New(nc, nil)) },

@@ -77,7 +77,7 @@ const forDrivers = "only drivers call it, and give it what the client gave them"
 // isForClients reports whether only a client calls a method of a driver: it always has a
 // ctx.
 func isForClients(name string) bool {
-	return strings.Contains(name, ".Driver.") && !strings.Contains(name, ".CheckLease")
+	return strings.Contains(name, "Driver.") && !strings.Contains(name, ".CheckLease")
 }
 
 // arguments returns lists of arguments. The first has the emptiest of each parameter.

@@ -6,13 +6,9 @@ import (
 	"context"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
 var (
-	// Script returns the driver of scripts that is inside a driver of redislock.
-	Script func(d driver.Driver) *redisscript.Driver
-
 	// OpenLazily opens the server of a URL, as redislock.Open does, without asking
 	// whether it is there.
 	OpenLazily func(ctx context.Context, rawURL string) (driver.Driver, error)

@@ -1,0 +1,4 @@
+package mysqllock
+
+// Driver is the driver, with all that it can do.
+type Driver = lockDriver

@@ -1,0 +1,4 @@
+package postgreslock
+
+// Driver is the driver, with all that it can do.
+type Driver = lockDriver
