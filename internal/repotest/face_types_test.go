@@ -1,0 +1,124 @@
+//go:build !race
+
+package repotest
+
+import (
+	"go/ast"
+	"go/types"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// opaque are the types of package driver that a program passes on without a look.
+var opaque = []string{"driver.Driver", "driver.Lease"}
+
+// forAuthors are the packages that promise nothing, see CONTRIBUTING.md.
+var forAuthors = []string{"driver", "drivertest", "locktable"}
+
+// A type of driver that a program makes or reads has a name in the root, whose fields
+// apidiff guards. CONTRIBUTING.md says why two of them have none.
+func TestTheFaceNamesFewTypesForAuthorsOfBackends(t *testing.T) {
+	var aliases []string
+	for _, file := range parsedFiles(t, ".") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.TypeSpec); ok && s.Assign.IsValid() {
+				aliases = append(aliases, types.ExprString(s.Type))
+			}
+			return true
+		})
+	}
+	folders := []string{"."}
+	for file := range sources(t, ".go") {
+		if folder := filepath.Dir(file); !slices.Contains(folders, folder) && isForUsers(folder) {
+			folders = append(folders, folder)
+		}
+	}
+	if len(folders) < 15 || len(aliases) < 8 {
+		t.Fatalf("%d folders and %d aliases were found", len(folders), len(aliases))
+	}
+	for _, folder := range folders {
+		for _, file := range parsedFiles(t, folder) {
+			for _, name := range exposed(file) {
+				if !slices.Contains(opaque, name) && !slices.Contains(aliases, name) {
+					t.Errorf("%s exposes %s, which is for authors of backends only", folder, name)
+				}
+			}
+		}
+	}
+}
+
+// isForUsers reports whether a folder has a package that users import.
+func isForUsers(folder string) bool {
+	entries, _ := filepath.Glob(filepath.Join(folder, "*.go"))
+	for _, path := range entries {
+		text, err := os.ReadFile(path)
+		if err == nil && regexp.MustCompile(`(?m)^package main$`).Match(text) {
+			return false
+		}
+	}
+	return !regexp.MustCompile(`(^|/)(internal|examples|testdata|bench|cmd|browser)(/|$)`).MatchString(filepath.ToSlash(folder)) &&
+		!slices.ContainsFunc(forAuthors, func(p string) bool { return within(folder, p) })
+}
+
+// exposed are the types of driver and locktable in the exported declarations of a file.
+func exposed(file *ast.File) (names []string) {
+	look := func(n ast.Node) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if of, ok := s.X.(*ast.Ident); ok && slices.Contains([]string{"driver", "locktable", "optimistic"}, of.Name) {
+					names = append(names, types.ExprString(s))
+				}
+			}
+			return true
+		})
+	}
+	for _, decl := range file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiverName(d))) {
+				look(d.Type)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if s, ok := spec.(*ast.TypeSpec); ok && s.Name.IsExported() && !s.Assign.IsValid() {
+					exposedFields(s.Type, look)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// exposedFields looks at the exported fields and the methods of a type.
+func exposedFields(e ast.Expr, look func(ast.Node)) {
+	var fields *ast.FieldList
+	switch e := e.(type) {
+	case *ast.StructType:
+		fields = e.Fields
+	case *ast.InterfaceType:
+		fields = e.Methods
+	default:
+		look(e)
+		return
+	}
+	for _, f := range fields.List {
+		if len(f.Names) == 0 || f.Names[0].IsExported() {
+			look(f.Type)
+		}
+	}
+}
+
+// receiverName is the name of the type of a method's receiver.
+func receiverName(f *ast.FuncDecl) string {
+	e := f.Recv.List[0].Type
+	if p, ok := e.(*ast.StarExpr); ok {
+		e = p.X
+	}
+	if p, ok := e.(*ast.IndexExpr); ok {
+		e = p.X
+	}
+	return types.ExprString(e)
+}
