@@ -18,11 +18,8 @@ const MaxRequest = time.Minute
 // the backend's clock, or a little later, because the reply took some time. Subtract a
 // thousandth of the time since r, because two clocks never run at the same speed. The
 // bound holds as long as the backend's clock is not set back.
-func End(ctx context.Context) time.Time { return EndFrom(ctx, time.Now()) }
-
-// EndFrom is End for a request that is sent at that time, or a little later.
-func EndFrom(ctx context.Context, now time.Time) time.Time {
-	end := now.Add(MaxRequest)
+func End(ctx context.Context) time.Time {
+	end := time.Now().Add(MaxRequest)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
 		return deadline
 	}

@@ -77,7 +77,7 @@ func (c *Context) Ends() time.Time { return c.deadline }
 // Deadline implements context.Context.
 func (c *Context) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// CallerDone is for driver.CallerDone.
+// CallerDone is for the function of that name.
 func (c *Context) CallerDone() <-chan struct{} { return c.Context.Done() }
 
 // Done implements context.Context.

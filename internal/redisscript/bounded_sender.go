@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
 // boundedSender is a Sender whose requests end with their ctx, whatever the client under
@@ -210,7 +211,7 @@ func callBounded[T any](ctx context.Context, p *boundedSender, f func() T) (answ
 // neverEnds reports whether this ctx never ends.
 func neverEnds(ctx context.Context) bool {
 	_, bounded := ctx.Deadline()
-	return !bounded && driver.CallerDone(ctx) == nil
+	return !bounded && lazyctx.CallerDone(ctx) == nil
 }
 
 // takeWorker waits until there are few enough stragglers, and returns a worker that is
@@ -265,7 +266,7 @@ func (p *boundedSender) wait(ctx context.Context, w *worker) (err error) {
 		return nil
 	case <-w.late.C:
 		err = context.DeadlineExceeded
-	case <-driver.CallerDone(ctx):
+	case <-lazyctx.CallerDone(ctx):
 		err = gaveUp(ctx)
 	case <-p.life.Done():
 		err = driver.ErrClosed

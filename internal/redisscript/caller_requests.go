@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
 // Most requests are alone, and the server answers them at once. Handing a request to
@@ -85,7 +86,7 @@ func (d *callerRequests) begin(ctx context.Context, now time.Time) (*callerReque
 	if last == 0 || now.Sub(d.began)-time.Duration(last) >= quickAnswerMaxAge {
 		return nil, false
 	}
-	canceled := driver.CallerDone(ctx)
+	canceled := lazyctx.CallerDone(ctx)
 	deadline, bounded := ctx.Deadline()
 	left := deadline.Sub(now)
 	if !bounded || left < max(quickAnswerMaxAge, d.patience-answerGrace) || canceled != nil && d.cut == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
 // A coalescer puts the steps that several goroutines of this process take at the same
@@ -91,7 +92,7 @@ func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quick
 		return 0, true, nil
 	}
 	s, _ := co.free.Get().(*step)
-	s.quickStep, s.name, s.ctx, s.canceled = q, name, ctx, driver.CallerDone(ctx)
+	s.quickStep, s.name, s.ctx, s.canceled = q, name, ctx, lazyctx.CallerDone(ctx)
 	s.deadline, _ = ctx.Deadline()
 	co.mu.Lock()
 	co.next = append(co.next, s)

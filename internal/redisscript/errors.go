@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
 // trouble adds to an error of the client the backend, the step, the name and, where the
@@ -41,7 +42,7 @@ func ended(ctx context.Context) error { return endedAt(ctx, time.Now()) }
 // a mutex, and a step would do so many times.
 func endedAt(ctx context.Context, now time.Time) error {
 	select {
-	case <-driver.CallerDone(ctx):
+	case <-lazyctx.CallerDone(ctx):
 		return gaveUp(ctx)
 	default:
 	}
@@ -52,7 +53,7 @@ func endedAt(ctx context.Context, now time.Time) error {
 }
 
 // gaveUp returns the reason for which the caller of ctx has given up, once
-// driver.CallerDone reports that it has. It is never nil, which would mean that there is
+// lazyctx.CallerDone reports that it has. It is never nil, which would mean that there is
 // an answer: a context derived from the caller's may not be cancelled yet.
 func gaveUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {

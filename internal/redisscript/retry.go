@@ -79,7 +79,10 @@ func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
 // c is the claim. Without one, runWithEnd does not send again if the connection was lost.
 // It sends the step at now, or a little later.
 func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, c *driver.Claim, send func(end int64) Reply) Reply {
-	until := driver.EndFrom(ctx, now)
+	until := now.Add(driver.MaxRequest) // as driver.End, without another look at the clock
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
+		until = deadline
+	}
 	var attempts retry
 	for tries, sent := 0, now; ; tries, sent = tries+1, time.Now() {
 		p := send(d.clock.end(until, name))

@@ -57,9 +57,7 @@ func check(t *testing.T, f *face, name string, fn reflect.Value) {
 var mayPanic = map[string]string{
 	"drivertest":              "its test ends in any case",
 	"pawltest":                "its test ends in any case",
-	"driver.CallerDone":       forDrivers,
 	"driver.End":              forDrivers,
-	"driver.EndFrom":          forDrivers,
 	"driver.URLParameters":    forDrivers,
 	"locktable.Apart":         forDrivers,
 	"locktable.Damaged":       forDrivers,

@@ -1,0 +1,16 @@
+package lazyctx
+
+import "context"
+
+// CallerDone returns a channel that is closed when the caller of ctx gives up. Unlike
+// ctx.Done(), it ignores the deadline of the request. A driver that keeps that deadline
+// itself then needs no timer, which would cost more than the rest of a fast request. For
+// a ctx that does not separate the two, CallerDone returns ctx.Done().
+//
+// It is nil if the caller never gives up.
+func CallerDone(ctx context.Context) <-chan struct{} {
+	if c, ok := ctx.(interface{ CallerDone() <-chan struct{} }); ok {
+		return c.CallerDone()
+	}
+	return ctx.Done()
+}
