@@ -10,25 +10,26 @@ type Options struct {
 	// same prefix. It must not contain braces. Default: "pawl:".
 	Prefix string
 
-	// Retention is how long the server remembers the last fence of a name after its last
-	// grant, at least. Even when it has forgotten that, the next fence is greater, unless
-	// its clock was set back past that grant. Default: 24 hours; 1 minute to 30 days.
+	// Retention is the least time for which the server remembers the last fence of a name
+	// after its last grant. Even when it has forgotten that fence, the next one is
+	// greater, unless its clock was set back past that grant. Default: 24 hours; 1 minute
+	// to 30 days.
 	Retention time.Duration
 
 	// NoPush is for servers, proxies and users that cannot subscribe: waiters then poll
 	// now and then. Default: false; if subscribing fails, the driver goes on without it.
 	NoPush bool
 
-	// WaitReplicas is how many replicas have to acknowledge a grant before the driver
-	// returns it, with Redis' WAIT: a fail-over to one of them then does not forget it.
-	// If fewer do within WaitTimeout, the driver gives the grant back, and the error is a
-	// [*driver.Error] that says how many did. It costs two round trips, and one to the
-	// replica. Renewals do not wait. docs/backends/redis.md has what it does not promise.
-	// Default: 0, no WAIT; 100 at most.
+	// WaitReplicas is the number of replicas that have to acknowledge a grant before the
+	// driver returns it, with Redis' WAIT: a fail-over to one of them then does not
+	// forget it. If fewer do within WaitTimeout, the driver gives the grant back, and
+	// returns a [*driver.Error] with the number of those that did. It costs two round
+	// trips, and one to the replica. Renewals do not wait. docs/backends/redis.md says
+	// what WaitReplicas does not promise. Default: 0, no WAIT; 100 at most.
 	WaitReplicas int
 
-	// WaitTimeout is how long replicas have to acknowledge a grant; three quarters of
-	// what is left of the request's ctx, if that is less. Default: 500 ms; 1 ms to 1
+	// WaitTimeout is the time that replicas have to acknowledge a grant; three quarters
+	// of what is left of the request's ctx, if that is less. Default: 500 ms; 1 ms to 1
 	// minute. It is at most three quarters of the client's ReadTimeout.
 	WaitTimeout time.Duration
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// pingAfter is how long a subscription may be silent before the driver sends a ping, and
-// how long the server then has to answer. A connection that went silent without an end is
-// noticed in no other way.
+// pingAfter is the time for which a subscription may be silent before the driver sends a
+// ping, and the time in which the server then has to answer. Nothing else shows that a
+// connection went silent without an end.
 const pingAfter = 5 * time.Second
 
 // Receive implements redisscript.Sender. go-redis subscribes again by itself when a

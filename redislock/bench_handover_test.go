@@ -73,7 +73,7 @@ func handOver(b *testing.B, clients int, work time.Duration) {
 	b.ReportMetric(scripts(server)/sum, "scripts/turn")
 }
 
-// scripts is how many scripts have run since the statistics were reset.
+// scripts returns the number of scripts that have run since the statistics were reset.
 func scripts(server *redistest.Server) float64 {
 	stat := redistest.Field(server.Do("INFO", "commandstats"), "cmdstat_evalsha")
 	calls, _, _ := strings.Cut(strings.TrimPrefix(stat, "calls="), ",")

@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// One cycle is an acquire and a release. The floor is what no lock can beat on this
-// server and this client: SET NX PX, then a script that compares and deletes. It has no
-// queue, no fence, and no notification.
+// One cycle is an acquire and a release. The floor is the cost that no lock can beat on
+// this server and this client: SET NX PX, then a script that compares and deletes. It has
+// no queue, no fence, and no notification.
 func BenchmarkCycle(b *testing.B) {
 	ctx := context.Background()
 	server := redistest.Start(b)

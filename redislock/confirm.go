@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// waitingAtOnce is how many grants may wait for replicas of one server at the same time.
-// Further grants wait for a free connection.
+// waitingAtOnce is the number of grants that may wait for replicas of one server at the
+// same time. Further grants wait for a free connection.
 const waitingAtOnce = 64
 
 // Confirm implements redisscript.Sender. WAIT blocks its connection, and rueidis usually

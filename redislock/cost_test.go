@@ -148,8 +148,8 @@ func breaks(t testing.TB, d driver.LeaseBreaker, name string, fence uint64) {
 	}
 }
 
-// commands is how many commands the server has run since the statistics were reset: with
-// these names, or by scripts if there are no names.
+// commands returns the number of commands that the server has run since the statistics
+// were reset: commands with these names, or commands of scripts if there are no names.
 func commands(server *redistest.Server, names ...string) (n int) {
 	for line := range strings.SplitSeq(server.Do("INFO", "commandstats"), "\r\n") {
 		name, stat, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")

@@ -34,7 +34,7 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// diagnose is what the doctor finds, in short.
+// diagnose returns the doctor's findings, in short.
 func diagnose(t *testing.T, d *redisscript.Driver) string {
 	t.Helper()
 	found, err := d.Diagnose(ctx)

@@ -13,7 +13,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// lasts is how much longer a key lasts: 0 without an expiry, -1 if there is no such key.
+// lasts returns the time for which a key still lasts: 0 without an expiry, -1 if there is
+// no such key.
 func lasts(t *testing.T, server *redistest.Server, key string) time.Duration {
 	t.Helper()
 	ms, err := strconv.Atoi(strings.Trim(server.Do("PTTL", key), ":\r\n"))
