@@ -15,14 +15,14 @@ type Options struct {
 	// Prefix precedes the job's name in the name of its lock. Default: "cron:".
 	Prefix string
 
-	// MinHold is how long the name of a job stays held after it began, even if the job
-	// has ended. Set it longer than the difference of the instances' clocks, and shorter
-	// than the schedule's interval. Default: 500 ms; a negative value means no time. A
-	// [Job] ignores it, because each of its ticks runs once anyway.
+	// MinHold is the time for which the name of a job stays held after it began, even if
+	// the job has ended. Set it longer than the difference of the instances' clocks, and
+	// shorter than the schedule's interval. Default: 500 ms; a negative value means no
+	// time. A [Job] ignores it, because each of its ticks runs once anyway.
 	MinHold time.Duration
 
-	// RetryFor is how long to retry if the backend does not answer. It should be less
-	// than the schedule's interval. Default 0: no retry, the run is skipped.
+	// RetryFor is the time for which to retry if the backend does not answer. It should
+	// be less than the schedule's interval. Default 0: no retry, the run is skipped.
 	RetryFor time.Duration
 
 	// Location is the time zone of a [Job]'s schedule, as given to cron.WithLocation.

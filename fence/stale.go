@@ -39,8 +39,8 @@ func Compare(resource string, fence, highest uint64) error {
 	return decide(resource, fence, highest)
 }
 
-// MaxResource is how long the name of a resource may be, in bytes. Its form is the one of
-// lock names: UTF-8 without control characters.
+// MaxResource is the greatest length of a resource's name, in bytes. Its form is the one
+// of lock names: UTF-8 without control characters.
 const MaxResource = driver.MaxName
 
 // validate refuses invalid fences, and resources that some store could not keep: a

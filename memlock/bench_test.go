@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+// BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, memlock.NewMemory(nil).Driver(), nil, 1, 100, 1000, 10_000)
 }

@@ -100,7 +100,8 @@ func (s *shard) appendNames(to []string, prefix string) []string {
 	return to
 }
 
-// keepValues is how long a value is kept after it was written, and the name last held.
+// keepValues is the time for which a value is kept after it was written, and after the
+// name was last held.
 const keepValues = 24 * time.Hour
 
 // forgettable reports whether the shard may forget an entry. The shard remembers the

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// remembered is how many names with a prefix m keeps.
+// remembered returns the number of names with a prefix that m keeps.
 func (m *Memory) remembered(prefix string) (n int) {
 	for i := range m.table.shards {
 		n += len(m.table.shards[i].appendNames(nil, prefix))
@@ -17,7 +17,7 @@ func (m *Memory) remembered(prefix string) (n int) {
 	return n
 }
 
-// few is how many names may be left over: the last on each shard.
+// few is the number of names that may be left over: the last on each shard.
 const few = 64 * 2 * sweepEvery
 
 // hold acquires names that are used once.

@@ -57,7 +57,8 @@ type instruments struct {
 	spare  []note // an empty slice for the next notes
 }
 
-// counts are how many claims of a name wait now, and how many leases are held.
+// counts are the numbers of claims of a name that wait now, and of its leases that are
+// held.
 type counts struct{ waiting, held int64 }
 
 // A note is a measurement to be made later.

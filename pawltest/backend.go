@@ -82,7 +82,7 @@ func New(t TB) *Backend {
 	return b
 }
 
-// patience is how long what a test left behind may take to end: a request that was not
+// patience is the time in which the rest of a test has to end: a request that was not
 // answered, and may still be granted, ends within 3.25 s.
 const patience = 5 * time.Second
 

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// errDown is what a backend that fails answers, if the test says nothing else.
+// errDown is the error of a backend that fails, if the test sets no other.
 var errDown = errors.New("pawltest: the backend is down")
 
 // Fail makes each request of these clients fail with err until Restore; nil means an

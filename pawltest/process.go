@@ -31,7 +31,7 @@ func newProcess(d engine.Driver) *process {
 	return &process{Driver: d, lookup: map[driver.Token]string{}, waits: map[driver.Token]string{}, looks: map[string]int{}}
 }
 
-// A fault is what is wrong, if anything.
+// A fault is the current fault of a process, if it has one.
 type fault struct {
 	fails error
 	hangs chan struct{} // closed when it does not any more
