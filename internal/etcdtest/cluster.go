@@ -47,7 +47,7 @@ type Member struct {
 	begin func(*exec.Cmd) error
 }
 
-// Setup is how a cluster is started.
+// Setup has the settings with which a cluster is started.
 type Setup struct {
 	Members int
 	Args    []string              // further arguments of each member
@@ -178,7 +178,8 @@ func (m *Member) launch() {
 	}
 }
 
-// startTimeout is how long a member may take to start. Only one that hangs takes so long.
+// startTimeout is the time in which a member has to start. Only one that hangs takes so
+// long.
 const startTimeout = 3 * time.Minute
 
 // await waits until the member accepts clients, which it does when there is a leader.

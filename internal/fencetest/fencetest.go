@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// TB is what is needed of a *testing.T.
+// TB has the methods of a *testing.T that this package needs.
 type TB interface {
 	Helper()
 	Cleanup(f func())
@@ -128,7 +128,8 @@ func Invalid(t TB, check func(resource string, fence uint64) error, resource str
 	}
 }
 
-// Shares is what readers, who hold side by side, are refused for, and what for them.
+// Shares checks the refusals of readers, who hold side by side, and of the writers
+// between them.
 func Shares(t TB, write, read func(resource string, fence uint64) error) {
 	t.Helper()
 	for _, f := range []uint64{5, 3, 9} { // in any order

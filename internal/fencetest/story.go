@@ -12,15 +12,15 @@ import (
 //go:embed testdata/paused.txt
 var paused string
 
-// A Place is where two holders of one lock write a report to.
+// A Place is a store to which two holders of one lock write a report.
 type Place struct {
 	Write func(lease *pawl.Lease, text string) error
 	Read  func() string
 }
 
-// Story is what happens to a holder that is paused past its TTL: its write is refused.
-// Story writes down the real answers, and they must be the same for every Place.
-// docs/fencing.md shows the text.
+// Story lets a holder be paused past its TTL: its write is refused. Story writes down the
+// real answers, and they must be the same for every Place. docs/fencing.md shows the
+// text.
 func Story(t TB, p Place) {
 	t.Helper()
 	var told strings.Builder

@@ -86,7 +86,7 @@ func (a *Inboxes[H]) Remove(t driver.Token, b *Inbox[H]) {
 	}
 }
 
-// Len is how many inboxes there are.
+// Len returns the number of inboxes.
 func (a *Inboxes[H]) Len() int {
 	n := 0
 	for i := range a.shard {

@@ -71,7 +71,7 @@ func (c *Context) Cancel() {
 	}
 }
 
-// Ends is when it ends at the latest.
+// Ends returns the time at which c ends at the latest.
 func (c *Context) Ends() time.Time { return c.deadline }
 
 // Deadline implements context.Context.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// patience is how long a goroutine may take to end after it had to.
+// patience is the time in which a goroutine has to end after its test.
 const patience = 5 * time.Second
 
 // Main runs the tests of a package, and ends the process. The tests fail if a goroutine
@@ -40,8 +40,9 @@ func Find(ignored ...string) error {
 	return fmt.Errorf("%d goroutines are left by the tests:\n\n%s", len(left), strings.Join(left, "\n\n"))
 }
 
-// machinery is what a test binary runs beside the tests: signals, once something has
-// asked for them, the alarm of -timeout, and a profile or a trace that is written.
+// machinery has the functions of goroutines that a test binary runs beside the tests: for
+// signals, once something has asked for them, for the alarm of -timeout, and for a
+// profile or a trace that is written.
 var machinery = []string{
 	"os/signal.signal_recv", "os/signal.loop", "runtime.ensureSigM", "testing.(*M).startAlarm", "runtime/pprof.profileWriter", "runtime.ReadTrace",
 	"internal/fuzz.",

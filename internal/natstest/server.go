@@ -126,7 +126,8 @@ func (s *Server) run(env ...string) {
 	}
 }
 
-// startTimeout is how long a server may take to start. Only one that hangs takes so long.
+// startTimeout is the time in which a server has to start. Only one that hangs takes so
+// long.
 const startTimeout = 3 * time.Minute
 
 // awaitPort waits until the server greets a connection.

@@ -85,7 +85,7 @@ func TestDocumentsHaveARowForEachBackend(t *testing.T) {
 	}
 }
 
-// mostFiles is how many files outside its own folders a new backend may change.
+// mostFiles is the number of files outside its own folders that a new backend may change.
 const mostFiles = 20
 
 // CONTRIBUTING.md names all files outside its own folders that a new backend changes. The

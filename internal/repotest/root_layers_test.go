@@ -37,7 +37,8 @@ var rootLayers = []struct {
 	}},
 }
 
-// mostUpwardUses is how many uses may point upward. Lower it when there are fewer.
+// mostUpwardUses is the number of uses that may point upward. Lower it when there are
+// fewer.
 const mostUpwardUses = 5
 
 // A use is a name that one file uses and another file declares: a function, type,

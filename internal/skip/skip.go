@@ -11,7 +11,7 @@ import (
 // List is the variable of the environment that names the file to which Unproven appends.
 const List = "PAWL_TEST_UNPROVEN"
 
-// TB is what Unproven needs of a testing.TB.
+// TB has the methods of a testing.TB that Unproven needs.
 type TB interface {
 	Helper()
 	Skipf(format string, args ...any)

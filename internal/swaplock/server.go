@@ -20,7 +20,7 @@ type Server struct {
 	last   uint64
 }
 
-// Value is what it keeps of a name.
+// Value is the value that the server keeps of a name.
 type Value struct {
 	Data    []byte
 	Version uint64    // another one with each Put; 0 if there is no value
@@ -34,7 +34,7 @@ type Put struct {
 	Data    []byte
 }
 
-// Answer is what the server says.
+// Answer is the server's answer to a request.
 type Answer struct {
 	Now   time.Time
 	Done  bool // for Put

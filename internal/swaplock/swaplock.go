@@ -105,11 +105,11 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 	return all, nil
 }
 
-// note is what a swap has to know of the value that it replaces.
+// note has the facts about a value that a swap needs to replace it.
 type note []uint64
 
-// stored is what a value says: the one in its envelope, if that was stored in time, or
-// else the one before.
+// stored returns the value in the envelope, if that was stored in time, and otherwise the
+// one before it.
 func stored(v Value) (optimistic.Stored, error) {
 	if v.Version == 0 {
 		return optimistic.Stored{}, nil

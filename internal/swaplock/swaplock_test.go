@@ -92,8 +92,9 @@ var mistakes = map[string]struct {
 // blind ignores the version.
 type blind struct{ *store }
 
-// meet is where two clients that have read the same wait for each other, for a second at
-// most: on a busy machine one may have written before the other reads.
+// meet is the channel on which two clients that have read the same value wait for each
+// other, for a second at most: on a busy machine one may have written before the other
+// reads.
 var meet = make(chan struct{})
 
 func (b blind) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {

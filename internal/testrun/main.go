@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-// maxRepeated is how many packages may fail and be run again. If more fail, the machine
-// or the change is the cause, and repeating would hide it.
+// maxRepeated is the number of packages that may fail and be run again. If more fail, the
+// machine or the change is the cause, and repeating would hide it.
 const maxRepeated = 2
 
 func main() {

@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// TB is what is needed of a *testing.T.
+// TB has the methods of a *testing.T that this package needs.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
