@@ -216,9 +216,9 @@ type Claim struct {
 	LockDelay time.Duration // how long the name stays closed after this lease expires; 0 is not at all
 	Fences    int           // how many fences to reserve in a row, for an exclusive claim; 0 means 1
 
-	// Value is what the name keeps from the grant on, MaxValue bytes at most; nil leaves
-	// the value as it is. A name has one value. If several leases hold the name, the last
-	// write counts.
+	// Value is the value of the name from the grant on, MaxValue bytes at most; nil
+	// leaves the value as it is. A name has one value. If several leases hold the name,
+	// the last write counts.
 	Value []byte
 
 	// Above, if it is not nil, is a condition: the claim is granted only if the name has
@@ -240,10 +240,10 @@ type Claim struct {
 	Ticket uint64
 }
 
-// MaxLead is how far ahead of the backend's clock Claim.MinFence may raise a fence. A
-// range of MaxFences reaches 65 ms ahead, a quarter of MaxLead. The price: a backend that
-// lost its data, and is back within MaxLead, could grant a fence that is no greater than
-// an earlier one.
+// MaxLead is the largest lead over the backend's clock to which Claim.MinFence may raise
+// a fence. A range of MaxFences reaches 65 ms ahead, a quarter of MaxLead. The price: a
+// backend that lost its data, and is back within MaxLead, could grant a fence that is no
+// greater than an earlier one.
 //
 // It also bounds how far back Claim.Ticket counts, and how far the clocks of a backend's
 // own nodes may differ: a caller that has to release after an Acquire's end waits MaxLead
@@ -283,7 +283,7 @@ type LeaseRef struct {
 	OnTime bool
 }
 
-// Entry is what a backend knows of one name, as people may see it: without tokens.
+// Entry is the public part of a backend's entry of one name: it has no tokens.
 type Entry struct {
 	Name      string
 	Fence     uint64 // the last fence granted, ever; 0 if none is remembered
@@ -291,9 +291,9 @@ type Entry struct {
 	Waiters   []Waiter      // in the order in which they will be served
 	ClosedFor time.Duration // how much longer nothing will be granted, after a break or an expiry
 
-	// Value is what the name keeps, and ValueFence the fence of the lease that wrote it.
-	// nil means that no lease wrote a value, or that the backend forgot it: it keeps a
-	// value as long as it keeps the last fence of an unused name.
+	// Value is the value of the name, and ValueFence the fence of the lease that wrote
+	// it. nil means that no lease wrote a value, or that the backend forgot it: it keeps
+	// a value as long as it keeps the last fence of an unused name.
 	Value      []byte
 	ValueFence uint64
 }
@@ -394,7 +394,7 @@ type Finding struct {
 // IsFact reports whether the finding says only what the server is.
 func (f Finding) IsFact() bool { return f.Severity == SeverityInfo && f.Advice == "" }
 
-// Severity is how bad a Finding is.
+// Severity is the rank of a Finding: error, warning or info.
 type Severity string
 
 // The severities, the worst first.

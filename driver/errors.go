@@ -33,7 +33,7 @@ type HeldError struct {
 	// the grant, and this attempt did not extend it on each of its nodes.
 	Fence uint64
 
-	// RetryAfter is how long until something changes by itself: a claim sent before that
+	// RetryAfter is the time until something changes by itself: a claim sent before that
 	// is refused unless a holder or waiter acts. A closed name opens again. Otherwise the
 	// Holder expires, and its lock-delay ends; or, if the claim would fit beside the
 	// holders, the place of the first waiter lapses. 0 means that the driver cannot know

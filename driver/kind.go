@@ -2,7 +2,7 @@ package driver
 
 import "fmt"
 
-// Kind is what a claim excludes, in one word.
+// Kind says in one word which other claims a claim excludes.
 type Kind string
 
 // The kinds of claims.

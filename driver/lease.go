@@ -1,8 +1,8 @@
 package driver
 
-// Lease is what CheckLease of postgreslock, mysqllock and sqlitelock needs to know of a
-// lease that it checks in a transaction. A *pawl.Lease is one. Name and fence come from
-// one value, so a caller cannot mix two leases.
+// Lease has the facts about a lease that CheckLease of postgreslock, mysqllock and
+// sqlitelock needs to check it in a transaction. A *pawl.Lease is one. Name and fence
+// come from one value, so a caller cannot mix two leases.
 //
 // Two more methods are optional, and a *pawl.Lease has both. Err() error returns nil
 // while its client trusts the lease: the check refuses a lease that its client knows to
