@@ -141,7 +141,8 @@ func (h *handleFile) stillHeld(name string, fence uint64) error {
 	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", words.Plain(h.path), name, fence)}
 }
 
-// remembered is how long every backend remembers the last fence of a name by default.
+// remembered is the time for which every backend remembers the last fence of a name by
+// default.
 const remembered = 24 * time.Hour
 
 // knownOver refuses to replace a handle whose lease is not held here, but may be held in

@@ -15,12 +15,12 @@ import "time"
 //
 // and the channels ended, which gets its end once, and paused.
 
-// An ending is how a child ended.
+// An ending is the end of a child: its exit code, and whether a signal ended it.
 type ending struct {
 	code int  // the exit code, 128 + n after signal n
 	cut  bool // by a signal
 }
 
-// killPatience is how long pawl waits after SIGKILL for a group to end, before it reports
-// that, and goes on.
+// killPatience is the time for which pawl waits after SIGKILL for a group to end, before
+// it reports that the group has not, and goes on.
 const killPatience = 2 * time.Second

@@ -66,7 +66,7 @@ type child struct {
 	signals chan os.Signal // all other signals
 }
 
-// ignoresTTOU is whether pawl has ignored SIGTTOU for an earlier child. One goroutine
+// ignoresTTOU says whether pawl has ignored SIGTTOU for an earlier child. One goroutine
 // starts all children.
 var ignoresTTOU bool
 

@@ -11,15 +11,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// These are how long pawl waits for a backend that does not answer.
+// These are the times for which pawl waits for a backend that does not answer.
 const (
 	straggle  = 500 * time.Millisecond  // after --wait: the answer may still name the holder
 	lastWords = 3 * time.Second         // to release what is on its way
 	endTime   = 2500 * time.Millisecond // the same after a signal, so that pawl ends within 3 s
 )
 
-// tryPatience is how long pawl -n waits for an answer of the backend. It does not wait
-// for a lock. Tests set a longer time.
+// tryPatience is the time for which pawl -n waits for an answer of the backend. It does
+// not wait for a lock. Tests set a longer time.
 var tryPatience = 3 * time.Second
 
 // A claimed is the result of claiming the lock.
@@ -102,8 +102,8 @@ func isOver(ctx context.Context) bool {
 	return bounded && !time.Now().Before(deadline)
 }
 
-// refused makes the error of a claim. over is whether pawl's patience is over. A backend
-// has its own bounds, such as a dial timeout; those are errors like any other.
+// refused makes the error of a claim. over says whether pawl's patience is over. A
+// backend has its own bounds, such as a dial timeout; those are errors like any other.
 func (j *job) refused(over bool, err error) error {
 	held, isHeld := errors.AsType[*pawl.HeldError](err)
 	switch {

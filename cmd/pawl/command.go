@@ -124,9 +124,9 @@ func (f *commandFlags) graceFits(cmd *cobra.Command, ttl time.Duration) error {
 	return usage(cmd, problem)
 }
 
-// margin is how long before the end of its lease a lock counts as lost: early enough for
-// the child to have its grace, or the part that fits, before another client can have the
-// lock.
+// margin returns the time before the end of its lease at which a lock counts as lost:
+// early enough for the child to have its grace, or the part that fits, before another
+// client can have the lock.
 func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Duration {
 	grace := time.Duration(f.grace)
 	if !cmd.Flags().Changed("grace") {

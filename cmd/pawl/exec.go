@@ -43,8 +43,9 @@ func lookPath(name string) (string, error) {
 }
 
 // notStarted is the exit error for a command that could not run, with the codes that
-// shells use. path is where it was found, or empty. If the interpreter is missing, the
-// system reports the same error as for a missing command, so notStarted looks for it.
+// shells use. path is the file that was found for it, or empty. If the interpreter is
+// missing, the system reports the same error as for a missing command, so notStarted
+// looks for it.
 func notStarted(name, path string, err error) error {
 	missing := errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 	by := ""

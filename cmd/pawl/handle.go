@@ -45,7 +45,7 @@ func leaseOf(handle string) (stored string, fence uint64, ok bool) {
 // maxHandle is longer than any handle, because a name has 255 bytes at most.
 const maxHandle = 4096
 
-// handleSource is where renew and release read the handle.
+// handleSource is the source from which renew and release read the handle.
 type handleSource struct {
 	v    *voice
 	file string

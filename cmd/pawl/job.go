@@ -167,9 +167,9 @@ func (v *voice) sayLost(err error) { v.say("%s: stopping the command", words.Bar
 
 var errStillRunning = errors.New("some of the command is still running: it outlived SIGKILL, or may not be signalled; look for it before you run it again")
 
-// killTime is when to kill a group that was asked to stop at begun: after its grace, but
-// in any case before another client can be granted the name, by a tenth of the time until
-// then and 20 ms at least.
+// killTime returns the time at which to kill a group that was asked to stop at begun:
+// after its grace, but in any case before another client can be granted the name, by a
+// tenth of the time until then and 20 ms at least.
 func killTime(lease jobLease, begun time.Time, grace time.Duration) time.Time {
 	at := begun.Add(grace)
 	if lost, ok := errors.AsType[*pawl.LostError](lease.Err()); ok {

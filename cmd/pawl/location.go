@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/internal/below"
 )
 
-// location is where the locks are: --url, otherwise PAWL_URL or the file that
+// location is the address of the locks: --url, otherwise PAWL_URL or the file that
 // PAWL_URL_FILE names, otherwise the file of this user.
 type location struct {
 	v         *voice

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
-// A task is what one `pawl once` is to run. Its key is stored as the value of the name.
-// The task is done if the stored key is not smaller than above: the grant compares them
-// in one step of the database.
+// A task is the task of one `pawl once`. Its key is stored as the value of the name. The
+// task is done if the stored key is not smaller than above: the grant compares them in
+// one step of the database.
 type task struct{ key, above string }
 
 // keyed is a task of the user's own key.

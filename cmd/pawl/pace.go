@@ -68,8 +68,8 @@ func fine(d time.Duration) string {
 	return d.Round(unit).String()
 }
 
-// released is when a name that several clients want was released last. The lock itself
-// orders the accesses, but the race detector does not know that.
+// released is the time of the last release of a name that several clients want. The lock
+// itself orders the accesses, but the race detector does not know that.
 type released struct{ since atomic.Int64 }
 
 func (r *released) set(began time.Time) { r.since.Store(int64(time.Since(began)) + 1) }

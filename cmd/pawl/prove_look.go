@@ -51,8 +51,8 @@ func (l *looker) begin(ctx context.Context, run *history.Run) error {
 	return nil
 }
 
-// versionOf is what the doctor says of the server's version; a user may lack the right to
-// ask, and the run does without it.
+// versionOf returns the server's version as the doctor reports it. A user may lack the
+// right to ask for it, and the run does without it.
 func versionOf(ctx context.Context, c *pawl.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

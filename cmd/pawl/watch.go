@@ -71,7 +71,8 @@ type watching struct {
 	failed bool   // the database has failed since
 }
 
-// watchPause is how long watch waits for a database that fails, or a missing file.
+// watchPause is the time for which watch waits for a database that fails, or a missing
+// file.
 const watchPause = time.Second
 
 // whenUsed watches the default file once it exists.
