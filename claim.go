@@ -38,7 +38,7 @@ type claim struct {
 	request lazyctx.Room // for the context of its Acquire
 }
 
-// A mode is how a claim behaves when the name is held.
+// A mode is the behaviour of a claim when the name is held.
 type mode int
 
 const (

@@ -10,11 +10,10 @@ import (
 )
 
 const (
-	// closePatience is how long Close waits for the backend, and Shutdown if its ctx has
-	// no deadline.
+	// closePatience is the time for which Close waits for the backend, and Shutdown if
+	// its ctx has no deadline.
 	closePatience = 15 * time.Second
-	// lastPatience is how much longer the last round of releases may take after ctx has
-	// ended.
+	// lastPatience is the time that the last round of releases has after the end of ctx.
 	lastPatience = time.Second
 	// silenceMax is the longest wait of Close while the backend answers no request.
 	silenceMax = 1300 * time.Millisecond

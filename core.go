@@ -152,8 +152,9 @@ func (c *core) undo(cl *claim) {
 	}, now)
 }
 
-// releaseAgainAt is when a claim has to be released once more: when none of its attempts
-// can take effect any more, on any node of the backend. It is zero if all were answered.
+// releaseAgainAt returns the time at which a claim has to be released once more: when
+// none of its attempts can take effect any more, on any node of the backend. It is zero
+// if all were answered.
 func (c *core) releaseAgainAt(cl *claim) time.Time {
 	if cl.lateAttemptEnd == 0 {
 		return time.Time{}
@@ -161,8 +162,8 @@ func (c *core) releaseAgainAt(cl *claim) time.Time {
 	return c.born.Add(cl.lateAttemptEnd + driver.MaxLead)
 }
 
-// lapsesAt is when each lease or place of a claim has ended by itself, even if an attempt
-// still takes effect as late as it can.
+// lapsesAt returns the time at which each lease or place of a claim has ended by itself,
+// even if an attempt still takes effect as late as it can.
 func (c *core) lapsesAt(cl *claim, now time.Time, ttl time.Duration) time.Time {
 	if end := c.releaseAgainAt(cl); end.After(now) {
 		now = end
@@ -212,7 +213,7 @@ func (c *calls) leave() {
 	}
 }
 
-// in is how many calls are in, after shut.
+// in returns the number of calls that are still in, after shut.
 func (c *calls) in() int { return int(c.n.Load() - shutCalls) }
 
 // shut makes enter return false, and returns a channel that is closed when the last call

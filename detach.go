@@ -25,7 +25,7 @@ import (
 // that was cut or altered.
 type Handle string
 
-// hiddenHandle is what is printed and encoded instead of a handle.
+// hiddenHandle is the text that is printed and encoded instead of a handle.
 const hiddenHandle = "[handle]"
 
 // Format implements fmt.Formatter: no verb prints the secret.

@@ -126,12 +126,12 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 	}
 }
 
-// electionPause is how long to wait after so many failures in a row.
+// electionPause returns the time to wait after so many failures in a row.
 func electionPause(fails int) time.Duration {
 	return backoff.Early(backoff.Doubled(50*time.Millisecond, fails, 10*time.Second))
 }
 
-// A next is what follows a term.
+// A next is the step that follows a term.
 type next int
 
 const (
@@ -140,7 +140,8 @@ const (
 	anotherTry              // the backend did not answer the campaign
 )
 
-// term is one term of leading. The error is what ended it, even if another term follows.
+// term is one term of leading. The error is the one that ended the term, even if another
+// term follows.
 func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) (next, error) {
 	lease, err := e.campaign(ctx)
 	switch {

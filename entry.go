@@ -4,7 +4,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Entry is what a backend knows of one name. It holds no token. Its fields:
+// Entry is the backend's entry of one name, without tokens. Its fields:
 //
 //   - Name.
 //   - Fence: the last fence granted on the name, 0 if the backend remembers none.
@@ -38,8 +38,8 @@ type Holder = driver.Holder
 //   - ExpiresIn: how long its place lasts if the waiter does not keep it.
 type Waiter = driver.Waiter
 
-// Kind is what a holder or a waiter excludes: all others, those that are not shared, or
-// what does not fit into the limit.
+// Kind says which other claims a holder or a waiter excludes: all, those that are not
+// shared, or those that do not fit into the limit.
 type Kind = driver.Kind
 
 // The kinds.
@@ -95,7 +95,7 @@ const (
 // the Advice. See [driver.Finding.IsFact].
 type Finding = driver.Finding
 
-// Severity is how bad a [Finding] is.
+// Severity is the rank of a [Finding]: error, warning or info.
 type Severity = driver.Severity
 
 // The severities, the worst first.

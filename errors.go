@@ -18,8 +18,8 @@ var (
 	ErrHeld = driver.ErrHeld
 	// ErrLost means that the lease ended without a release. A [*LostError] says why.
 	ErrLost = errors.New("pawl: lock lost")
-	// ErrReleased is what Lease.Err returns after a release, and the cause of its
-	// context's end.
+	// ErrReleased is the error that Lease.Err returns after a release, and the cause of
+	// its context's end.
 	ErrReleased = errors.New("pawl: lock released")
 	// ErrUnavailable means that a request to the backend failed, or was not answered. A
 	// [*BackendError] says which, and wraps the backend's own error.
@@ -35,8 +35,8 @@ var (
 	// value that is not smaller than the value of WithAbove. A [*ValueNotGreaterError]
 	// has the value.
 	ErrValueNotGreater = driver.ErrValueNotGreater
-	// ErrDetached is what Lease.Err returns after Detach, and the cause of its context's
-	// end.
+	// ErrDetached is the error that Lease.Err returns after Detach, and the cause of its
+	// context's end.
 	ErrDetached = errors.New("pawl: lease detached")
 	// ErrStale means that a transaction must not commit: the lease that it depends on
 	// does not hold the name any more. CheckLease of postgreslock, mysqllock and
@@ -143,9 +143,9 @@ type LostError struct {
 	Reason Reason
 	By     Owner // with ReasonBroken, if the backend knows: the client that broke it or took it
 
-	// StopBy is when the work must have stopped, on this process's clock: no other client
-	// is granted the name before it. It may be past, after a forced claim or a pause of
-	// the process.
+	// StopBy is the time by which the work must have stopped, on this process's clock: no
+	// other client is granted the name before it. It may be past, after a forced claim or
+	// a pause of the process.
 	StopBy time.Time
 
 	// Finished means that the function of Do or TryDo returned nil: its work is done, and
@@ -199,8 +199,8 @@ type CloseError struct {
 	// Unreleased counts the leases whose release the backend did not confirm, and the
 	// claims that it may have granted. These leases expire after their TTL.
 	Unreleased int
-	// Err is why Close waited no longer: its ctx's error and the backend's last error, or
-	// an error that matches ErrUnavailable.
+	// Err is the reason for which Close waited no longer: its ctx's error and the
+	// backend's last error, or an error that matches ErrUnavailable.
 	Err error
 }
 
@@ -267,8 +267,9 @@ func gaveUp(ctx context.Context, name string, why error) error {
 	return &waitError{name, endedError{err, why}}
 }
 
-// timerLagMax is how long ended waits for the timer of a ctx. The timer of a deadline
-// without a monotonic reading fires later if the clock was set forward meanwhile.
+// timerLagMax is the longest time for which ended waits for the timer of a ctx. The timer
+// of a deadline without a monotonic reading fires later if the clock was set forward
+// meanwhile.
 const timerLagMax = time.Second
 
 // ended returns ctx.Err. If ctx's deadline has passed, ended first waits for ctx's timer:

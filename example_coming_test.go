@@ -198,7 +198,7 @@ func TestWhatComingFromSays(t *testing.T) {
 	})
 }
 
-// migrations are what a goose.Provider is.
+// migrations stand for a goose.Provider.
 type migrations struct {
 	work func(ctx context.Context) error
 }

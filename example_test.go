@@ -143,7 +143,8 @@ func ExampleMutex_ForceLock() {
 	// Output: broken true
 }
 
-// The guard is where the data is: it refuses what is older than what it has seen.
+// The guard stands at the data: it refuses a write that is older than one that it has
+// seen.
 func ExampleLease_Fence() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)

@@ -278,7 +278,7 @@ func (h *hold) toReturn(now time.Time) *keepalive.Return[*claim] {
 	}
 }
 
-// A phase is how far the release of a lease has come.
+// A phase is the stage that the release of a lease has reached.
 type phase uint8
 
 const (

@@ -65,7 +65,8 @@ func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 	}
 }
 
-// Until is when the next one can be granted the name: not sooner, and no later.
+// StopBy is the time at which the next one can be granted the name: not sooner, and no
+// later.
 func TestALossSaysForHowLongTheNameStaysHeldAndClosed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)

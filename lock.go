@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lock is what Mutex, RWMutex and Semaphore have in common: a name, and the options of
-// a claim.
+// A lock has the fields that Mutex, RWMutex and Semaphore share: a name, and the options
+// of a claim.
 type lock struct {
 	c    *core  // nil if New has not made the client
 	name string // as it is stored

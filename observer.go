@@ -47,7 +47,7 @@ type Observer struct {
 	Failed func(FailedEvent)
 }
 
-// Event is what all events have in common.
+// Event has the fields that all events share.
 type Event struct {
 	// Ctx carries the values of a ctx, for traces: the ctx of Lock, TryLock or ForceLock,
 	// and for Released the ctx of Release. During the call it is that ctx; afterwards it
@@ -88,9 +88,9 @@ type ReleasedEvent struct {
 	Event
 	Lease *Lease
 	Held  time.Duration // since it was granted
-	// Err is what Release returns: nil, or an error that matches ErrUnavailable if the
-	// backend did not confirm the release. The client then retries until the lease would
-	// have expired. After Detach it is ErrDetached.
+	// Err is the error that Release returns: nil, or an error that matches ErrUnavailable
+	// if the backend did not confirm the release. The client then retries until the lease
+	// would have expired. After Detach it is ErrDetached.
 	Err error
 }
 

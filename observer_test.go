@@ -46,8 +46,8 @@ func TestWithoutAnObserverNothingIsAllocatedForIt(t *testing.T) {
 	}
 }
 
-// allocatedToTell is how many allocations were made by functions that tell the Observer,
-// or called by one.
+// allocatedToTell returns the number of allocations that were made by functions that tell
+// the Observer, or called by one.
 func allocatedToTell() (n int64) {
 	tell := regexp.MustCompile(`/pawl\.\(\*\w+\)\.(announce|tellEnd|tellRelease|lossAside|event|later|queued|refused|failed)\b`)
 	runtime.GC() // twice, and the profile is complete

@@ -93,9 +93,9 @@ func TimeKey(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.00
 //   - (false, err): f did not run, and it is not known whether the task is done. err
 //     matches ErrHeld if a deadline or WithWait ended the wait, and ErrUnavailable
 //     if the backend failed; other errors are errors of [Mutex.Lock].
-//   - (true, err): f ran. err is what Mutex.Do returns. With WithAtLeastOnce it may
-//     also say that the client could not note the key, so that another instance may
-//     run the task again.
+//   - (true, err): f ran. err is the error of Mutex.Do. With WithAtLeastOnce it may also
+//     say that the client could not note the key, so that another instance may run the
+//     task again.
 //
 // Calling Do again with the same key is safe after any error.
 func (o *Once) Do(ctx context.Context, key string, f func(ctx context.Context) error) (ran bool, err error) {

@@ -26,24 +26,24 @@ type Options struct {
 	Namespace string
 	path      []string // the namespaces inside it, from the command
 
-	// TTL is how long a lease lasts without a renewal, and so how long a name stays held
-	// by a process that was killed. 10 ms to 30 days, and no less than the backend can
-	// keep (Properties.MinTTL: 50 ms on MySQL, 1 s on etcd); default 30 s. WithTTL sets
-	// the TTL of one lock.
+	// TTL is the time for which a lease lasts without a renewal, and so the time for
+	// which a killed process keeps a name. 10 ms to 30 days, and no less than the backend
+	// can keep (Properties.MinTTL: 50 ms on MySQL, 1 s on etcd); default 30 s. WithTTL
+	// sets the TTL of one lock.
 	TTL time.Duration
 
-	// QueueTTL is how long the queue keeps the place of a waiter that was killed, and so
-	// how long waiters behind it may wait for it. 10 ms to 30 days, and no less than the
-	// backend can keep; default 5 s, or TTL if that is less.
+	// QueueTTL is the time for which the queue keeps the place of a waiter that was
+	// killed, and so the time that waiters behind it may wait for it. 10 ms to 30 days,
+	// and no less than the backend can keep; default 5 s, or TTL if that is less.
 	QueueTTL time.Duration
 
 	// RequestTimeout bounds one request to the backend. 0 to 1 minute; the default, 0,
 	// means a sixth of the lock's TTL, and 3 s at most.
 	RequestTimeout time.Duration
 
-	// RetryFor is how long Open, and a waiting claim, retry a backend that fails before
-	// they return ErrUnavailable. Default 10 s; a negative value means not at all. A try
-	// never retries.
+	// RetryFor is the time for which Open, and a waiting claim, retry a backend that
+	// fails before they return ErrUnavailable. Default 10 s; a negative value means not
+	// at all. A try never retries.
 	RetryFor time.Duration
 
 	// HandoffWindow is the time after its grant in which a process may pass an exclusive
@@ -61,7 +61,8 @@ type Options struct {
 	Observer *Observer
 }
 
-// maxLocalHandoff is how long the options may let a process keep other processes out.
+// maxLocalHandoff is the longest time for which the options may let a process keep other
+// processes out.
 const maxLocalHandoff = time.Second
 
 // settings are options with their defaults filled in, checked.

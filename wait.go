@@ -99,11 +99,11 @@ const (
 	mostRun  = 1024 // how many waiters are counted at most, because the queue's mutex is held meanwhile
 )
 
-// fences is how many fences an exclusive claim should reserve: one for itself, and one
-// for each waiter here to which its lease can be passed. If no other claim waits, it
-// reserves several for each, because a waiter may lock again before the hand-off closes.
-// For a long queue it reserves only one for each: each reserved fence that is not used
-// puts the fences a microsecond further ahead of the clock.
+// fences returns the number of fences that an exclusive claim should reserve: one for
+// itself, and one for each waiter here to which its lease can be passed. If no other
+// claim waits, it reserves several for each, because a waiter may lock again before the
+// hand-off closes. For a long queue it reserves only one for each: each reserved fence
+// that is not used puts the fences a microsecond further ahead of the clock.
 func (a *attempts) fences() int {
 	cl := a.claim
 	if a.w == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.alike(cl) {
@@ -316,7 +316,7 @@ func (a *attempts) signaled(s driver.Signal, now clock.Reading) *hold {
 	return newHold(a.c, a.claim, now, tm, s.Fence, s.Fences)
 }
 
-// pause is how long to wait before the next attempt, if no signal comes.
+// pause returns the time to wait before the next attempt, if no signal comes.
 func (a *attempts) pause() time.Duration {
 	c, cl := a.c, a.claim
 	if a.fails > 0 {
