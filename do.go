@@ -86,7 +86,7 @@ func finished(lost error) error {
 // name without one, FenceOf returns 0 and false. A name that begins with "@" and contains
 // ":" is always the stored name.
 //
-// Under a [Once] with [WithUnorderedKeys], name is what [Once.LockName] returns.
+// Under a [Once] with [WithUnorderedKeys], name is the result of [Once.LockName].
 func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
 	if lease, ok := LeaseOf(ctx, name); ok {
 		return lease.fence, true

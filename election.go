@@ -263,8 +263,8 @@ func (e *Election) IsLeader() bool { return e.Status() == nil }
 // Status returns nil while this instance leads, and otherwise why it does not. It does
 // not ask the backend. While Run waits for the lead, the error is the last answer: it
 // matches ErrHeld if another instance leads, or ErrUnavailable if the backend fails, when
-// perhaps no instance leads. Between two terms it is what ended the last one. After Run
-// it is Run's error, or says that Run is over.
+// perhaps no instance leads. Between two terms it is the error that ended the last one.
+// After Run it is Run's error, or says that Run is over.
 func (e *Election) Status() error {
 	if !e.made() {
 		return errNotMade

@@ -128,9 +128,9 @@ func (w *world) crowd(t *testing.T, processes, goroutines, times int, hold time.
 	return visits
 }
 
-// unfair compares the order of service with the order of coming: early is how many were
-// served while an earlier waiter of another process waited, row how many of one process
-// were served in a row.
+// unfair compares the order of service with the order of coming: early is the number of
+// visits that were served while an earlier waiter of another process waited, row the
+// longest row of such visits of one process.
 func unfair(visits []visit) (early, row int) {
 	run := 0
 	for i, v := range visits {

@@ -58,8 +58,8 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error
 
 // TryDo is Do without waiting, for work that others may be doing already. It returns
 // (false, nil) if others hold the lock or wait for it: f did not run, and nothing has
-// failed. [Mutex.TryLock] says who they are. If ran is true, f ran, and err is what Do
-// returns. Otherwise f did not run, and err is an error of TryLock, or matches ErrLost.
+// failed. [Mutex.TryLock] says who they are. If ran is true, f ran, and err is the error
+// of Do. Otherwise f did not run, and err is an error of TryLock, or matches ErrLost.
 func (m *Mutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	return tryUnder(ctx, m.TryLock, f)
 }

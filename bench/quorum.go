@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// quorum is one goroutine on several independent servers, each at another distance: how
-// long it takes to lock and to unlock, in round trips to the farthest. One each is what
-// there is to gain by asking all at once.
+// quorum measures one goroutine on several independent servers, each at another distance:
+// the time that it takes to lock and to unlock, in round trips to the farthest. The least
+// is one for each, if the client asks all servers at once.
 func quorum(name string, nodes int) scenario {
 	return scenario{
 		name: name, what: fmt.Sprintf("one goroutine on %d independent servers, 10 ms to 20 ms away", nodes), unit: "of the farthest's round trip to lock",

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// shared is clients with connections of their own that want one name: how long a
-// hand-over takes, how long anybody waits at the most, how fair it is, and what it costs
-// the server.
+// shared measures clients with connections of their own that want one name: the time of a
+// hand-over, the longest wait of a client, the fairness, and the cost for the server.
 //
-// The mean hand-over is what is left of the time when the work is taken off, per cycle.
+// The mean hand-over is the time per cycle without the work.
 func shared(name, what string, clients int, work time.Duration) scenario {
 	return scenario{
 		name: name, what: what, unit: "ms/hand-over",

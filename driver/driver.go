@@ -271,7 +271,7 @@ type LeaseRef struct {
 	TTL     time.Duration // for Renew: how long the lease lasts from now
 	MinHold time.Duration // for Release: how long after the grant the name stays held; 0 is not at all
 
-	// Value, for Renew and Release, is what the name keeps from then on, if the token
+	// Value, for Renew and Release, is the value of the name from then on, if the token
 	// holds it; nil leaves the value as it is. The token of a waiter writes nothing. A
 	// request with a Value takes effect before the end of its ctx, see End, or never. So
 	// a caller that got no answer waits for that end before it writes another value.

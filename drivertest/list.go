@@ -62,8 +62,8 @@ func testList(s *suite) {
 	})
 
 	s.test("APrefixEndsWhereTheNextBegins", func(k *kit) {
-		// Ranges over an index end at the prefix with its last byte raised: 0xff and the
-		// last code points are where that goes wrong.
+		// Ranges over an index end at the prefix with its last byte raised: that goes
+		// wrong at 0xff and at the last code points.
 		for _, suffix := range []string{"a", "a\U0010ffff", "a\U0010ffffz", "b", "a\u007e", "a\u00ff"} {
 			k.a.gets(k.mutex(on(k.name + suffix)))
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The next look is when the first claim is due. It is sooner if that claim is due later
-// by now, or gone.
+// The next look comes when the first claim is due. It comes sooner if that claim is due
+// later by now, or gone.
 func TestTheNextLookIsThatOfTheClaimThatIsDueFirst(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		pace := func(waited time.Duration, ahead int) time.Duration {

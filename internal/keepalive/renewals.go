@@ -249,7 +249,7 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 }
 
 // Take returns a batch to send now. The caller must pass each lease of it to Answered,
-// and then the flight to Landed; or the batch to Drop. If there is none, wait is how long
+// and then the flight to Landed; or the batch to Drop. If there is none, wait is the time
 // until there may be one; negative means not before Wake.
 func (r *Renewals[L]) Take(now time.Time) (batch []*Renewal[L], f *Flight, wait time.Duration) {
 	for {

@@ -81,7 +81,7 @@ func (r *Returns[C]) AddLater(x *Return[C]) {
 }
 
 // Take returns the next return to send now; the caller must pass its outcome to Answered.
-// If there is none, wait is how long until there may be one; negative means not before
+// If there is none, wait is the time until there may be one; negative means not before
 // Add or Answered.
 func (r *Returns[C]) Take(now time.Time) (x *Return[C], wait time.Duration) {
 	r.mu.Lock()

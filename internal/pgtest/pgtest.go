@@ -72,7 +72,7 @@ func Start(tb TB, settings ...string) *Server {
 }
 
 // The servers have no TLS. A client that first asks for it connects twice, and on a slow
-// machine the process that the server starts for each connection is what takes longest.
+// machine nothing takes longer than the process that the server starts for a connection.
 func init() {
 	if err := os.Setenv("PGSSLMODE", "disable"); err != nil {
 		panic(err)

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The first argument of a common script is what its claims have in common. A step then
-// adds no more than its token, and a claim also its end. lua/many.lua reads these
+// The first argument of a common script has the settings that its claims share. A step
+// then adds no more than its token, and a claim also its end. lua/many.lua reads these
 // arguments.
 
 // A quickStep is a step that lua/many.lua may take, without its name.

@@ -52,8 +52,8 @@ func (t Term) Renewed(sent clock.Reading, ttl, margin time.Duration) Term {
 }
 
 // DefaultMargin covers the drift between two clocks, and the time from a timer's end
-// until the holder learns of it. A tenth of the TTL is far more than clocks drift; 10 ms
-// is what a busy scheduler may take. Very short leases give up half of themselves.
+// until the holder learns of it. A tenth of the TTL is far more than clocks drift; a
+// busy scheduler may take 10 ms. Very short leases give up half of themselves.
 func DefaultMargin(ttl time.Duration) time.Duration {
 	return min(max(ttl/10, 10*time.Millisecond), ttl/2)
 }

@@ -110,9 +110,9 @@ func read(lines iter.Seq2[history.Line, error]) (*world, error) {
 	return w, nil
 }
 
-// reachedAgain, and two TTLs before it, is how long clients may need to reach a server
-// that was away, and to have their places in its queues again. The clients of a cluster
-// have to find its nodes.
+// reachedAgain, after two TTLs, is the time that clients may need to reach a server that
+// was away, and to have their places in its queues again. The clients of a cluster have
+// to find its nodes.
 const reachedAgain = int64(3 * time.Second)
 
 // crashWithin is the longest time between the recorded end of such a fault and the end of

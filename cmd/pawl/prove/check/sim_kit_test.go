@@ -131,7 +131,8 @@ func newSim(seed uint64, kinds []string) *sim {
 	}
 }
 
-// run is the run; calm is how long nothing is wrong in it.
+// run simulates a run, and returns its lines. calm is the time at the begin without
+// faults.
 func (s *sim) run(r *history.Run, workers int, calm int64) []history.Line {
 	r.TTL, r.Faults = s.ttl, s.kinds
 	s.lines = append(s.lines, history.Line{Run: r})

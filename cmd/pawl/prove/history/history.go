@@ -1,5 +1,6 @@
-// Package history is what a run of pawl prove writes down: JSON, one line for each thing
-// that happened. It imports nothing of Pawl, so that a checker of it does not either.
+// Package history is the format of the file that a run of pawl prove writes: JSON, one
+// line for each thing that happened. It imports nothing of Pawl, so that a checker of it
+// does not either.
 //
 // All times are nanoseconds of the monotonic clock of the host, from the begin of the
 // run. All processes of a run read the same clock. A time of 0 means: never.
