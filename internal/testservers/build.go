@@ -53,8 +53,8 @@ var (
 	built = map[string]bool{}
 )
 
-// checkout returns the folder of the repository, which contains the working directory. The
-// binary does not know it: make test builds with -trimpath.
+// checkout returns the folder of the repository, which contains the working directory.
+// The binary does not know it, because make test builds with -trimpath.
 func checkout() (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {
