@@ -73,7 +73,7 @@ func writes(parts []*locker) bool {
 	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.value != nil || p.o.above != nil })
 }
 
-// await waits for this lock among others. why is what has refused it before.
+// await waits for this lock among others. why is the error that has refused it before.
 func (l *locker) await(ctx context.Context, why error) (*Lease, error) {
 	if ended(ctx) != nil {
 		return nil, gaveUp(ctx, l.name, why)
@@ -176,8 +176,8 @@ func permitsLast(parts []*locker) []*locker {
 	return append(whole, slices.DeleteFunc(slices.Clone(parts), func(p *locker) bool { return !permits(p) })...)
 }
 
-// inOrder waits for one lock after the other, and holds those before. at is where it gave
-// way. See awaitPolitely for patience.
+// inOrder waits for one lock after the other, and holds those before. at is the lock at
+// which it gave way. See awaitPolitely for patience.
 func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience time.Duration) (at *locker, err error) {
 	for i, p := range parts {
 		await := func() (*Lease, error) { return p.await(ctx, nil) }

@@ -46,15 +46,15 @@ var (
 
 // HeldError answers a claim that was not granted. It matches ErrHeld. Its fields:
 //
-//   - Name is what was claimed.
-//   - Holders is how many leases hold the name, and Holder is the one of them that
-//     ends first. It may be a lease of this client: compare its Owner.Client with
+//   - Name is the name that was claimed.
+//   - Holders is the number of leases that hold the name, and Holder the one of them
+//     that ends first. It may be a lease of this client: compare its Owner.Client with
 //     the one of [Client.Self]. [Client.Inspect] returns all.
 //   - Position is the claim's place in the queue: 1 is next, 0 means that it does
 //     not queue.
-//   - ClosedFor is how much longer the backend grants nothing, after a break or an
-//     expiry.
-//   - RetryAfter is how long to wait before the next attempt: then a lease expires,
+//   - ClosedFor is the time for which the backend still grants nothing, after a break
+//     or an expiry.
+//   - RetryAfter is the time to wait before the next attempt: then a lease expires,
 //     the name opens, or a dead waiter loses its place. 0 means that this is not
 //     known. A release may free the name sooner.
 //   - Fence is the last fence granted on the name by then.

@@ -160,8 +160,8 @@ func (h *hold) Holder() driver.Holder {
 	}
 }
 
-// spare is how many more times the hold may be passed on after its lease with this fence:
-// once for each fence that is left.
+// spare returns the number of times that the hold may still be passed on after its lease
+// with this fence: once for each fence that is left.
 func (h *hold) spare(fence uint64) int {
 	left := int(h.end - fence - 1)
 	if left == 0 || h.c.settings.HandoffWindow < 0 || !h.claim.exclusive() || !h.claim.alike(h.claim) {

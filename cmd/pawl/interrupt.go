@@ -55,8 +55,8 @@ func untilSignal(cmd *cobra.Command, end func(os.Signal) error, signals ...os.Si
 	}
 }
 
-// orSignal returns the exit by the signal that has ended ctx, if err is what became of
-// that.
+// orSignal returns the exit by the signal that has ended ctx, if err came of that
+// signal.
 func orSignal(ctx context.Context, err error) error {
 	if end, ok := errors.AsType[*exit](context.Cause(ctx)); ok && errors.Is(err, context.Canceled) {
 		return end
