@@ -210,7 +210,7 @@ func (b *lab) judgeCron(boundary string, every time.Duration, hosts []*crontab) 
 		}
 	}
 	var first, last float64
-	for _, line := range strings.Fields(b.read("starts")) {
+	for line := range strings.FieldsSeq(b.read("starts")) {
 		at, err := strconv.ParseFloat(line, 64)
 		if err != nil {
 			b.t.Fatal(err)

@@ -77,7 +77,7 @@ func (b *lab) holdByReaders(name string, n int) {
 func (p *process) wantKilledBy(s syscall.Signal) {
 	p.b.t.Helper()
 	p.code()
-	if status := p.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != s { //nolint:forcetypeassert // it is, on Linux
+	if status := p.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != s {
 		p.b.t.Errorf("it ended with %v, not by %v; it said %s", p.ProcessState, s, p.stderr.String())
 	}
 }

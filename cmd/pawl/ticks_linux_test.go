@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,14 +69,16 @@ func (b *lab) startHost(line string) (io.WriteCloser, *process) {
 	return w, p
 }
 
-// judgeTicks fails the test for each tick that did not run once. A start that came half
-// of the period late excuses its tick, and the next one.
+// judgeTicks fails the test for each tick that did not run once, and for two runs that
+// began within half of the period. A start that came a quarter of the period late excuses
+// its tick, and the next one.
 func (b *lab) judgeTicks(ticks int, begin time.Time, every time.Duration) {
 	b.t.Helper()
 	if failed := b.read("failed"); failed != "" {
 		b.t.Errorf("they failed:\n%s", failed)
 	}
 	runs, late, slowest := make([]int, ticks), make([]bool, ticks+1), time.Duration(0)
+	var began []time.Time
 	for line := range strings.Lines(b.read("runs")) {
 		var n int
 		var key string
@@ -86,12 +89,19 @@ func (b *lab) judgeTicks(ticks int, begin time.Time, every time.Duration) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
+		began = append(began, at)
 		by := at.Sub(begin.Add(time.Duration(n) * every))
 		slowest = max(slowest, by)
 		if by >= every/4 {
 			late[n], late[n+1] = true, true
 		}
 		runs[n]++
+	}
+	slices.SortFunc(began, time.Time.Compare)
+	for i := range len(began) - 1 {
+		if apart := began[i+1].Sub(began[i]); apart < every/2 {
+			b.t.Errorf("two runs began %v after each other, the first at %v", apart, began[i])
+		}
 	}
 	excused, once := 0, 0
 	for n, k := range runs {
