@@ -217,7 +217,7 @@ type Worker struct {
 	End    string `json:"end"` // "done", "killed", "crashed"; anything else is an error of its own
 }
 
-// Left is the rest of a name's entry after all workers had closed and all leases had had
+// Left is the rest of a name's entry after all workers have closed and all leases had
 // time to expire.
 type Left struct {
 	At      int64  `json:"at"`
