@@ -90,7 +90,8 @@ func (l Group) Format(f fmt.State, verb rune) {
 
 // Lock waits until all locks are granted. It holds none of them while it waits, with the
 // exceptions that [All] names. See [Mutex.Lock] for ctx and errors: the error names the
-// lock that was not granted.
+// lock that was not granted. If a lock that it does hold is lost, it ends at once with a
+// *LostError.
 func (l *Group) Lock(ctx context.Context) (*GroupLease, error) { return l.acquire(ctx, waiting) }
 
 // TryLock makes one attempt and does not wait. Its error matches ErrHeld if others hold

@@ -176,19 +176,27 @@ func permitsLast(parts []*locker) []*locker {
 	return append(whole, slices.DeleteFunc(slices.Clone(parts), func(p *locker) bool { return !permits(p) })...)
 }
 
-// inOrder waits for one lock after the other, and holds those before. at is the lock at
-// which it gave way. See awaitPolitely for patience.
+// inOrder waits for one lock after the other, and holds those before. It ends as soon as
+// one of these is lost. at is the lock at which it gave way. See awaitPolitely for
+// patience.
 func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience time.Duration) (at *locker, err error) {
+	waits, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	for i, p := range parts {
-		await := func() (*Lease, error) { return p.await(ctx, nil) }
+		await := func() (*Lease, error) { return p.await(waits, nil) }
 		if slices.ContainsFunc(parts[:i], func(q *locker) bool { return before(p, q) < 0 }) {
-			await = func() (*Lease, error) { return p.awaitPolitely(ctx, patience) }
+			await = func() (*Lease, error) { return p.awaitPolitely(waits, patience) }
 		}
 		lease, err := await()
 		if err != nil {
+			if lost := context.Cause(waits); ctx.Err() == nil && errors.Is(lost, ErrLost) {
+				err = lost
+			}
 			return p, err
 		}
 		all.leases = append(all.leases, lease)
+		held := lease.Context()
+		defer context.AfterFunc(held, func() { end(context.Cause(held)) })()
 	}
 	return nil, nil
 }

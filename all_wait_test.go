@@ -203,6 +203,36 @@ func TestNamesOfTwoKindsAreNoDeadlock(t *testing.T) {
 	})
 }
 
+// A value makes the Group hold x while it waits for y.
+func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
+	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+		c, other := client(), client()
+		held := must(t)(other.Mutex("y").Lock(background))
+		time.AfterFunc(time.Minute, func() {
+			x := w.entry("x").Holders
+			if len(x) != 1 {
+				t.Errorf("x has %d holders, want the Group", len(x))
+				return
+			}
+			noError(t, other.Break(background, "x", x[0].Fence, &pawl.BreakOptions{Delay: -1}))
+		})
+		took, err := after(func() error {
+			_, err := pawl.All(c.Mutex("x", pawl.WithValue([]byte("v"))), c.Mutex("y")).Lock(background)
+			return err
+		})
+		lost, _ := errors.AsType[*pawl.LostError](err)
+		if lost == nil || lost.Name != "x" || lost.Reason != pawl.ReasonBroken {
+			t.Errorf("it ended with %v, want the loss of x", err)
+		}
+		if took > time.Minute+10*time.Second {
+			t.Errorf("it ended after %v, want it soon after the break at 1m", took)
+		}
+		noError(t, held.Release(background))
+		w.free("x")
+		w.free("y")
+	})
+}
+
 func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
 	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()
