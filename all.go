@@ -33,13 +33,14 @@ type Group struct {
 // first, and permits of semaphores last, each in the order of names, so that it holds no
 // permit while it waits for a mutex.
 //
-// A Group with [WithValue] or [WithAbove] holds, from the beginning, the locks whose
-// names come first while it waits for the next, because each grant writes the value.
+// A Group with [WithValue] holds what it is granted from the beginning, because each
+// grant writes the value. One with [WithAbove] does so, too, in the order of names.
 //
 // Callers do not deadlock, even if a name is a semaphore to one of them and a mutex to
-// another. But a caller without a value that holds a lock, and waits for a permit whose
+// another. But a caller without WithAbove that holds a lock, and waits for a permit whose
 // name comes before that lock, may block one that takes them the other way round. So it
-// gives everything back after 5 s, and after twice as long each time that it has to.
+// gives everything back after 5 to 10 s, and after twice as long each time that it has
+// to.
 //
 // A lock that is given twice counts once. Locking the Group returns ErrInvalid if a name
 // is given in two ways, with different options, or twice with [WithHealth], because Pawl

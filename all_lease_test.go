@@ -45,14 +45,14 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 }
 
 // One caller holds a mutex and waits for a permit. Another one holds that name, and waits
-// for the mutex: because the name is no semaphore to it, or because it writes a value,
-// and takes the locks in the order of names.
+// for the mutex: because the name is no semaphore to it, or because it has a
+// condition, and takes the locks in the order of names.
 func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 	for name, other := range map[string]func(c *Client) []*locker{
 		"mutex":  func(c *Client) []*locker { return All(c.Mutex("m"), c.Mutex("b")).parts },
 		"reader": func(c *Client) []*locker { return All(c.Mutex("m"), c.RWMutex("b").RLocker()).parts },
-		"value": func(c *Client) []*locker {
-			return All(c.Mutex("m", WithValue([]byte("v"))), c.Semaphore("b", 1).Permits(1)).parts
+		"condition": func(c *Client) []*locker {
+			return All(c.Mutex("m", WithAbove([]byte("v"))), c.Semaphore("b", 1).Permits(1)).parts
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // politeRounds is the number of times that a caller gives back a granted lock because
@@ -18,9 +19,12 @@ import (
 // get both, it has to keep one of them idle until the other is free.
 const politeRounds = 8
 
-// giveWayAfter is the longest first wait of a caller that may block another one. See
-// awaitPolitely.
-const giveWayAfter = 5 * time.Second
+// A caller that may block another one waits for giveWayAfter to twice that at first, and
+// for maxPatience to twice that at last. See awaitPolitely.
+const (
+	giveWayAfter = 5 * time.Second
+	maxPatience  = 24 * time.Hour
+)
 
 // errGaveWay says that a wait ended for another caller.
 var errGaveWay = errors.New("gave way")
@@ -39,12 +43,15 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 		}
 		all.giveUp(ctx, why)
 	}
-	if writes(parts) {
-		_, err := inOrder(ctx, parts, all, 0) // these are in order
+	if conditional(parts) {
+		_, err := inOrder(ctx, parts, all, 0) // these are in the order of names
 		return err
 	}
-	rounds, patience := politeRounds, giveWayAfter
-	for {
+	rounds, order := politeRounds, permitsLast(parts)
+	if writes(parts) {
+		rounds = 0
+	}
+	for gaveWay := 0; ; gaveWay++ {
 		for range rounds {
 			lease, err := next.await(ctx, why)
 			if err != nil {
@@ -56,21 +63,41 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 			}
 			all.giveUp(ctx, why)
 		}
-		at, err := inOrder(ctx, permitsLast(parts), all, patience)
+		// By chance, so that two callers do not give way to each other again and again.
+		patience := backoff.Late(backoff.Doubled(giveWayAfter, gaveWay, maxPatience))
+		at, err := inOrder(ctx, order, all, patience)
 		if !errors.Is(err, errGaveWay) {
 			return err
 		}
+		if at.isWholeToOthers(ctx) {
+			order = parts
+		}
 		all.giveUp(ctx, nil)
 		next, why = at, nil
-		rounds, patience = 1, 2*patience
+		rounds = min(rounds, 1)
 	}
 }
 
 // writes reports whether a grant of one of the locks changes the value of its name, or
-// depends on it. Such a lock is not given back for another one: the value would be that
-// of a caller that never had all locks, and could refuse its next claim.
+// depends on it. The caller then has no polite rounds: a lock that it gives back would
+// keep the value of a caller that never had all locks.
 func writes(parts []*locker) bool {
 	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.value != nil || p.o.above != nil })
+}
+
+// conditional reports whether a lock compares the value of its name. If such a lock were
+// given back, the value that its grant wrote would refuse the next claim.
+func conditional(parts []*locker) bool {
+	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.above != nil })
+}
+
+// isWholeToOthers reports whether the name is a mutex or a read/write lock to another
+// client, though it is a semaphore to this caller. Such clients take it before permits.
+func (l *locker) isWholeToOthers(ctx context.Context) bool {
+	e, err := l.c.driver.Inspect(ctx, l.name)
+	return err == nil &&
+		(slices.ContainsFunc(e.Holders, func(h driver.Holder) bool { return h.Limit == driver.Unlimited }) ||
+			slices.ContainsFunc(e.Waiters, func(w driver.Waiter) bool { return w.Limit == driver.Unlimited }))
 }
 
 // await waits for this lock among others. why is the error that has refused it before.
@@ -202,7 +229,7 @@ func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience tim
 }
 
 // awaitPolitely is await for a caller that holds a lock whose name is behind this one.
-// Another caller may hold this one and wait for that lock: it writes a value, and so
+// Another caller may hold this one and wait for that lock: it has a condition, and so
 // takes the locks in the order of their names; or this name is a semaphore to one of
 // them, and not to the other. Both would wait for ever. So the caller gives way when its
 // patience is over.
