@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -231,6 +232,83 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 		w.free("x")
 		w.free("y")
 	})
+}
+
+// Groups of any names and kinds, with values or without, are granted within a bound, and
+// none runs beside another one that it excludes. In each world a name is a mutex or a
+// semaphore; with mixed it is a mutex to some callers, and a semaphore to others.
+func TestGroupsOfAnyNamesAndKindsAllRun(t *testing.T) {
+	for _, mixed := range []bool{false, true} {
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprint("mixed ", mixed, ", seed ", seed), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					var all sync.WaitGroup
+					var mu sync.Mutex // protects holders and longest
+					holders, longest := map[string]int{}, time.Duration(0)
+					for i := range 12 {
+						c, net := w.client(nil)
+						net.slow(time.Millisecond)
+						dice := rand.New(rand.NewPCG(seed, uint64(i)))
+						all.Go(func() {
+							for range 10 {
+								locks, weights := anyGroup(c, dice, mixed)
+								ctx, cancel := context.WithTimeout(background, time.Hour)
+								began := time.Now()
+								noError(t, locks.Do(ctx, func(context.Context) error {
+									mu.Lock()
+									longest = max(longest, time.Since(began))
+									for name, weight := range weights {
+										if holders[name] += weight; holders[name] > permits {
+											t.Errorf("VIOLATION: %q has %d of %d", name, holders[name], permits)
+										}
+									}
+									mu.Unlock()
+									time.Sleep(100 * time.Millisecond)
+									mu.Lock()
+									defer mu.Unlock()
+									for name, weight := range weights {
+										holders[name] -= weight
+									}
+									return nil
+								}))
+								cancel()
+							}
+						})
+					}
+					all.Wait()
+					t.Log("the longest wait took", longest)
+				})
+			})
+		}
+	}
+}
+
+// permits is the number of permits of each semaphore of anyGroup.
+const permits = 3
+
+// anyGroup returns locks of two to four of five names, some with values, and the number
+// of permits that each of them takes.
+func anyGroup(c *pawl.Client, dice *rand.Rand, mixed bool) (locks *pawl.Group, weights map[string]int) {
+	var parts []pawl.Lockable
+	weights = map[string]int{}
+	for _, n := range dice.Perm(5)[:2+dice.IntN(3)] {
+		name := string(rune('a' + n))
+		whole := n%2 == 0
+		if mixed {
+			whole = dice.IntN(2) == 0
+		}
+		var options []pawl.LockOption
+		if dice.IntN(5) == 0 {
+			options = append(options, pawl.WithValue([]byte("v")))
+		}
+		if weights[name] = 1; whole {
+			weights[name] = permits
+			parts = append(parts, c.Mutex(name, options...))
+		} else {
+			parts = append(parts, c.Semaphore(name, permits, options...).Permits(1))
+		}
+	}
+	return pawl.All(parts...), weights
 }
 
 func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {

@@ -2,7 +2,12 @@
 // at a time, on any number of machines. Most programs need only [Client.Mutex] and
 // [Mutex.Do]:
 //
+//	import _ "github.com/pawl-go/pawl/sqlitelock" // for the URL
+//
 //	locks, err := pawl.Open(ctx, "sqlite:/var/lib/app/locks.db", nil)
+//	if err != nil {
+//		return err
+//	}
 //	defer locks.Close()
 //
 //	err = locks.Mutex("report:nightly").Do(ctx, func(ctx context.Context) error { ... })
@@ -16,6 +21,7 @@
 //   - Readers side by side, and a writer alone: [RWMutex].
 //   - At most n workers: [Semaphore].
 //   - Several names at once: [All].
+//   - A limit to the time for which the lock is held: [WithMaxHold].
 //   - Names of one tenant, or of one environment: [Client.Namespace].
 //   - A transaction that must not commit after the loss of its lease: CheckLease of
 //     postgreslock, mysqllock or sqlitelock.

@@ -57,8 +57,9 @@ type Leader struct {
 // errResigned is the cause of the end of an elected function's context.
 var errResigned = errors.New("pawl: resigned")
 
-// Run waits until this instance leads, first come, first served among processes, and runs
-// f. The term is the fence of the leader's lease; [FenceOf] finds it in f's context.
+// Run waits until this instance leads, first come, first served among processes, and
+// runs f. The term is the fence of the leader's lease: in f, FenceOf(ctx, NAME), with
+// the name of the Election, returns it.
 //
 // f's context is ctx. It also ends when the lead is resigned, and when it is lost, before
 // another instance can lead. f must then return, because Run waits for it. After a
@@ -84,6 +85,10 @@ var errResigned = errors.New("pawl: resigned")
 // the failure lasts. It returns an error that a retry cannot mend
 // ([BackendError].Permanent, ErrInvalid). When Run returns, or f panics, the next
 // instance in the queue leads.
+//
+// There are two ways to stop on SIGTERM. Either ctx ends with the signal: Run waits for
+// f, however long it takes. Or ctx goes on, and the program calls [Client.Shutdown] with
+// a bound: then f's context ends, too.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if e == nil {
 		return errNotMade
@@ -288,12 +293,12 @@ func (e *Election) Status() error {
 	return errNotRun
 }
 
-// Resign ends the lead of this instance. The context of its function ends, with a cause
-// that reads "pawl: resigned". The client renews the lease until the function has
-// returned; then the next instance in the queue leads, and Run waits for the lead again,
-// behind the others. Only Close, Shutdown's ctx, WithMaxHold and WithHealth bound a
-// function that does not return. Resign does not wait for it, and reports whether this
-// instance led.
+// Resign ends the lead of this instance for now. The context of its function ends, with
+// a cause that reads "pawl: resigned". The client renews the lease until the function
+// has returned; then the next instance in the queue leads, and Run waits for the lead
+// again, behind the others. Only Close, Shutdown's ctx, WithMaxHold and WithHealth
+// bound a function that does not return. Resign does not wait for it, and reports
+// whether this instance led.
 func (e *Election) Resign() bool {
 	if e == nil {
 		return false

@@ -149,8 +149,9 @@ type LostError struct {
 	StopBy time.Time
 
 	// Finished means that the function of Do or TryDo returned nil: its work is done, and
-	// repeating it does it twice. Other holders may have run beside it, unless it
-	// returned before StopBy.
+	// repeating it does it twice. It does not mean that the function was alone: unless it
+	// returned before StopBy, or its transaction passed CheckLease, other holders may
+	// have run beside it.
 	Finished bool
 
 	// Err is the backend's last error, with ReasonUnreachable; the error of WithHealth's

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Once runs each task of a series on exactly one instance, for example each tick of a
-// schedule. A task has a key, and keys rise. The name of the lock keeps the last key; a
-// task whose key is not greater counts as done. So an instance that is late skips what
-// another one has done. [Client.Once] returns a Once.
+// Once runs each task of a series on one instance, at most once or at least once: for
+// example each tick of a schedule. A task has a key, and keys rise. The name of the
+// lock keeps the last key; a task whose key is not greater counts as done. So an
+// instance that is late skips what another one has done. [Client.Once] returns a Once.
 //
 //   - By default a task runs at most once: the grant of the lock notes its key,
 //     before f runs.
@@ -74,10 +74,14 @@ func WithUnorderedKeys() OnceOption {
 // "2026-03-29T01:00:00.000000000Z". A later t has a greater key.
 //
 // All instances must pass the same t: the scheduled time, never time.Now(), nor what a
-// time.Ticker delivers. Round the present to the schedule. Round, unlike Truncate,
-// returns the same t for a clock that is slightly behind:
+// time.Ticker delivers. Where a scheduler starts the job, round the present to the
+// schedule. Round, unlike Truncate, returns the same t for a clock that is slightly
+// behind:
 //
 //	key := pawl.TimeKey(time.Now().Round(24 * time.Hour)) // of a job that starts at midnight, UTC
+//
+// After noon this is the next midnight. So a retry keeps the t of its first try, and a
+// program that makes up for missed ticks computes their times.
 //
 // For a schedule in local time, t is time.Date(year, month, day, 2, 30, 0, 0, location).
 func TimeKey(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
@@ -93,9 +97,9 @@ func TimeKey(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.00
 //   - (false, err): f did not run, and it is not known whether the task is done. err
 //     matches ErrHeld if a deadline or WithWait ended the wait, and ErrUnavailable
 //     if the backend failed; other errors are errors of [Mutex.Lock].
-//   - (true, err): f ran. err is the error of Mutex.Do. With WithAtLeastOnce it may also
-//     say that the client could not note the key, so that another instance may run the
-//     task again.
+//   - (true, err): f ran, whatever it did. err is the error of Mutex.Do. With
+//     WithAtLeastOnce it may also say that the client could not note the key, so that
+//     another instance may run the task again.
 //
 // Calling Do again with the same key is safe after any error.
 func (o *Once) Do(ctx context.Context, key string, f func(ctx context.Context) error) (ran bool, err error) {
@@ -152,9 +156,9 @@ func (o *Once) keepsKeys() error {
 	return nil
 }
 
-// LockName returns the name of the lock that Do acquires for a key, for [FenceOf] and
-// [Client.Inspect]: the name of the Once, or with [WithUnorderedKeys] a name for each
-// key.
+// LockName returns the name of the lock that Do acquires for a key, for [FenceOf],
+// [LeaseOf] and [Client.Inspect]: the name of the Once, or with [WithUnorderedKeys] a
+// name for each key.
 func (o *Once) LockName(key string) string {
 	if o == nil {
 		return ""

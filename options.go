@@ -233,11 +233,12 @@ func WithLockDelay(d time.Duration) LockOption {
 }
 
 // WithMaxHold limits how long a lease is held: to d, 10 ms to 30 days; default: no limit.
-// The client ends the lease before d, by the time of [WithGrace]: it is lost with
-// ReasonMaxHold, and f's context ends. ctx.Deadline does not show that. The backend
-// grants the name to the next holder when d is over, or as soon as f returns and the
-// lease is released. An f that ignores its context runs on beside the next holder; an f
-// that returns before LostError.StopBy does not.
+// The lease is lost with ReasonMaxHold, and f's context ends, before d is over: by a
+// tenth of the TTL at most, or by the time of [WithGrace]. ctx.Deadline does not show
+// that. The backend grants the name to the next holder when d is over, or as soon as f
+// returns and the lease is released. An f that ignores its context runs on beside the
+// next holder; an f that returns before LostError.StopBy does not. To end f alone, use
+// context.WithTimeout inside it: then the lock is held until f returns.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.maxHold = d })
 }

@@ -12,7 +12,7 @@
 //		synctest.Wait() // now b waits
 //		backend.Hang(first)
 //		time.Sleep(31 * time.Second)
-//		if err := b.Err(); err != nil {
+//		if err := b.Status(); err != nil {
 //			t.Error("b does not lead:", err)
 //		}
 //	})

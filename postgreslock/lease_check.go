@@ -43,8 +43,12 @@ import (
 // # Which ctx, and which errors?
 //
 // Use the ctx of Do for the statements: it ends when the lease is lost. A statement that
-// was under way then fails, and Do returns an error that matches pawl.ErrLost. So branch
-// on pawl.ErrStale or pawl.ErrLost: another holder may be at work.
+// was under way then fails, and Do returns an error that matches pawl.ErrLost.
+//
+//   - pawl.ErrStale: the check refused, and nothing was committed.
+//   - A *pawl.LostError that is Finished: the transaction has committed.
+//   - Another *pawl.LostError: it has not committed, unless Commit was cut off; read
+//     the data.
 //
 // Do not use it for Begin, Commit and Rollback. If the ctx ends while Commit is under
 // way, the transaction may have committed although Commit returns an error, and Do

@@ -51,8 +51,12 @@ import (
 // # Which ctx, and which errors?
 //
 // Use the ctx of Do for the statements: it ends when the lease is lost. A statement that
-// was under way then fails, and Do returns an error that matches pawl.ErrLost. So branch
-// on pawl.ErrStale or pawl.ErrLost: another holder may be at work.
+// was under way then fails, and Do returns an error that matches pawl.ErrLost.
+//
+//   - pawl.ErrStale: the check refused, and nothing was committed.
+//   - A *pawl.LostError that is Finished: the transaction has committed.
+//   - Another *pawl.LostError: it has not committed, unless Commit was cut off; read
+//     the data.
 //
 // Do not use it for BeginTx, because database/sql rolls back, and cuts a Commit off, when
 // that ctx ends. A Commit that was cut off may have committed, and Do returns an error
