@@ -197,7 +197,7 @@ func program(tb TB, name string) string {
 // folder is a temporary folder that the server's user can reach.
 func folder(tb TB) string {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "pawl-pg-")
+	dir, err := os.MkdirTemp(reachable(tb), "pawl-pg-")
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}

@@ -2,7 +2,10 @@
 
 package pgtest
 
-import "os/exec"
+import (
+	"os"
+	"os/exec"
+)
 
 func command(_ TB, dir, path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
@@ -11,3 +14,5 @@ func command(_ TB, dir, path string, args ...string) *exec.Cmd {
 }
 
 func give(TB, string) {}
+
+func reachable(TB) string { return os.TempDir() }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -29,6 +30,32 @@ func give(tb TB, path string) {
 			tb.Fatalf("%v", err)
 		}
 	}
+}
+
+// reachable returns the folder for temporary files. Root's may be below a folder that is
+// closed to the user of the servers.
+func reachable(tb TB) string {
+	tb.Helper()
+	if uid, _ := other(tb); uid == 0 {
+		return os.TempDir()
+	}
+	for _, dir := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+		if isOpen(dir) {
+			return dir
+		}
+	}
+	tb.Fatalf("no temporary folder is open to the user of the servers: set TMPDIR to one")
+	return ""
+}
+
+// isOpen reports whether each user may pass through a folder.
+func isOpen(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode()&0o001 == 0 {
+		return false
+	}
+	above := filepath.Dir(dir)
+	return above == dir || isOpen(above)
 }
 
 // other is the user of the servers if this process is root, and 0 otherwise.
