@@ -69,10 +69,10 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 		if !errors.Is(err, errGaveWay) {
 			return err
 		}
+		all.giveUp(ctx, nil)
 		if at.isWholeToOthers(ctx) {
 			order = parts
 		}
-		all.giveUp(ctx, nil)
 		next, why = at, nil
 		rounds = min(rounds, 1)
 	}
@@ -94,7 +94,9 @@ func conditional(parts []*locker) bool {
 // isWholeToOthers reports whether the name is a mutex or a read/write lock to another
 // client, though it is a semaphore to this caller. Such clients take it before permits.
 func (l *locker) isWholeToOthers(ctx context.Context) bool {
-	e, err := l.c.driver.Inspect(ctx, l.name)
+	bounded, cancel := context.WithTimeout(ctx, l.c.requestTimeout(l.c.settings.TTL))
+	defer cancel()
+	e, err := l.c.driver.Inspect(bounded, l.name)
 	return err == nil &&
 		(slices.ContainsFunc(e.Holders, func(h driver.Holder) bool { return h.Limit == driver.Unlimited }) ||
 			slices.ContainsFunc(e.Waiters, func(w driver.Waiter) bool { return w.Limit == driver.Unlimited }))

@@ -103,6 +103,7 @@ func (t *turns) released(token driver.Token) {
 	}
 	if x.held[token] {
 		delete(x.held, token)
+		delete(t.byToken, token) // the signal of its grant may still come
 		if len(x.held) == 0 {
 			x.vain++
 		}
