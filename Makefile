@@ -247,16 +247,22 @@ cross: ## compile everything, tests too, for each platform
 		go build work; go vet work; \
 	done
 
+# What needs types is compiled as the tests are, so that nothing is compiled twice. Some files are
+# left out with the race detector: the linters look at these without it.
+AS_TESTED := CGO_ENABLED=1 GOFLAGS='-race -trimpath'
+WITHOUT_RACE = $$(find . -name '*.go' -not -path './bin/*' -exec grep -l '^//go:build.*!race' {} + | xargs -n1 dirname | sort -u)
+
 .PHONY: lint
 lint: bin/vale ## run gofmt, go vet, golangci-lint, the linter of the prose, the rules of the repository and the go.mod check
 	@files=$$(find . -name '*.go' -not -path './bin/*' -exec gofmt -s -l {} +) || exit 1; \
 	[ -z "$$files" ] || { echo "not as gofmt -s -w writes it:"; echo "$$files"; exit 1; }
 	@internal/tools/prose.sh
 	go test -count=1 ./internal/repotest
-	go vet work
-	go vet -tags embedded ./cmd/pawl
+	$(AS_TESTED) go vet work
+	$(AS_TESTED) go vet -tags embedded ./cmd/pawl
 	@GOWORK=off go -C internal/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	bin/golangci-lint run $(if $(filter work,$(PKG)),$$(go list -m -f '{{.Dir}}/...' | sed "s|^$$(pwd -P)|.|"),$(PKG))
+	$(AS_TESTED) bin/golangci-lint run $(if $(filter work,$(PKG)),$$(go list -m -f '{{.Dir}}/...' | sed "s|^$$(pwd -P)|.|"),$(PKG))
+	go vet $(WITHOUT_RACE) && bin/golangci-lint run $(WITHOUT_RACE)
 	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q sent)
 	internal/tools/tidy.sh -diff
 	internal/tools/apidiff.sh

@@ -2,4 +2,4 @@
 
 package doctest
 
-var buildFlags []string
+var buildFlags = []string{"-trimpath"}
