@@ -13,7 +13,7 @@ import (
 // timers at the same moment use one record of the detector at once, and it ends the
 // process (golang/go#78156).
 func Test(t *testing.T, f func(*testing.T)) {
-	if raceDetector {
+	if RaceDetector {
 		running.begin()
 		defer running.end()
 	}

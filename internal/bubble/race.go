@@ -2,4 +2,5 @@
 
 package bubble
 
-const raceDetector = true
+// RaceDetector reports whether this program was built with -race.
+const RaceDetector = true

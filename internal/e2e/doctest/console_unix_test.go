@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // consoleBlock is the info of a block whose commands the test runs.
@@ -24,8 +26,9 @@ var pawlCommand = sync.OnceValues(func() (folder string, err error) {
 	if commandFolder, err = os.MkdirTemp("", "pawl-doctest-"); err != nil {
 		return "", err
 	}
-	build := append([]string{"build", "-buildvcs=false", "-o", filepath.Join(commandFolder, "pawl")}, buildFlags...)
-	cmd := exec.Command("go", append(build, "github.com/pawl-go/pawl/cmd/pawl")...)
+	// With the flags of this test, so that the build cache has all packages already.
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", fmt.Sprintf("-race=%t", bubble.RaceDetector),
+		"-o", filepath.Join(commandFolder, "pawl"), "github.com/pawl-go/pawl/cmd/pawl")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, said)
 	}

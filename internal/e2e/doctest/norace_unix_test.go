@@ -1,5 +1,0 @@
-//go:build unix && !race
-
-package doctest
-
-var buildFlags = []string{"-trimpath"}
