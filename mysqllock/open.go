@@ -29,7 +29,9 @@ type lockDriver struct {
 }
 
 // New makes a driver over a pool of connections, which stays open when the driver is
-// closed. The first call checks the server. The error is a [*driver.InvalidError].
+// closed. The first call checks the server. Give locks a pool of their own: a renewal
+// needs a connection, and a lease is lost if transactions of yours use all of them. The
+// error is a [*driver.InvalidError].
 func New(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *sql.DB of go-sql-driver/mysql"}

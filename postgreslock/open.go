@@ -30,8 +30,9 @@ type lockDriver struct {
 }
 
 // New makes a driver over a pool, which stays the caller's. The driver connects when it
-// is first used. It calls the pool's BeforeConnect for its own connection, too. The error
-// is a [*driver.InvalidError].
+// is first used. It calls the pool's BeforeConnect for its own connection, too. Give
+// locks a pool of their own: a renewal needs a connection, and a lease is lost if
+// transactions of yours use all of them. The error is a [*driver.InvalidError].
 func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	if p == nil {
 		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *pgxpool.Pool"}

@@ -346,12 +346,16 @@ func (s *store) do(ctx context.Context, f func(r *request) error) error {
 }
 
 // failure turns a failure of the server into a [*driver.Error]. It returns the end of the
-// caller's ctx, and damage to an entry, as they are.
+// caller's ctx, and damage to an entry, as they are. If the pool was exhausted until ctx
+// ended, the error also has advice.
 func (s *store) failure(ctx context.Context, err error) error {
 	_, corrupt := errors.AsType[*locktable.CorruptError](err)
+	_, exhausted := errors.AsType[exhaustedError](err)
 	switch {
 	case err == nil, corrupt:
 		return err
+	case exhausted && s.closing.Err() == nil:
+		return s.failed(err)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return err
 	case ctx.Err() != nil:
