@@ -13,7 +13,8 @@ const encoding = "user, password and parameters percent-encoded: %40 for @, %3A 
 
 // ParseURL is url.Parse for a URL that may have a password in it: its error, an
 // [*InvalidError], shows no part of the URL, and says how to write a password. The URL
-// may have several hosts with commas between them, each with or without a port.
+// may have several hosts with commas between them, each with or without a port. An IPv6
+// address is in brackets: without them, its last part may be meant as a port.
 func ParseURL(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -34,7 +35,16 @@ func ParseURL(rawURL string) (*url.URL, error) {
 		}
 		return nil, invalid("URL", problem, allowed)
 	}
+	for host := range strings.SplitSeq(u.Host, ",") {
+		if isBareIPv6(host) { // not quoted, because a password may look like one
+			return nil, invalid("URL", "has an IPv6 address without brackets", u.Scheme+"://[ADDRESS]:PORT")
+		}
+	}
 	return u, nil
+}
+
+func isBareIPv6(host string) bool {
+	return strings.Count(host, ":") > 1 && strings.Trim(host, "0123456789abcdefABCDEF:.") == ""
 }
 
 // parseHosts parses a URL of several hosts, or returns nil. url.Parse takes them for one

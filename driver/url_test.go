@@ -94,6 +94,20 @@ func TestEachOfSeveralHostsMayHaveAPort(t *testing.T) {
 	}
 }
 
+// The last part of such an address may be meant as a port, and would be none.
+func TestAnIPv6AddressWithoutBracketsIsRefused(t *testing.T) {
+	for rest, refused := range map[string]bool{
+		"//::1:7717": true, "//::1": true, "//joe:pw@::1:7717/2": true, "//a,fe80::1:6379": true, "//jo%40e:pw@::1:1": true,
+		"//[::1]:7717": false, "//[::1]": false, "//host:7717": false, "//joe:p:w@host:1/x": false, "//a:1,b:2,c:3": false,
+		"//10.0.0.7:6379": false, "/var/a:b:c": false, "": false, "//": false,
+	} {
+		_, err := driver.ParseURL("redis:" + rest)
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "without brackets; allowed: redis://[ADDRESS]:PORT") {
+			t.Errorf("%s: %v", rest, err)
+		}
+	}
+}
+
 // For a parameter of TLS under its name in another library, the error has our name.
 func TestAParameterOfTLSIsToldItsName(t *testing.T) {
 	own := []string{"ca_cert", "client_cert", "client_key", "server_name", "skip_verify", "poll"}

@@ -175,19 +175,6 @@ func hasScheme(where string) bool {
 	return slices.Contains(backends(), strings.ToLower(scheme)+":")
 }
 
-// isBareIPv6 reports whether a host of a URL is an IPv6 address without brackets, whose
-// last part may be meant as a port.
-func isBareIPv6(rest string) bool {
-	authority, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
-	hosts := authority[strings.LastIndex(authority, "@")+1:]
-	for host := range strings.SplitSeq(hosts, ",") {
-		if strings.HasPrefix(rest, "//") && strings.Count(host, ":") > 1 && strings.Trim(host, "0123456789abcdefABCDEF:.") == "" {
-			return true
-		}
-	}
-	return false
-}
-
 // known refuses a URL that no backend of this build takes. The library's error would name
 // a package to import.
 func known(cmd *cobra.Command, where string) error {
@@ -195,8 +182,6 @@ func known(cmd *cobra.Command, where string) error {
 	switch {
 	case !ok: // mostly a path; otherwise it may be a password
 		return usage(cmd, fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(backends(), " ")))
-	case hasScheme(where) && isBareIPv6(rest): // not quoted, because a password may look like one
-		return usage(cmd, fmt.Errorf("the URL has an IPv6 address without brackets; want %s://[ADDRESS]:PORT", scheme))
 	case hasScheme(where):
 		return nil
 	case strings.Contains(where, "@") && !strings.HasPrefix(rest, "//"): // it may be a user, or a password
