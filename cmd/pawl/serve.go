@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -226,16 +227,39 @@ func (s *serving) options() (*dashboard.Options, error) {
 	return o, nil
 }
 
-// tls returns nil without a certificate.
+// tls returns nil without a certificate. Each connection reads the files again, because
+// they are replaced while the page is served. While they cannot be used, perhaps because
+// another program is writing them, it uses what they contained before.
 func (s *serving) tls() (*tls.Config, error) {
 	if s.cert == "" {
 		return nil, nil //nolint:nilnil // http.Server wants it so
 	}
+	var last atomic.Pointer[tls.Config]
+	read := func() (*tls.Config, error) {
+		config, err := s.readTLS()
+		if err == nil {
+			last.Store(config)
+		}
+		return last.Load(), err
+	}
+	first, err := read()
+	if err != nil {
+		return nil, err
+	}
+	config := first.Clone()
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now, _ := read()
+		return now, nil
+	}
+	return config, nil
+}
+
+func (s *serving) readTLS() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
 	if err != nil {
 		return nil, &exit{code: exitUsage, err: fmt.Errorf("cannot use the certificate: %w", err)}
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if s.clientCA == "" {
 		return config, nil
 	}

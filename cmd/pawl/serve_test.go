@@ -201,6 +201,45 @@ func TestServeWithCertificatesOfBothSides(t *testing.T) {
 	}
 }
 
+// A certificate is replaced on disk before it expires, and so are the authorities, also
+// while the page is served.
+func TestServeReadsReplacedCertificates(t *testing.T) {
+	dir := t.TempDir()
+	first := newCertificate(t, dir, "ca", nil)
+	newCertificate(t, dir, "server", first)
+	page, _, _ := served(t, serving{
+		listen: "0.0.0.0:0", cert: filepath.Join(dir, "server.pem"), key: filepath.Join(dir, "server.key"), clientCA: filepath.Join(dir, "ca.pem"),
+	})
+	answers := func(ca, operator *tls.Certificate) error {
+		config := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*operator}}
+		config.RootCAs.AddCert(ca.Leaf)
+		transport := &http.Transport{TLSClientConfig: config}
+		defer transport.CloseIdleConnections()
+		answer, err := (&http.Client{Transport: transport}).Do(get(t, page))
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		return err
+	}
+	if err := answers(first, newCertificate(t, dir, "operator", first)); err != nil {
+		t.Error(err)
+	}
+	second := newCertificate(t, dir, "ca", nil)
+	newCertificate(t, dir, "server", second)
+	operator := newCertificate(t, dir, "operator", second)
+	if err := answers(second, operator); err != nil {
+		t.Errorf("with the new files: %v", err)
+	}
+	for _, file := range []string{"server.pem", "server.key", "ca.pem"} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := answers(second, operator); err != nil {
+		t.Errorf("while the files are written: %v", err)
+	}
+}
+
 func TestServeRefusesACAThatIsNone(t *testing.T) {
 	dir := t.TempDir()
 	newCertificate(t, dir, "server", nil)
