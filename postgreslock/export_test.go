@@ -1,4 +1,15 @@
 package postgreslock
 
+import "time"
+
 // Driver is the driver, with all that it can do.
 type Driver = lockDriver
+
+// NotifyPauseEnd returns the end of the pause that an error begins.
+func NotifyPauseEnd(err error) time.Time {
+	var h notifyPause
+	if !h.beginIfRefused(err) {
+		return time.Time{}
+	}
+	return *h.until.Load()
+}

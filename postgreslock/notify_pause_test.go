@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/postgreslock"
 )
 
 // A notification that cannot be sent does not keep a holder from passing a name on,
@@ -72,6 +75,14 @@ func TestReleasesThatAreRefusedTogetherAreAllRepeated(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// A wall clock that is set back does not prolong the pause.
+func TestAPauseOfNotificationsEndsByTheMonotonicClock(t *testing.T) {
+	end := postgreslock.NotifyPauseEnd(&pgconn.PgError{Code: "42501", Message: "permission denied for function pg_notify"})
+	if end == end.Round(0) {
+		t.Errorf("the pause ends at %v of the wall clock", end)
+	}
 }
 
 func within(t *testing.T) context.Context {
