@@ -23,6 +23,7 @@ var hints = []struct {
 	permanent bool
 	hint      string
 }{
+	{"checking out a connection from connection pool", false, "give locks a client of their own, or a larger maxPoolSize"},
 	{"no such command: 'hello'", true, oldHint},
 	{"but this version of the Go driver requires", true, oldHint},
 	{"auth error", true, "the user or the password is wrong, or belongs to another database: ?authSource=admin"},

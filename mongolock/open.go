@@ -25,7 +25,8 @@ type lockDriver struct {
 
 // New makes a driver over a database of an open client, which stays open when the driver
 // is closed. The driver ignores the write and read concerns of that database, and uses
-// its own. The error is a [*driver.InvalidError].
+// its own. Give locks a client of their own: a renewal needs a connection, and a lease is
+// lost if requests of yours use the whole pool. The error is a [*driver.InvalidError].
 func New(db *mongo.Database, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *mongo.Database"}

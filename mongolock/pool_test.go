@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // A program's own requests may take all connections of its pool. Steps wait for one, and
@@ -67,4 +71,20 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 		})
 	}
 	steps.Wait()
+}
+
+// A renewal that finds no connection ends with its deadline, and the error has a hint.
+func TestAPoolThatIsUsedUpHasAHint(t *testing.T) {
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { disconnect(client) })
+	s := &store{life: ctx, db: client.Database("app")}
+	over, cancel := context.WithDeadline(ctx, time.Now())
+	defer cancel()
+	err = s.failed(over, topology.WaitQueueTimeoutError{Wrapped: context.DeadlineExceeded})
+	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || !strings.Contains(e.Hint, "maxPoolSize") || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v; want a hint about the pool", err)
+	}
 }
