@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pawl-go/pawl"
 )
 
 // A taker takes the lock of a name away from its holder; the other is another client.
