@@ -378,7 +378,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 // leader finds the leader in an entry of the name.
 func leader(e *Entry) (l Leader) {
 	for _, h := range e.Holders {
-		if h.Weight != driver.Exclusive || h.Released {
+		if h.Permits != driver.Exclusive || h.Released {
 			continue
 		}
 		l = Leader{Term: h.Fence, Owner: h.Owner, Since: h.Since}

@@ -20,7 +20,7 @@ type Entry = driver.Entry
 // Holder is one lease on a name. Its fields:
 //
 //   - Fence, and its Owner.
-//   - Weight and Limit: with the [Kind] KindPermits, how many permits it has, and how
+//   - Permits and Limit: with the [Kind] KindPermits, how many permits it has, and how
 //     many there are by its count. Its method Kind returns the Kind.
 //   - Since: when it was granted, on the backend's clock.
 //   - TTL: what its last claim or renewal asked for. [Client.Break] closes the name for
@@ -32,7 +32,7 @@ type Holder = driver.Holder
 // Waiter is one claim in the queue of a name. Its fields:
 //
 //   - Owner: whose claim it is.
-//   - Weight and Limit: how many permits it claims, and how many there are by its
+//   - Permits and Limit: how many permits it claims, and how many there are by its
 //     count. Kind is as for a [Holder].
 //   - Since: when it began to wait.
 //   - ExpiresIn: how long its place lasts if the waiter does not keep it.

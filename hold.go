@@ -155,7 +155,7 @@ func (h *hold) Holder() driver.Holder {
 	owner := h.user.Owner
 	owner.Labels = maps.Clone(owner.Labels) // it goes to callers, who may change the labels
 	return driver.Holder{
-		Fence: h.next - 1, Owner: owner, Weight: h.claim.Weight, Limit: h.claim.Limit,
+		Fence: h.next - 1, Owner: owner, Permits: h.claim.Weight, Limit: h.claim.Limit,
 		Since: now.Mono.Round(0).Add(-now.Since(h.since)), TTL: h.claim.TTL, ExpiresIn: max(0, h.term.LeaseLeft(now)),
 	}
 }

@@ -180,10 +180,10 @@ func same(a, b *Entry) bool {
 	return a.Fence == b.Fence && a.ClosedFor > 0 == (b.ClosedFor > 0) &&
 		a.ValueFence == b.ValueFence && bytes.Equal(a.Value, b.Value) &&
 		slices.EqualFunc(a.Holders, b.Holders, func(x, y Holder) bool {
-			return x.Fence == y.Fence && x.Weight == y.Weight && x.Limit == y.Limit && x.Released == y.Released
+			return x.Fence == y.Fence && x.Permits == y.Permits && x.Limit == y.Limit && x.Released == y.Released
 		}) &&
 		slices.EqualFunc(a.Waiters, b.Waiters, func(x, y Waiter) bool {
-			return x.Weight == y.Weight && x.Limit == y.Limit && x.Owner.Client == y.Owner.Client && x.Since.Equal(y.Since)
+			return x.Permits == y.Permits && x.Limit == y.Limit && x.Owner.Client == y.Owner.Client && x.Since.Equal(y.Since)
 		})
 }
 

@@ -223,7 +223,7 @@ func (m moment) listRow(r *overview.Row) markup.HTML {
 func heldOf(r *overview.Row) int {
 	all := 0
 	for i := range r.Holders {
-		if all += r.Holders[i].Weight; r.Holders[i].Weight == driver.Exclusive {
+		if all += r.Holders[i].Permits; r.Holders[i].Permits == driver.Exclusive {
 			return driver.Exclusive
 		}
 	}

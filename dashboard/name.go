@@ -219,7 +219,7 @@ func (h *Handler) holders(m moment, r *overview.Row) markup.HTML {
 			released = badge("", "released, kept for its minimum")
 		}
 		cells := []markup.HTML{
-			cell("Kind", kind(x.Weight, x.Limit)), cell("Fence", fenceOf(x.Fence)), cell("Held for", m.ago(x.Since)),
+			cell("Kind", kind(x.Permits, x.Limit)), cell("Fence", fenceOf(x.Fence)), cell("Held for", m.ago(x.Since)),
 			cell("Time left", m.left(r, i), late), cell("TTL", markup.Text(x.TTL.String())),
 		}
 		if h.o.AllowBreak {
@@ -237,7 +237,7 @@ func (m moment) queue(r *overview.Row) markup.HTML {
 	for i := range r.Waiters[:min(len(r.Waiters), mostWaiters)] {
 		w := &r.Waiters[i]
 		rows = append(rows, rowOf("", markup.Text(strconv.Itoa(i+1)), cell("Waiter", owner(w.Owner), labels(w.Owner.Labels)),
-			cell("Kind", kind(w.Weight, w.Limit)), cell("Waits for", m.ago(w.Since))))
+			cell("Kind", kind(w.Permits, w.Limit)), cell("Waits for", m.ago(w.Since))))
 	}
 	all := tableOf("Queue, in the order in which it will be served", "Nobody waits.", []string{"Place", "Waiter", "Kind", "Waits for"}, rows)
 	if n := len(r.Waiters) - mostWaiters; n > 0 {

@@ -300,21 +300,21 @@ type Entry struct {
 
 // Holder is one lease on a name.
 type Holder struct {
-	Fence         uint64
-	Weight, Limit int
-	Owner         Owner
-	Since         time.Time     // of the grant, on the backend's clock: the latest that it can be
-	TTL           time.Duration // that the last Acquire or Renew of its token asked for
-	ExpiresIn     time.Duration // from the reading of the entry
-	Released      bool          // released, and kept for its minimum hold
+	Fence          uint64
+	Permits, Limit int
+	Owner          Owner
+	Since          time.Time     // of the grant, on the backend's clock: the latest that it can be
+	TTL            time.Duration // that the last Acquire or Renew of its token asked for
+	ExpiresIn      time.Duration // from the reading of the entry
+	Released       bool          // released, and kept for its minimum hold
 }
 
 // Waiter is one claim in the queue of a name.
 type Waiter struct {
-	Weight, Limit int
-	Owner         Owner
-	Since         time.Time
-	ExpiresIn     time.Duration // of its place, unless the waiter keeps it
+	Permits, Limit int
+	Owner          Owner
+	Since          time.Time
+	ExpiresIn      time.Duration // of its place, unless the waiter keeps it
 }
 
 // Owner identifies a holder or a waiter to people.

@@ -24,10 +24,10 @@ func KindOf(weight, limit int) Kind {
 }
 
 // Kind returns the kind of the lease.
-func (h Holder) Kind() Kind { return KindOf(h.Weight, h.Limit) }
+func (h Holder) Kind() Kind { return KindOf(h.Permits, h.Limit) }
 
 // Kind returns the kind of the claim.
-func (w Waiter) Kind() Kind { return KindOf(w.Weight, w.Limit) }
+func (w Waiter) Kind() Kind { return KindOf(w.Permits, w.Limit) }
 
 // kindNote is the kind of a lease for an error, with a comma behind it. It is empty for
 // an exclusive lease, the usual kind, and if the driver has not said the limit.
@@ -40,7 +40,7 @@ func (h Holder) kindNote() string {
 	case KindShared:
 		return "shared, "
 	case KindPermits:
-		return fmt.Sprintf("%d of %d permits, ", h.Weight, h.Limit)
+		return fmt.Sprintf("%d of %d permits, ", h.Permits, h.Limit)
 	}
 	return ""
 }

@@ -17,8 +17,8 @@ func TestTheKindOfAHolderAndOfAWaiter(t *testing.T) {
 		{1, driver.Unlimited, driver.KindShared, "(shared, fence 7, "},
 		{2, 4, driver.KindPermits, "(2 of 4 permits, fence 7, "},
 	} {
-		h := driver.Holder{Weight: c.weight, Limit: c.limit, Fence: 7}
-		w := driver.Waiter{Weight: c.weight, Limit: c.limit}
+		h := driver.Holder{Permits: c.weight, Limit: c.limit, Fence: 7}
+		w := driver.Waiter{Permits: c.weight, Limit: c.limit}
 		if h.Kind() != c.kind || w.Kind() != c.kind {
 			t.Errorf("%d of %d: %q and %q; want %q", c.weight, c.limit, h.Kind(), w.Kind(), c.kind)
 		}

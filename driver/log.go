@@ -8,9 +8,7 @@ func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
 // LogValue implements slog.LogValuer: the fence, the owner, and how much longer it holds.
 func (h Holder) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.Uint64("fence", h.Fence), slog.Any("owner", h.Owner)}
-	if h.Weight != Exclusive {
-		attrs = append(attrs, slog.Int("weight", h.Weight))
-	}
+	attrs = append(attrs, kindAttrs(h.Kind(), h.Permits)...)
 	attrs = append(attrs, slog.Duration("left", round(h.ExpiresIn)))
 	if h.Released {
 		attrs = append(attrs, slog.Bool("released", true))
@@ -21,10 +19,20 @@ func (h Holder) LogValue() slog.Value {
 // LogValue implements slog.LogValuer: the owner, and how much longer the place lasts.
 func (w Waiter) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.Any("owner", w.Owner)}
-	if w.Weight != Exclusive {
-		attrs = append(attrs, slog.Int("weight", w.Weight))
-	}
+	attrs = append(attrs, kindAttrs(w.Kind(), w.Permits)...)
 	return slog.GroupValue(append(attrs, slog.Duration("left", round(w.ExpiresIn)))...)
+}
+
+// kindAttrs is empty for an exclusive claim, the usual kind.
+func kindAttrs(kind Kind, permits int) []slog.Attr {
+	switch kind {
+	case KindExclusive:
+	case KindShared:
+		return []slog.Attr{slog.String("kind", string(kind))}
+	case KindPermits:
+		return []slog.Attr{slog.Int("permits", permits)}
+	}
+	return nil
 }
 
 // LogValue implements slog.LogValuer: the name, its last fence, how many leases hold it,

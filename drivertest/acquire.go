@@ -22,7 +22,7 @@ func testAcquire(s *suite) {
 			k.Fatalf("%+v; want one holder, no place and not closed", held)
 		}
 		h := held.Holder
-		if h.Fence != g.Fence || h.Weight != driver.Exclusive || h.Limit != driver.Unlimited || h.Released {
+		if h.Fence != g.Fence || h.Permits != driver.Exclusive || h.Limit != driver.Unlimited || h.Released {
 			k.Errorf("holder = %+v; want the fence %d, all of all", h, g.Fence)
 		}
 		if !sameOwner(h.Owner, who) {

@@ -138,7 +138,7 @@ func testExpiry(s *suite) {
 		k.a.gets(k.permits(2, 4))
 		k.a.waits(k.permits(1, 4, queue(k.u)), 1) // its place ends first, and holds nothing
 		held := k.b.refused(k.mutex())
-		if held.Holders != 3 || held.Holder.Fence != first.Fence || held.Holder.Weight != 1 || held.Holder.Limit != 4 {
+		if held.Holders != 3 || held.Holder.Fence != first.Fence || held.Holder.Permits != 1 || held.Holder.Limit != 4 {
 			k.Errorf("%d holders, the first %+v; want 3, the first the one with the fence %d", held.Holders, held.Holder, first.Fence)
 		}
 	})

@@ -38,10 +38,10 @@ func testInspect(s *suite) {
 		if e.Name != k.name || e.Fence != g2.Fence || e.ClosedFor != 0 {
 			k.Errorf("%+v; want the name, the last fence %d, not closed", e, g2.Fence)
 		}
-		k.sameHolder(e.Holders[0], driver.Holder{Fence: g1.Fence, Weight: 2, Limit: 5, Owner: first, TTL: 2 * long, ExpiresIn: 2 * long})
-		k.sameHolder(e.Holders[1], driver.Holder{Fence: g2.Fence, Weight: 1, Limit: driver.Unlimited, Owner: second, TTL: long, ExpiresIn: long})
-		k.sameWaiter(e.Waiters[0], driver.Waiter{Weight: 4, Limit: 5, Owner: third, ExpiresIn: long})
-		k.sameWaiter(e.Waiters[1], driver.Waiter{Weight: driver.Exclusive, Limit: driver.Unlimited, Owner: first, ExpiresIn: 2 * long})
+		k.sameHolder(e.Holders[0], driver.Holder{Fence: g1.Fence, Permits: 2, Limit: 5, Owner: first, TTL: 2 * long, ExpiresIn: 2 * long})
+		k.sameHolder(e.Holders[1], driver.Holder{Fence: g2.Fence, Permits: 1, Limit: driver.Unlimited, Owner: second, TTL: long, ExpiresIn: long})
+		k.sameWaiter(e.Waiters[0], driver.Waiter{Permits: 4, Limit: 5, Owner: third, ExpiresIn: long})
+		k.sameWaiter(e.Waiters[1], driver.Waiter{Permits: driver.Exclusive, Limit: driver.Unlimited, Owner: first, ExpiresIn: 2 * long})
 
 		now := before
 		if k.s.Clock != nil {
@@ -146,7 +146,7 @@ func testInspect(s *suite) {
 // sameHolder compares all except Since; the time left may have run down a little.
 func (k *kit) sameHolder(got, want driver.Holder) {
 	k.Helper()
-	if got.Fence != want.Fence || got.Weight != want.Weight || got.Limit != want.Limit || got.TTL != want.TTL || got.Released != want.Released ||
+	if got.Fence != want.Fence || got.Permits != want.Permits || got.Limit != want.Limit || got.TTL != want.TTL || got.Released != want.Released ||
 		!sameOwner(got.Owner, want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
 		k.Errorf("holder = %+v\nwant     %+v", got, want)
 	}
@@ -155,7 +155,7 @@ func (k *kit) sameHolder(got, want driver.Holder) {
 // sameWaiter does the same for a waiter.
 func (k *kit) sameWaiter(got, want driver.Waiter) {
 	k.Helper()
-	if got.Weight != want.Weight || got.Limit != want.Limit || !sameOwner(got.Owner, want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
+	if got.Permits != want.Permits || got.Limit != want.Limit || !sameOwner(got.Owner, want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
 		k.Errorf("waiter = %+v\nwant     %+v", got, want)
 	}
 }

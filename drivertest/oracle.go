@@ -42,13 +42,13 @@ func (r *random) describe(e driver.Entry) string {
 		slices.SortFunc(e.Holders, func(a, b driver.Holder) int { return cmp.Compare(a.Owner.Client, b.Owner.Client) })
 	}
 	for _, h := range e.Holders {
-		s += fmt.Sprintf("\n  held by %s, %d of %d, for %s, released %v", h.Owner.Client, h.Weight, h.Limit, r.time(h.ExpiresIn), h.Released)
+		s += fmt.Sprintf("\n  held by %s, %d of %d, for %s, released %v", h.Owner.Client, h.Permits, h.Limit, r.time(h.ExpiresIn), h.Released)
 		if !r.k.s.WritesLate {
 			s += fmt.Sprintf(", TTL %v", h.TTL)
 		}
 	}
 	for _, w := range e.Waiters {
-		s += fmt.Sprintf("\n  waited for by %s, %d of %d, for %s", w.Owner.Client, w.Weight, w.Limit, r.time(w.ExpiresIn))
+		s += fmt.Sprintf("\n  waited for by %s, %d of %d, for %s", w.Owner.Client, w.Permits, w.Limit, r.time(w.ExpiresIn))
 	}
 	return s
 }

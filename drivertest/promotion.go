@@ -83,7 +83,7 @@ func testPromotion(s *suite) {
 		who := driver.Owner{Client: "waiter", Host: "web-2", PID: 7, Labels: map[string]string{"a": "b"}}
 		promoted(k, k.permits(2, 3, queue(long), owner(who)))
 		h := k.one(k.a.entry(k.name).Holders)
-		if h.Weight != 2 || h.Limit != 3 || !sameOwner(h.Owner, who) {
+		if h.Permits != 2 || h.Limit != 3 || !sameOwner(h.Owner, who) {
 			k.Errorf("%+v; want 2 of 3 by %+v", h, who)
 		}
 		k.a.gets(k.permits(1, 3))

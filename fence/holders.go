@@ -36,7 +36,7 @@ func (h Holders) Check(ctx context.Context, resource string, fence uint64) (left
 	}
 	for _, holder := range e.Holders {
 		last := holder.Fence
-		if holder.Weight == driver.Exclusive { // its fence may be a range; it is alone
+		if holder.Permits == driver.Exclusive { // its fence may be a range; it is alone
 			last = max(last, e.Fence)
 		}
 		if holder.Fence <= fence && fence <= last && !holder.Released && holder.ExpiresIn > 0 {

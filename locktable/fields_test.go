@@ -43,7 +43,7 @@ func TestEachFieldOfAClaimArrives(t *testing.T) {
 			l.ok(err)
 			same(t, "its place in a row of its own", row, place)
 			same(t, "its place as it is shown", l.e.Public(l.now, "job").Waiters[0], driver.Waiter{
-				Weight: kind.weight, Limit: kind.limit, Owner: every().Owner, Since: place.Since.Time(), ExpiresIn: queued.QueueTTL,
+				Permits: kind.weight, Limit: kind.limit, Owner: every().Owner, Since: place.Since.Time(), ExpiresIn: queued.QueueTTL,
 			})
 
 			l.sleep(sec)
@@ -103,7 +103,7 @@ func (l *lab) arrived(t *testing.T, want locktable.Holder) {
 	l.decoded()
 	same(t, "the lease", l.e.Holders[0], want)
 	shown := driver.Holder{
-		Fence: want.Fence, Weight: want.Weight, Limit: want.Limit, Owner: want.Owner, Since: want.Since.Time(),
+		Fence: want.Fence, Permits: want.Weight, Limit: want.Limit, Owner: want.Owner, Since: want.Since.Time(),
 		TTL: want.TTL, ExpiresIn: l.now.Until(want.Expires),
 	}
 	same(t, "the lease as it is shown", l.e.Public(l.now, "job").Holders[0], shown)

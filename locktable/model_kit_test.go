@@ -217,7 +217,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 			continue
 		}
 		delay, held.Holder = its, driver.Holder{
-			Owner: s.Owner, Fence: s.fence, Weight: s.Weight, Limit: s.Limit, TTL: s.TTL, ExpiresIn: left, Released: s.stage == "kept",
+			Owner: s.Owner, Fence: s.fence, Permits: s.Weight, Limit: s.Limit, TTL: s.TTL, ExpiresIn: left, Released: s.stage == "kept",
 		}
 	}
 	return answerOf(driver.Grant{}, held)
@@ -306,13 +306,13 @@ func (m *model) entry(now locktable.Instant) driver.Entry {
 	e := driver.Entry{Name: "job", Fence: m.fence, ClosedFor: m.shutUntil(now), Holders: []driver.Holder{}, Value: m.value, ValueFence: m.wrote}
 	for _, s := range m.in("holds", "kept") {
 		e.Holders = append(e.Holders, driver.Holder{
-			Fence: s.fence, Weight: s.Weight, Limit: s.Limit, Owner: s.Owner, Since: s.since.Time(), TTL: s.TTL, ExpiresIn: now.Until(s.until),
+			Fence: s.fence, Permits: s.Weight, Limit: s.Limit, Owner: s.Owner, Since: s.since.Time(), TTL: s.TTL, ExpiresIn: now.Until(s.until),
 			Released: s.stage == "kept",
 		})
 	}
 	for _, s := range m.in("waits") {
 		e.Waiters = append(e.Waiters, driver.Waiter{
-			Weight: s.Weight, Limit: s.Limit, Owner: s.Owner, Since: s.came.Time(), ExpiresIn: now.Until(s.place),
+			Permits: s.Weight, Limit: s.Limit, Owner: s.Owner, Since: s.came.Time(), ExpiresIn: now.Until(s.place),
 		})
 	}
 	return e

@@ -184,7 +184,7 @@ func answerOf(g driver.Grant, err error) string {
 	}
 	s := fmt.Sprintf("refused at place %d, closed for %v, after fence %d", held.Position, held.ClosedFor, held.Fence)
 	if h := held.Holder; held.Holders > 0 {
-		s += fmt.Sprintf(", held by %d, of them %v (fence %d, %d of %d, %v, released %v)", held.Holders, h.Owner, h.Fence, h.Weight, h.Limit, h.ExpiresIn, h.Released)
+		s += fmt.Sprintf(", held by %d, of them %v (fence %d, %d of %d, %v, released %v)", held.Holders, h.Owner, h.Fence, h.Permits, h.Limit, h.ExpiresIn, h.Released)
 	}
 	return s
 }

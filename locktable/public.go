@@ -23,7 +23,7 @@ func (e *Entry) Public(now Instant, name string) driver.Entry {
 	out.Value, out.ValueFence = bytes.Clone(e.Value.Bytes), e.Value.Fence
 	for _, w := range seen.Queue {
 		out.Waiters = append(out.Waiters, driver.Waiter{
-			Weight: w.Weight, Limit: w.Limit, Owner: shown(w.Owner), Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),
+			Permits: w.Weight, Limit: w.Limit, Owner: shown(w.Owner), Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),
 		})
 	}
 	return out
@@ -39,7 +39,7 @@ func (e *Entry) public(now Instant) []driver.Holder {
 
 func (h *Holder) public(now Instant) driver.Holder {
 	return driver.Holder{
-		Fence: h.Fence, Weight: h.Weight, Limit: h.Limit, Owner: shown(h.Owner),
+		Fence: h.Fence, Permits: h.Weight, Limit: h.Limit, Owner: shown(h.Owner),
 		Since: h.Since.Time(), TTL: h.TTL, ExpiresIn: now.Until(h.Expires), Released: h.Token.IsZero(),
 	}
 }

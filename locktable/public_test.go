@@ -23,10 +23,10 @@ func TestPublic(t *testing.T) {
 			l.sleep(sec)
 			seen := l.e.Public(l.now, "job")
 			equal(l.t, "holders", fmt.Sprintf("%+v", seen.Holders), fmt.Sprintf("%+v", []driver.Holder{{
-				Fence: g.Fence, Weight: 2, Limit: 3, Owner: driver.Owner{Client: "a"}, Since: start.Time(), TTL: ttl, ExpiresIn: 28 * sec,
+				Fence: g.Fence, Permits: 2, Limit: 3, Owner: driver.Owner{Client: "a"}, Since: start.Time(), TTL: ttl, ExpiresIn: 28 * sec,
 			}}))
 			equal(l.t, "waiters", fmt.Sprintf("%+v", seen.Waiters), fmt.Sprintf("%+v", []driver.Waiter{{
-				Weight: 2, Limit: 3, Owner: driver.Owner{Client: "b"}, Since: start.Add(sec).Time(), ExpiresIn: 9 * sec,
+				Permits: 2, Limit: 3, Owner: driver.Owner{Client: "b"}, Since: start.Add(sec).Time(), ExpiresIn: 9 * sec,
 			}}))
 		},
 		"DoesNotShowTheExpiredAndDoesNotTouchThem": func(l *lab) {

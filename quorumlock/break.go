@@ -110,7 +110,7 @@ func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (fen
 			c.fences[i] = h.Fence
 			// An entry does not show ranges. Only an exclusive holder has one, and then
 			// no claim was granted since.
-			if h.Fence == fence || h.Weight == driver.Exclusive && h.Fence < fence && fence <= v.value.Fence {
+			if h.Fence == fence || h.Permits == driver.Exclusive && h.Fence < fence && fence <= v.value.Fence {
 				c.named++
 			} else if h.Fence > fence {
 				c.higher[h.Fence]++

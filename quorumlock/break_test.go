@@ -43,7 +43,7 @@ func TestBreakSparesTheNextHolder(t *testing.T) {
 				case fence == silent:
 					v.err = errors.New("silent")
 				case fence != none:
-					v.value.Holders = []driver.Holder{{Fence: uint64(fence), Weight: driver.Exclusive}}
+					v.value.Holders = []driver.Holder{{Fence: uint64(fence), Permits: driver.Exclusive}}
 					v.value.Fence = uint64(fence)
 				}
 				entries[i] = v

@@ -137,7 +137,7 @@ func (a *attempt) beside(entries []vote[driver.Entry], fence uint64, all map[key
 
 func weights(holders []driver.Holder) (sum int64) {
 	for _, h := range holders {
-		sum += int64(h.Weight)
+		sum += int64(h.Permits)
 	}
 	return sum
 }

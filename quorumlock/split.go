@@ -109,7 +109,7 @@ func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff
 		for _, h := range v.value.Holders {
 			r := at(h.Owner)
 			r.holds++
-			r.weight = int64(h.Weight)
+			r.weight = int64(h.Permits)
 		}
 		for _, w := range v.value.Waiters {
 			if r := at(w.Owner); votes[i].in && votes[i].err == nil {

@@ -77,7 +77,7 @@ func TestTheListSaysWhatInspectSays(t *testing.T) {
 			len(e.Waiters) == len(want.Waiters) && bytes.Equal(e.Value, want.Value) && e.ValueFence == want.ValueFence
 		for i := 0; same && i < len(e.Holders); i++ {
 			a, b := e.Holders[i], want.Holders[i]
-			same = a.Fence == b.Fence && a.Weight == b.Weight && a.Limit == b.Limit && a.Released == b.Released &&
+			same = a.Fence == b.Fence && a.Permits == b.Permits && a.Limit == b.Limit && a.Released == b.Released &&
 				a.Since.Equal(b.Since) && a.TTL == b.TTL && about(a.ExpiresIn, b.ExpiresIn) && reflect.DeepEqual(a.Owner, b.Owner)
 		}
 		if !same {

@@ -89,10 +89,10 @@ func entryJSON(e *pawl.Entry) jsonEntry {
 		Holders: []jsonHolder{}, Waiters: []jsonWaiter{},
 	}
 	for _, h := range e.Holders {
-		j.Holders = append(j.Holders, jsonHolder{h.Fence, claimJSON(h.Weight, h.Limit, h.Owner, h.Since, h.ExpiresIn), h.TTL.Milliseconds(), h.Released})
+		j.Holders = append(j.Holders, jsonHolder{h.Fence, claimJSON(h.Permits, h.Limit, h.Owner, h.Since, h.ExpiresIn), h.TTL.Milliseconds(), h.Released})
 	}
 	for _, w := range e.Waiters {
-		j.Waiters = append(j.Waiters, claimJSON(w.Weight, w.Limit, w.Owner, w.Since, w.ExpiresIn))
+		j.Waiters = append(j.Waiters, claimJSON(w.Permits, w.Limit, w.Owner, w.Since, w.ExpiresIn))
 	}
 	if e.Value != nil {
 		j.Value, j.ValueFence = e.Value, e.ValueFence

@@ -21,10 +21,10 @@ func TestJSON(t *testing.T) {
 	e := pawl.Entry{
 		Name: "x", Fence: 1<<63 + 1, ClosedFor: 1500 * time.Millisecond,
 		Holders: []pawl.Holder{
-			{Fence: 1 << 63, Weight: driver.Exclusive, Limit: driver.Unlimited, Since: since, TTL: 30 * time.Second, ExpiresIn: 29 * time.Second},
-			{Fence: 1<<63 + 1, Weight: 2, Limit: 3, Owner: pawl.Owner{Client: "c", Host: "h", PID: 7, Labels: map[string]string{"k": "v"}}, Released: true},
+			{Fence: 1 << 63, Permits: driver.Exclusive, Limit: driver.Unlimited, Since: since, TTL: 30 * time.Second, ExpiresIn: 29 * time.Second},
+			{Fence: 1<<63 + 1, Permits: 2, Limit: 3, Owner: pawl.Owner{Client: "c", Host: "h", PID: 7, Labels: map[string]string{"k": "v"}}, Released: true},
 		},
-		Waiters: []pawl.Waiter{{Weight: 1, Limit: driver.Unlimited, Since: since, ExpiresIn: 4999 * time.Microsecond}},
+		Waiters: []pawl.Waiter{{Permits: 1, Limit: driver.Unlimited, Since: since, ExpiresIn: 4999 * time.Microsecond}},
 	}
 	const want = `{"name":"x","known":true,"fence":9223372036854775809,"closed_for_ms":1500,` +
 		`"holders":[{"fence":9223372036854775808,"kind":"exclusive","permits":0,"limit":0,` +
@@ -107,8 +107,8 @@ func TestEachFieldOfAHolderAndAWaiterIsPrinted(t *testing.T) {
 		changed(path)
 		v.Set(before)
 	}
-	h := pawl.Holder{Weight: 1, Limit: 3, Owner: pawl.Owner{Host: "h", PID: 1}}
-	w := pawl.Waiter{Weight: 1, Limit: 3, Owner: pawl.Owner{Host: "h", PID: 1}}
+	h := pawl.Holder{Permits: 1, Limit: 3, Owner: pawl.Owner{Host: "h", PID: 1}}
+	w := pawl.Waiter{Permits: 1, Limit: 3, Owner: pawl.Owner{Host: "h", PID: 1}}
 	people, programs := printed(h, w)
 	changed := func(path string) {
 		p, q := printed(h, w)
@@ -145,8 +145,8 @@ func TestNothingPrintedMovesTheCursor(t *testing.T) {
 	evil := all.String()
 	e := pawl.Entry{
 		Name:    evil,
-		Holders: []pawl.Holder{{Weight: 1, Limit: 1, Owner: pawl.Owner{Host: evil, Client: evil, PID: 1, Labels: map[string]string{evil: evil}}}},
-		Waiters: []pawl.Waiter{{Weight: 1, Limit: 1, Owner: pawl.Owner{Client: evil}}},
+		Holders: []pawl.Holder{{Permits: 1, Limit: 1, Owner: pawl.Owner{Host: evil, Client: evil, PID: 1, Labels: map[string]string{evil: evil}}}},
+		Waiters: []pawl.Waiter{{Permits: 1, Limit: 1, Owner: pawl.Owner{Client: evil}}},
 	}
 	var list, entry, asJSON, said bytes.Buffer
 	v := &voice{err: &said}

@@ -165,7 +165,7 @@ func still(t *testing.T, text, dir string) string {
 var (
 	someone = pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}
 	held    = &pawl.HeldError{Name: "x", Position: 2, Holders: 1, Holder: pawl.Holder{
-		Owner: someone, Fence: 1763626152000001, Weight: driver.Exclusive, Limit: driver.Exclusive, ExpiresIn: 21 * time.Second,
+		Owner: someone, Fence: 1763626152000001, Permits: driver.Exclusive, Limit: driver.Exclusive, ExpiresIn: 21 * time.Second,
 	}}
 	lost        = &pawl.LostError{Name: "x", Fence: 1763626152000001, Reason: pawl.ReasonExpired}
 	unreachable = &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("connection refused"), Hint: "is the server up?"}
@@ -377,12 +377,12 @@ func sayBreaks(t *testing.T, out *bytes.Buffer, v *voice) {
 func sayTables(t *testing.T, out *bytes.Buffer, v *voice) {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
-	kept := pawl.Holder{Owner: someone, Fence: 17, Weight: 2, Limit: 3, Since: now.AddDate(0, 0, -1), TTL: 2500 * time.Millisecond, ExpiresIn: 1500 * time.Millisecond, Released: true}
-	reader := pawl.Holder{Owner: pawl.Owner{Host: "a\x1b", PID: 7}, Fence: 18, Weight: 1, Limit: driver.Unlimited, Since: now, TTL: time.Minute, ExpiresIn: 12345 * time.Microsecond}
-	waits := pawl.Waiter{Owner: someone, Weight: driver.Exclusive, Limit: driver.Exclusive, Since: now, ExpiresIn: time.Second}
+	kept := pawl.Holder{Owner: someone, Fence: 17, Permits: 2, Limit: 3, Since: now.AddDate(0, 0, -1), TTL: 2500 * time.Millisecond, ExpiresIn: 1500 * time.Millisecond, Released: true}
+	reader := pawl.Holder{Owner: pawl.Owner{Host: "a\x1b", PID: 7}, Fence: 18, Permits: 1, Limit: driver.Unlimited, Since: now, TTL: time.Minute, ExpiresIn: 12345 * time.Microsecond}
+	waits := pawl.Waiter{Owner: someone, Permits: driver.Exclusive, Limit: driver.Exclusive, Since: now, ExpiresIn: time.Second}
 	entries := []pawl.Entry{
 		{Name: "free"}, {Name: "closed", Fence: 3, ClosedFor: 5 * time.Second}, {Name: " odd\n", Fence: 3, Waiters: []pawl.Waiter{waits}},
-		{Name: "gpu", Fence: 19, Holders: []pawl.Holder{kept, {Owner: someone, Fence: 19, Weight: 1, Limit: 4, Since: now, TTL: 30 * time.Second, ExpiresIn: time.Second}}, Waiters: []pawl.Waiter{{Owner: someone, Weight: 5, Limit: 5, Since: now}}},
+		{Name: "gpu", Fence: 19, Holders: []pawl.Holder{kept, {Owner: someone, Fence: 19, Permits: 1, Limit: 4, Since: now, TTL: 30 * time.Second, ExpiresIn: time.Second}}, Waiters: []pawl.Waiter{{Owner: someone, Permits: 5, Limit: 5, Since: now}}},
 		{Name: "held", Fence: 18, Holders: []pawl.Holder{kept, reader}, Waiters: []pawl.Waiter{waits}, Value: []byte("10.0.0.7\n"), ValueFence: 17},
 		{Name: "part", Fence: 18, Holders: []pawl.Holder{reader}, ClosedFor: 3 * time.Second},
 	}

@@ -29,7 +29,7 @@ func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
 			differ = ", limits differ"
 		}
 		for _, h := range e.Holders {
-			t.row(words.Plain(e.Name), overview.KindWords(h.Weight, h.Limit)+differ, words.Holder(h), fmt.Sprint(h.Fence), clock(h.Since, now), left(h.ExpiresIn), waiting)
+			t.row(words.Plain(e.Name), overview.KindWords(h.Permits, h.Limit)+differ, words.Holder(h), fmt.Sprint(h.Fence), clock(h.Since, now), left(h.ExpiresIn), waiting)
 		}
 	}
 	return t.flush()
@@ -82,7 +82,7 @@ func printWaiters(out io.Writer, waiters []pawl.Waiter, now time.Time) error {
 	fmt.Fprintln(out)
 	t := newTable(out, "PLACE", "KIND", "WAITER", "SINCE")
 	for i, w := range waiters {
-		t.row(fmt.Sprint(i+1), overview.KindWords(w.Weight, w.Limit), w.Owner.String(), clock(w.Since, now))
+		t.row(fmt.Sprint(i+1), overview.KindWords(w.Permits, w.Limit), w.Owner.String(), clock(w.Since, now))
 	}
 	return t.flush()
 }
@@ -91,7 +91,7 @@ func printHolders(out io.Writer, holders []pawl.Holder, now time.Time) error {
 	fmt.Fprintln(out)
 	t := newTable(out, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT", "TTL")
 	for _, h := range holders {
-		t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Weight, h.Limit), words.Holder(h), clock(h.Since, now), left(h.ExpiresIn), h.TTL.String())
+		t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Permits, h.Limit), words.Holder(h), clock(h.Since, now), left(h.ExpiresIn), h.TTL.String())
 	}
 	return t.flush()
 }

@@ -18,9 +18,9 @@ import (
 
 // A line of JSON has more than the line for people, so it shows more changes.
 func TestWatchJSONPrintsEachState(t *testing.T) {
-	holder := pawl.Holder{Owner: pawl.Owner{Host: "web-1", PID: 7}, Fence: 17, Weight: driver.Exclusive, Limit: driver.Exclusive, TTL: time.Minute, ExpiresIn: time.Second}
-	first := pawl.Waiter{Owner: pawl.Owner{Host: "web-1", PID: 7}, Weight: 1, Limit: 2, ExpiresIn: time.Second}
-	second := pawl.Waiter{Owner: pawl.Owner{Host: "web-2", PID: 7}, Weight: 1, Limit: 2, ExpiresIn: time.Second}
+	holder := pawl.Holder{Owner: pawl.Owner{Host: "web-1", PID: 7}, Fence: 17, Permits: driver.Exclusive, Limit: driver.Exclusive, TTL: time.Minute, ExpiresIn: time.Second}
+	first := pawl.Waiter{Owner: pawl.Owner{Host: "web-1", PID: 7}, Permits: 1, Limit: 2, ExpiresIn: time.Second}
+	second := pawl.Waiter{Owner: pawl.Owner{Host: "web-2", PID: 7}, Permits: 1, Limit: 2, ExpiresIn: time.Second}
 	later := holder
 	later.ExpiresIn = time.Millisecond
 	states := []struct {

@@ -133,10 +133,10 @@ func stakesIn(r *Row) (all []stake) {
 			at = len(all)
 			place[p], all = at, append(all, stake{process: p})
 		}
-		if h.Weight == driver.Exclusive {
+		if h.Permits == driver.Exclusive {
 			all[at].exclusive = true
 		} else {
-			all[at].permits += h.Weight
+			all[at].permits += h.Permits
 		}
 	}
 	return all
@@ -145,7 +145,7 @@ func stakesIn(r *Row) (all []stake) {
 // blocks reports whether the waiter cannot go on while this stake is held, whatever other
 // processes release.
 func (x stake) blocks(w *pawl.Waiter) bool {
-	return x.exclusive || w.Weight == driver.Exclusive || w.Limit == driver.Unlimited || w.Limit-x.permits < w.Weight
+	return x.exclusive || w.Permits == driver.Exclusive || w.Limit == driver.Unlimited || w.Limit-x.permits < w.Permits
 }
 
 // circles finds one circle through each process that is in any, and each circle once. It

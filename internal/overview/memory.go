@@ -161,7 +161,7 @@ func (m *Memory) heldLocked(r *Row) {
 		}
 		l := Past{Fence: h.Fence, Owner: h.Owner, Since: h.Since, End: Held}
 		for _, w := range p.waits {
-			if w.Owner.Client == h.Owner.Client && w.Weight == h.Weight && w.Since.Before(h.Since) {
+			if w.Owner.Client == h.Owner.Client && w.Permits == h.Permits && w.Since.Before(h.Since) {
 				l.Waited = h.Since.Sub(w.Since)
 				break
 			}

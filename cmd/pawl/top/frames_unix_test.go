@@ -40,14 +40,14 @@ func viewOf(t *testing.T, rows ...*overview.Row) *overview.View {
 // left.
 func aLease(host string, fence uint64, held, left time.Duration) pawl.Holder {
 	return pawl.Holder{
-		Fence: fence, Weight: driver.Exclusive, Limit: driver.Unlimited,
+		Fence: fence, Permits: driver.Exclusive, Limit: driver.Unlimited,
 		Owner: pawl.Owner{Host: host, PID: 4242}, Since: noon.Add(-held), TTL: 30 * time.Second, ExpiresIn: left,
 	}
 }
 
 func aWaiter(host string, waits time.Duration) pawl.Waiter {
 	return pawl.Waiter{
-		Weight: driver.Exclusive, Limit: driver.Unlimited,
+		Permits: driver.Exclusive, Limit: driver.Unlimited,
 		Owner: pawl.Owner{Host: host, PID: 4242}, Since: noon.Add(-waits), ExpiresIn: 5 * time.Second,
 	}
 }
@@ -65,10 +65,10 @@ func aRow(name string, holders []pawl.Holder, waiters ...pawl.Waiter) *overview.
 func usual() []*overview.Row {
 	readers := []pawl.Holder{aLease("web-1", 1763626152000001, 3*time.Minute, 29*time.Second), aLease("web-2", 1763626152000002, 2*time.Minute, 25*time.Second)}
 	for i := range readers {
-		readers[i].Weight = 1
+		readers[i].Permits = 1
 	}
 	permits := []pawl.Holder{aLease("gpu-1", 1763626152000003, 26*time.Hour, 21*time.Second)}
-	permits[0].Weight, permits[0].Limit = 2, 4
+	permits[0].Permits, permits[0].Limit = 2, 4
 	mixed := []pawl.Holder{readers[0], permits[0]}
 	closed := aRow("closed", nil)
 	closed.ClosedFor = 20 * time.Second
@@ -123,7 +123,7 @@ func frames(t *testing.T) []frame {
 		crowd.Rows[0].Waiters[i] = aWaiter(fmt.Sprintf("web-%d", i), time.Duration(5000-i)*time.Second)
 	}
 	differ := aRow("gpu", usual()[2].Holders, aWaiter("web-1", time.Second))
-	differ.Waiters[0].Weight, differ.Waiters[0].Limit, differ.Value = 1, 3, []byte("a\x1bb")
+	differ.Waiters[0].Permits, differ.Waiters[0].Limit, differ.Value = 1, 3, []byte("a\x1bb")
 	released := aRow("kept", []pawl.Holder{aLease("web-1", 8, time.Minute, 25*time.Second)})
 	released.Holders[0].Released = true
 	onAll := func(what string, keys ...screen.Key) frame {

@@ -148,9 +148,9 @@ func (m *model) kindCell(r *overview.Row) (string, screen.Style) {
 	if len(r.Holders) == 0 {
 		return "-", 0
 	}
-	words := overview.KindWords(r.Holders[0].Weight, r.Holders[0].Limit)
+	words := overview.KindWords(r.Holders[0].Permits, r.Holders[0].Limit)
 	for _, h := range r.Holders[1:] {
-		if overview.KindWords(h.Weight, h.Limit) != words {
+		if overview.KindWords(h.Permits, h.Limit) != words {
 			return "mixed", 0
 		}
 	}

@@ -92,7 +92,7 @@ func (m *model) nameLine(r *overview.Row, i int) screen.Line {
 		h := &r.Holders[i]
 		left, own := leftWords(r.Left(i, m.now), r.Overdue(i))
 		return screen.Line{
-			{Text: fmt.Sprintf("%s%-5s  %-9s  %-8s  ", mark, "holds", screen.Cut(overview.KindWords(h.Weight, h.Limit), 9), ago(m.view.Since(h.Since, m.now))), Style: style},
+			{Text: fmt.Sprintf("%s%-5s  %-9s  %-8s  ", mark, "holds", screen.Cut(overview.KindWords(h.Permits, h.Limit), 9), ago(m.view.Since(h.Since, m.now))), Style: style},
 			{Text: fmt.Sprintf("%-8s  ", left), Style: style | own},
 			{Text: screen.Pad(strconv.FormatUint(h.Fence, 10), 16) + "  " + words.Holder(*h), Style: style},
 		}
@@ -100,5 +100,5 @@ func (m *model) nameLine(r *overview.Row, i int) screen.Line {
 	w := &r.Waiters[i-len(r.Holders)]
 	left := max(0, w.ExpiresIn-m.now.Sub(r.At))
 	return screen.Text(fmt.Sprintf("%s%-5d  %-9s  %-8s  %-8s  %-16s  %s", mark, i-len(r.Holders)+1,
-		screen.Cut(overview.KindWords(w.Weight, w.Limit), 9), ago(m.view.Since(w.Since, m.now)), ago(left), "", w.Owner), style)
+		screen.Cut(overview.KindWords(w.Permits, w.Limit), 9), ago(m.view.Since(w.Since, m.now)), ago(left), "", w.Owner), style)
 }

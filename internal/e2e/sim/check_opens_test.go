@@ -16,13 +16,13 @@ func (w *world) granting(n *node, name string) {
 	}
 	head, held := e.Waiters[0], int64(0)
 	for _, h := range e.Holders {
-		held += int64(h.Weight)
+		held += int64(h.Permits)
 	}
-	if head.Weight == 1 && !slices.ContainsFunc(w.plan.names, func(p namePlan) bool { return p.name == name && p.sort == "permits" }) {
+	if head.Permits == 1 && !slices.ContainsFunc(w.plan.names, func(p namePlan) bool { return p.name == name && p.sort == "permits" }) {
 		head.Limit = driver.Unlimited
 	}
-	if held+int64(head.Weight) <= int64(head.Limit) {
-		w.violated(name, "node %d has handled a step, and lets %s wait for %d of %d, of which %d are held", n.number, head.Owner.Client, head.Weight, head.Limit, held)
+	if held+int64(head.Permits) <= int64(head.Limit) {
+		w.violated(name, "node %d has handled a step, and lets %s wait for %d of %d, of which %d are held", n.number, head.Owner.Client, head.Permits, head.Limit, held)
 	}
 }
 
