@@ -66,7 +66,7 @@ built: needs servers ## build what the tests need, before they run: the servers,
 ready: built bin/golangci-lint bin/vale ## build what lint and test need
 
 # Programs that only make test-all runs: FerretDB, the server and clients of S3, Prometheus, the decoder of manifests, and
-# what drives Chromium.
+# what drives Chromium. No test runs the benchmarks beside peers, so they are only compiled.
 .PHONY: built-all
 built-all: NEEDS += $(NEEDS_ALL)
 built-all: SERVERS := $(patsubst internal/testservers/%/go.mod,%,$(wildcard internal/testservers/*/go.mod))
@@ -74,8 +74,9 @@ built-all: built
 	@GOFLAGS= GOWORK= CGO_ENABLED=0 go test -C otellock/dashboard -c -o ../../bin/dashboard.test .
 	@GOFLAGS= GOWORK=off CGO_ENABLED=0 go test -C internal/e2e/kubernetes -c -o ../../../bin/kubernetes.test .
 	@GOFLAGS= GOWORK= CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
+	@GOFLAGS= GOWORK= go vet -C bench ./...
 
-# TEST runs the tests of packages. make lint runs go vet on all of them. With -trimpath, a clone uses what another clone
+# TEST runs the tests of packages. make lint runs go vet's checks on all of them. With -trimpath, a clone uses what another clone
 # has compiled.
 TEST = CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 bin/testrun -keep bin -vet=off -trimpath -shuffle=on -timeout=25m -count=$(COUNT)
 
