@@ -112,6 +112,7 @@ var hints = []struct {
 	{"MOVED", true, "this is a node of a cluster: give its address to a cluster client (a URL with several hosts, or ?cluster=true)"},
 	{"TRYAGAIN", false, "the slot of the name is being moved"},
 	{"BUSY", false, "another script has been running for long: SCRIPT KILL ends it if it has written nothing"},
+	{"connection pool timeout", false, "give locks a client of their own, or a larger PoolSize"}, // go-redis
 	{"max number of clients", false, "the server has as many connections as its maxclients allows"},
 	{"Unknown Redis command called", true, "the server, or a proxy before it, lacks a command that Pawl's scripts need, or has renamed it: pawl doctor names it"},
 	{"unknown command", true, "the server, or a proxy before it, lacks a command: Redis 6.2 or later is needed"},
