@@ -1,0 +1,101 @@
+//go:build !race
+
+package repotest
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const ceilingsFile = "internal/repotest/testdata/ceilings.txt"
+
+// notProduct matches the Go files, other than tests, that no user runs: kits, suites,
+// test servers, benchmarks, examples, and what draws or checks the documents.
+var notProduct = regexp.MustCompile(`_kit\.go$|^(bench|drivertest|examples|dashboard/browser|otellock/dashboard)/|` +
+	`^internal/(e2e|repotest|testservers|tools|pictures|[a-z]+test|firstlock|swaplock|timeshift)/`)
+
+// TestNothingGrowsUnseen compares the size of the project with its ceilings. A commit
+// that makes it smaller lowers the ceiling. One that raises a ceiling says why.
+func TestNothingGrowsUnseen(t *testing.T) {
+	count := map[string]int{}
+	for file, text := range sources(t, ".go") {
+		file = filepath.ToSlash(file)
+		lines := bytes.Count(text, []byte("\n"))
+		switch {
+		case strings.HasSuffix(file, "_test.go"):
+			count["test-lines"] += lines
+		case notProduct.MatchString(file):
+			count["kit-lines"] += lines
+		default:
+			count["product-lines"] += lines
+			count["exported-names"] += exportedNames(t, file, text)
+		}
+	}
+	ceiling := map[string]int{}
+	for line := range strings.Lines(read(t, ceilingsFile)) {
+		var name string
+		var n int
+		if _, err := fmt.Sscan(line, &name, &n); err != nil {
+			t.Fatalf("%s: %q: %v", ceilingsFile, line, err)
+		}
+		ceiling[name] = n
+	}
+	for name, n := range count {
+		t.Logf("%s: %d", name, n)
+		const slack = 100 // so that not each commit changes the file
+		switch most := ceiling[name]; {
+		case n > most:
+			t.Errorf("%d %s; the ceiling in %s is %d: is there something to delete?", n, name, ceilingsFile, most)
+		case n < most-slack:
+			t.Errorf("%d %s, and the ceiling in %s is %d: lower it", n, name, ceilingsFile, most)
+		}
+	}
+}
+
+// exportedNames counts what a file exports: names of the package, methods, and fields of
+// structs. What is below internal/ or cmd/ exports nothing to users.
+func exportedNames(t *testing.T, file string, text []byte) (n int) {
+	t.Helper()
+	if strings.HasPrefix(file, "internal/") || strings.HasPrefix(file, "cmd/") || strings.Contains(file, "/internal/") {
+		return 0
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(names ...*ast.Ident) {
+		for _, name := range names {
+			if name.IsExported() {
+				n++
+			}
+		}
+	}
+	for _, decl := range f.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			count(d.Name)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.ValueSpec:
+					count(s.Names...)
+				case *ast.TypeSpec:
+					count(s.Name)
+					if body, ok := s.Type.(*ast.StructType); ok && s.Name.IsExported() {
+						for _, field := range body.Fields.List {
+							count(field.Names...)
+						}
+					}
+				}
+			}
+		}
+	}
+	return n
+}
