@@ -361,3 +361,46 @@ func TestAllDoesNotWriteAValueInVain(t *testing.T) {
 		noError(t, <-done)
 	})
 }
+
+// A caller that gives way asks for the kind of the name that is in its way. While that
+// answer is missing it keeps nothing from others, and it goes on without it.
+func TestACallerThatGivesWayDoesNotHangWithItsQuestion(t *testing.T) {
+	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+		other := client()
+		c, net := w.client(nil)
+		asked := make(chan struct{}, 1)
+		net.hang(func(op string, _ int) bool {
+			if op != "inspect" {
+				return false
+			}
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			return true
+		})
+		inTheWay := must(t)(other.Mutex("a").Lock(background))
+		ctx, cancel := context.WithTimeout(background, time.Hour)
+		defer cancel()
+		ran := make(chan error, 1)
+		go func() { // it holds b, because of the value, and waits for a permit of a
+			locks := pawl.All(c.Semaphore("a", 2).Permits(1), c.Mutex("b", pawl.WithValue([]byte("v"))))
+			ran <- locks.Do(ctx, func(context.Context) error { return nil })
+		}()
+		synctest.Wait()
+		if n := len(w.entry("b").Holders); n != 1 {
+			t.Fatalf("b has %d holders, want the Group", n)
+		}
+		<-asked
+		w.free("b")
+		took, err := after(func() error {
+			noError(t, inTheWay.Release(background))
+			return <-ran
+		})
+		if err != nil || took > 2*oneRequest {
+			t.Errorf("the Group ran %v after its locks were free: %v", took, err)
+		}
+		w.free("a")
+		w.free("b")
+	})
+}
