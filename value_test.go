@@ -66,7 +66,8 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 	})
 }
 
-// What was not answered may arrive yet: a value that is written after it is the last.
+// A request without an answer may arrive yet: a value that is written after it is the
+// last.
 func TestAValueIsNotOverwrittenByAnEarlierOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{RequestTimeout: time.Second})

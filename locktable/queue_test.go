@@ -76,8 +76,7 @@ func TestTicket(t *testing.T) {
 	})
 }
 
-// What is granted can be stored and read: a name that has as many holders as that has no
-// room.
+// A grant can be stored and read: a name that has as many holders as that has no room.
 func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
 	const most = 1 << 20
 	e := &locktable.Entry{Fence: most, Holders: make([]locktable.Holder, most)}

@@ -26,8 +26,8 @@ func (s *transacting) Read(ctx context.Context, name string) (*locktable.Entry, 
 	return s.locked.Read(ctx, name)
 }
 
-// What is read without a lock may be about to change: a release that finds nothing there
-// is for a transaction.
+// An entry that is read without a lock may be about to change: a release that finds
+// nothing there is for a transaction.
 func TestAReleaseThatFindsNothingIsForATransaction(t *testing.T) {
 	ctx := context.Background()
 	before, after := newValues(time.Now, time.Minute), newValues(time.Now, time.Minute)

@@ -101,8 +101,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// What is narrowed explains the same as before: porcupine decides the same of all orders
-// of the same leases, without narrowed times and without an order that is known.
+// Narrowed times explain the same as before: porcupine decides the same of all orders of
+// the same leases, without narrowed times and without an order that is known.
 func TestTightenChangesNothing(t *testing.T) {
 	for _, fenced := range []bool{true, false} {
 		dice := rand.New(rand.NewPCG(1, 2))

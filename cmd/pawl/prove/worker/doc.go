@@ -2,6 +2,6 @@
 // sections, and tells the controller what it believes.
 //
 // It gets its Config and the answers of the register on standard input, and sends
-// messages on standard output, as lines of JSON. What it locks with is a Client: Pawl, or
-// one of the locks that it is compared with.
+// messages on standard output, as lines of JSON. It locks with a Client: Pawl, or one of
+// the locks that it is compared with.
 package worker
