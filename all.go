@@ -39,8 +39,7 @@ type Group struct {
 // Callers do not deadlock, even if a name is a semaphore to one of them and a mutex to
 // another. But a caller without WithAbove that holds a lock, and waits for a permit whose
 // name comes before that lock, may block one that takes them the other way round. So it
-// gives everything back after 5 to 10 s, and after twice as long each time that it has
-// to.
+// gives everything back after 1 to 2 s, and after twice as long each time that it has to.
 //
 // A lock that is given twice counts once. Locking the Group returns ErrInvalid if a name
 // is given in two ways, with different options, or twice with [WithHealth], because Pawl

@@ -22,7 +22,7 @@ const politeRounds = 8
 // A caller that may block another one waits for giveWayAfter to twice that at first, and
 // for maxPatience to twice that at last. See awaitPolitely.
 const (
-	giveWayAfter = 5 * time.Second
+	giveWayAfter = time.Second
 	maxPatience  = 24 * time.Hour
 )
 
