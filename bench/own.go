@@ -37,8 +37,8 @@ func cycles(s server, cl client, goroutines int, length time.Duration, name func
 	run := func(length time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), length)
 		defer cancel()
-		// A goroutine that has no lock long after the end will get none: that is a failure,
-		// and must not hold up the others.
+		// A goroutine that has no lock long after the end will get none. That is a
+		// failure, and must not hold up the others.
 		patience, cancel := context.WithTimeout(context.Background(), length+5*time.Second)
 		defer cancel()
 		var wg sync.WaitGroup

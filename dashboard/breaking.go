@@ -80,13 +80,13 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 	if complaint != "" {
 		said = text("p", complaint, class("complaint"), markup.Attr("role", "alert"))
 	}
-	after := "The name may be granted to the next one at once, before the holder hears of it."
+	after := "The next one may get the name at once, before Pawl has notified the holder."
 	if delay := h.delay(row, wanted.fence); delay >= 0 {
 		closed := "the TTL of the lease"
 		if delay > 0 {
 			closed = delay.String()
 		}
-		after = "Pawl notifies the holder. The name stays closed for " + closed + ", so that it can stop, and then the next one gets it."
+		after = "Pawl notifies the holder. The name stays closed for " + closed + ", so that the holder can stop, and then the next one gets it."
 	}
 	h.write(w, r, page{title: "Break " + wanted.name, status: status, body: []markup.Part{
 		markup.El("section", class("card narrow"),
@@ -94,7 +94,7 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 			who,
 			markup.El("p", markup.Text("Only the lease with fence "), fenceOf(wanted.fence), markup.Text(" is broken. One that came after it is left alone.")),
 			text("p", after),
-			text("p", "A holder that is paused or cut off does not hear of it: only who checks fences stops what it writes later."),
+			text("p", "Pawl cannot notify a holder that is paused or cut off. Only a check of the fence refuses what it writes later."),
 			said,
 			markup.El("form", markup.Attr("method", "post"), markup.Link("action", "break"), class("stack"),
 				markup.El("input", markup.Attr("type", "hidden"), markup.Attr("name", "name"), markup.Attr("value", wanted.name)),

@@ -132,7 +132,7 @@ func TestALeaseIsBrokenWithoutADelay(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true, BreakDelay: -1})
 		g := s.take(t, claim("job", 1))
-		wants(t, s.get(t, fmt.Sprintf("break?name=job&fence=%d", g.Fence)), "may be granted to the next one at once")
+		wants(t, s.get(t, fmt.Sprintf("break?name=job&fence=%d", g.Fence)), "The next one may get the name at once")
 		to := s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil).Header().Get("Location")
 		page := s.get(t, strings.TrimPrefix(to, "/"))
 		wants(t, page, fmt.Sprintf("The lease with fence %d is broken.", g.Fence), "Pawl notifies its holder, and the next one gets the name.")

@@ -72,8 +72,8 @@ The fence says which lease to break, so that a holder that came after you looked
 is left alone. Without --fence, break shows who holds NAME and, on a terminal,
 asks for the fence. With --yes it breaks every current holder.
 
-A holder that is paused does not hear of it. Only the fence protects what that
-holder writes later.
+Pawl cannot notify a holder that is paused. Only a check of the fence refuses
+what that holder writes later.
 
 With --json it prints one line for each broken lease, an object with name,
 fence, owner, closed_for_ms, by and reason.

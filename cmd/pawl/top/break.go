@@ -120,8 +120,8 @@ func (m *model) drawQuestion() []screen.Line {
 		screen.Text("held for "+ago(m.view.Since(q.since, m.now)), 0),
 		{},
 		screen.Text(told, 0),
-		screen.Text("A holder that is paused or cut off does not hear of it: only a check of the", 0),
-		screen.Text("fence protects what it writes later.", 0),
+		screen.Text("Pawl cannot notify a holder that is paused or cut off. Only a check of the", 0),
+		screen.Text("fence refuses what it writes later.", 0),
 	}
 	ask := screen.Text("Type the name or the fence to break it:", screen.Bold)
 	switch {
