@@ -27,7 +27,8 @@ func throughMinIO(ctx context.Context, url string, client *http.Client) (fence.O
 	return minioBucket{c, "minio"}, err
 }
 
-// docs: an ObjectStore over github.com/minio/minio-go/v7.
+// A minioBucket is an ObjectStore over github.com/minio/minio-go/v7.
+// The rest of this file is for copying: docs/fencing.md links to it.
 type minioBucket struct {
 	client *minio.Core
 	name   string
