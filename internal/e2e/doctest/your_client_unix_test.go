@@ -187,7 +187,7 @@ func overGoRedis(addr string, use user) error {
 
 func overRueidis(addr string, use user) error {
 	o := rueidis.ClientOption{InitAddress: []string{addr}}
-	tracking := redislock.Track(&o) // before the client is made, and for one driver
+	tracking := redislock.Track(&o) // before NewClient; for one driver only
 	client, err := rueidis.NewClient(o)
 	if err != nil {
 		return err
