@@ -59,8 +59,8 @@ func TestNothingGrowsUnseen(t *testing.T) {
 	}
 }
 
-// exportedNames counts what a file exports: names of the package, methods, and fields of
-// structs. What is below internal/ or cmd/ exports nothing to users.
+// exportedNames counts what a file exports to users: names of the package, methods, and
+// fields of structs. Packages below internal/ and cmd/ export nothing to them.
 func exportedNames(t *testing.T, file string, text []byte) (n int) {
 	t.Helper()
 	if strings.HasPrefix(file, "internal/") || strings.HasPrefix(file, "cmd/") || strings.Contains(file, "/internal/") {
