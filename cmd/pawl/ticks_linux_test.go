@@ -16,7 +16,7 @@ import (
 )
 
 // ticksVariable is the number of ticks, if it is set: `make ticks` has a thousand.
-const ticksVariable = "PAWL_USES_TICKS"
+const ticksVariable = "PAWL_TICKS"
 
 // Four hosts start the same pawl once at each tick of a schedule, as their crons would.
 // Their clocks differ by a quarter of the period. Each tick runs on one of them.

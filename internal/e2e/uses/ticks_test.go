@@ -9,7 +9,7 @@ import (
 
 // ticksVariable names the environment variable with the number of ticks: `make ticks`
 // sets it to a thousand.
-const ticksVariable = "PAWL_USES_TICKS"
+const ticksVariable = "PAWL_TICKS"
 
 // Instances run the ticks of a schedule, ten of them, or twenty in `make ticks`. Their
 // clocks are up to 2 s ahead or behind. During some ticks the test kills the instance
