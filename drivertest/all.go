@@ -37,6 +37,26 @@ func testAll(s *suite) {
 		}
 	})
 
+	s.test("OneAloneIsGrantedAsByAcquire", func(k *kit) {
+		for _, kind := range []func(...option) driver.Claim{k.mutex, k.reader, func(o ...option) driver.Claim { return k.permits(2, 3, o...) }} {
+			claims := k.several(kind)
+			holder := k.mutex(on(claims[0].Name))
+			g := k.b.gets(holder)
+			if held := k.a.refusedAll(claims); held.Name != holder.Name || held.Holder.Fence != g.Fence {
+				k.Errorf("%q is in the way, held by %+v; want %q, by the fence %d", held.Name, held.Holder, holder.Name, g.Fence)
+			}
+			k.b.releases(holder)
+			after := k.a.getsAll(claims)[0]
+			if after.Fence <= g.Fence || after.TTL != claims[0].TTL {
+				k.Errorf("the grant %+v after the fence %d, want one of %v", after, g.Fence, claims[0].TTL)
+			}
+			k.isHeldBy(holder.Name, after.Fence)
+			k.a.keeps(claims[0])
+			k.a.releases(claims[0])
+			k.isFree(holder.Name)
+		}
+	})
+
 	s.test("NoneIsGrantedIfOneIsHeld", func(k *kit) {
 		for at := range 3 {
 			claims := k.several(k.mutex, k.mutex, k.mutex)

@@ -74,6 +74,17 @@ var allFaults = []fault{{
 		}}
 	},
 }, {
+	name:  "one alone is refused",
+	wants: []string{"All/OneAloneIsGrantedAsByAcquire"},
+	driver: func(d *faulty) driver.Driver {
+		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+			if len(claims) == 1 {
+				return nil, errors.ErrUnsupported
+			}
+			return d.AcquireAll(ctx, claims)
+		}}
+	},
+}, {
 	name:  "all have one fence",
 	wants: []string{"All/EachIsGrantedWithAFenceOfItsOwn"},
 	driver: func(d *faulty) driver.Driver {
