@@ -36,7 +36,7 @@ func transfer(ctx context.Context, locks *pawl.Client, pool *pgxpool.Pool) error
 	return err
 }
 
-// move is the work of transfer, and the step between it and the check.
+// move is the work of transfer and runOnce, and the step between it and the check.
 var move func(ctx context.Context, tx pgx.Tx) error
 
 func pay(ctx context.Context, locks *pawl.Client, db *sql.DB) error {
@@ -77,6 +77,24 @@ func loseLease(ctx context.Context, other *pawl.Client, name string) error {
 		return err
 	}
 	return other.Break(ctx, name, entry.Fence, &pawl.BreakOptions{Delay: -1})
+}
+
+func runOnce(ctx context.Context, locks *pawl.Client, pool *pgxpool.Pool, key string) error {
+	series := locks.Once("payday", pawl.WithAtLeastOnce())
+	_, err := series.Do(ctx, key, func(ctx context.Context) error {
+		lease, _ := pawl.LeaseOf(ctx, "payday")
+		return pgx.BeginFunc(context.WithoutCancel(ctx), pool, func(tx pgx.Tx) error {
+			mark, err := tx.Exec(ctx, "INSERT INTO done VALUES ($1) ON CONFLICT DO NOTHING", key)
+			if err != nil || mark.RowsAffected() == 0 {
+				return err // nil: it was committed before
+			}
+			if err := move(ctx, tx); err != nil { // the task
+				return err
+			}
+			return postgreslock.CheckLease(ctx, tx, lease)
+		})
+	})
+	return err // after an error, call it again with this key
 }
 
 // checkSQL is CheckLease of mysqllock and sqlitelock, or CheckLeaseSQL of postgreslock.

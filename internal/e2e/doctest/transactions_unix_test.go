@@ -23,7 +23,7 @@ import (
 )
 
 func TestThePageOfTransactionsShowsCodeThatRuns(t *testing.T) {
-	wantCompiled(t, "docs/transactions.md", "transactions_kit_test.go", 4)
+	wantCompiled(t, "docs/transactions.md", "transactions_kit_test.go", 5)
 }
 
 const ledger = "CREATE TABLE accounts (id int PRIMARY KEY, balance int); INSERT INTO accounts VALUES (3, 100), (7, 100)"
@@ -117,6 +117,45 @@ func TestTransactionsOfPostgreSQL(t *testing.T) {
 		t.Errorf("%v; want ErrStale or ErrLost", err)
 	}
 	wantBalance(t, db, 80)
+}
+
+// A task is done once, even if its lease is lost before the commit, and even if the
+// database of the locks has forgotten its key.
+func TestATaskInATransactionIsDoneOnce(t *testing.T) {
+	server := pgtest.Start(t)
+	url := server.Database("app")
+	server.Do("app", ledger+"; CREATE TABLE done (key text PRIMARY KEY)")
+	db := database(t, "pgx", url)
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	locks, other := opened(t, url), opened(t, url)
+	runs := 0
+	between := func() error { return loseLease(t.Context(), other, "payday") }
+	move = func(ctx context.Context, tx pgx.Tx) error {
+		runs++
+		if _, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 7"); err != nil {
+			return err
+		}
+		return between()
+	}
+	if err := runOnce(t.Context(), locks, pool, "1"); !errors.Is(err, pawl.ErrStale) && !errors.Is(err, pawl.ErrLost) {
+		t.Errorf("%v; want ErrStale or ErrLost", err)
+	}
+	wantBalance(t, db, 100)
+	between = nothing
+	for range 2 {
+		if err := runOnce(t.Context(), locks, pool, "1"); err != nil {
+			t.Error(err)
+		}
+		wantBalance(t, db, 90)
+		server.Do("app", "DELETE FROM pawl.locks")
+	}
+	if runs != 2 {
+		t.Errorf("the task ran %d times; want once in vain, and once", runs)
+	}
 }
 
 func TestTransactionsOfMySQL(t *testing.T) {
