@@ -34,11 +34,12 @@ import (
 //	}
 //
 // A lease is a *pawl.Lease: inside Do, also of pawl.All, what pawl.LeaseOf(ctx, name)
-// returns; or what Lock returned. Give all leases to one call, in any order. Two calls in
-// one transaction can deadlock with another transaction (SQLSTATE 40P01). A nil lease
-// (LeaseOf found none), no lease at all, and a lease of another backend, schema or prefix
-// match pawl.ErrInvalid. For a lease of another database the check finds no row, and
-// returns pawl.ErrStale. For a *sql.Tx there is [CheckLeaseSQL].
+// returns; or what Lock returned. Give all leases to one call, in any order. A lease that
+// is given twice counts once, and of several leases on one name the check looks at each.
+// Two calls in one transaction can deadlock with another transaction (SQLSTATE 40P01). A
+// nil lease (LeaseOf found none), no lease at all, and a lease of another backend, schema
+// or prefix match pawl.ErrInvalid. For a lease of another database the check finds no
+// row, and returns pawl.ErrStale. For a *sql.Tx there is [CheckLeaseSQL].
 //
 // # Which ctx, and which errors?
 //

@@ -43,8 +43,9 @@ import (
 //	}
 //
 // A lease is a *pawl.Lease: inside Do, also of pawl.All, what pawl.LeaseOf(ctx, name)
-// returns; or what Lock returned. Give all leases to one call, in any order. A nil lease
-// (LeaseOf found none), no lease at all, and a lease of another backend match
+// returns; or what Lock returned. Give all leases to one call, in any order. A lease that
+// is given twice counts once, and of several leases on one name the check looks at each.
+// A nil lease (LeaseOf found none), no lease at all, and a lease of another backend match
 // pawl.ErrInvalid. For a lease of another file the check finds no row, and returns
 // pawl.ErrStale.
 //
