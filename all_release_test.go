@@ -104,7 +104,8 @@ func TestAGroupGivesBackSideBySide(t *testing.T) {
 		net.slow(time.Second)
 		took, err := after(func() error { return leases.Release(background) })
 		noError(t, err)
-		if n := net.count("release"); n != 65 || took > 2*time.Second {
+		// The first one waits a tenth of a second for the others.
+		if n := net.count("release"); n != 65 || took > 1100*time.Millisecond {
 			t.Errorf("%d releases in %v", n, took)
 		}
 	})
@@ -118,6 +119,11 @@ func TestTheFirstOfAGroupIsReleasedLast(t *testing.T) {
 		leases, err := pawl.All(a.Mutex("y"), a.Mutex("x")).Lock(background)
 		noError(t, err)
 		net.slow(20 * time.Millisecond)
+		time.AfterFunc(15*time.Millisecond, func() { // the first releases have arrived, and are not answered
+			if x, y := w.entry("x"), w.entry("y"); len(x.Holders) != 1 || len(y.Holders) != 0 {
+				t.Errorf("while y is released: %+v, %+v", x, y)
+			}
+		})
 		noError(t, leases.Release(background))
 		if fmt.Sprint(released) != "[y x]" {
 			t.Errorf("released: %v", released)
