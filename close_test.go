@@ -315,6 +315,36 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 	}
 }
 
+// After an outage the client repeats a release a second after the last one was refused.
+// Close has no time for that, and sends all of them at once.
+func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, net := w.client(nil)
+		var leases []*pawl.Lease
+		for i := range 100 {
+			leases = append(leases, must(t)(c.Mutex("x"+strconv.Itoa(i), pawl.WithTTL(time.Hour)).Lock(background)))
+		}
+		up := net.down()
+		for _, lease := range leases {
+			go lease.Release(background)
+		}
+		time.Sleep(time.Minute)
+		for before := net.count("release"); net.count("release") == before; {
+			time.Sleep(time.Millisecond)
+		}
+		up()
+		ctx, cancel := context.WithCancel(background)
+		cancel()
+		took, err := after(func() error { return c.CloseWithin(ctx) })
+		if err != nil || took > 0 {
+			t.Errorf("it took %v: %v", took, err)
+		}
+		for i := range leases {
+			w.free("x" + strconv.Itoa(i))
+		}
+	})
+}
+
 // A driver waits for the requests that its client library has under way, and the library
 // may be set to wait long.
 func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
