@@ -9,10 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl"
+	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
 // A newcomer copies an example, and Kubernetes and systemd stop what it becomes with
@@ -58,6 +62,18 @@ func TestEachExampleEndsAtSIGTERM(t *testing.T) {
 				t.Errorf("it went on:\n%s", rest)
 			}
 			t.Logf("%v\n%s%s", p.ProcessState, rest, said.String())
+			// The leader and the nightly job are there; the locks of the others have ended with them.
+			locks, err := pawl.Open(t.Context(), "sqlite:"+filepath.Join(dir, "pawl-examples.db"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer locks.Close()
+			for e, err := range locks.List(t.Context(), "") {
+				held := func(h pawl.Holder) bool { return !h.Released }
+				if err != nil || slices.ContainsFunc(e.Holders, held) {
+					t.Errorf("after its end: %+v, %v", e, err)
+				}
+			}
 		})
 	}
 }
