@@ -62,7 +62,7 @@ func TestEachExampleEndsAtSIGTERM(t *testing.T) {
 				t.Errorf("it went on:\n%s", rest)
 			}
 			t.Logf("%v\n%s%s", p.ProcessState, rest, said.String())
-			// The leader and the nightly job are there; the locks of the others have ended with them.
+			// The locks of the leader and of the nightly job are in a file.
 			locks, err := pawl.Open(t.Context(), "sqlite:"+filepath.Join(dir, "pawl-examples.db"), nil)
 			if err != nil {
 				t.Fatal(err)
