@@ -83,7 +83,7 @@ func (c *Client) close(ctx context.Context) error {
 	c.stopRun() // it also cancels renewals under way, which are not needed any more
 	<-c.ran
 	var watch sync.WaitGroup
-	watch.Go(func() { c.watchSilence(bound, cancel) })
+	watch.Go(func() { c.watchSilence(bound, func() { c.returner.cutShort(); cancel() }) })
 	c.answer = c.drain(ctx, bound.Done(), claimed, released)
 	c.stopListen()
 	err := c.closeDriver(began, bound.Done())

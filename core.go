@@ -179,6 +179,9 @@ func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], se
 	if err == nil || errors.Is(err, driver.ErrNoSuchLease) {
 		return nil
 	}
+	if ctx.Err() != nil {
+		err = errNoAnswer // Close has waited long enough
+	}
 	err = unavailable(c.backend, "release", x.Lease.Name, err)
 	c.failedAside(x.Claim.later(), "release", 1, err)
 	return err

@@ -16,10 +16,10 @@ import (
 type returner struct {
 	request returnRequest
 	returns keepalive.Returns[*claim]
-	ctx     context.Context // of its requests
-	stop    context.CancelFunc
 
-	mu        sync.Mutex // protects all below
+	mu        sync.Mutex      // protects all below
+	ctx       context.Context // of its requests
+	stop      context.CancelFunc
 	timer     *time.Timer
 	finishing bool
 	closed    bool          // finished is closed
@@ -55,7 +55,7 @@ func (r *returner) sendDue() {
 	for !r.closed {
 		x, wait := r.returns.Take(time.Now())
 		if x != nil {
-			go r.send(x)
+			go r.send(r.ctx, x)
 			continue
 		}
 		switch {
@@ -72,11 +72,11 @@ func (r *returner) sendDue() {
 	}
 }
 
-func (r *returner) send(x *keepalive.Return[*claim]) {
+func (r *returner) send(ctx context.Context, x *keepalive.Return[*claim]) {
 	defer r.sendDue()
 	sent, outcome := time.Now(), keepalive.Never
 	defer func() { r.returns.Answered(x, sent, time.Now(), outcome) }() // even if the driver panics
-	err := r.request(r.ctx, x, sent)
+	err := r.request(ctx, x, sent)
 	switch {
 	case err == nil:
 		outcome = keepalive.Done
@@ -97,6 +97,18 @@ func (r *returner) finish() <-chan struct{} {
 	r.mu.Unlock()
 	r.sendDue()
 	return r.finished
+}
+
+// cutShort ends the requests under way, which have no answer. The last round sends them
+// again: perhaps only their connections are silent.
+func (r *returner) cutShort() {
+	r.mu.Lock()
+	stop := r.stop
+	if !r.closed {
+		r.ctx, r.stop = context.WithCancel(context.Background())
+	}
+	r.mu.Unlock()
+	stop()
 }
 
 // lastRound sends everything once more, and not again.

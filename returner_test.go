@@ -177,3 +177,22 @@ func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 		})
 	}
 }
+
+// Some connections are silent, and others work.
+func TestCloseSendsAgainWhatASilentConnectionSwallowed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		for i := range 100 {
+			must(t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
+		}
+		f.hang(func(op string, n int) bool { return op == "release" && n%7 == 0 && n <= 63 })
+		took, err := after(c.Close)
+		noError(t, err)
+		if took > 3*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		for i := range 100 {
+			w.free("x" + strconv.Itoa(i))
+		}
+	})
+}

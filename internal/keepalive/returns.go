@@ -27,6 +27,7 @@ type Return[C any] struct {
 
 	at    time.Time // when it is due
 	fails int       // in a row
+	last  bool      // it was sent in the last round
 }
 
 // Failed notes that a release of it was sent before, without an answer.
@@ -101,6 +102,7 @@ func (r *Returns[C]) Take(now time.Time) (x *Return[C], wait time.Duration) {
 	if r.inFlight < Out {
 		if x := r.fresh.pop(now); x != nil {
 			r.inFlight++
+			x.last = r.lastRound
 			return x, 0
 		}
 	}
@@ -166,7 +168,7 @@ func (r *Returns[C]) Answered(x *Return[C], sent, now time.Time, o Outcome) {
 		default:
 			r.postponeLocked(x, x.Again)
 		}
-	case o == Never, r.lastRound:
+	case o == Never, x.last:
 		r.givenUp++
 	default:
 		r.failureLocked(x, now)
@@ -203,7 +205,8 @@ func (r *Returns[C]) Closing() {
 	r.givenUp = 0
 }
 
-// LastRound sends everything once more, at once, and nothing after that.
+// LastRound sends everything once more, at once, and nothing after that. It sends what is
+// under way once more when that has failed.
 func (r *Returns[C]) LastRound() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
