@@ -19,6 +19,7 @@ type conns interface {
 	take(ctx context.Context) (c *pgx.Conn, free func(), err error)
 
 	// beforeConnect prepares the configuration of a connection that is not one of them.
+	// The caller may have replaced the password.
 	beforeConnect(ctx context.Context, c *pgx.ConnConfig) error
 
 	// most is the largest number of connections.
@@ -38,8 +39,7 @@ func (p pool) take(ctx context.Context) (*pgx.Conn, func(), error) {
 	return c.Conn(), c.Release, nil
 }
 
-// beforeConnect does what the pool does before each of its connections. The caller's may
-// get a new password there.
+// beforeConnect does what the pool does before each of its connections.
 func (p pool) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	if prepare := p.Config().BeforeConnect; prepare != nil {
 		return prepare(ctx, c)
@@ -56,7 +56,14 @@ func (p pool) exhausted() bool {
 
 type database struct{ *sql.DB }
 
-func (database) beforeConnect(context.Context, *pgx.ConnConfig) error { return nil }
+// beforeConnect copies the configuration of a connection of the pool. It cannot call the
+// caller's OptionBeforeConnect, which the pool keeps to itself.
+func (d database) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
+	return with(ctx, d, func(own *pgx.Conn) error {
+		*c = *own.Config()
+		return nil
+	})
+}
 
 func (d database) most() int {
 	if most := d.Stats().MaxOpenConnections; most > 0 {

@@ -41,7 +41,8 @@ func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	return engine.Made(build(pool{p}, o, place(c.Host, c.Port, c.Database), func() {}))
 }
 
-// NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib.
+// NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib. The driver's
+// own connection gets the settings of one of the pool's, and so its password.
 func NewDB(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *sql.DB of github.com/jackc/pgx/v5/stdlib"}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/certtest"
@@ -74,9 +75,40 @@ func TestAReplacedPasswordIsUsed(t *testing.T) {
 // that listens, which is none of the pool's.
 func TestAPoolsBeforeConnectIsForTheListenerToo(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: a server of its own")
+		t.Skip("make test-all runs this: servers of their own")
 	}
-	t.Parallel()
+	for name, open := range map[string]func(t *testing.T, config *pgxpool.Config) driver.Driver{
+		"pgxpool": func(t *testing.T, config *pgxpool.Config) driver.Driver {
+			p, err := pgxpool.NewWithConfig(ctx, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(p.Close)
+			d, err := postgreslock.New(p, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		"database/sql": func(t *testing.T, config *pgxpool.Config) driver.Driver {
+			db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionBeforeConnect(config.BeforeConnect))
+			t.Cleanup(func() { _ = db.Close() })
+			d, err := postgreslock.NewDB(db, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listensWithANewPassword(t, open)
+		})
+	}
+}
+
+func listensWithANewPassword(t *testing.T, open func(t *testing.T, config *pgxpool.Config) driver.Driver) {
+	t.Helper()
 	server := pgtest.Start(t)
 	server.Do("postgres", "CREATE USER secured SUPERUSER PASSWORD 'first'")
 	config, err := pgxpool.ParseConfig("postgres://secured@" + server.Addr + "/postgres")
@@ -89,16 +121,9 @@ func TestAPoolsBeforeConnectIsForTheListenerToo(t *testing.T) {
 		each.Password = password.Load().(string)
 		return nil
 	}
-	p, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	d, err := concrete(postgreslock.New(p, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
+	opened := open(t, config)
+	defer opened.Close()
+	d, _ := concrete(opened, nil)
 	gets(t, d, mutex("job"))
 	var session, before int
 	listens := func() bool { // in another session than before

@@ -191,11 +191,11 @@ func (l *listener) listen(hears func()) (over bool) {
 	if err != nil {
 		return false
 	}
-	config.OnNotification, config.DefaultQueryExecMode = nil, pgx.QueryExecModeExec
-	withoutCancels(config)
 	if err := l.server.beforeConnect(ctx, config); err != nil {
 		return false
 	}
+	config.OnNotification, config.DefaultQueryExecMode = nil, pgx.QueryExecModeExec
+	withoutCancels(config)
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false
