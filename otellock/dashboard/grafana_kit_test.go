@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -19,6 +20,7 @@ type board struct {
 	Templating struct {
 		List []struct {
 			Name, Type, Definition string
+			Current                struct{ Value any }
 		}
 	}
 }
@@ -35,20 +37,33 @@ func readBoard(t *testing.T) (b board) {
 	return b
 }
 
-// queries returns the queries of all panels by their titles, as Grafana sends them with
-// every variable set to "All".
+// queries returns the queries of all panels by their titles, as Grafana sends them when
+// the board is opened.
 func (b *board) queries() map[string][]string {
 	all := map[string][]string{}
 	for _, p := range b.Panels {
 		for _, target := range p.Targets {
-			all[p.Title] = append(all[p.Title], filled(target.Expr))
+			all[p.Title] = append(all[p.Title], b.filled(target.Expr))
 		}
 	}
 	return all
 }
 
-func filled(query string) string {
-	return strings.NewReplacer("$__rate_interval", "1m", "$__range", "5m", "$job", ".*", "$instance", ".*").Replace(query)
+// filled replaces the variables: a list by "All", a text box by its default.
+func (b *board) filled(query string) string {
+	pairs := []string{"$__rate_interval", "1m", "$__range", "5m"}
+	for _, v := range b.Templating.List {
+		value := ".*"
+		if v.Type == "textbox" {
+			value = fmt.Sprint(v.Current.Value)
+		}
+		pairs = append(pairs, "$"+v.Name, value)
+	}
+	return strings.NewReplacer(pairs...).Replace(query)
 }
+
+// needsNames reports whether a query selects names, which are exported only with
+// otellock.Options.Names.
+func needsNames(query string) bool { return strings.Contains(query, "pawl_name=~") }
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
