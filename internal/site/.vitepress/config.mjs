@@ -34,6 +34,8 @@ function toRepository(md) {
     for (const token of tokens.flatMap((t) => [t, ...(t.children ?? [])])) {
       // An indented block gets the frame of a fenced one, in which it scrolls.
       if (token.type === 'code_block') token.type = 'fence'
+      // A line must not end within a flag such as --allow-break.
+      if (token.type === 'code_inline' && /^-\S{1,30}$/.test(token.content)) token.attrJoin('class', 'whole')
       // Vue takes a picture of HTML for one of ours if its path begins with a dot.
       if (token.type.startsWith('html_')) token.content = token.content.replace(/\b(src|srcset)="(?=\w+\/)/g, '$1="./')
       const href = token.type === 'link_open' ? token.attrGet('href') : null
