@@ -28,6 +28,9 @@ const (
 	rightsToSelect = "+select"
 	rightsToRESP2  = "+client|setname"
 
+	// All rights of a user that only reads.
+	rightsToRead = "~pawl:* -@all +hello +ping +eval +evalsha +cluster|slots +time +get +mget +hget +hlen +scan +zcard +zrange +zscore"
+
 	// The further rights in a cluster.
 	rightsInCluster = "+asking +ssubscribe +sunsubscribe +spublish +multi +exec +role +cluster|info"
 )
@@ -52,7 +55,7 @@ func TestTheDocumentHasTheRightsThatAreTried(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := strings.Fields(strings.NewReplacer(`\|`, "|", "`", " ", ";", " ").Replace(string(text)))
-	all := []string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsToSelect, rightsToRESP2, rightsInCluster}
+	all := []string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsToSelect, rightsToRESP2, rightsInCluster, rightsToRead}
 	for right := range strings.FieldsSeq(strings.Join(all, " ")) {
 		if !slices.Contains(said, right) {
 			t.Errorf("docs/backends/redis.md does not name %s", right)
@@ -201,6 +204,41 @@ func TestAUserWithoutChannelsCanLockAndPropertiesSaySo(t *testing.T) {
 	releases(t, d, c)
 	gets(t, d, waiter)
 	releases(t, d, waiter)
+}
+
+func TestAUserThatOnlyReads(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	writer := start(t, "redis://"+server.Addr)
+	only := start(t, user(t, server, rightsToRead)+"?tracking=false")
+	holds := func(e driver.Entry, err error) {
+		t.Helper()
+		if err != nil || len(e.Holders) != 1 || len(e.Waiters) != 1 {
+			t.Errorf("%+v, %v; want one holder and one waiter", e, err)
+		}
+	}
+	exclusive, shared := mutex("a"), reader("b")
+	for _, c := range []driver.Claim{exclusive, shared} {
+		gets(t, writer, c)
+		_, _ = writer.Acquire(ctx, queued(c.Name))
+		holds(only.Inspect(ctx, c.Name))
+	}
+	names := 0
+	for e, err := range only.List(ctx, "") {
+		holds(e, err)
+		names++
+	}
+	if names != 2 {
+		t.Errorf("%d names; want 2", names)
+	}
+	neverRefused(t, server)
+	_, err := only.Acquire(ctx, mutex("c"))
+	unavailable(t, err, true, "ACL")
+	unavailable(t, only.Break(ctx, "a", 1, 0, driver.Owner{}), true, "ACL")
+	answers, err := only.Renew(ctx, []driver.LeaseRef{lease(exclusive)})
+	unavailable(t, errors.Join(append(answers, err)...), true, "ACL")
+	unavailable(t, only.Release(ctx, lease(exclusive)), true, "ACL")
+	holds(writer.Inspect(ctx, "a"))
 }
 
 func TestAMissingRightIsAnErrorThatSaysSo(t *testing.T) {
