@@ -109,12 +109,14 @@ var template = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	made.Store(&dir)
-	cmd := exec.Command("mariadb-install-db", "--no-defaults", "--user="+whoami(), "--datadir="+dir,
+	data := filepath.Join(dir, "data")
+	cmd := exec.Command("mariadb-install-db", "--no-defaults", "--user="+whoami(), "--datadir="+data,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=16M")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir) // it starts a server: see --tmpdir above
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("mariadb-install-db: %w\n%s", err, said)
 	}
-	return dir, nil
+	return data, nil
 })
 
 // made is the template, if it was made.
