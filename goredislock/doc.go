@@ -28,8 +28,8 @@
 // # Do its retries matter?
 //
 // No. A step is sent once, whatever MaxRetries says. If its connection turns out to be
-// dead, the driver sends it once more, and again for each idle connection that is dead,
-// too. The client over the driver repeats an attempt with the same token.
+// dead, the driver sends the step again. It repeats that while go-redis picks dead idle
+// connections. The client over the driver repeats an attempt with the same token.
 //
 // # What ends a call?
 //

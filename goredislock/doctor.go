@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// Servers implements redisscript.Sender. With Sentinel it is the master of the moment.
+// Servers implements redisscript.Sender. With Sentinel it returns the current master.
 func (s *sender) Servers(ctx context.Context) ([]redisscript.Server, error) {
 	if s.cluster == nil {
 		return []redisscript.Server{{Name: s.where, Do: asking(s.client)}}, nil

@@ -12,8 +12,8 @@ import (
 )
 
 // pingAfter is the time for which a subscription may be silent before the driver sends a
-// ping, and the time in which the server then has to answer. Nothing else shows that a
-// connection went silent without an end.
+// ping, and the time in which the server then has to answer. Only a ping shows that a
+// connection is dead that was not closed.
 const pingAfter = 5 * time.Second
 
 // Receive implements redisscript.Sender. go-redis subscribes again by itself when a

@@ -102,7 +102,7 @@ type dialedConn struct {
 	done atomic.Bool
 
 	dialer          *dialer       // nil if it is not for commands
-	reads           atomic.Uint64 // calls of Read that have begun and ended: odd while one waits
+	reads           atomic.Uint64 // how often Read began, plus how often it ended: odd while a call waits
 	interruptedRead atomic.Uint64 // the read that was interrupted
 }
 
@@ -118,8 +118,8 @@ func (g *dialedConn) Read(b []byte) (int, error) {
 	n, err := g.Conn.Read(b)
 	g.reads.Add(1)
 	if err != nil && g.interruptedRead.Load() == read {
-		// Other requests waited behind the one whose caller gave up. For them the
-		// connection was lost, which is no timeout, so their drivers send them again.
+		// Other requests waited behind the one whose caller gave up. Report a lost
+		// connection to them, not a timeout, so that the driver sends them again.
 		err = net.ErrClosed
 	}
 	if n > 0 && !g.done.Load() {

@@ -81,16 +81,15 @@
 // of about 150 bytes. The server forgets it a day after its last grant, and a value a day
 // after the last lease. A lease costs no goroutine and no connection. A driver has two
 // connections to each server, one of them for what the server pushes. Outside of a
-// cluster it has up to four more for the scripts that goroutines share: two while the
-// server is quick.
+// cluster it has up to four more for the scripts that goroutines share, but usually two.
 //
 // # When does a holder hear that it lost?
 //
 // A holder learns at once that its lease is broken, or taken by ForceLock. If another
-// client deletes the key or flushes the database, or Redis evicts the key, it learns of
-// it at once with a driver of [Open] with RESP3, or with a client that [Track] prepared;
-// otherwise by its next renewal. Properties().ReportsDeletions says which it is, and
-// Diagnose why.
+// client deletes the key or flushes the database, or Redis evicts the key, the holder
+// learns of it by its next renewal. It learns of it at once if [Open] made the driver,
+// with RESP3, or if [Track] prepared the client. Properties().ReportsDeletions says which
+// it is, and Diagnose why.
 //
 // # What can its driver do?
 //

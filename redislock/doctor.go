@@ -15,7 +15,7 @@ import (
 
 // The doctor asks each server by itself.
 
-// Servers implements redisscript.Sender. With Sentinel it is the master of the moment.
+// Servers implements redisscript.Sender. With Sentinel it returns the current master.
 func (s *sender) Servers(context.Context) ([]redisscript.Server, error) {
 	nodes := s.client.Nodes()
 	if !s.Cluster() {
@@ -44,8 +44,8 @@ func asking(client rueidis.Client) func(ctx context.Context, command ...string) 
 	}
 }
 
-// inFull restores the error of the server: rueidis removes an ERR from its beginning, and
-// by the first word the doctor knows that a server has answered.
+// inFull puts back the ERR that rueidis removes from the start of an error. The doctor
+// takes an error that begins with a word in capitals as an answer of the server.
 func inFull(err error) error {
 	said, answered := rueidis.IsRedisErr(err)
 	if !answered {
@@ -83,8 +83,8 @@ func flat(m rueidis.RedisMessage) string {
 // User implements redisscript.Authenticated.
 func (s *sender) User() (name string, password bool) { return s.user, s.password }
 
-// sentinels are asked on connections of their own: the client does not share the ones
-// that it has.
+// sentinels opens connections of its own to the Sentinels, because rueidis does not share
+// those that it has.
 type sentinels struct {
 	group string
 	addrs []string

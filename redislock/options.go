@@ -25,13 +25,13 @@ type Options struct {
 	// forget it. If fewer do within WaitTimeout, the driver gives the grant back, and
 	// returns a [*driver.Error] with the number of those that did. It costs two round
 	// trips, and one to the replica. Renewals do not wait. docs/backends/redis.md says
-	// what WaitReplicas does not promise. Default: 0, no WAIT; 100 at most. No other
-	// request uses the connection meanwhile.
+	// what WaitReplicas does not promise. Default: 0, no WAIT; 100 at most. While the
+	// driver waits for the replicas, no other request uses the connection.
 	WaitReplicas int
 
-	// WaitTimeout is the time that replicas have to acknowledge a grant; three quarters
-	// of what is left of the request's ctx, if that is less. Default: 500 ms; 1 ms to 1
-	// minute.
+	// WaitTimeout bounds the wait for the replicas. The driver also waits no longer than
+	// three quarters of the time that the request's ctx has left. Default: 500 ms; 1 ms
+	// to 1 minute.
 	WaitTimeout time.Duration
 
 	// Tracking is the result of Track for the options of the client that New gets.

@@ -19,13 +19,13 @@ type sender struct {
 	close  func()
 
 	user      string     // empty means the default user
-	password  bool       // it gives a password; false if the client is the caller's
+	password  bool       // the URL has a password; false if the client is the caller's
 	dialed    *dialer    // nil unless we make all connections for commands, to one server
 	sentinels *sentinels // nil if there are none, or the client is the caller's
 }
 
-// Run implements redisscript.Sender. rueidis sends a command that is not read-only once,
-// whatever its own retries are set to.
+// Run implements redisscript.Sender. Unless a command is read-only, rueidis sends it only
+// once, whatever its retry options say.
 func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscript.Call) redisscript.Reply {
 	cmd := s.client.B().Evalsha().Sha1(script.SHA).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
 	r := s.client.Do(ctx, cmd)
@@ -141,8 +141,8 @@ func (s *sender) masters(ctx context.Context) ([]rueidis.Client, error) {
 	return found, nil
 }
 
-// Patience implements redisscript.Punctual. rueidis sets the connection's deadline for a
-// request that is alone on its connection, which it reads in the caller's goroutine.
+// Patience implements redisscript.Punctual. If a request is alone on its connection,
+// rueidis sets the deadline there, and reads the answer in the caller's goroutine.
 func (*sender) Patience() time.Duration { return 0 }
 
 // Interruptible implements redisscript.Interruptible.

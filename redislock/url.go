@@ -35,9 +35,8 @@ type parsed struct {
 	untracked string // why there is no tracking, empty if there is
 }
 
-// parseURL reads the forms of URLs that rueidis and go-redis read. For what it cannot
-// read, its error has only the name of the parameter, because the value may be a
-// password.
+// parseURL reads the forms of URLs that rueidis and go-redis read. If it cannot read a
+// parameter, its error has only the name, because the value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{client: settings()}
 	query, err := driver.URLParameters(u, "redis URL", urlParameters(), "addr")

@@ -35,9 +35,9 @@ type Common struct {
 	// what WaitReplicas does not promise. Default: 0, no WAIT; 100 at most.
 	WaitReplicas int
 
-	// WaitTimeout is the time that replicas have to acknowledge a grant; three quarters
-	// of what is left of the request's ctx, if that is less. Default: 500 ms; 1 ms to 1
-	// minute.
+	// WaitTimeout bounds the wait for the replicas. The driver also waits no longer than
+	// three quarters of the time that the request's ctx has left. Default: 500 ms; 1 ms
+	// to 1 minute.
 	WaitTimeout time.Duration
 }
 

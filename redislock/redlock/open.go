@@ -59,7 +59,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		return nil, err
 	}
 	named := identify(ctx, nodes)
-	// The driver knows that a majority is there once that has answered something.
+	// The driver learns whether a majority is there only by sending a request.
 	if _, err := d.Inspect(ctx, "pawl open"); err != nil {
 		_ = d.Close()
 		e, typed := errors.AsType[*driver.Error](err)

@@ -13,14 +13,14 @@ import (
 
 const urlForm = "redlock://[USER:PASSWORD@]HOST1[:PORT],HOST2[:PORT],HOST3[:PORT][/DB], redlocks:// for TLS; 3 servers or more that share nothing"
 
-// schemes are the schemes of redlock, and the scheme that each node has instead.
+// schemes maps each scheme of redlock to the scheme of its nodes' URLs.
 var schemes = map[string]string{"redlock": "redis", "redlocks": "rediss"}
 
 // unsupportedParameters are parameters of redislock that are not for a single server, or
 // that redlock sets itself.
 var unsupportedParameters = []string{"cluster", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking"}
 
-// split makes a URL for each node. redislock reports what is wrong with all of them.
+// split makes a URL for each node. redislock reports the mistakes that all of them have.
 func split(u *url.URL) ([]string, error) {
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
