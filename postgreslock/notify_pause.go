@@ -24,8 +24,8 @@ func (h *notifyPause) isActive() bool {
 }
 
 // beginIfRefused reports whether a step failed only because of its notifications, and
-// begins the pause if so. The step changed nothing, and the caller repeats it, even if
-// another step began the pause: this one was sent before.
+// begins the pause if so. The step changed nothing, and the caller repeats it. It does so
+// even if the pause had begun already, because the step was sent before that.
 func (h *notifyPause) beginIfRefused(err error) bool {
 	state := sqlState(err)
 	full := state == "54000" && strings.Contains(err.Error(), "NOTIFY")

@@ -42,7 +42,7 @@ func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 }
 
 // NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib. The driver's
-// own connection gets the settings of one of the pool's, and so its password.
+// own connection copies the settings of a connection of the pool, including the password.
 func NewDB(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *sql.DB of github.com/jackc/pgx/v5/stdlib"}
@@ -146,7 +146,7 @@ func withoutCancels(config *pgx.ConnConfig) {
 }
 
 // An uncancelled connection has an address that withoutCancels refuses to dial: pgx dials
-// it for nothing but a cancel request.
+// it only for a cancel request.
 type uncancelled struct{ net.Conn }
 
 func (c uncancelled) RemoteAddr() net.Addr { return cancelAddr{c.Conn.RemoteAddr()} }
@@ -190,7 +190,7 @@ const connections = 16
 
 // tableWait bounds how long a session waits for a table that an operator has locked, or
 // is about to lock. Nothing cancels that wait, so each statement that its caller gave up
-// would keep a connection of the server. For a row each step sets its own wait.
+// would keep a connection of the server. For a locked row, each step sets its own limit.
 const tableWait = "5s"
 
 // table is the driver's table of locks; closing it also closes the listener and the pool.

@@ -20,8 +20,8 @@ type Options struct {
 
 	// Retention is the time for which the backend remembers the last fence of a name
 	// after its last grant. After that, the next fence is still greater, unless the clock
-	// was set back past that grant. The backend also forgets the name's value then, so an
-	// instance that is late by more than this runs a tick of pawl.Once again: keep it
+	// was set back past that grant. The backend also forgets the name's value then. An
+	// instance that is later than Retention repeats a tick of pawl.Once, so set Retention
 	// above the longest delay. Default: 24 hours; at least a minute.
 	Retention time.Duration
 

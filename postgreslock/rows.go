@@ -15,8 +15,9 @@ import (
 )
 
 // The waiters of a long queue have rows of their own. The columns that find a waiter
-// repeat a part of its stored form, which alone counts. Waiters are ordered by since,
-// then by id: a new row gets the greatest id, because the row of the name is locked.
+// repeat parts of its stored form; only the stored form counts. Waiters are ordered by
+// since, then by id: a new row gets the greatest id, because the row of the name is
+// locked.
 
 // Lapse implements locktable.Rows.
 func (w *work) Lapse(name string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
@@ -120,8 +121,8 @@ func (s *store) Read(ctx context.Context, name string) (e *locktable.Entry, now 
 	return e, all[0].now, err
 }
 
-// scanPage is the number of entries that Scan reads at once, because the caller may be
-// slow.
+// scanPage is the number of entries that Scan reads at once. Scan reads pages so that a
+// slow caller keeps no connection.
 const scanPage = 256
 
 // Scan implements optimistic.Store.

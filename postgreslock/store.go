@@ -42,7 +42,7 @@ type store struct {
 
 	turns     turns.Turns   // one transaction of this process per name; the others take no connection yet
 	room      chan struct{} // bounds the transactions that wait long: each keeps a connection
-	unawaited chan struct{} // bounds the requests without a caller: so does each of them
+	unawaited chan struct{} // bounds the requests whose caller has gone: each of them keeps a connection, too
 
 	lastSlow atomic.Pointer[time.Time] // when a request last took long
 
@@ -214,8 +214,8 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 
 // frees reports whether a swap only gives a name back. Such a swap does not wait for the
 // disk: if the server crashes before it has written the release, the lease runs out, as
-// if its holder had died. The next grant waits for the disk, and so for all that came
-// before.
+// if its holder had died. The next grant waits for the disk, and so for all earlier
+// writes.
 func frees(e *locktable.Entry) bool {
 	return len(e.Holders) == 0 && len(e.Queue) == 0 && e.Closed == 0 && len(e.Broken) == 0 && len(e.Value.Bytes) == 0
 }
@@ -380,8 +380,8 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// Close implements optimistic.Store. Requests under way end by their ctx. Those that have
-// ended no longer wait for their answers.
+// Close implements optimistic.Store. Requests under way end by their ctx. A request whose
+// caller has gone no longer waits for its answer.
 func (s *store) Close() error {
 	s.close()
 	s.running.Close()

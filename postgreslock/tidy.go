@@ -69,7 +69,7 @@ func (s *store) forgetSome(tx *tx) (lapsed []string, err error) {
 	err = tx.query([]any{&from, &rest, &is}, nothing, s.sql.selectTidying)
 	now, pause := locktable.Instant(is), s.options.Retention/24
 	if err != nil || is < rest && locktable.Instant(rest) <= now.Add(pause) {
-		return nil, err // a longer pause is from before the clock was set back
+		return nil, err // a pause that ends later was stored before the clock was set back, and does not count
 	}
 	var last pgx.Batch
 	var name, stored []byte
