@@ -84,7 +84,7 @@ func isOver(ctx context.Context, err error) bool {
 
 // failed makes a driver.Error, with advice, of an error. Typed errors pass unchanged. So
 // does the end of the caller's ctx, unless failed knows what took so long: an exhausted
-// pool, or before, the last error for which the driver repeated the statement.
+// pool, or the error before, for which the driver repeated the statement.
 func (s *server) failed(ctx context.Context, err, before error) error {
 	var typed *driver.Error
 	if err == nil || errors.Is(err, driver.ErrClosed) || errors.As(err, &typed) {

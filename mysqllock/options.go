@@ -19,9 +19,9 @@ type Options struct {
 	// server's clock was set back past that grant. Default: 24 hours; at least a minute.
 	Retention time.Duration
 
-	// MustExist keeps the driver from making the tables: for a user without the right to
-	// make them, and for a program that only reads: in a wrong database it would make
-	// new, empty tables, and report all locks as free.
+	// MustExist keeps the driver from making the tables. Set it for a user without the
+	// right to make them, and for a program that only reads. Otherwise such a program, in
+	// a wrong database, makes empty tables and reports all locks as free.
 	MustExist bool
 
 	// Where names the server in errors. Default: its address and database, for a driver

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// newPoller finds signals, since the server sends none. It reads the entries of the names
-// for which claims of this client wait, and the rows of lost leases, all in one
-// statement, which locks nothing and writes nothing.
+// newPoller makes the poller that finds signals, because the server sends none. It reads
+// the entries of the names for which claims of this client wait, and the rows of lost
+// leases, all in one statement, which locks nothing and writes nothing.
 //
 // A grant is in the entry, so a client that passes a name on writes nothing more, and a
 // waiter never sees the grant before its commit. It may see the grant late, even much
@@ -115,10 +115,11 @@ func (s *store) lookStatement(names []string, byName map[string][]engine.Claim) 
 }
 
 // unchanged is the condition that a name has no news for these waiters: no lease was
-// granted since, it has holders, none of them has released it (the name would then open
-// by time alone), and the waiters are still in the queue. Then the server does not send
-// the entry, which hundreds of others change all the time to keep their places. The
-// condition is empty if the queue is short.
+// granted since, it has holders, none of them is a released one, and the waiters are
+// still in the queue. (The name of a released holder opens after its minimum hold,
+// without a change of the row.) Then the server does not send the entry, which hundreds
+// of others change all the time to keep their places. The condition is empty if the queue
+// is short.
 func unchanged(waiting []engine.Claim) string {
 	fence, longest, there := uint64(0), 0, ""
 	for _, c := range waiting {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Renew implements driver.Driver. It renews one statement's worth of leases at a time: a
-// statement that waited for another one could be past its window.
+// Renew implements driver.Driver. It computes and sends the leases of one statement at a
+// time. If it computed more first, the last ones could come too late for their window.
 func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	answers := make([]error, 0, len(leases))
 	for _, l := range leases { // all, before the first request
@@ -32,8 +32,8 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 	return answers, nil
 }
 
-// renew renews some leases, and records the result. A lease that it did not renew is
-// lost, or its state is unknown; then the old end is as good as a later one.
+// renew renews some leases, and records the result. It records nothing for a lease whose
+// state is unknown: the end recorded before is good enough.
 func (d *lockDriver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	sent := time.Now()
 	answers, err := d.renewFree(ctx, leases)

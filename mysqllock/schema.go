@@ -3,9 +3,9 @@ package mysqllock
 import "strings"
 
 // schema makes the tables of a driver. Names are bytes, so that no collation compares
-// them. The columns entry and version alone count; holders and until are for people, and
-// fence also for waiters. A row of lost notifies the client of an inbox that it lost a
-// lease.
+// them. Only the columns entry and version count. holders, until and fence are for
+// people; the polls of waiters read holders and fence, too. A row of the table lost
+// notifies the client with that inbox that it lost a lease.
 const schema = `CREATE TABLE IF NOT EXISTS {prefix}names (
   name    VARBINARY(255)  NOT NULL PRIMARY KEY,
   version BIGINT UNSIGNED NOT NULL,

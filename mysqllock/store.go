@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// store is the optimistic.Store over two tables. One has a row for each name, the other a
-// row for each lease that was taken from its holder, for its inbox.
+// store is the optimistic.Store over two tables. One has a row for each name. The other
+// has a row for each lease that was taken from its holder, to notify the holder's client.
 type store struct {
 	*server
 	inbox string
@@ -43,17 +43,17 @@ func (s *store) Close() error {
 	return nil
 }
 
-// Lingers implements optimistic.Lingerer. The statement checks the clock when the row is
-// locked, but the commit after that may hang, for a backup, a disk or a replica. Until it
-// ends, readers do not see the change.
+// Lingers implements optimistic.Lingerer. The statement checks the clock when it has
+// locked the row, but a backup, a disk or a replica may hold up the commit after that.
+// Until it ends, readers do not see the change.
 func (s *store) Lingers() {}
 
 // serverTime is the server's time when this is evaluated, in microseconds since 1970.
 // UTC_TIMESTAMP stands still during a statement, which may have waited for the lock of a
 // row. SYSDATE does not, but it is a time in the session's zone, where daylight saving
 // moves the clock by an hour. So serverTime takes only the time since the beginning of
-// the statement from SYSDATE. If that happens within a statement, serverTime is off by an
-// hour, and no window contains it.
+// the statement from SYSDATE. If daylight saving moves the clock during a statement,
+// serverTime is off by an hour, and no window contains it.
 const serverTime = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)))"
 
 // Load implements optimistic.Store.

@@ -35,8 +35,8 @@ func invalid(problem, allowed string) error {
 	return &driver.InvalidError{What: what, Problem: problem, Allowed: allowed}
 }
 
-// parse reads a URL, or a DSN with or without mysql:. An error has only the name of a
-// parameter that it cannot read: the value may be a password.
+// parse reads a URL, or a DSN with or without mysql:. If it cannot read a parameter, its
+// error has only the name, because the value may be a password.
 func parse(raw string) (*parsed, error) {
 	rest, isURL := strings.CutPrefix(raw, "mysql://")
 	if !isURL {
@@ -131,8 +131,8 @@ func urlParameters() []string {
 }
 
 // theirs are the parameters of go-sql-driver, so that the DSN of a program works
-// unchanged. go-sql-driver takes any other name as a variable of the session, and so a
-// typo, too.
+// unchanged. go-sql-driver takes any other name, even a misspelled one, as a variable of
+// the session.
 var theirs = []string{
 	"allowCleartextPasswords", "allowFallbackToPlaintext", "allowNativePasswords", "allowOldPasswords",
 	"charset", "checkConnLiveness", "clientFoundRows", "collation", "columnsWithAlias", "compress",
