@@ -178,9 +178,9 @@ func (id *identity) check(c *conn) error {
 }
 
 // cutShort reports whether the log is shorter than SQLite's index says: another process
-// truncated it. The next write, after the missing part, hides that. When a process
-// restarts the log (restartLog, or a shell), the file becomes short a moment before the
-// index does, so cutShort compares them several times.
+// truncated it. The next write hides that: it goes behind the missing part, so the file
+// is long again. When a process restarts the log (restartLog, or a shell), the file
+// becomes short a moment before the index does, so cutShort compares them several times.
 func (id *identity) cutShort(c *conn) bool {
 	for range 3 {
 		frames, err := c.logFrames()

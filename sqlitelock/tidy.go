@@ -34,7 +34,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		rest = locktable.Instant(until)
 	})
 	pause := retention / 24
-	if err != nil || now < rest && rest <= now.Add(pause) { // longer: from before the clock was set back
+	if err != nil || now < rest && rest <= now.Add(pause) { // a later end was stored before the clock was set back
 		return err
 	}
 
