@@ -36,8 +36,8 @@ func (d *document) stored() (s optimistic.Stored, err error) {
 }
 
 // envelope returns the envelope that a swap stores. The server cuts a stamp to the
-// millisecond, so the stamp of an update in the last millisecond of the window would
-// still count. So the window ends a millisecond earlier.
+// millisecond, so an update up to a millisecond after the window would still count. So
+// the window ends a millisecond earlier.
 func envelope(s *optimistic.Swap) *stamped.Envelope {
 	e := stamped.Next(*s, nil)
 	e.Window.To = e.Window.To.Add(-time.Millisecond)
@@ -73,7 +73,7 @@ func (t *store) update(s *optimistic.Swap, version uint64) bson.D {
 			{Key: "fence", Value: int64(s.Entry.Fence)},
 		}},
 		// If this update is void, the value before it counts. So the server must not
-		// forget it earlier than it would have.
+		// forget the document earlier than before.
 		{Key: "$max", Value: bson.D{{Key: "forget", Value: forget}}},
 	}
 }

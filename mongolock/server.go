@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// server has the collections and the abilities of the server that the driver has to know
-// to use it correctly.
+// server has the collections, and the abilities of the database server on which the
+// driver depends.
 type server struct {
 	entries *mongo.Collection // reads what a majority has
 	latest  *mongo.Collection // the same, with reads that miss no acknowledged write
@@ -127,9 +127,9 @@ func (t *store) index() {
 	}
 }
 
-// failed types an error. If ctx has ended, it adds the client's own error, which may say
-// what took so long. The client may give up a moment before ctx ends, so failed waits for
-// that.
+// failed gives an error its type. If ctx has ended, it adds the client's own error, which
+// may say what took so long. The client may give up a moment before ctx ends, so failed
+// waits for that.
 func (t *store) failed(ctx context.Context, err error) error {
 	if err == nil || t.life.Err() != nil {
 		return t.life.Err()

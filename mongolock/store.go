@@ -94,8 +94,8 @@ func decode(c *mongo.Cursor, into any) error {
 // Time implements optimistic.Store.
 func (t *store) Time(ctx context.Context) (optimistic.Window, error) {
 	for {
-		// A stamp has whole milliseconds, so a window begins with one. It is 2 ms wider,
-		// because both the window and the stamp are cut.
+		// A stamp is cut to whole milliseconds, so the start of a window is cut, too. Its
+		// end is 2 ms later, to make up for both cuts.
 		if w, ok := t.clock.Window(time.Now()); ok {
 			return optimistic.Window{From: whole(w.From), To: w.To.Add(2 * time.Millisecond)}, nil
 		}
@@ -215,7 +215,7 @@ func onlyDuplicates(err error) bool {
 }
 
 // judge returns the outcome of a swap that was written with that stamp. A void swap has
-// also replaced the document, by one with the value before.
+// replaced the document, too, but the value before the swap is still in force.
 func (t *store) judge(s *optimistic.Swap, version uint64, stamp, sent time.Time) optimistic.Swapped {
 	at := locktable.At(stamp)
 	if envelope(s).InTime(at) {
@@ -276,7 +276,7 @@ func named(c *mongo.Cursor) (n optimistic.Named, err error) {
 	return n, err
 }
 
-// beyond sorts after anything that a name has after a prefix.
+// A prefix followed by beyond sorts after all names with that prefix.
 var beyond = strings.Repeat("\U0010FFFF", driver.MaxName/4+1)
 
 // from is the filter for the names that start with a prefix. MongoDB compares strings

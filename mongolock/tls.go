@@ -16,8 +16,8 @@ import (
 // tlsFiles are the parameters that name files.
 var tlsFiles = []string{"tlsCAFile", "tlsCertificateKeyFile", "tlsCertificateFile", "tlsPrivateKeyFile"}
 
-// A dialer begins each connection with TLS as the files of the URL have it then.
-// MongoDB's client reads them once.
+// A dialer reads the files of the URL again for the TLS of each connection. MongoDB's
+// client reads them once.
 type dialer struct {
 	net.Dialer
 	url  string                     // with the parameters of TLS only
@@ -27,7 +27,7 @@ type dialer struct {
 }
 
 // rereadFiles gives the client a dialer if its URL names files. The client then has no
-// configuration of TLS, because it would begin TLS a second time.
+// configuration of TLS: with one, it would begin TLS a second time.
 func rereadFiles(client *options.ClientOptions, query url.Values) {
 	own, files := url.Values{"tls": {"true"}}, false
 	for _, name := range tlsFiles {

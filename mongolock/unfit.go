@@ -66,7 +66,7 @@ func (t *store) unfitIndexes(ctx context.Context) *unfitError {
 }
 
 // unfitShards checks the key by which the collection is sharded: with any other key than
-// _id, each shard can have a document of one name.
+// _id, several shards can each have a document for the same name.
 func (t *store) unfitShards(ctx context.Context) *unfitError {
 	var c struct {
 		Key     bson.Raw `bson:"key"`
