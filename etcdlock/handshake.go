@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// handshakes begin each connection with TLS as the files of the URL have it then: the
-// credentials of gRPC read no file again. Those also require the servers' addresses in
-// their certificates, whatever ServerName says (v1.83.2); handshakes require ServerName
-// if there is one.
+// handshakes read the files of the URL again for the TLS of each connection, which gRPC's
+// own credentials do not. gRPC's credentials also require each server's address in its
+// certificate, whatever ServerName says (v1.83.2); handshakes require ServerName if it is
+// set.
 //
-// They also keep why the last connection failed, because a request that waits for one
-// does not say that.
+// They also keep the error of the last connection that failed, because a request that
+// waits for a connection does not return it.
 type handshakes struct {
 	credentials.TransportCredentials
 	tls  *engine.TLS

@@ -103,7 +103,7 @@ func hosts(endpoints []string) string {
 }
 
 // openTimeout returns the time in which the cluster has to answer. It leaves time to find
-// out why the cluster does not.
+// out why the cluster does not answer.
 func openTimeout(ctx context.Context, config *clientv3.Config) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return min(config.DialTimeout, time.Until(end)/4*3)
@@ -173,8 +173,8 @@ func shakeHands(ctx context.Context, config *tls.Config, endpoint string) error 
 	return err
 }
 
-// dial makes the client, and ends with ctx: with a password clientv3 asks the server, and
-// takes no ctx.
+// dial makes the client, and returns when ctx ends. clientv3.New takes no ctx, and with a
+// password it asks the server.
 func dial(ctx context.Context, config *clientv3.Config) (*clientv3.Client, error) {
 	return engine.Dial(ctx, func() (*clientv3.Client, error) { return clientv3.New(*config) },
 		func(c *clientv3.Client) { _ = c.Close() })

@@ -21,7 +21,7 @@ type Options struct {
 
 	// Retention is the least time for which the backend remembers the last fence of a
 	// name after its last grant, and its value after its last lease. An instance that is
-	// later than that runs a tick of pawl.Once again. Default: 24 hours; 1 minute to 30
+	// later than that repeats a tick of pawl.Once. Default: 24 hours; 1 minute to 30
 	// days.
 	Retention time.Duration
 

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// Steps take effect only under an active tick. maxTickStep is the largest step from
-	// an active tick to the next one. maxReadingLead is the largest lead of a client's
-	// reading over the tick that the client has just received. A lease lasts longer by
-	// the sum of both. If they were smaller, the clock would lose time whenever a tick
-	// takes longer than maxReadingLead to arrive.
+	// Steps take effect only under an active tick. maxTickStep is the most by which the
+	// tick after an active tick may be later. maxReadingLead is the largest lead of a
+	// client's reading over the tick that the client has just received. A lease lasts
+	// longer by the sum of both. If they were smaller, the clock would lose time whenever
+	// a tick takes longer than maxReadingLead to arrive.
 	maxTickStep    = 250 * time.Millisecond
 	maxReadingLead = 100 * time.Millisecond
 
@@ -32,11 +32,11 @@ const (
 	// short that the clock loses no time when another client has to take over, see due.
 	tickInterval = 150 * time.Millisecond
 
-	// tickGrace is the time for which the loop leaves a tick to a step that can write it
-	// on its way.
+	// The loop writes a due tick later by tickGrace, so that a step in that time can
+	// write it in its own request.
 	tickGrace = 20 * time.Millisecond
 
-	// maxRestStep is the largest step from an inactive tick to the next one.
+	// maxRestStep is the most by which the tick after an inactive tick may be later.
 	maxRestStep = time.Hour
 
 	// A client that has computed no step for restAfter lets the clock rest.
@@ -53,8 +53,8 @@ const (
 	longIdleTickInterval = 10 * time.Second
 
 	// distantTrip is the answer time of a client so far away that most of its requests
-	// find a later tick than the one it has received. maxWidth bounds the delay after the
-	// client's reading with which a step may take effect, see widthLocked.
+	// find a later tick than the one it has received. maxWidth bounds how long after the
+	// client's reading a step may take effect, see widthLocked.
 	distantTrip = 50 * time.Millisecond
 	maxWidth    = 2 * time.Second
 )
@@ -69,7 +69,7 @@ type tick struct {
 	id    string    // the unique part of value
 	old   string    // the id of the tick that it follows
 	rev   int64     // the revision of the key
-	at    time.Time // when this client's clock showed the time is, see learn
+	at    time.Time // when this client's reading of the clock was equal to is, see learn
 	own   bool      // this client has written it
 	read  bool      // this client has read it: how long ago it was written is not known
 }
@@ -143,8 +143,9 @@ func newClock() *clock {
 
 // window is the time of the clock for a step that is computed now: the last tick, and
 // what has passed since. A lease that the step begins lasts until the window's end and
-// then its TTL. That is enough for every tick under which the step may take effect, see
-// latest: the next tick is no more than maxTickStep later.
+// then its TTL. So it lasts its whole TTL under whichever tick the step takes effect, see
+// latest: the tick after that is at most maxTickStep later, and a reading leads it by at
+// most maxReadingLead.
 func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,11 +180,11 @@ func (c *clock) noteTrip(trip time.Duration) {
 	c.trip += (trip - c.trip) / 4
 }
 
-// tickForSteps returns the tick under which steps that were computed at first to last
-// take effect. ticks means that their request has to write a new tick first. ok is false
-// if the last tick is after first, or the reading is before last: a client that was
-// behind has then written a tick, under which a lease may last that the step found
-// expired.
+// tickForSteps returns the tick under which steps take effect whose times are between
+// first and last. ticks means that their request has to write a new tick first. ok is
+// false if the last tick is after first, or the reading is before last. A client that was
+// behind has then written a tick, and a lease that the step found expired may still last
+// under that tick.
 //
 // The client that keeps the clock writes a due tick together with a step, which saves a
 // request.
@@ -204,9 +205,9 @@ func (c *clock) tickForSteps(first, last locktable.Instant, now time.Time) (t ti
 
 // learn takes a tick that this client has just received. The reading goes on as before,
 // but is set to no less than the tick, and to no more than maxReadingLead after it. If
-// this client has missed the tick before it, the reading is set to the tick itself: the
-// writer's reading may have been maxReadingLead ahead of the missed tick, and twice that
-// is too much.
+// this client has missed the tick before it, learn sets the reading to the tick itself.
+// The writer's reading may already have been maxReadingLead ahead of the missed tick, and
+// a second lead on top of that is too much.
 func (c *clock) learn(t tick) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,8 +265,8 @@ func (c *clock) resting() (next <-chan struct{}, ok bool) {
 	return c.heard, c.known && c.cur.room > maxTickStep
 }
 
-// older notes that the tick with the revision rev is at least as old as by. A second call
-// for the same timer does no harm.
+// older notes that at least by has passed since the tick with the revision rev was
+// written. A second call for the same timer does no harm.
 func (c *clock) older(rev int64, by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -437,9 +438,9 @@ func (s *store) readClock(ctx context.Context) error {
 	return err
 }
 
-// askClock asks the clients that were open before to tick, if the clock is at rest. A
-// client that has just opened does not know how much has passed since the last tick, and
-// a tick of its own would lose that time.
+// If the clock is at rest, askClock asks the clients that were already open to write a
+// tick. A client that has just opened does not know how much has passed since the last
+// tick, and a tick of its own would lose that time.
 func (s *store) askClock(ctx context.Context) {
 	next, resting := s.clock.resting()
 	if !resting || !s.others.Load() {

@@ -51,7 +51,7 @@ func (m *inbox) run() {
 }
 
 // subscribe keeps a watch up until the client is closed, and calls look whenever it
-// begins. It closes first when the watch has begun, or has failed.
+// begins. It closes the channel first when the watch has begun or failed once.
 func (m *inbox) subscribe(run func(ctx context.Context, hears func()), first chan struct{}, look func()) {
 	tried := sync.OnceFunc(func() { close(first) })
 	defer tried()

@@ -52,7 +52,7 @@ func (s *store) tidy() {
 		if names.More {
 			next, until = strings.TrimPrefix(key, s.entryKey(""))+"\x00", 0
 		}
-		// An entry that was written under this tick may be what makes a late claim fail,
+		// Keep an entry that was written under this tick: it may make a late claim fail,
 		// see optimistic.Lingerer. Under a later tick that claim fails anyway.
 		e, err := locktable.Decode(kv.GetValue())
 		if e != nil {

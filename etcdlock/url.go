@@ -37,8 +37,8 @@ func settings() clientv3.Config {
 	}
 }
 
-// parseURL reads a URL. For what it cannot read, its error has only the name of the
-// parameter, because the value may be a password.
+// parseURL reads a URL. If it cannot read a parameter, its error has only the name,
+// because the value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{config: settings()}
 	query, err := driver.URLParameters(u, "etcd URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
