@@ -26,9 +26,9 @@ type Options struct {
 	// Retention is the least time for which the server remembers the last fence of a name
 	// after its last grant. After that, the next fence is still greater, unless the
 	// server's clock was set back past that grant. Default: 24 hours; 1 minute to 30
-	// days. The server remembers the name's value for as long after its last lease: an
-	// instance that is later than that runs a tick of pawl.Once again. It needs a bucket
-	// with TTLs for each message, as natslock makes it.
+	// days. The server remembers the name's value for as long after its last lease. An
+	// instance that is later than that repeats a tick of pawl.Once. Retention needs a
+	// bucket with TTLs for each message, as natslock makes it.
 	Retention time.Duration
 
 	// NoPush is for users that may not publish to the inboxes of other clients: waiters

@@ -169,14 +169,13 @@ func (s *store) api(subject string) string {
 	return "$JS.API." + subject
 }
 
-// lookWhyEvery is the time between two looks for the reason for which a request has no
-// answer.
+// lookWhyEvery is the time between two checks of why a request has no answer.
 const lookWhyEvery = 200 * time.Millisecond
 
 // ask sends a request and waits for the answer. A server that refuses a request reports
 // that on the connection, late if it is busy, and never answers the request. Nor will
-// there be an answer if there is no connection soon after we have asked. To a request
-// that loses its connection later the answer may come over the next one.
+// there be an answer if there is no connection soon after we have asked. If a request
+// loses its connection later, the answer may still come over the next connection.
 func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)

@@ -22,8 +22,8 @@ type seen struct {
 // maxValueAge to restart, and a swap takes effect within the window that it was computed
 // for, or never. So between reading a value and replacing it, no other value can get its
 // sequence. The time counts from the answer, because otherwise no swap would be allowed
-// if answers take longer than this. On such a link a value can be older by the time that
-// its answer took.
+// if answers take longer than this. On such a link a value can be older than maxValueAge,
+// by as long as its answer took.
 const maxValueAge = 250 * time.Millisecond
 
 // isFresh reports whether the value that a swap replaces was read so recently that no
@@ -34,8 +34,8 @@ func isFresh(s *optimistic.Swap) bool {
 	return s.Version == 0 || time.Since(n.at) < maxValueAge
 }
 
-// stored is the value in a message, if the message was there at that time. Tools delete a
-// key with a message without data.
+// stored returns the value in a message. at is the time from which the age of the value
+// counts. Tools delete a key with a message without data.
 func (m *message) stored(at time.Time) (optimistic.Stored, error) {
 	is := optimistic.Stored{Version: m.sequence, Note: seen{at: at}}
 	if len(m.data) == 0 {

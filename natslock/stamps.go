@@ -12,17 +12,17 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// stamps receive the stamp of a swap without a request: the leader of a bucket that
-// natslock has made sends the headers of each message that it has stored to a subject of
-// its key, before it acknowledges the message. The writer listens there meanwhile. If no
-// stamp arrives, because a right is missing or a message is lost, the writer reads the
-// message, as it does in a bucket that others have made.
+// stamps receive the stamp of a swap without a request. In a bucket that natslock has
+// made, the leader sends the headers of each stored message to a subject for the
+// message's key, before it acknowledges the message. The writer listens there meanwhile.
+// If no stamp arrives, because a right is missing or a message is lost, the writer reads
+// the message, as it does in a bucket that others have made.
 type stamps struct {
-	missed atomic.Int32 // stamps that did not arrive in a row, on this connection
+	missed atomic.Int32 // consecutive stamps that did not arrive, on this connection
 }
 
 const (
-	// maxMissed is after how many missed stamps the driver stops listening.
+	// The driver stops listening after maxMissed consecutive stamps that did not arrive.
 	maxMissed = 3
 
 	// stampTimeout is the time for which the driver waits for a stamp that should be

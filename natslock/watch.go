@@ -14,9 +14,9 @@ import (
 )
 
 // A watch of a name receives its stamps, which the leader of the bucket sends anyway (see
-// stamps), so a client that changes the name need not know of it. The watch then reads
-// the value, to tell renewals from news. A bucket that others have made sends no stamps,
-// so a watch of it receives nothing.
+// stamps), so a client that changes the name need not know of the watch. The watch then
+// reads the value, to tell renewals from news. A bucket that others have made sends no
+// stamps, so a watch of it receives nothing.
 type watch struct {
 	*store
 	name    string
