@@ -121,7 +121,7 @@ func (t *teller) queued(e pawl.QueuedEvent) {
 	}
 }
 
-// answered records the end of a claim that has waited so long.
+// answered records the end of a claim, and the duration of its wait.
 func (t *teller) answered(e pawl.Event, waited time.Duration, outcome string, held int64) {
 	waiting := int64(0)
 	if t.queues.Load() > 0 {
@@ -191,7 +191,7 @@ func (t *teller) acquired(e pawl.AcquiredEvent) {
 	}
 }
 
-// over records the end of a lease that was held so long.
+// over records the end of a lease, and the duration for which it was held.
 func (t *teller) over(e pawl.Event, held time.Duration, outcome string, err error) {
 	t.note(note{t.hold, e.Ctx, e.Name, outcome, held.Seconds()}, 0, -1)
 	if t.traced.Load() == 0 {
