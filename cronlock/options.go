@@ -70,7 +70,7 @@ func logSkipped(job string, err error) {
 	}
 }
 
-// again calls try until the backend answers, for RetryFor, or until ended is closed.
+// again calls try until the backend answers, RetryFor has passed, or ended is closed.
 func (o *Options) again(ctx context.Context, ended <-chan struct{}, try func() error) error {
 	for began, pause := time.Now(), 50*time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := try()
