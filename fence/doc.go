@@ -11,8 +11,7 @@
 //   - [CheckPostgres], [CheckMySQL] and [CheckSQLite] are one statement in the caller's
 //     own transaction, which must not commit if they fail. Where the locks are in the
 //     same database, CheckLease of postgreslock, mysqllock and sqlitelock is safer yet.
-//   - [RedisScript] makes a script of a script: the write happens only if the fence is
-//     good.
+//   - [RedisScript] wraps the caller's script, so that it runs only if the fence is good.
 //   - [Mongo] is merged into the caller's own update.
 //   - [UpdateObject] is a conditional put to an S3-like store.
 //   - [Handler] and [Transport] carry the fence over HTTP.

@@ -15,10 +15,10 @@ import (
 // must be the name of the lock.
 //
 // It is weaker than a fence that is compared in the same step as the write. Another
-// client may break the lease, or take it by force, between the two. And Guard notices
-// only afterwards that a lease has ended during the write. If the locks are in the
-// database that you write to, CheckLease of postgreslock, mysqllock and sqlitelock asks
-// the same question inside of the transaction, without these gaps.
+// client may break the lease, or take the name by force, between the check and the write.
+// And Guard notices only afterwards that a lease has ended during the write. If the locks
+// are in the database that you write to, CheckLease of postgreslock, mysqllock and
+// sqlitelock asks the same question inside of the transaction, without these gaps.
 type Holders struct {
 	Locks *pawl.Client // a client of the backend that has the locks
 }
@@ -36,7 +36,7 @@ func (h Holders) Check(ctx context.Context, resource string, fence uint64) (left
 	}
 	for _, holder := range e.Holders {
 		last := holder.Fence
-		if holder.Permits == driver.Exclusive { // its fence may be a range; it is alone
+		if holder.Permits == driver.Exclusive { // it may have a range of fences; no other holder is beside it
 			last = max(last, e.Fence)
 		}
 		if holder.Fence <= fence && fence <= last && !holder.Released && holder.ExpiresIn > 0 {

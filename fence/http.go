@@ -104,9 +104,9 @@ func headers(h http.Header) (resource string, fence uint64, trouble *problem) {
 	return resources[0], fence, nil
 }
 
-// Transport is an http.RoundTripper that sends the fence of a lease, which it finds in
-// the request's context, as inside of Do. It sends the name of the lock as the resource.
-// A request under no such lease, or with these headers already, stays unchanged.
+// Transport is an http.RoundTripper that sends the fence of the lease in the request's
+// context. The context that Do passes has one. The resource is the name of the lock. A
+// request without such a lease, or with these headers already, stays unchanged.
 type Transport struct {
 	Base http.RoundTripper // default: http.DefaultTransport
 

@@ -56,9 +56,9 @@ func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write
 }
 
 // CheckReader is Check for a reader of an RWMutex. It refuses the reader if it has
-// accepted a writer with a higher fence. It refuses no other reader, but from then on
-// each writer with a lower fence: that writer has lost the lock, or the reader could not
-// have got it.
+// accepted a writer with a higher fence. It accepts every other reader. From then on it
+// refuses each writer with a lower fence, which must have lost the lock before the reader
+// could get it.
 //
 // A caller that reads more than once calls it before the first read and after the last.
 // If both succeed, no writer came in between, and all reads are consistent.

@@ -31,11 +31,11 @@ func Mongo(resource string, fence uint64) (filter, update map[string]any, err er
 
 // MongoReader is Mongo for a reader of an RWMutex. The filter matches the document unless
 // a writer with a higher fence has written to it. Use the update in a FindOneAndUpdate
-// that reads the document. From then on the document refuses each writer with a lower
-// fence, but no other reader: that writer has lost the lock, or the reader could not have
-// got it.
+// that reads the document. From then on the document accepts every reader, and refuses
+// each writer with a lower fence, which must have lost the lock before the reader could
+// get it.
 //
-// A caller that reads more than once does so at the first read and at the last. If both
+// A caller that reads more than once uses them at its first read and at its last. If both
 // succeed, no writer came in between, and all reads are consistent.
 func MongoReader(resource string, fence uint64) (filter, update map[string]any, err error) {
 	if err := validate(resource, fence); err != nil {

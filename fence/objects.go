@@ -30,9 +30,9 @@ type ObjectStore interface {
 	// Get reads an object. The error matches ErrNoObject if the object does not exist.
 	Get(ctx context.Context, key string) (Object, error)
 
-	// Put writes the body and the metadata of an object in one step, if the stored object
-	// has the ETag of o (If-Match), or, if that is empty, if there is no object
-	// (If-None-Match: *). Otherwise it writes nothing, and the error matches
+	// Put writes the body and the metadata of an object in one step. If o has an ETag,
+	// the stored object must have the same (If-Match); without one, there must be no
+	// object (If-None-Match: *). Otherwise it writes nothing, and the error matches
 	// ErrObjectChanged.
 	Put(ctx context.Context, key string, o Object) error
 }
@@ -77,10 +77,10 @@ const mostChanges = 20 // by others, during one UpdateObject
 // whatever the metadata said. UpdateObject refuses a body without the fence with a
 // [*pawl.InvalidError].
 //
-// It is for objects that fit into memory. Write a large object first, under a key that
-// has the fence in it, and use UpdateObject to write which key that is. A holder must not
-// run two UpdateObject of an object at a time. Without the permission to list the bucket,
-// S3 does not report that an object is missing, and the first write fails with
+// It is for objects that fit into memory. Write a large object under a key that has the
+// fence in it, and then store that key in a small object with UpdateObject. A holder must
+// not run two UpdateObject of an object at a time. Without the permission to list the
+// bucket, S3 does not report that an object is missing, and the first write fails with
 // AccessDenied.
 //
 // The error is a [*pawl.BackendError] if the store failed; the object may then have been

@@ -48,7 +48,7 @@ func (p *problem) write(w http.ResponseWriter) {
 // other response:
 //
 //   - 409: a [*StaleError].
-//   - 400 and 428: a [*pawl.InvalidError]. The headers are missing, or no fence, or of
+//   - 400 and 428: a [*pawl.InvalidError]. A header is missing, is no fence, or names
 //     another resource.
 //   - 503: a [*pawl.BackendError]. The service cannot check the fence now.
 //

@@ -25,9 +25,9 @@ import (
 func RedisScript(write string) string { return redisScript("true", write) }
 
 // RedisReaderScript is RedisScript for a reader of an RWMutex. It runs read unless a
-// writer with a higher fence was accepted. It refuses no other reader, but from then on
-// each writer with a lower fence: that writer has lost the lock, or the reader could not
-// have got it. It writes, so it runs on a master.
+// writer with a higher fence was accepted. It accepts every other reader. From then on it
+// refuses each writer with a lower fence, which must have lost the lock before the reader
+// could get it. It writes, so it runs on a master.
 //
 // A caller that reads in several scripts runs this one first and last. If both succeed,
 // no writer came in between, and all reads are consistent.

@@ -17,8 +17,8 @@ const (
 	SQLiteTable   = `CREATE TABLE IF NOT EXISTS pawl_fences (resource text PRIMARY KEY, fence integer NOT NULL, seen integer NOT NULL) WITHOUT ROWID`
 )
 
-// A refused fence was also granted, so a statement may store it: it is below the one that
-// is stored.
+// A statement may store a fence that is then refused. That does no harm: that fence was
+// granted, too, and is below the stored one.
 const (
 	// Bytes, because PostgreSQL reads a text in the session's encoding.
 	postgresWriter = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (pg_catalog.convert_from($1, 'UTF8'), $2, $2) ON CONFLICT (resource)
@@ -68,9 +68,9 @@ func CheckPostgres(ctx context.Context, query func(ctx context.Context, sql stri
 }
 
 // CheckPostgresReader is CheckPostgres for a reader of an RWMutex. It refuses the reader
-// if it has accepted a writer with a higher fence. It refuses no other reader, but from
-// then on each writer with a lower fence: that writer has lost the lock, or the reader
-// could not have got it.
+// if it has accepted a writer with a higher fence. It accepts every other reader. From
+// then on it refuses each writer with a lower fence, which must have lost the lock before
+// the reader could get it.
 //
 // Best call it outside of a transaction: readers that call it in transactions wait for
 // each other until those end.

@@ -15,7 +15,7 @@ import (
 type StaleError struct {
 	Resource string
 	Fence    uint64 // the refused fence
-	Highest  uint64 // the highest accepted one; at most Fence if only the end of the lease is known
+	Highest  uint64 // the highest accepted fence; not above Fence if the check knows only that the lease has ended
 }
 
 // Is makes errors.Is(err, pawl.ErrStale) true.
