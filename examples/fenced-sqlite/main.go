@@ -27,7 +27,7 @@ func main() {
 	defer stop()
 	db, err := sql.Open("sqlite", ":memory:")
 	check(err)
-	db.SetMaxOpenConns(1) // of such a database each connection has its own
+	db.SetMaxOpenConns(1) // each connection to ":memory:" has a database of its own
 	defer db.Close()
 	for _, sql := range []string{"CREATE TABLE accounts (balance integer)", "INSERT INTO accounts VALUES (100)", fence.SQLiteTable} {
 		_, err = db.ExecContext(ctx, sql)
