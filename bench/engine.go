@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An engine is a kind of server, and who locks on it: the floor first.
+// An engine is a kind of server, and its contenders, of which the first is the floor.
 type engine struct {
 	name       string
 	start      func() (server, error)
@@ -40,7 +40,7 @@ func engineOf(name string) (engine, error) {
 	return engines[i], nil
 }
 
-// scenarios are those that are about it.
+// scenarios returns the scenarios that apply to the engine.
 func (e engine) scenarios() []scenario {
 	return slices.DeleteFunc(scenarios(), func(s scenario) bool {
 		return s.engines != nil && !slices.Contains(s.engines, e.name)
@@ -48,8 +48,8 @@ func (e engine) scenarios() []scenario {
 }
 
 // turns returns the default number of rounds of each contender, and their length. On
-// servers that write to a disk a round does less, so a run has fewer and shorter ones:
-// all of it takes some four minutes.
+// servers that write to a disk, a run has fewer and shorter rounds, so that all of it
+// takes some four minutes.
 func (e engine) turns() (rounds int, length time.Duration) {
 	if e.name == "redis" {
 		return 5, 2 * time.Second

@@ -14,17 +14,18 @@ import (
 
 // growthOptions say what -growth measures.
 type growthOptions struct {
-	loads string // the beginnings of their names, separated by commas; empty is all
+	loads string // the beginnings of their names, separated by commas; empty: all
 	most  int
 	plant string
 	keep  string // the folder of the figures of all engines; empty: they are not kept
 }
 
-// A load is something of which a server has more and more.
+// A load is a kind of things on a server, such as names: steps are measured beside more
+// and more of them.
 type load struct {
 	name, what string
-	most       int                           // more than this cannot be made on one machine; 0 is no limit
-	fill       func(g *growing, n int) error // makes it n, which is more than before
+	most       int                           // more than this cannot be made on one machine; 0: no limit
+	fill       func(g *growing, n int) error // raises the number to n
 	steps      []step
 }
 
@@ -70,9 +71,9 @@ type grown struct {
 // or clients.
 var sizes = []int{1, 10, 100, 1000, 10_000}
 
-// longestFill is the longest time in which a load may be made. After a slower one, ten
-// times as much is not tried: where the queue is part of an entry, each waiter that joins
-// writes all of it, so ten times as much takes a hundred times as long.
+// longestFill is the longest time in which a load may be made. If one took longer, the
+// next size, ten times as large, is not tried: where the queue is part of an entry, each
+// waiter that joins writes all of it, so ten times as much takes a hundred times as long.
 const longestFill = 1500 * time.Millisecond
 
 func grow(e engine, o growthOptions) error {
@@ -175,7 +176,7 @@ func (g *growing) open(addr string) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A waiter, and a holder, of Pawl listens all the time.
+	// In Pawl, every waiter and every holder listens all the time.
 	if l, ok := driver.As[driver.Signaler](d); ok {
 		g.stops = append(g.stops, l.Listen(func(driver.Signal) {}))
 	}
@@ -197,8 +198,8 @@ func (g *growing) stop() {
 	g.s.stop()
 }
 
-// fillTo makes the load. The client that made it closes then, and looks after no claims
-// beside what is measured: they last by themselves.
+// fillTo makes the load. The client that made the load closes afterwards, so that it does
+// no work during the measurement. The claims last without it.
 func (g *growing) fillTo(l load, n int) (err error) {
 	if g.other, err = driver.Open(context.Background(), g.url(g.s.address())); err != nil {
 		return err
@@ -209,7 +210,7 @@ func (g *growing) fillTo(l load, n int) (err error) {
 	return err
 }
 
-// How often a step is done: for so long, but not less than this, nor more.
+// A step is repeated for stepTime, but at least stepLeast and at most stepMost times.
 const (
 	stepTime  = 400 * time.Millisecond
 	stepLeast = 5

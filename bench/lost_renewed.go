@@ -7,8 +7,8 @@ import (
 )
 
 // renewed is a lease that its user renews in a goroutine, as libraries without a renewal
-// of their own leave it to their users. It knows until when the lease is good, and tells
-// its holder that it is lost when that has passed, or when a renewal is refused.
+// of their own leave it to their users. It knows when the lease ends. It notifies the
+// holder of the loss at that time, or when a renewal is refused.
 type renewed struct {
 	loss
 	mu     sync.Mutex // of until
@@ -18,8 +18,9 @@ type renewed struct {
 	unlock func(ctx context.Context) error
 }
 
-// renew begins to renew a lease. extend returns until when the lease is good then, and
-// errLost if it is over; another error is tried again when the next renewal is due.
+// renew begins to renew a lease. extend returns the new end of the lease, or errLost if
+// the lease has ended. After another error, the goroutine calls extend again when the
+// next renewal is due.
 func renew(until time.Time, every time.Duration, extend func(ctx context.Context) (time.Time, error), unlock func(ctx context.Context) error) *renewed {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &renewed{loss: newLoss(), until: until, stop: stop, ended: make(chan struct{}), unlock: unlock}

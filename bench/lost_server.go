@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// prepared is a server that is set up, and does not run: the run starts it, kills it and
-// starts it again.
+// prepared is a server that is set up but not started. The measurement starts it, kills
+// it and starts it again.
 type prepared struct {
 	addr, dir string
 	command   string // for the shell
@@ -16,7 +16,7 @@ type prepared struct {
 
 // prepare sets a server up. A Redis writes each change to its disk before it answers,
 // because a lock of any library that is only in memory is gone when the server is killed.
-// The other servers write to the disk first as they are installed.
+// The other servers do so by default.
 func prepare(e engine) (*prepared, error) {
 	srv, err := e.start()
 	if err != nil {

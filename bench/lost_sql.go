@@ -13,9 +13,9 @@ import (
 
 // The session locks of PostgreSQL and MariaDB, by the manuals: "held until explicitly
 // released or the session ends". So a lock is lost when its connection is, and a holder
-// that writes elsewhere finds that out by using the connection. It pings the connection
-// ten times in a TTL, which is in its favour, and takes the lock for lost when a ping
-// fails or takes a TTL.
+// that writes elsewhere finds that out by using the connection. This holder pings the
+// connection ten times in a TTL, which is in its favour, and takes the lock for lost when
+// a ping fails or takes a TTL.
 type lostSession struct {
 	db  *sql.DB
 	ttl time.Duration
@@ -23,7 +23,7 @@ type lostSession struct {
 }
 
 type sessionSQL struct {
-	// lock has the name, and how many seconds it may wait if the server wants to know.
+	// lock takes the name and, if waits is set, how many seconds it may wait.
 	lock, try, unlock string
 	waits             bool
 }

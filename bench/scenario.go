@@ -12,11 +12,11 @@ type scenario struct {
 	name    string
 	what    string   // a sentence for the report
 	unit    string   // of the first figure
-	more    bool     // is better
+	more    bool     // a larger first figure is better
 	others  []string // the further figures
 	charts  []string // the further figures that the chart writes beside the bar
-	rounds  int      // of the alternation; 0 is as the flag says
-	engines []string // that it is about; nil is all
+	rounds  int      // in which the contenders take turns; 0 means the number of the flag
+	engines []string // that run it; nil: all
 	asked   bool     // on other engines than Redis it is run only if it is named
 	fit     func(c contender) bool
 	run     func(s server, c contender, length time.Duration) (figures, error)
@@ -55,13 +55,13 @@ func scenarios() []scenario {
 	}
 }
 
-// whenAsked is for scenarios that say little more than others do, and take their time.
+// whenAsked marks a scenario that takes its time, and says little more than others do.
 func whenAsked(s scenario) scenario {
 	s.asked = true
 	return s
 }
 
-// wanted reports whether it is run, given the beginnings of names that were asked for.
+// wanted reports whether the scenario is run. pick has beginnings of the wanted names.
 func (s scenario) wanted(e engine, pick string) bool {
 	if pick == "" {
 		return !s.asked || e.name == "redis"

@@ -114,7 +114,7 @@ func freeAddr() (addr, port string, err error) {
 	return addr, port, err
 }
 
-// built is a server that is a module of its own, compiled.
+// built compiles a test server, a module of its own, and returns the program's path.
 func built(name string) (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
