@@ -75,7 +75,7 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, o *BreakO
 	return c.asClientError(ctx, "break", stored, err)
 }
 
-// breaker is the client as the holder of a broken lease gets to know it.
+// breaker returns the owner for LostError.By: this client, with By and Reason as labels.
 func (o *BreakOptions) breaker(s *settings) driver.Owner {
 	by, said := s.owner, map[string]string{}
 	if o.By != "" {

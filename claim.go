@@ -18,7 +18,7 @@ import (
 // knows.
 type claim struct {
 	driver.Claim
-	space   string          // what Name begins with, and Lease.Name does not show
+	space   string          // the prefix of Name that Lease.Name does not show
 	ctx     context.Context // of the call: a lease has its values, but not its end
 	ttl     time.Duration   // the lock's own TTL: TTL may be shorter, because of the maximum hold
 	margin  time.Duration
@@ -26,9 +26,9 @@ type claim struct {
 	maxHold time.Duration
 	health  func(ctx context.Context) error // nil: the lease is renewed without checks
 
-	// The latest end of the attempts that were not answered, even if a later one was
-	// granted, since core.born; 0 if all were answered. It is not written after the
-	// grant.
+	// lateAttemptEnd is the latest end, counted from core.born, of the attempts that were
+	// not answered; 0 if all were. A later attempt that is granted does not reset it. It
+	// is not written after the grant.
 	lateAttemptEnd time.Duration
 
 	inbox  inbox.Inbox[*hold]

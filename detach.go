@@ -16,13 +16,13 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// A Handle is a lease between [Lease.Detach] and [Client.Attach], in this process or in
-// another: text of letters, digits, - and _, about 300 bytes and the name. It is a
-// secret: its owner can release the lease. So no verb of fmt, no slog record and no JSON
-// or XML shows it, except as the key of a map in JSON, and in an unexported field that
-// fmt prints. string(h) is the text, for a file that only you can read;
-// pawl.Handle(text) makes it a handle again. It has a checksum: Attach refuses a handle
-// that was cut or altered.
+// A Handle is the text that [Lease.Detach] returns, and with which [Client.Attach] goes
+// on with the lease, in this process or in another. It consists of letters, digits, - and
+// _, and has about 300 bytes, or more with a long name or address. It is a secret: its
+// owner can release the lease. So fmt, slog, JSON and XML hide it, with two exceptions:
+// JSON shows it as the key of a map, and fmt shows it in an unexported field. string(h)
+// is the text, for a file that only you can read; pawl.Handle(text) makes it a handle
+// again. It has a checksum: Attach refuses a handle that was cut or altered.
 type Handle string
 
 // hiddenHandle is the text that is printed and encoded instead of a handle.
@@ -38,8 +38,8 @@ func (Handle) MarshalText() ([]byte, error) { return []byte(hiddenHandle), nil }
 // detached is the content of a handle: everything that a process needs to go on with the
 // lease.
 type detached struct {
-	Backend string        `json:"b"`           // by its short name
-	Place   string        `json:"p,omitempty"` // and its place, for people: another address of it is another text
+	Backend string        `json:"b"`           // the short name of the backend
+	Place   string        `json:"p,omitempty"` // its server, for errors only: one server may have several addresses
 	Name    string        `json:"n"`
 	Token   []byte        `json:"t"` // not a driver.Token, which never marshals
 	Fence   uint64        `json:"f"`
@@ -50,8 +50,8 @@ type detached struct {
 	Limit   int           `json:"of"`
 }
 
-// placeOf is the place of a lease, for its handle. A cluster has many addresses: some of
-// them are enough, with the database, the schema or the prefix behind them.
+// placeOf returns the description of a backend, for a handle. It shortens a long list of
+// addresses, but not the database, the schema or the prefix behind it.
 func placeOf(backend string) string {
 	if len(backend) > 300 {
 		backend = backend[:150] + "..." + backend[len(backend)-150:]
@@ -123,7 +123,7 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 		return "", err
 	}
 	h.leave(time.Now())
-	c.settle(ctx, h) // nor one that was sent while Confirm waited
+	c.settle(ctx, h) // wait also for a renewal that was sent while Confirm waited
 	if c.observer != nil {
 		l.tellRelease(ctx, ErrDetached)
 	}
@@ -186,8 +186,8 @@ func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOptio
 	return lease, err
 }
 
-// elsewhere says about a handle whose lease is not held here that it may be held where
-// the handle was made.
+// elsewhere returns an error that names the backend on which the handle was made, or nil
+// if that is this one, or is not known.
 func (c *Client) elsewhere(h detached) error {
 	here := placeOf(c.backend)
 	if h.Place == "" || h.Place == here {

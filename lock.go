@@ -23,7 +23,7 @@ type lock struct {
 // Format implements fmt.Formatter: no verb prints the tokens of the lock's client.
 func (l lock) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "lock of %q", l.name) }
 
-// acquire is every Lock, TryLock and ForceLock.
+// acquire implements every Lock, TryLock and ForceLock.
 func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, error) {
 	if l == nil {
 		return nil, errNotMade
@@ -65,7 +65,7 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 // inner is the name without its namespace.
 func (l *lock) inner() string { return l.name[len(l.space):] }
 
-// named refuses a name whose length is valid only with its namespace, or only without it.
+// named refuses a bad namespace, an empty name, and one too long with its namespace.
 func (l *lock) named() error {
 	switch {
 	case l.refusal != nil:

@@ -54,7 +54,7 @@ func (c *Client) stored(name string) (string, error) {
 	return c.space + name, fits(c.space, name)
 }
 
-// shown is an entry of the namespace, with the name without it.
+// shown returns an entry, and removes the namespace from its name.
 func (c *Client) shown(e Entry) Entry {
 	e.Name = strings.TrimPrefix(e.Name, c.space)
 	return e

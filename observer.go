@@ -29,9 +29,9 @@ import (
 // panics on, and a lease that was just acquired is released. On a goroutine of the client
 // a panic ends the program.
 type Observer struct {
-	// Queued: a claim waits, or its place in the queue has changed. The client reports a
-	// claim that waits behind its own other claims when it begins to wait, and again when
-	// it has its turn in this process and other clients are still ahead.
+	// Queued: a claim waits, or its place in the queue has changed. If it waits behind
+	// other claims of the same client, the client reports it when it begins to wait, and
+	// again if other clients are still ahead when its turn in this process comes.
 	Queued func(QueuedEvent)
 	// NotAcquired: a claim ended without a lease. A try whose Err matches ErrHeld is a
 	// run that was skipped.
@@ -63,8 +63,8 @@ type Event struct {
 // QueuedEvent says that a claim waits.
 type QueuedEvent struct {
 	Event
-	// Held has the holders, by the backend's last answer, and the claim's place in the
-	// queue: behind the claims ahead of it in the backend, and in this client.
+	// Held has the holders, by the backend's last answer, and the claim's position, which
+	// counts the claims ahead of it in the backend and in this client.
 	Held *HeldError
 }
 

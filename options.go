@@ -24,7 +24,7 @@ type Options struct {
 	// Namespace is the prefix of a namespace: the client sees only its names, as a client
 	// from [Client.Namespace] does. Default: none.
 	Namespace string
-	path      []string // the namespaces inside it, from the command
+	path      []string // the namespaces inside Namespace, the outer ones first; only cmd/pawl sets them
 
 	// TTL is the time for which a lease lasts without a renewal, and so the time for
 	// which a killed process keeps a name. 10 ms to 30 days, and no less than the backend
@@ -233,12 +233,13 @@ func WithLockDelay(d time.Duration) LockOption {
 }
 
 // WithMaxHold limits how long a lease is held: to d, 10 ms to 30 days; default: no limit.
-// The lease is lost with ReasonMaxHold, and f's context ends, before d is over: by a
-// tenth of the TTL at most, or by the time of [WithGrace]. ctx.Deadline does not show
-// that. The backend grants the name to the next holder when d is over, or as soon as f
-// returns and the lease is released. An f that ignores its context runs on beside the
-// next holder; an f that returns before LostError.StopBy does not. To end f alone, use
-// context.WithTimeout inside it: then the lock is held until f returns.
+// Shortly before d is over, the lease is lost with ReasonMaxHold, and f's context ends.
+// [WithGrace] sets how long before: by default at most 10 ms or a tenth of the TTL,
+// whichever is longer. ctx.Deadline does not show that. The backend grants the name to
+// the next holder when d is over, or as soon as f returns and the lease is released. An f
+// that ignores its context runs on beside the next holder; an f that returns before
+// LostError.StopBy does not. To end f alone, use context.WithTimeout inside it: then the
+// lock is held until f returns.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.maxHold = d })
 }

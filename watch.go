@@ -19,10 +19,10 @@ import (
 //
 // Where the backend pushes changes (see Properties.PushesChanges), Watch reads the entry
 // when the backend reports a change or a lease ends by itself, and at least every 5 s.
-// Elsewhere it polls every 50 ms to 1 s. So a watch costs one request each 5 s, or one a
-// second, while nothing changes, and what the backend needs to push (see
-// docs/internals/guarantees.md); and 100 requests a second at most while the name changes
-// all the time.
+// Elsewhere it polls every 50 ms to 1 s. So while nothing changes, a watch costs one
+// request each 5 s where changes are pushed, and one a second elsewhere. While the name
+// changes all the time, it costs 100 requests a second at most.
+// docs/internals/guarantees.md has the cost of the push itself.
 //
 // Watch ends when ctx does, without an error, or when the loop is left. It repeats a
 // request that fails, or is not answered within 5 s (or Options.RequestTimeout). If that
@@ -83,9 +83,9 @@ type watch struct {
 	last    Entry
 	looked  time.Time // when the last read began
 	quiet   int       // reads in a row that found nothing new
-	fails   int       // in a row
+	fails   int       // failed reads in a row
 	failing time.Time
-	told    bool // the caller knows that it fails
+	told    bool // the caller knows that the reads fail
 	hears   bool // the driver reports changes, if its backend pushes them
 }
 
@@ -101,7 +101,7 @@ func (w *watch) tell() {
 // and without an end once the caller knows of the failure.
 func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 	for {
-		if soon := watchPace - time.Since(w.looked); soon > 0 { // also while changes are pushed and reads fail
+		if soon := watchPace - time.Since(w.looked); soon > 0 { // because a pushed change ends the other pauses early
 			w.pause(ctx, soon, nil)
 		}
 		w.looked = time.Now()
@@ -131,15 +131,15 @@ func (w *watch) inspect(ctx context.Context) (Entry, error) {
 	bounded := lazyctx.WithDeadline(ctx, time.Now().Add(cmp.Or(w.c.settings.RequestTimeout, watchInterval)))
 	defer bounded.Cancel()
 	e, err := w.c.Inspect(bounded, w.name)
-	if err != nil && ended(ctx) == nil { // then an error of bounded is the backend's
+	if err != nil && ended(ctx) == nil { // ctx goes on, so if bounded ended, the backend was too slow
 		err = unavailable(w.c.backend, "read", w.c.space+w.name, err)
 	}
 	return e, err
 }
 
 const (
-	watchPace     = 10 * time.Millisecond // a watch reads no more often, however quickly a name changes
-	watchInterval = 5 * time.Second       // nor less often, and it waits no longer for an answer
+	watchPace     = 10 * time.Millisecond // the shortest time between two reads, however quickly a name changes
+	watchInterval = 5 * time.Second       // the longest, and the limit of one read unless RequestTimeout is set
 )
 
 // wait waits until another read makes sense. It returns false when the client closes.
@@ -161,8 +161,7 @@ func (w *watch) wait(ctx context.Context) bool {
 	return !w.c.isClosing()
 }
 
-// pause is over after d, or sooner: when something has changed, or the client or ctx
-// ends.
+// pause waits for d, or until something has changed, or the client or ctx ends.
 func (w *watch) pause(ctx context.Context, d time.Duration, changed <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
