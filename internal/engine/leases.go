@@ -23,9 +23,9 @@ type CheckedLease struct {
 }
 
 // LeasesOf checks leases before anything is sent. It refuses an empty list, a nil lease,
-// and a lease that its client knows to be over. foreign returns what is wrong with the
-// backend that granted a lease, to be read after the lease, and what would be right; or
-// "".
+// and a lease that its client knows to be over. foreign checks the backend that granted a
+// lease. It returns the Problem and the Allowed of an InvalidError, or "" if the check
+// covers that backend.
 func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allowed string)) (Leases, error) {
 	if len(given) == 0 {
 		return nil, &driver.InvalidError{What: "check", Problem: "has no lease", Allowed: "one or more"}
@@ -62,10 +62,10 @@ func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allow
 	return slices.Compact(all), nil
 }
 
-// GrantedElsewhere returns a foreign for LeasesOf. It accepts leases of one kind of
-// backend, in the tables that tail names, which is the end of Properties.Where. options
-// are the parts that a tail may have, such as " schema=". The text before the tail may
-// differ, because a server has many addresses.
+// GrantedElsewhere returns a foreign for LeasesOf. It accepts a lease of this kind of
+// backend if the description of the backend ends in tail, the part of Properties.Where
+// that names the tables. A server has many addresses, so the text before tail may differ.
+// One of options in it, such as " schema=", names other tables.
 func GrantedElsewhere(kind, tail string, options ...string) func(backend string) (problem, allowed string) {
 	return func(backend string) (problem, allowed string) {
 		if backend != kind && !strings.HasPrefix(backend, kind+" ") {

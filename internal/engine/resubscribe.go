@@ -17,9 +17,9 @@ type Subscription struct {
 	// again by itself calls hears each time.
 	Run func(ctx context.Context, hears func())
 
-	// Turned is called with true by hears: earlier messages may be lost, so the backend
-	// looks at everything. It is called with false when the subscription has failed, and
-	// then not again before the next hears. It must not block.
+	// Turned must not block. The function hears calls it with true: earlier messages may
+	// be lost, so the backend looks at everything. Keep calls it with false when the
+	// subscription has failed, once until the next hears.
 	Turned func(hears bool)
 
 	// Deaf, if not nil, counts the subscriptions that have failed and are not up again

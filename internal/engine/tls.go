@@ -32,8 +32,8 @@ type TLS struct {
 func NewTLS() *TLS { return &TLS{config: &tls.Config{MinVersion: tls.VersionTLS12}} }
 
 // ParseTLS makes the configuration that the [TLSParameters] of a query describe, or nil
-// without any of them. what begins its errors, which are [*driver.InvalidError]: "etcd
-// URL".
+// without any of them. Its errors are of type [*driver.InvalidError], with what as their
+// What, such as "etcd URL".
 func ParseTLS(query url.Values, what string) (*TLS, error) {
 	t, found := NewTLS(), false
 	for _, name := range TLSParameters {
@@ -102,8 +102,8 @@ func (t *TLS) Roots() *x509.CertPool {
 	return t.roots
 }
 
-// certificate returns the client's certificate. Its error is nil once the files could be
-// used.
+// certificate returns the client's certificate. If the files cannot be used, it returns
+// what they contained last; it fails only if they never could be used.
 func (t *TLS) certificate() (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(t.cert, t.key)
 	t.mu.Lock()

@@ -40,7 +40,7 @@ func ChecksTheHolder(t TB, d driver.Driver, check func(leases ...driver.Lease) e
 	}
 }
 
-// brief is the grant of a lease that is over.
+// brief returns the grant of a lease that is over.
 func brief(t TB, d driver.Driver, name string, sleep func(time.Duration)) driver.Grant {
 	t.Helper()
 	c := claimtest.Mutex(name)
@@ -58,9 +58,9 @@ func brief(t TB, d driver.Driver, name string, sleep func(time.Duration)) driver
 	}
 }
 
-// ChecksEachWrite has many increment a number that they read before, in checked
-// transactions that may end long after their leases: none may be lost. increment waits
-// for pause between the two.
+// ChecksEachWrite has several goroutines read and increment a number, in checked
+// transactions that may end long after their leases. No accepted increment may be lost.
+// increment waits for pause between its read and its write.
 func ChecksEachWrite(t TB, d driver.Driver, increment func(l driver.Lease, pause time.Duration) error, read func() (int, error)) {
 	t.Helper()
 	var mu sync.Mutex
@@ -74,7 +74,7 @@ func ChecksEachWrite(t TB, d driver.Driver, increment func(l driver.Lease, pause
 	for range 6 {
 		all.Go(func() {
 			for k := 0; k < 30 || k < 300 && !both(); k++ {
-				unit := 20 * time.Millisecond << (k / 30) // longer each time that one answer is missing
+				unit := 20 * time.Millisecond << (k / 30) // doubles each 30 rounds, until some passed and some did not
 				c := claimtest.Mutex("job")
 				c.TTL = 3 * unit
 				g, err := d.Acquire(t.Context(), c)
@@ -143,7 +143,7 @@ func refused(t TB, err error, words ...string) {
 }
 
 // ChecksInAnyOrder has transactions check the same leases in opposite orders, beside
-// their renewals. None may fail because it is in the way of another one.
+// their renewals. No transaction may fail because it is in the way of another.
 func ChecksInAnyOrder(t TB, d driver.Driver, check func(leases ...driver.Lease) error) {
 	t.Helper()
 	var leases []driver.Lease
@@ -238,7 +238,7 @@ func AsksTheClient(t TB, d driver.Driver, check func(ctx context.Context, leases
 	refused(t, check(t.Context(), must(client().Mutex("x").Lock(t.Context()))(t)), "of memory")
 }
 
-// Lease is one for a check to look at.
+// Lease returns a lease with this name and fence, for a check.
 func Lease(name string, fence uint64) driver.Lease { return lease{name, fence} }
 
 type lease struct {

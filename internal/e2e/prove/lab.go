@@ -39,7 +39,7 @@ func (l *lab) TempDir() string {
 	return dir
 }
 
-// Errorf is as Fatalf: what a server fails at is not measured.
+// Errorf ends the run, as Fatalf does: a run in which a server failed measures nothing.
 func (l *lab) Errorf(format string, args ...any) { l.Fatalf(format, args...) }
 
 // Fatalf ends the run.
