@@ -92,9 +92,9 @@ type worker struct {
 	grantSignals *sync.Map
 }
 
-// enter asks until the claim is granted, visits the section, and releases. It asks again
-// after a signal of its grant, and after a moment that grows, as waiters do; the timing
-// decides nothing.
+// enter asks until the claim is granted, visits the section, and releases. Like a waiter,
+// it asks again when its grant is signalled, or after a pause that grows. The outcome
+// does not depend on the timing.
 func (w *worker) enter(s *section, c driver.Claim) error {
 	granted := make(chan struct{}, 1)
 	w.grantSignals.Store(c.Token, granted)

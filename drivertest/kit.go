@@ -91,7 +91,7 @@ func (s *suite) fewer(n int) int {
 	return n
 }
 
-// expects sets until when the subtest goes on: as long as its ctx.
+// expects sets the time by which the subtest must have ended: the deadline of ctx.
 func (k *kit) expects(ctx context.Context) {
 	end, _ := ctx.Deadline()
 	k.until.Store(end.UnixNano())
@@ -158,7 +158,7 @@ func (k *kit) past(d time.Duration) {
 	k.sleep(d + k.u/4 + k.s.Blur)
 }
 
-// pass lets about d go by, for what must not have changed yet.
+// pass lets about d go by, before a check that something has not changed yet.
 func (k *kit) pass(d time.Duration) {
 	if k.s.Clock != nil {
 		k.s.Clock.Advance(d)

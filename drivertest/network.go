@@ -42,8 +42,8 @@ func newNetwork(t testing.TB) *Network {
 	return n
 }
 
-// Addr is the address, "127.0.0.1:" and a port, at which a client finds the server with
-// the address server, "host:port".
+// Addr returns the address of the proxy before a server, "127.0.0.1:PORT". The parameter
+// is the server's own address, "host:port".
 func (n *Network) Addr(server string) string {
 	n.t.Helper()
 	r, err := n.road("tcp", server)
@@ -127,7 +127,7 @@ func (n *Network) slow(by time.Duration) {
 }
 
 // lose loses the nth answer from now on, and ends its connection. wasLost reports whether
-// that has happened; after wasLost it no longer happens.
+// the answer was lost. If it was not, wasLost cancels the loss.
 func (n *Network) lose(nth int) (wasLost func() bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -211,8 +211,8 @@ func (n *Network) serve(r *road) {
 	}
 }
 
-// requests passes on what a client sends, even if the client has gone by then: the server
-// reads that first, and then the end.
+// requests passes on what a client sends. If the client has gone by then, the server
+// still reads all of it before the end of the stream.
 func (n *Network) requests(client, server net.Conn) {
 	way := make(chan func(), 1024)
 	n.loops.Go(func() {

@@ -35,8 +35,8 @@ func testPromotion(s *suite) {
 	})
 
 	// So a waiter that died costs the others its QueueTTL, whenever its turn came. A live
-	// waiter trusts the grant for its QueueTTL from the sending of its last claim, which
-	// is no longer.
+	// waiter trusts the grant for its QueueTTL from the moment it sent its last claim.
+	// The grant lasts at least as long, because the place began when that claim arrived.
 	s.test("LastsNoLongerThanThePlaceWouldHave", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(2*k.u))
 		k.a.gets(holder)

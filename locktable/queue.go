@@ -119,8 +119,8 @@ func (e *Entry) OpensAt() (at Instant) {
 	return at
 }
 
-// tellHead signals the head of the queue to ask again. When the name opens by itself no
-// client acts, so the head has to know when to ask.
+// tellHead signals the head of the queue to ask again. No client acts when the name opens
+// by itself. So the head asks now, and the answer says when to ask again.
 func (e *Entry) tellHead() {
 	switch {
 	case len(e.Queue) > 0:
