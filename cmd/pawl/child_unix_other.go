@@ -11,12 +11,12 @@ import (
 // dieWithParent does nothing: this system has no such signal.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// stopProcess stops this process, and returns when it is continued, or just before it
-// stops.
+// stopProcess stops this process. It returns when the process is continued, or, if the
+// signal takes effect late, just before the process stops.
 func stopProcess() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }
 
-// stopAfter stops this process after do has stopped the others of its group. It misses a
-// SIGCONT between the two.
+// stopAfter stops this process after do has stopped the others of its group. A SIGCONT
+// that comes before the stop has no effect.
 func stopAfter(do func()) {
 	do()
 	stopProcess()

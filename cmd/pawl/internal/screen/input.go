@@ -14,8 +14,8 @@ type Event struct {
 	Gone   error // the terminal has hung up: reading or writing has failed
 }
 
-// escapePause ends a lone ESC: an escape sequence comes at once, or in parts that follow
-// each other quickly, even over a network. After the pause, an ESC is the key.
+// escapePause is the time to wait for the rest of a sequence after an ESC. All of it
+// comes quickly, even over a network. Without a rest, the ESC is the Esc key.
 const escapePause = 50 * time.Millisecond
 
 // read reads from the terminal until it is gone or done is closed. A read that has begun

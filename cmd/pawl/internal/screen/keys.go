@@ -130,8 +130,8 @@ func stringEnd(sent []byte) int {
 	return -1
 }
 
-// finals are the keys by the last character of their sequence; numbered are those by its
-// number.
+// finals has the key of each sequence that ends in a letter, by that letter. numbered has
+// the key of each sequence that ends in ~, by its number.
 var (
 	finals   = map[byte]Key{'A': "up", 'B': "down", 'C': "right", 'D': "left", 'H': "home", 'F': "end", 'M': "enter", 'Z': "backtab"}
 	numbered = map[string]Key{"1": "home", "7": "home", "4": "end", "8": "end", "3": "delete", "5": "pgup", "6": "pgdown"}

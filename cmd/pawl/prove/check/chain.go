@@ -5,7 +5,7 @@ import "github.com/pawl-go/pawl/cmd/pawl/prove/history"
 // chain is claims in an order. Those that are gone are not visited again.
 type chain struct {
 	claims []*history.Claim
-	next   []int // by index + 1: the index of the next claim, from that of the head at 0
+	next   []int // next[0] is the index of the first claim, next[i+1] the index of the one after claims[i]
 }
 
 func newChain(claims []*history.Claim) *chain {
@@ -16,8 +16,8 @@ func newChain(claims []*history.Claim) *chain {
 	return c
 }
 
-// each visits the claims until visit says that it does not go on. A claim that is gone
-// leaves the chain.
+// each visits the claims until visit returns false for on. A claim that is gone leaves
+// the chain.
 func (c *chain) each(visit func(x *history.Claim) (gone, on bool)) {
 	for before := 0; ; {
 		i := c.next[before]

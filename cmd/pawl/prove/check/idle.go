@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// A free name may have waiters for a TTL and this long; after a fault of a waiter for
-	// two TTLs and this long, because its place or its lease may have to end first.
+	// idleFor is the time beyond a TTL for which a free name may have waiters; after a
+	// fault, beyond two TTLs, because a waiter's place or lease may have to end first.
 	idleFor = int64(3 * time.Second)
 
-	// A fault that ended this long before has no effect on who is served.
+	// idleSettled is the time after a fault for which it may still affect who is served.
 	idleSettled = int64(time.Second)
 )
 
-// taken is a time in which the server may have had something of a claim.
+// taken is a time in which a claim may have had the name, or a place in its queue.
 type taken struct{ from, to int64 }
 
 // idle finds waiters that waited on though the name was free: a wake-up was lost.
@@ -34,8 +34,8 @@ func (w *world) idle(n *name) {
 
 // taken returns the times in which the name may have been taken, in the order of their
 // begin. A claim that failed may have been granted without its client's knowledge, and a
-// client that died may have left a lease or a place in the queue. The time of a claim
-// begins when its wait has ended, because free checks claims that wait.
+// client that died may have left a lease or a place in the queue. A claim's time begins
+// when its wait has ended: until then, free checks that it waits for a reason.
 func (w *world) taken(n *name) []taken {
 	all := make([]taken, 0, len(n.claims))
 	for _, c := range n.claims {
@@ -54,7 +54,7 @@ func (w *world) taken(n *name) []taken {
 	return all
 }
 
-// free looks at the claims of a name while it was free.
+// free checks the claims that waited while the name was free.
 func (w *world) free(n *name, from, to int64) {
 	var pending []*history.Claim
 	for _, c := range n.claims {
@@ -89,8 +89,8 @@ func (w *world) free(n *name, from, to int64) {
 	}
 }
 
-// waitsForNothing is a part of the interval in which a claim has no reason to wait: no
-// fault touches it or a claim before it. If there is no such part, a and b are equal.
+// waitsForNothing returns a part of the interval in which a claim has no reason to wait:
+// no fault touches it or a claim before it. If there is no such part, a and b are equal.
 func (w *world) waitsForNothing(c *history.Claim, before []*history.Claim, from, to int64) (a, b int64) {
 	if to-from <= w.run.TTL+idleFor {
 		return 0, 0
