@@ -22,8 +22,8 @@ import (
 // value and nil work, for a page that only this host can open.
 type Options struct {
 	// Hosts are the host names, without ports, that a request may use. The dashboard
-	// refuses other hosts, so that a page elsewhere whose name leads to this address (DNS
-	// rebinding) reads nothing. Default: LocalHosts().
+	// refuses other hosts. Otherwise a foreign web page could read it by pointing its own
+	// host name at this address (DNS rebinding). Default: LocalHosts().
 	Hosts []string
 
 	// Token, if not empty, is required to open the page: in a form, which sets a cookie

@@ -145,9 +145,9 @@ func addressOf(r *http.Request) string {
 // The key for all addresses together.
 const everybody = ""
 
-// barred is for how long the dashboard compares no token of an address. Each wrong token
-// moves the time of its address forward by a pause. The time may be ahead by as many
-// pauses as tries are allowed at once.
+// barred returns the time for which the dashboard compares no token of an address. Each
+// wrong token moves the time of its address forward by a pause. While that time is more
+// than triesAtOnce-1 pauses ahead of now, the address is barred.
 func (d *doors) barred(from string, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

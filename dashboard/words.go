@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A moment is a view with the time at which it is shown. In a stream, the browser
-// computes times from when they were sent, never from its own clock, which may be wrong.
-// So the markup of a stream changes only when something has happened.
+// A moment is a view with the time at which it is shown. A stream has points of time. The
+// browser computes durations with the clock of the updates, not with its own, which may
+// be wrong. So the markup changes only when something has happened.
 type moment struct {
 	v      *overview.View
 	now    time.Time
@@ -63,7 +63,7 @@ func (m moment) left(r *overview.Row, i int) markup.HTML {
 }
 
 // overWords are shown for a lease whose time is over by the last look. If the backend
-// does not answer, it may have been renewed since.
+// does not answer, the lease may have been renewed since.
 const overWords = "over unless renewed"
 
 func (m moment) leftWords(end time.Time) markup.HTML {
