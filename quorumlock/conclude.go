@@ -55,7 +55,7 @@ func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, er
 	return driver.Grant{}, ctx.Err()
 }
 
-// settleVotes is the grant or error that the votes of a majority result in.
+// settleVotes returns the grant or error that the votes of a majority result in.
 func (a *attempt) settleVotes(ctx context.Context, votes ballots) (driver.Grant, error) {
 	get := a.agree
 	if a.claim.Force {
@@ -74,9 +74,9 @@ func (a *attempt) settleVotes(ctx context.Context, votes ballots) (driver.Grant,
 // signalResult signals a result for which no call waits, and ends the turn at the place.
 // A refused claim gives back its grants, and its client asks again a little later.
 //
-// A client trusts SignalGranted for the QueueTTL. But a vote that was an answer lasts a
-// TTL. If that is shorter, the client gets SignalLook, asks, and finds that the nodes
-// have agreed.
+// A client trusts SignalGranted for the QueueTTL. But a node that granted in its answer
+// keeps the lease for the TTL. If that is shorter, the client gets SignalLook, asks, and
+// finds that the nodes have agreed.
 func (a *attempt) signalResult(ctx context.Context, votes ballots, grant driver.Grant, err error) {
 	d := a.d
 	said := driver.Signal{Kind: driver.SignalGranted, Token: a.claim.Token, Fence: grant.Fence, Fences: grant.Fences}

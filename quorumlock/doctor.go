@@ -44,7 +44,7 @@ func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	each(func(v *visit) {
 		if v.timed {
 			d.leave(v)
-		} else { // it may hold the name all the same, and is not worth waiting for
+		} else { // the node may hold the name all the same, but is not worth waiting for
 			d.work.Go(func() { d.leave(v) })
 		}
 	})
@@ -79,7 +79,7 @@ type visit struct {
 	err   error // why it cannot vote
 	found []driver.Finding
 	timed bool
-	ahead time.Duration // its clock, compared with ours, give or take give
+	ahead time.Duration // how far its clock is ahead of ours; the error is at most give
 	give  time.Duration
 	there []string // the marks of the visits that hold the probed name there
 }
@@ -124,8 +124,8 @@ func (d *quorum) leave(v *visit) {
 	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: probed, Token: v.token}, backgroundRequestLimit, false)
 }
 
-// reach finds the nodes that do not vote: those that can be reached, and refuse, and
-// those that cannot.
+// reach finds the nodes that do not vote: those that refuse, and those that cannot be
+// reached.
 func (d *quorum) reach(all []*visit) (found []driver.Finding) {
 	var silent []string
 	without := 0

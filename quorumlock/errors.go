@@ -60,7 +60,7 @@ func (c causes) Error() string {
 // cause is the error of one node.
 type cause struct {
 	node  int
-	where string // if its error does not contain it, and it has a place
+	where string // Properties.Where of the node; "" if err contains it already, or the node has none
 	err   error
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // On one node a forced claim breaks the holders of the name and is granted in one step.
-// Two that come to several nodes in different orders are granted by all of them, one
+// If two forced claims reach the nodes in different orders, each node grants both, one
 // after the other. Then one of them may have a majority of the answers, though it had a
 // majority of the nodes at no time. Other claims never break a lease, so only forced
 // claims need this.
@@ -22,9 +22,8 @@ import (
 // not repeat that in step. Each of several claims has its instant in the end, and the one
 // with the last instant keeps the name.
 //
-// Fences rise along those instants. On a node that two of the claims have in common, the
-// first was the holder at its instant, so the second was granted there, and got its
-// fence, after it.
+// Fences rise along those instants. Any two of these claims share a node. The first held
+// it at its instant, so the node granted the second later, with a greater fence.
 
 // hold makes sure that a majority which granted a forced claim had it all at once, and
 // returns the grant. Each round brings the votes up to date.
@@ -56,8 +55,8 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 
 var errTaken = errors.New("others took it by force, again and again")
 
-// readUntilHeld reads all nodes, until those with this fence of ours are a majority, or
-// cannot be.
+// readUntilHeld reads all nodes, until a majority shows the claim with this fence, or
+// cannot show it.
 func (a *attempt) readUntilHeld(ctx context.Context, fence uint64) []vote[driver.Entry] {
 	d := a.d
 	return poll(ctx, d, ballot[driver.Entry]{

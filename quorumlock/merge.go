@@ -13,10 +13,9 @@ func duration(ns int64) time.Duration { return time.Duration(ns) }
 
 // lastFence is the last fence that was granted, given what some nodes know. A majority
 // knows each fence that was returned to a client. So a number on which a majority agrees
-// is no lower than that fence. The highest of the answers is no lower either, if there
-// are so many answers that every majority contains one of them. The highest may be a
-// fence that no client has. A waiter may then take a valid signal for an outdated one,
-// which costs it one more request.
+// is no lower than any of them. The highest answer is no lower either, if every majority
+// includes a node that answered. The highest may be a fence that no client has. A waiter
+// may then take a valid signal for an outdated one, which costs it one more request.
 func (d *quorum) lastFence(fences []uint64) uint64 {
 	if len(fences) == 0 {
 		return 0
@@ -62,10 +61,10 @@ func groupByClaim(entries []driver.Entry) map[key]*shownClaim {
 	return all
 }
 
-// holder is the holder as a majority shows it: with the fence on which they agree, and
-// the least time left and TTL that a majority has. If they do not agree yet, because the
-// name was passed on and the client has not asked, the fence is the highest: they will
-// agree on that one, if all can be reached then.
+// holder merges what the nodes show of one holder: the fence on which a majority agrees,
+// and the time left and the TTL that a majority, with the silent nodes, has at least. If
+// the nodes do not agree yet, because the name was passed on and the client has not
+// asked, the fence is the highest: they agree on it later, if all can be reached.
 func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
 	need := min(len(s.holders), max(1, d.majority-(len(d.nodes)-answers)))
 	h := s.holders[0]
@@ -94,7 +93,7 @@ func middle(times []time.Time) time.Time {
 	return times[len(times)/2]
 }
 
-// common is the fence that a majority of these have, or the highest.
+// common is the fence that a majority of the nodes has, or the highest.
 func common(fences []uint64, majority int) uint64 {
 	slices.Sort(fences)
 	for i := range len(fences) - majority + 1 {
@@ -109,14 +108,14 @@ func sortHolders(hs []driver.Holder) {
 	slices.SortFunc(hs, func(a, b driver.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
 }
 
-// refusal is the answer to a claim that no majority granted. soon, if it is not 0, is how
-// long until it makes sense to ask again.
+// refusal is the answer to a claim that no majority granted. soon, if it is not 0, is the
+// time after which another request makes sense.
 func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *driver.HeldError {
 	out := &driver.HeldError{Name: c.Name}
 	var entries []driver.Entry
 	var fences []uint64
 	var closed, retries, places, holders []int64
-	need := d.majority // so many of the nodes that refused have to grant it
+	need := d.majority // how many of the nodes that refused have to grant it
 	for _, v := range votes {
 		held, ok := errors.AsType[*driver.HeldError](v.err)
 		switch {
@@ -144,7 +143,7 @@ func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 	if need >= 1 && need <= len(retries) {
 		out.RetryAfter = duration(nth(need, retries))
 	}
-	// A try has a place, too, if its token waits.
+	// A try has a place if an earlier claim with the same token queued.
 	if len(places) > 0 && slices.Max(places) > 0 {
 		out.Position = int(max(1, nth(min(d.majority, len(places)), places)))
 	}
@@ -155,10 +154,9 @@ func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 	return out
 }
 
-// inTheWay returns how many leases hold a name, and which of them ends first, by the
-// answers of the nodes. The number is the highest of any node, because a minority may
-// lack a lease. The holder is the one that most nodes show; of several, the one that ends
-// first.
+// inTheWay returns how many leases hold a name, and one of the holders, by the answers of
+// the nodes. The number is the highest of any node, because a minority may lack a lease.
+// The holder is the one that most nodes show; of several, the one that ends first.
 func (d *quorum) inTheWay(entries []driver.Entry, holders []int64) (n int, first driver.Holder) {
 	if len(entries) == 0 {
 		return 0, driver.Holder{}

@@ -13,9 +13,9 @@ import (
 // Release implements driver.Driver. It releases on all nodes, and counts a majority of
 // all nodes, not of those that granted. It returns nil if the token held or waited on a
 // majority, and ErrNoSuchLease if it lacks so many nodes that it cannot have a majority.
-// For a lease only nodes that have it count, not those that forgot it and only have a
-// place for it (repair.go). If a node does not answer, the release is repeated in the
-// background, for as long as that is of use.
+// For a lease, a node counts only if it has the lease. A node that lost it, and has only
+// a place of its token (repair.go), does not count. Without OnTime or a Value, the driver
+// repeats an unanswered release in the background, for as long as that is of use.
 func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
 	if err != nil {
@@ -59,8 +59,8 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 const releaseFor = 30 * time.Second
 
 // giveBack releases on one node. If the node does not answer, or an Acquire may still
-// arrive there, the release is repeated in the background. After a release that goesOn
-// the caller may claim again, and repeats the request itself.
+// arrive there, the release is repeated in the background. goesOn means that the caller
+// repeats an unanswered release itself, and may claim again.
 func (d *quorum) giveBack(ctx context.Context, i int, l driver.LeaseRef, ttl time.Duration, goesOn bool) error {
 	end := driver.End(ctx)
 	err := d.nodes[i].Release(ctx, l)
@@ -103,8 +103,8 @@ func (d *quorum) lacks(votes []vote[struct{}]) bool {
 }
 
 // notHeld is the answer if lacks is true. It names the breaker if any node knows it. The
-// name stays closed until a majority of the nodes is open, where a node without an answer
-// may be open.
+// name stays closed until a majority of the nodes is open. A node without an answer
+// counts as open.
 func (d *quorum) notHeld(votes []vote[struct{}]) error {
 	var by *driver.Owner
 	closed := make([]time.Duration, len(votes))

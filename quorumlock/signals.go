@@ -42,8 +42,8 @@ func (p *place) noteGrantSignal(i int, s driver.Signal) {
 	}
 }
 
-// checkSignals sums up the signals and answers so far, and notifies the listeners. During
-// a turn at the place it does nothing; done calls it again.
+// checkSignals sums up the signals and answers so far, and notifies the listeners. It
+// does nothing during a turn at the place: p.done calls it again at the end.
 func (p *place) checkSignals() {
 	p.mu.Lock()
 	c := p.claim
@@ -69,7 +69,7 @@ const (
 // outcomeLocked decides what checkSignals does.
 //
 // Nodes pass a name on when they get its release, each with its own time as the fence.
-// They could agree as soon as a majority has. But a node that comes a moment later with a
+// They could agree as soon as a majority has done so. But a node that follows with a
 // higher fence would keep that one, and then the nodes would disagree about a repeated
 // claim. So outcomeLocked waits a moment for all nodes that have given the claim a place.
 func (p *place) outcomeLocked() (int, ballots) {
@@ -95,8 +95,8 @@ func (p *place) outcomeLocked() (int, ballots) {
 	case !news, agreed && p.signalledFence >= grant.Fence: // the caller knows that fence
 		return outcomeOpen, nil
 	case n < d.majority && p.timedOut, n >= d.majority && p.claim.TTL < p.claim.QueueTTL:
-		// With a TTL that is shorter than the QueueTTL, a grant that was an answer may
-		// end before the listener's trust in it.
+		// A node that granted in its answer keeps the lease for the TTL only. A listener
+		// would trust the signal for the QueueTTL.
 		p.stopTimerLocked()
 		return outcomeLook, nil
 	case n < d.majority:
@@ -110,7 +110,7 @@ func (p *place) outcomeLocked() (int, ballots) {
 	return outcomeOpen, nil
 }
 
-// awaitLocked calls checkSignals again when no more signals came for some time.
+// awaitLocked calls checkSignals again after wait, unless such a timer runs already.
 func (p *place) awaitLocked(patient bool, wait time.Duration) {
 	if p.timer != nil && p.forLastNodes == patient {
 		return
@@ -131,7 +131,7 @@ func (p *place) awaitLocked(patient bool, wait time.Duration) {
 
 // signalGrant signals a grant of a majority, when it has agreed on one fence. It also
 // counts permits and writes the value, as an attempt does. It ends the turn at the place
-// that checkSignals has taken.
+// that checkSignals has begun.
 func (p *place) signalGrant(c driver.Claim, votes ballots) {
 	d := p.d
 	grant, agreed := d.agreed(votes)
@@ -156,9 +156,9 @@ func (p *place) signalGrant(c driver.Claim, votes ballots) {
 	})
 }
 
-// noteAgreement notes that the nodes have agreed; nil votes mean that they have not, and
-// then signals count again after the next attempt. It reports whether the claim still
-// waits.
+// noteAgreement notes that the nodes have agreed on a fence. Nil votes mean that they
+// have not: then a node counts again when it answers the next attempt. It reports whether
+// the claim still waits.
 func (p *place) noteAgreement(votes ballots, fence uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

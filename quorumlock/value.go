@@ -15,8 +15,8 @@ import (
 // leave their values on the nodes that they had, and keep each other out for good. But
 // each node compares the claim's Above when it grants.
 
-// write writes the value of a claim that a majority has granted, unless that is known to
-// be done. The claim is granted only if a majority has the value.
+// write writes the value of a claim that a majority has granted, unless it is known to be
+// written. The claim is granted only if a majority has the value.
 //
 // A node writes it once for each lease. So a repeated claim, perhaps by another client,
 // does not undo what its holder has written since.
@@ -99,8 +99,9 @@ func (a *attempt) giveUpClaim(ctx context.Context) {
 	a.d.free(ctx, a.lease(), all, a.claim.TTL)
 }
 
-// valueOf is the value of a name, as several nodes show it: of the values that a majority
-// may have, where silent nodes may have it, the one with the highest fence.
+// valueOf merges what several nodes show of a value. A majority may have a value if
+// enough nodes show it or are silent; of those values, valueOf returns the one with the
+// highest fence.
 func (d *quorum) valueOf(entries []driver.Entry) (value []byte, fence uint64) {
 	silent := len(d.nodes) - len(entries)
 	var best driver.Entry
