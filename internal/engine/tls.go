@@ -32,8 +32,8 @@ type TLS struct {
 func NewTLS() *TLS { return &TLS{config: &tls.Config{MinVersion: tls.VersionTLS12}} }
 
 // ParseTLS makes the configuration that the [TLSParameters] of a query describe, or nil
-// without any of them. Its errors are of type [*driver.InvalidError], with what as their
-// What, such as "etcd URL".
+// without any of them. Its errors are of type [*driver.InvalidError]; their field What
+// is what, such as "etcd URL".
 func ParseTLS(query url.Values, what string) (*TLS, error) {
 	t, found := NewTLS(), false
 	for _, name := range TLSParameters {
