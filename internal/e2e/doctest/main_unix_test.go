@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
 // startVariable makes the test binary the program of the pages docs/backends/*.md, which
@@ -22,6 +24,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
+	mysqltest.Stop()
 	if commandFolder != "" {
 		_ = os.RemoveAll(commandFolder)
 	}
