@@ -13,13 +13,13 @@ import (
 
 // Acquire implements driver.Driver. It sends the claim to all nodes at once.
 //
-//   - If a majority grants it, they agree on its fence, see agree.go, and the claim is
-//     granted.
-//   - If a majority answers, and too many of them refuse it, the claim is held. A try
-//     gives back the grants that it got. A claim that queues keeps its places and its
-//     grants, unless the vote is split, see split.go.
+//   - If a majority grants it, these nodes agree on its fence (agree.go), and the claim
+//     is granted.
+//   - If a majority answers, and too many of these nodes refuse it, the error is a
+//     HeldError. A try gives back its grants. A claim that queues keeps its places and
+//     its grants, unless the vote is split (split.go).
 //   - If so many nodes refuse it because of the value of the name that no majority can
-//     grant it, the claim is refused, and gives everything back, see value.go.
+//     grant it, the driver refuses it, and gives everything back (value.go).
 //   - If no majority answers, the outcome is unknown, and the caller sends the claim
 //     again or releases it. A try gives its grants back.
 func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -60,12 +60,12 @@ type attempt struct {
 	d     *quorum
 	claim driver.Claim
 	place *place
-	nth   int // which attempt at the place this is
+	nth   int // the number of this attempt at the place
 
 	mu         sync.Mutex   // protects what follows
 	void       bool         // a grant that still arrives is not wanted
 	over       bool         // the attempt returned "held", and the caller waits
-	lateGrants map[int]bool // nodes that granted, or may have, before it was void; the count of the votes may lack them
+	lateGrants map[int]bool // nodes that granted, or may have, before void was set; the counted votes may lack them
 	left       bool         // the caller's ctx has ended, and conclude goes on without it
 	found      bool         // conclude has finished
 }
@@ -131,7 +131,7 @@ func (a *attempt) claimOnNodes(ctx context.Context, nodes []int) ballots {
 	return votes
 }
 
-// ask sends a claim to one node, once no release of it can arrive there any more.
+// ask sends a claim to one node, once no release of the claim can arrive there any more.
 func (d *quorum) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
 	k := nodeClaim{i, c.Token, c.Name}
 	if err := d.pending.awaitClaimable(ctx, k); err != nil {
@@ -146,7 +146,7 @@ func (d *quorum) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, 
 	return grant, err
 }
 
-// noteAnswer remembers the answer of a node. It also looks whether an earlier signal
+// noteAnswer remembers the answer of a node. It also checks whether an earlier signal
 // counts now.
 func (a *attempt) noteAnswer(i int, v vote[driver.Grant]) {
 	held, _ := errors.AsType[*driver.HeldError](v.err)
@@ -175,7 +175,7 @@ func (d *quorum) learn(sent time.Time, votes ballots) {
 		return
 	}
 	if ahead := int64(high) - sent.UnixMicro(); ahead > lead && ahead <= driver.MaxLead.Microseconds() {
-		// otherwise the clocks are not the cause
+		// In all other cases the clocks are not the cause of the difference.
 		d.lead.CompareAndSwap(lead, min(ahead+ahead/4+50, driver.MaxLead.Microseconds()))
 	}
 }
@@ -200,7 +200,7 @@ func (a *attempt) tooLate(i int, v vote[driver.Grant]) {
 }
 
 // end notes that the caller waits from now on, with these votes. It reports whether a
-// grant has arrived since they were counted; listeners learn of later ones.
+// grant has arrived since the votes were counted. tooLate signals later grants.
 func (a *attempt) end(votes ballots) (stray bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -211,12 +211,12 @@ func (a *attempt) end(votes ballots) (stray bool) {
 	return stray
 }
 
-// takeBack releases the grants of the nodes, also those that are uncertain. It waits only
+// takeBack releases the grants of the nodes, including uncertain grants. It waits only
 // for nodes that answer quickly. If a node's answer is still under way, tooLate releases
 // its grant later.
 //
 // A node that refused has at most a place of the same token in its queue. That place
-// stays, because the token of a waiter may also make a try.
+// stays, because a waiter may make a try with its token.
 func (a *attempt) takeBack(ctx context.Context, votes ballots) {
 	var nodes []int
 	a.mu.Lock()
@@ -263,7 +263,7 @@ func noneHeldByOthers(votes ballots) bool {
 	return !slices.ContainsFunc(votes, func(v vote[driver.Grant]) bool { return errors.Is(v.err, driver.ErrHeld) })
 }
 
-// isRefusal reports whether a node has refused a claim, and said why.
+// isRefusal reports whether err is the refusal of a claim by a node.
 func isRefusal(err error) bool {
 	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrValueNotGreater)
 }
@@ -277,7 +277,7 @@ func answered[T any](votes []vote[T]) (n int) {
 	return n
 }
 
-// nth is the n-th smallest, from 1.
+// nth sorts the numbers, and returns the n-th smallest, counted from 1.
 func nth[T interface{ ~int | ~int64 | ~uint64 }](n int, of []T) T {
 	slices.Sort(of)
 	return of[n-1]

@@ -11,8 +11,8 @@ import (
 
 // rounds is the number of times that the driver asks the nodes to raise a fence before it
 // gives up. One round is enough unless other claims are granted beside ours meanwhile. Of
-// claims that chase each other's fences, the one with the highest number succeeds in each
-// round, so there are no more rounds than claims; usually several succeed at once.
+// claims that chase each other's fences, the claim with the highest number succeeds in
+// each round, so there are no more rounds than claims. Usually several succeed at once.
 const rounds = 100
 
 var errSilent = errors.New("has not answered")
@@ -22,13 +22,13 @@ var errDisagree = errors.New("others were granted beside it, each time before th
 var errGone = errors.New("the lease was gone before the nodes had agreed on its fence")
 
 // A crowdedError says that a node has granted the claim, and then other claims that leave
-// no room for it. It is no refusal: there is a lease to take back.
+// no room for it. It is no refusal, because the driver has to take a lease back.
 type crowdedError struct{ held *driver.HeldError }
 
 func (e *crowdedError) Error() string { return "others came between: " + e.held.Error() }
 
-// crowded is the answer to a claim if others were granted before it while the nodes
-// agreed.
+// crowded is the answer to a claim that was granted, if other claims were granted in the
+// meantime and leave no room for it.
 func (a *attempt) crowded(held *driver.HeldError) *driver.HeldError {
 	out := &driver.HeldError{Name: a.claim.Name, Fence: held.Fence, RetryAfter: 5*time.Millisecond + backoff.Below(20*time.Millisecond)}
 	out.Holders, out.Holder = held.Holders, held.Holder
@@ -39,13 +39,13 @@ func (a *attempt) crowded(held *driver.HeldError) *driver.HeldError {
 	return out
 }
 
-// agree brings the fence of a claim that a majority granted to one number on a majority,
-// and returns the grant. Usually they have granted the same fence, and nothing is sent.
+// agree gives a granted claim the same fence on a majority of the nodes, and returns the
+// grant. Usually the nodes granted the same fence, and agree sends nothing.
 //
-// Nodes with a lower fence are asked to raise it. If a node has meanwhile granted other
-// claims beside ours, it answers with a higher fence than asked for, because it gives no
-// number twice. Then the other nodes have to follow. Two claims that chase each other
-// like this add different random numbers.
+// Otherwise it asks the nodes with a lower fence to raise it. A node that has meanwhile
+// granted other claims beside ours answers with a higher fence than asked for, because it
+// gives no number twice. Then the other nodes have to follow. If two claims chase each
+// other like this, each adds a random number of its own.
 func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	for round := range rounds {
@@ -85,8 +85,8 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 	return driver.Grant{}, trouble(ctx, d, "raise", a.claim.Name, votes)
 }
 
-// agreed looks for a fence that a majority has. The range is as long as a majority
-// reserved, and the lease lasts as long as a majority keeps it.
+// agreed returns the grant with the fence that a majority has, if there is one. Its range
+// and its TTL are the longest that a majority has.
 func (d *quorum) agreed(votes ballots) (driver.Grant, bool) {
 	for _, v := range votes {
 		if !v.in || v.err != nil {
@@ -142,7 +142,7 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	for _, i := range nodes {
 		switch r := raised[i]; {
 		case !r.in:
-			votes[i].err = errSilent // the node may have raised it or not, so it counts as neither
+			votes[i].err = errSilent // the node may or may not have raised the fence, so its vote does not count
 		case errors.Is(r.err, driver.ErrHeld):
 			held, _ := errors.AsType[*driver.HeldError](r.err)
 			votes[i].err = &crowdedError{held}

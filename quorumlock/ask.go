@@ -10,7 +10,7 @@ import (
 
 // A vote is the answer of one node.
 type vote[T any] struct {
-	in    bool // it has answered
+	in    bool // the node has answered
 	value T
 	err   error
 }
@@ -18,17 +18,16 @@ type vote[T any] struct {
 // A ballot is one request to several nodes at once.
 type ballot[T any] struct {
 	nodes   []int                                       // the nodes to ask, by index
-	token   driver.Token                                // orders the requests of one token; zero for no order
+	token   driver.Token                                // requests of one token run in order; zero means no order
 	send    func(ctx context.Context, i int) (T, error) // sends the request to one node
-	decided func(votes []vote[T]) bool                  // whether the missing answers cannot change the outcome
+	decided func(votes []vote[T]) bool                  // reports whether the missing answers cannot change the outcome
 
 	// How long a request lasts, independent of ctx; 0 means as long as ctx.
 	lasts time.Duration
 
-	// All three run in order with the token's other requests to that node, even if poll
-	// has returned, and do not block. first runs when the node has answered, before the
-	// answer is counted; after runs after that; unsent runs if the request was given up
-	// before its turn.
+	// All three functions run in order with the token's other requests to that node, even
+	// if poll has returned, and do not block. first runs before poll counts the answer of
+	// the node. unsent runs if the request was given up before its turn. after runs last.
 	first, after func(i int, v vote[T])
 	unsent       func(i int)
 }
@@ -37,11 +36,11 @@ type ballot[T any] struct {
 // caller's ctx had no deadline.
 const backgroundRequestLimit = 10 * time.Second
 
-// poll asks the nodes in parallel, and returns their answers, by index of the node. It
-// returns when the outcome is decided, or a little later: it gives the other nodes a
-// moment to answer too. A request without an answer by then goes on in the background,
-// until the deadline of ctx or Close. If ctx ends first, poll returns at once, and
-// cancels the requests that are under way, unless lasts is set.
+// poll asks the nodes in parallel, and returns their answers, by index of the node. When
+// the outcome is decided, poll gives the other nodes a moment to answer, and then
+// returns. A request without an answer by then goes on in the background, until its own
+// deadline or Close. If ctx ends first, poll returns at once, and cancels the requests
+// that are under way, unless lasts is set.
 func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 	votes := make([]vote[T], len(d.nodes))
 	if len(b.nodes) == 0 {
@@ -105,7 +104,7 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 		settled := false
 		if ctx.Err() != nil {
 			if b.lasts == 0 {
-				cancel() // not by a context.AfterFunc: that runs later, or not at all once poll returns
+				cancel() // a context.AfterFunc would run later, or not at all once poll returns
 			}
 			u.leave(b.nodes)
 			break
@@ -115,7 +114,7 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 			votes[a.i] = a.v
 			in++
 			settled = b.decided(votes)
-		case <-ctx.Done(): // as above
+		case <-ctx.Done(): // the beginning of the loop handles it
 		case <-enough:
 			u.leave(b.nodes)
 			in = len(b.nodes)
@@ -160,12 +159,12 @@ type outstanding struct {
 
 	mu      sync.Mutex // protects what follows
 	missing int
-	state   []int // per node: 0 under way, or one of the constants below
+	state   []int // per node: 0 while its request is under way; then finished or behind
 }
 
 const (
 	finished = 1
-	behind   = 2 // under way, and poll does not wait for it
+	behind   = 2 // the request is under way, and poll does not wait for it
 )
 
 func (u *outstanding) finish(i int) {
@@ -193,8 +192,8 @@ func (u *outstanding) leave(nodes []int) {
 }
 
 // allBehind reports whether each node that has not answered is also late with an earlier
-// request. Then poll does not wait longer for them, so a node that hangs delays one
-// operation, and not every one.
+// request. Then poll does not wait longer for these nodes, so a node that hangs delays
+// one operation, and not every operation.
 func (u *outstanding) allBehind(nodes []int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 
 // Break implements driver.LeaseBreaker, if every node can break. A majority knows the
 // lease by the fence that its holder has. Other nodes may have granted the same claim
-// with another fence. So Break first reads the nodes, to find the claim with this fence,
-// and then breaks it on each node by its fence there.
+// with another fence. So Break first reads the nodes, to find the claim with this fence.
+// Then it breaks the claim on each node, by the claim's fence there.
 //
-// The name is closed on those nodes, which are a majority. The other nodes may grant it,
-// and that is not enough.
+// Break closes the name on a majority of the nodes. The other nodes may grant the name,
+// but they are too few.
 func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	if err := errors.Join(driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate()); err != nil {
 		return err
@@ -44,11 +44,11 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 	for i, v := range entries {
 		switch {
 		case nobody:
-			// These nodes break a fence that no lease ever has, because each step on a
-			// name also removes what has expired, and passes the name on.
+			// No lease has the fence 0, so this breaks nothing. But each step on a name
+			// also removes what has expired, and passes the name on.
 			fences[i] = 0
 		case !v.in || v.err != nil:
-			fences[i] = fence // its entry could not be read: most likely the fence is the same there
+			fences[i] = fence // this node's entry could not be read; its fence is most likely the same
 		}
 	}
 	var nodes []int
@@ -82,14 +82,14 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 	return trouble(ctx, d, "break", name, votes)
 }
 
-// claimWithFence finds the claim with this fence, and its fence on each node; nil if no
-// majority can have it. sure is false if the silent nodes would decide between the holder
-// that was shown this fence and the next one.
+// claimWithFence finds the claim with this fence, and returns its fence on each node, or
+// nil if no majority can have it. sure is false if the silent nodes would decide between
+// two holders: the one that was shown this fence, and the next one.
 func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (fences map[int]uint64, sure bool) {
 	type claim struct {
 		fences map[int]uint64
-		higher map[uint64]int // how many nodes have it with this fence, which is higher than the one asked for
-		named  int            // how many nodes have it with the fence that was asked for
+		higher map[uint64]int // by fence above the wanted fence: how many nodes have the claim with it
+		named  int            // how many nodes have the claim with the wanted fence
 	}
 	claims := map[key]*claim{}
 	silent := 0
@@ -108,8 +108,8 @@ func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (fen
 				claims[k] = c
 			}
 			c.fences[i] = h.Fence
-			// An entry does not show ranges. Only an exclusive holder has one, and then
-			// no claim was granted since.
+			// An entry does not show ranges. Only an exclusive holder has a range, which
+			// ends at the entry's last fence, because no claim was granted since.
 			if h.Fence == fence || h.Permits == driver.Exclusive && h.Fence < fence && fence <= v.value.Fence {
 				c.named++
 			} else if h.Fence > fence {
@@ -122,9 +122,9 @@ func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (fen
 		if c.named == 0 || len(c.fences)+silent < d.majority {
 			continue
 		}
-		// A repaired node has a higher fence for the same holder: its own time. The next
-		// holder has one higher fence on a majority, and may have the wanted fence on
-		// a node that granted the earlier holder another one.
+		// A repaired node may have a higher fence for the same holder: the node's own
+		// time. The next holder has the same higher fence on a majority. It may have the
+		// wanted fence on a node that granted the earlier holder another fence.
 		agreed := 0
 		for _, n := range c.higher {
 			agreed = max(agreed, n)

@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// conclude turns the votes of a majority into a grant or an error: the nodes agree on a
-// fence, permits are counted, and a value is written. That takes up to three more round
-// trips, for which the caller's ctx may be too short in each attempt. So for a claim that
-// queues, conclude goes on after ctx has ended, and signals the result; the next attempt
-// finds it.
+// conclude turns the votes of a majority into a grant or an error. It makes the nodes
+// agree on a fence, counts permits, and writes the value. These steps take up to three
+// more round trips, for which the caller's ctx may be too short in each attempt. So if
+// the claim queues, conclude goes on after ctx has ended, and signals the result. The
+// next attempt finds the result.
 func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	if a.claim.Force || !a.claim.Queue {
@@ -72,11 +72,11 @@ func (a *attempt) settleVotes(ctx context.Context, votes ballots) (driver.Grant,
 }
 
 // signalResult signals a result for which no call waits, and ends the turn at the place.
-// A refused claim gives back its grants, and its client asks again a little later.
+// For a refused claim, it takes the grants back and waits a little before the signal.
 //
 // A client trusts SignalGranted for the QueueTTL. But a node that granted in its answer
-// keeps the lease for the TTL. If that is shorter, the client gets SignalLook, asks, and
-// finds that the nodes have agreed.
+// keeps the lease for the TTL. If the TTL is shorter, the client gets SignalLook, asks
+// again, and finds that the nodes have agreed.
 func (a *attempt) signalResult(ctx context.Context, votes ballots, grant driver.Grant, err error) {
 	d := a.d
 	said := driver.Signal{Kind: driver.SignalGranted, Token: a.claim.Token, Fence: grant.Fence, Fences: grant.Fences}

@@ -15,7 +15,7 @@
 //
 // Use a quorum if locks must survive the loss of a machine, and you run no backend that
 // replicates by consensus, such as etcd. One PostgreSQL with a synchronous standby is
-// simpler. The nodes have to be independent: three masters, not one and its replicas.
+// simpler. The nodes have to be independent: three masters, not one with replicas.
 //
 // # What it promises
 //
@@ -25,9 +25,9 @@
 //
 //   - One holder: two claims that exclude each other are never both granted.
 //   - Fences rise, whatever the clocks of the nodes show.
-//   - A claim that cannot reach M nodes is not granted (ErrUnavailable). The quorum gives
-//     back what the claim got on the other nodes, as soon as it can reach them.
-//   - Renew and Release count M of all N nodes, not of those that granted.
+//   - A claim that cannot reach M nodes is not granted (ErrUnavailable). The quorum
+//     releases the grants that the claim got, as soon as it can reach their nodes.
+//   - Renew and Release need M of all N nodes, not a majority of the nodes that granted.
 //
 // A node that comes back without its data has forgotten its votes. It must stay away for
 // the longest TTL, lock-delay, minimum hold or break delay in use, plus the difference of
@@ -37,18 +37,18 @@
 // # What it costs
 //
 // An operation goes to all nodes at once, and takes as long as the slowest node of the
-// fastest majority. A grant takes one more round trip if clocks differ, or requests take,
-// more than MaxLead; and for a semaphore, a forced claim, and a claim with a value. The
-// shortest TTL is 200 ms; choose ten round trips or more.
+// fastest majority. A grant takes one more round trip if clocks differ, or requests last,
+// more than MaxLead. A semaphore, a forced claim and a claim with a value take one more,
+// too. The shortest TTL is 200 ms; choose ten round trips or more.
 //
-// Waiters get their turns in the order in which they asked, by their clients' clocks. A
-// claim can be overtaken if these are off by more than half of MaxLead, or if claims come
-// to a free name at the same moment. Tries that come at the same moment may all fail. An
-// even number of nodes survives no more losses than one node less, and splits votes more
-// often.
+// Waiters get their turns in the order in which they asked, by their clients' clocks.
+// Another claim can overtake a waiter if these clocks are off by more than half of
+// MaxLead, or if claims come to a free name at the same moment. Tries that come at the
+// same moment may all fail. An even number of nodes survives no more losses than the odd
+// number below it, and splits votes more often.
 //
 // On the nodes, the owner's client id begins with a tag that identifies the claim on all
-// of them. It is visible to an operator who looks at a node directly.
+// nodes. An operator who looks at a node directly sees the tag.
 //
 // docs/internals/quorum.md has the proofs of these promises, and docs/internals/models
 // checks them by machine.

@@ -16,8 +16,8 @@ import (
 
 // Diagnose implements driver.Diagnoser. It runs each node's own doctor, and compares the
 // nodes: how many can be reached, how far their clocks are apart, and whether two are the
-// same server. For that it holds a name of its own on each node for a moment, as a
-// reader. If no majority can be reached, that is a finding, and no error.
+// same server. To compare them, it holds a name of its own on each node for a moment, as
+// a reader. If it can reach no majority, it returns a finding, and no error.
 func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	each(func(v *visit) {
 		if v.timed {
 			d.leave(v)
-		} else { // the node may hold the name all the same, but is not worth waiting for
+		} else { // the node may have granted the claim, but Diagnose does not wait for it
 			d.work.Go(func() { d.leave(v) })
 		}
 	})
@@ -73,15 +73,15 @@ func forNodes(ctx context.Context) time.Duration {
 // A visit is the doctor's view of one node.
 type visit struct {
 	*node
-	mark  string // identifies its claim
+	mark  string // identifies the claim of this visit
 	token driver.Token
 
-	err   error // why it cannot vote
+	err   error // why the node cannot vote
 	found []driver.Finding
 	timed bool
-	ahead time.Duration // how far its clock is ahead of ours; the error is at most give
+	ahead time.Duration // how far the node's clock is ahead of ours; the error is at most give
 	give  time.Duration
-	there []string // the marks of the visits that hold the probed name there
+	there []string // the marks of the visits that hold the probed name on this node
 }
 
 const probed = "pawl doctor"
@@ -117,7 +117,7 @@ func (v *visit) meet(ctx context.Context) {
 	}
 }
 
-// leave gives the name back. An unreachable node forgets it after the TTL.
+// leave releases the name on the node. A node out of reach keeps the lease for the TTL.
 func (d *quorum) leave(v *visit) {
 	ctx, cancel := context.WithTimeout(d.life, time.Second)
 	defer cancel()
@@ -238,7 +238,7 @@ func (d *quorum) size() []driver.Finding {
 }
 
 // mix lists the abilities that the quorum lacks because one node lacks them. It leaves
-// out nodes that do not answer: their drivers may have met no server yet.
+// out nodes that do not answer, because their drivers may not know their servers yet.
 func (d *quorum) mix(all []*visit) (found []driver.Finding) {
 	met := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return v.err != nil })
 	pushes := slices.ContainsFunc(met, func(v *visit) bool { return v.Properties().PushesGrants })

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// trouble is the error when no majority answered: which nodes failed, and how.
+// trouble returns the error if no majority has answered, with the failures of the nodes.
 func trouble[T any](ctx context.Context, d *quorum, op driver.Op, name string, votes []vote[T]) error {
 	if d.isClosed() {
 		return driver.ErrClosed
@@ -24,7 +24,7 @@ func trouble[T any](ctx context.Context, d *quorum, op driver.Op, name string, v
 		case v.in && v.err == nil, isRefusal(v.err), errors.Is(v.err, driver.ErrNoSuchLease):
 			continue
 		case errors.Is(v.err, driver.ErrInvalid):
-			return v.err // every node would refuse it
+			return v.err // every node would refuse this request
 		case !v.in:
 			v.err = errSilent
 		}
@@ -32,7 +32,7 @@ func trouble[T any](ctx context.Context, d *quorum, op driver.Op, name string, v
 		e, ok := errors.AsType[*driver.Error](v.err)
 		permanent = permanent && ok && e.Permanent
 		said := &cause{node: i + 1, err: v.err}
-		if !ok { // otherwise the error contains the place
+		if !ok { // otherwise the error contains Where
 			said.where = d.nodes[i].Properties().Where
 		}
 		failures = append(failures, said)
@@ -73,5 +73,5 @@ func (c *cause) Error() string {
 	return fmt.Sprintf("node %d: %s", c.node, bare(c.err))
 }
 
-// bare is an error's text inside another one, without a second "pawl: ".
+// bare returns an error's text for use inside another error, without a second "pawl: ".
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }

@@ -11,22 +11,22 @@ import (
 
 // On one node a forced claim breaks the holders of the name and is granted in one step.
 // If two forced claims reach the nodes in different orders, each node grants both, one
-// after the other. Then one of them may have a majority of the answers, though it had a
-// majority of the nodes at no time. Other claims never break a lease, so only forced
-// claims need this.
+// after the other. Then one claim may have a majority of the answers, though it never had
+// a majority of the nodes at once. Other claims never break a lease, so only forced
+// claims need the check below.
 //
-// So a forced claim reads the nodes a second time, when it has all its answers. If a
-// majority still has it with its fence, then they all had it at once in the instant
-// between the two reads: it was granted then, as if there were one node only. If not,
-// another claim took it, and we take it again after a random pause, so that the two do
-// not repeat that in step. Each of several claims has its instant in the end, and the one
-// with the last instant keeps the name.
+// So a forced claim reads the nodes when it has all its answers. If a majority still has
+// it with its fence, all these nodes had it at once, in the instant between the answers
+// and the read. It was granted in that instant, as if there were only one node. Otherwise
+// another claim took the name, and we take it again after a random pause, so that the two
+// do not repeat this in step. In the end each claim has its instant, and the claim with
+// the last instant keeps the name.
 //
-// Fences rise along those instants. Any two of these claims share a node. The first held
-// it at its instant, so the node granted the second later, with a greater fence.
+// Fences rise in the order of these instants. Any two forced claims share a node. That
+// node granted the second after the first one's instant, so with a greater fence.
 
-// hold makes sure that a majority which granted a forced claim had it all at once, and
-// returns the grant. Each round brings the votes up to date.
+// hold makes sure that a majority of the nodes had a forced claim at the same time, and
+// returns the grant. Each round updates votes.
 func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	for round := range rounds {
@@ -69,8 +69,8 @@ func (a *attempt) readUntilHeld(ctx context.Context, fence uint64) []vote[driver
 	})
 }
 
-// holds counts the nodes that have the claim with this fence. (A minimum hold may keep an
-// earlier lease of the same token beside it.)
+// holds counts the nodes that have the claim with this fence. It compares the fence,
+// because a minimum hold may keep an earlier lease of the token beside the claim.
 func (a *attempt) holds(entries []vote[driver.Entry], fence uint64) (n int) {
 	for _, e := range values(entries) {
 		for _, h := range e.Holders {

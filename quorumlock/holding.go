@@ -8,18 +8,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A holding is the driver's record of a lease that was granted through it: its claim, as
-// the nodes have it, and the fence that its holder has.
+// A holding is the driver's record of a lease that was granted through it: the claim, as
+// the nodes have it, and the holder's fence.
 type holding struct {
 	claim     driver.Claim
 	fence     uint64
-	until     time.Time // when it is over, unless its holder renews it
-	sureUntil time.Time // until then the nodes that were counted keep it
-	lacks     []int     // the nodes that answered that they lack it; they have at most a place for it
+	until     time.Time // when the lease ends, unless its holder renews it
+	sureUntil time.Time // until then the counted nodes keep the lease
+	lacks     []int     // the nodes that answered that they lack the lease; they have at most a place for it
 }
 
-// trustedPart returns the time for which to rely on votes that last ttl: less, because
-// two clocks never run at the same speed.
+// trustedPart returns the time for which to rely on votes with this TTL. It is shorter
+// than the TTL, because two clocks never run at the same speed.
 func trustedPart(ttl time.Duration) time.Duration { return ttl - ttl/10 }
 
 // holdings are the leases that were granted through us, by token.
@@ -61,7 +61,7 @@ func (hs *holdings) counted(token driver.Token, name string, fence uint64) bool 
 	return ok && h.fence == fence && time.Now().Before(h.sureUntil)
 }
 
-// noteUnsure notes that nodes which were counted give the lease back.
+// noteUnsure notes that counted nodes give the lease back.
 func (hs *holdings) noteUnsure(token driver.Token, name string) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -71,7 +71,7 @@ func (hs *holdings) noteUnsure(token driver.Token, name string) {
 	}
 }
 
-// noteAnswer notes that a node has said whether it has a lease.
+// noteAnswer notes the answer of a node that has, or lacks, a lease.
 func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -79,14 +79,14 @@ func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) {
 	if !ok || h.claim.Name != l.Name || slices.Contains(h.lacks, node) != has {
 		return
 	}
-	h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned it
+	h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned the old slice
 	if !has {
 		h.lacks = append(h.lacks, node)
 	}
 	hs.all[l.Token] = h
 }
 
-// noteRenewal notes that a renewal sent then has extended a lease.
+// noteRenewal notes that a renewal has extended a lease, and when it was sent.
 func (hs *holdings) noteRenewal(l driver.LeaseRef, sent time.Time) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -95,7 +95,7 @@ func (hs *holdings) noteRenewal(l driver.LeaseRef, sent time.Time) {
 		if l.Value != nil {
 			h.claim.Value = l.Value
 		}
-		if sent.Before(h.sureUntil) { // otherwise it may have lost its majority, and found another one
+		if sent.Before(h.sureUntil) { // otherwise the lease may have lost its majority, and found another one
 			h.sureUntil = sent.Add(trustedPart(l.TTL))
 		}
 		hs.all[l.Token] = h

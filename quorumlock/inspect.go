@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Inspect implements driver.Driver. It shows a holder if a majority of the nodes may have
-// it, where each silent node may. It shows every claim that waits on any node, in the
-// order of the places on the nodes.
+// Inspect implements driver.Driver. It shows a holder if the nodes that have it, together
+// with the silent nodes, are a majority. It shows every claim that waits on any node, in
+// the order of the places on the nodes.
 func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if err := driver.ValidateName(name); err != nil {
 		return driver.Entry{}, err
@@ -85,7 +85,7 @@ func (d *quorum) merge(name string, entries []driver.Entry) driver.Entry {
 			w.ExpiresIn = max(w.ExpiresIn, x.ExpiresIn)
 			since = append(since, x.Since)
 		}
-		w.Since = middle(since).Add(ticketLead) // the ticket dates a place
+		w.Since = middle(since).Add(ticketLead) // nodes date a place by its ticket
 		out.Waiters = append(out.Waiters, w)
 	}
 	return out
@@ -110,8 +110,8 @@ func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			votes := make([]vote[driver.Entry], len(all))
 			for i, of := range all {
 				if of.in && of.err == nil {
-					// If a node does not list the name, it has no holder or waiter of it;
-					// and its last fence is unknown.
+					// A node that does not list the name has no holder or waiter of it,
+					// and does not show its last fence.
 					votes[i] = vote[driver.Entry]{in: true, value: of.value[name].entry, err: of.value[name].damage}
 				}
 			}
@@ -123,7 +123,7 @@ func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			}
 			e := d.merge(name, values(votes))
 			if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
-				continue // a claim that does not wait holds it on less than a majority
+				continue // the name's claims do not wait, and hold it on less than a majority
 			}
 			if !yield(e, nil) {
 				return

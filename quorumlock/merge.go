@@ -11,11 +11,11 @@ import (
 
 func duration(ns int64) time.Duration { return time.Duration(ns) }
 
-// lastFence is the last fence that was granted, given what some nodes know. A majority
-// knows each fence that was returned to a client. So a number on which a majority agrees
-// is no lower than any of them. The highest answer is no lower either, if every majority
-// includes a node that answered. The highest may be a fence that no client has. A waiter
-// may then take a valid signal for an outdated one, which costs it one more request.
+// lastFence returns the last granted fence, by the answers of some nodes. A majority
+// knows each fence that a client has got. So a fence on which a majority agrees is no
+// lower than any client's fence. The highest answer is no lower either, if every majority
+// includes a node that answered. But it may be a fence that no client has. Then a waiter
+// may take a valid signal for an outdated one, and sends one more request.
 func (d *quorum) lastFence(fences []uint64) uint64 {
 	if len(fences) == 0 {
 		return 0
@@ -26,12 +26,12 @@ func (d *quorum) lastFence(fences []uint64) uint64 {
 // A shownClaim is one claim as the nodes show it.
 type shownClaim struct {
 	tag     tag
-	holders []driver.Holder // one for each node that has it as a holder
+	holders []driver.Holder // one for each node on which the claim holds
 	waiters []driver.Waiter
-	places  []int64 // its place in each queue, 0 where it holds
+	places  []int64 // the claim's place in each queue, 0 where it holds
 }
 
-// groupByClaim groups the holders and waiters that several nodes show by their claim.
+// groupByClaim groups, by claim, the holders and waiters that several nodes show.
 func groupByClaim(entries []driver.Entry) map[key]*shownClaim {
 	all := map[key]*shownClaim{}
 	at := func(o *driver.Owner, ks keys) *shownClaim {
@@ -61,10 +61,11 @@ func groupByClaim(entries []driver.Entry) map[key]*shownClaim {
 	return all
 }
 
-// holder merges what the nodes show of one holder: the fence on which a majority agrees,
-// and the time left and the TTL that a majority, with the silent nodes, has at least. If
-// the nodes do not agree yet, because the name was passed on and the client has not
-// asked, the fence is the highest: they agree on it later, if all can be reached.
+// holder merges what the nodes show of one holder. Its fence is the fence on which a
+// majority agrees. Its time left and its TTL are the longest that a majority, counting
+// the silent nodes, may have. If the nodes do not agree yet, because they passed the name
+// on and the client has not asked since, the fence is the highest. The nodes agree on it
+// later, if all can be reached.
 func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
 	need := min(len(s.holders), max(1, d.majority-(len(d.nodes)-answers)))
 	h := s.holders[0]
@@ -86,14 +87,13 @@ func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
 	return h
 }
 
-// middle is the median of the times: a minority of clocks cannot move it beyond the times
-// of the others.
+// middle returns the median, which a minority of the clocks cannot move beyond the rest.
 func middle(times []time.Time) time.Time {
 	slices.SortFunc(times, time.Time.Compare)
 	return times[len(times)/2]
 }
 
-// common is the fence that a majority of the nodes has, or the highest.
+// common returns the fence that a majority of the nodes has, or else the highest fence.
 func common(fences []uint64, majority int) uint64 {
 	slices.Sort(fences)
 	for i := range len(fences) - majority + 1 {
@@ -147,7 +147,7 @@ func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 	if len(places) > 0 && slices.Max(places) > 0 {
 		out.Position = int(max(1, nth(min(d.majority, len(places)), places)))
 	}
-	if soon > 0 { // we hold it on some nodes, so no claim is ahead of ours on all of them
+	if soon > 0 { // we hold the name on some nodes, so no claim is ahead of ours on all nodes
 		out.RetryAfter, out.Position = soon, 1
 	}
 	out.Holders, out.Holder = d.inTheWay(entries, holders)
@@ -156,7 +156,7 @@ func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 
 // inTheWay returns how many leases hold a name, and one of the holders, by the answers of
 // the nodes. The number is the highest of any node, because a minority may lack a lease.
-// The holder is the one that most nodes show; of several, the one that ends first.
+// The holder is the one that most nodes show and, of several such holders, ends first.
 func (d *quorum) inTheWay(entries []driver.Entry, holders []int64) (n int, first driver.Holder) {
 	if len(entries) == 0 {
 		return 0, driver.Holder{}

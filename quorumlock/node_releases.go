@@ -13,7 +13,7 @@ import (
 type nodeReleases struct {
 	waiting    releaseHeap // the releases to send, in the order of their times
 	sending    int         // releases under way
-	fails      int         // in a row
+	fails      int         // failed releases in a row
 	pauseUntil time.Time   // the node failed, and gets no release until then
 	timer      *time.Timer
 	timerFor   time.Time
@@ -43,7 +43,7 @@ func pauseAfter(n int) time.Duration {
 	return backoff.Doubled(10*time.Millisecond, n, 1280*time.Millisecond) + backoff.Below(10*time.Millisecond)
 }
 
-// enqueueLocked queues a release for its time. If it is being sent, send queues it again.
+// enqueueLocked queues a release for its time. If it is under way, send queues it again.
 func (o *pendingReleases) enqueueLocked(b *pendingRelease) {
 	if b.inFlight != nil {
 		b.dueAgain = true
@@ -73,7 +73,7 @@ func (o *pendingReleases) sendDueLocked(i int) {
 			width = 1
 		}
 		if c.sending >= width {
-			return // the end of a release calls this again
+			return // send calls sendDueLocked again when a release ends
 		}
 		b := c.waiting[0]
 		if at := later(b.sendAt, c.pauseUntil); at.After(time.Now()) {
@@ -154,7 +154,7 @@ func (o *pendingReleases) stop() {
 	}
 }
 
-// releaseHeap is the heap; these are the five methods of container/heap.
+// releaseHeap implements heap.Interface with the five methods below.
 type releaseHeap []*pendingRelease
 
 func (h releaseHeap) Len() int           { return len(h) }

@@ -10,25 +10,25 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// pendingReleases are releases of claims that a node may have granted, or may still
-// grant, and that are not wanted. Each is sent until the node has answered it, and, if an
-// Acquire there was not answered, once more after the end of that Acquire.
+// pendingReleases are the releases of unwanted claims that a node may have granted, or
+// may still grant. The driver sends each until the node has answered it. After an Acquire
+// without an answer, it sends the release once more when that Acquire has ended.
 //
-// A client may claim with the same token again while a release is pending, or under way:
-// it gives back a place and takes it again. So all these releases have an end, too, and
-// the claim waits for it: a sequence keeps requests in the order of their answers, not of
-// their arrival.
+// A client may claim with the same token again while a release is pending, or under way,
+// for example to take back a place that it gave up. So each release has an end, too, and
+// the new claim waits for that end. A sequence is not enough, because it orders requests
+// by their answers, not by their arrival.
 //
 // There is one list for the driver, not a goroutine for each release. A node that fails
 // gets one release at a time, less and less often.
 type pendingReleases struct {
 	d     *quorum
-	count atomic.Int64 // how many are in all, readable without the mutex
+	count atomic.Int64 // the length of byClaim, readable without the mutex
 
 	mu      sync.Mutex // protects what follows
 	byClaim map[nodeClaim]*pendingRelease
 	nodes   []nodeReleases
-	purge   int // how many there may be before the settled ones are removed
+	purge   int // the length of byClaim at which settled releases are removed
 	purged  time.Time
 }
 
@@ -45,15 +45,15 @@ type pendingRelease struct {
 	acquireArrivesUntil time.Time // an Acquire without an answer may arrive until then
 	releaseArrivesUntil time.Time // a Release may arrive until then
 
-	lease       driver.LeaseRef // how to release it
+	lease       driver.LeaseRef // the argument of Release
 	ttl         time.Duration
-	mustSend    bool      // it has to be released
+	mustSend    bool      // the claim has to be released
 	usefulUntil time.Time // a release is of no use after that
 	sendAt      time.Time // when to send the release
 	tries       int
 	index       int           // in the heap of its node, from 1; 0 if it is not in the heap
-	inFlight    chan struct{} // not nil while the release is sent; closed when that ends
-	dueAgain    bool          // a release became due again meanwhile, perhaps for a later Acquire
+	inFlight    chan struct{} // not nil while the release is under way; closed at its end
+	dueAgain    bool          // a release became due while one was under way, perhaps for a later Acquire
 }
 
 const maxPendingReleases = 1 << 16 // beyond that, leases on nodes are left to expire
@@ -62,7 +62,7 @@ func newPendingReleases(d *quorum) *pendingReleases {
 	return &pendingReleases{d: d, byClaim: map[nodeClaim]*pendingRelease{}, nodes: make([]nodeReleases, len(d.nodes))}
 }
 
-// findOrAddLocked finds a pending release, or makes one; nil if there are too many.
+// findOrAddLocked finds or adds a pending release. It returns nil if there are too many.
 func (o *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
 	b := o.byClaim[k]
 	if b != nil {
@@ -86,7 +86,7 @@ func (o *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
 	return b
 }
 
-// forgetSettledLocked forgets a release that is settled.
+// forgetSettledLocked forgets a release if nothing is to be sent, and nothing can arrive.
 func (o *pendingReleases) forgetSettledLocked(b *pendingRelease) {
 	if now := time.Now(); !b.mustSend && b.inFlight == nil && b.acquireArrivesUntil.Before(now) && b.releaseArrivesUntil.Before(now) && o.byClaim[b.nodeClaim] == b {
 		delete(o.byClaim, b.nodeClaim)
@@ -94,8 +94,8 @@ func (o *pendingReleases) forgetSettledLocked(b *pendingRelease) {
 	}
 }
 
-// awaitClaimable waits until a token may be claimed on a node: no release of it is
-// pending there any more, and none that was sent can arrive.
+// awaitClaimable waits until a token may be claimed on a node. It cancels a pending
+// release of the token there, and waits until no release that was sent can arrive.
 func (o *pendingReleases) awaitClaimable(ctx context.Context, k nodeClaim) error {
 	for o.count.Load() > 0 {
 		o.mu.Lock()
@@ -135,8 +135,8 @@ func (o *pendingReleases) noteUnansweredAcquire(k nodeClaim, end time.Time) {
 	}
 }
 
-// noteRelease notes the result of a release with this end. Further releases follow in the
-// background, unless the claim goes on.
+// noteRelease notes the result of a release that may arrive until end. It plans any
+// further releases in the background, unless the claim goes on.
 func (o *pendingReleases) noteRelease(k nodeClaim, l driver.LeaseRef, ttl time.Duration, end time.Time, err error, goesOn bool) {
 	if isFinal(err) && o.count.Load() == 0 {
 		return
@@ -172,7 +172,7 @@ func (o *pendingReleases) release(k nodeClaim, l driver.LeaseRef, ttl time.Durat
 	}
 }
 
-// requireLocked notes that a claim must be released, how, and until when that is of use.
+// requireLocked notes that a claim must be released, with which arguments, until when.
 func (o *pendingReleases) requireLocked(b *pendingRelease, l driver.LeaseRef, ttl time.Duration) {
 	l.OnTime = true
 	b.mustSend, b.lease, b.ttl, b.tries = true, l, ttl, 0

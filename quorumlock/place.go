@@ -19,36 +19,36 @@ type place struct {
 	mu             sync.Mutex // protects what follows
 	claim          driver.Claim
 	busy           chan struct{} // not nil during a turn: an attempt, or an agreement after signals; closed at its end
-	closed         bool          // it is no longer in places: the claim was granted, or given up
+	closed         bool          // places has it no more, because the claim was granted, or given up
 	touched        time.Time
 	queued         time.Time   // when the last attempt that queued began
-	nth            int         // of the attempts
-	nodes          []standing  // since the last attempt that queued
-	known          []bool      // the nodes that have given it a place, or the name
+	nth            int         // the number of attempts
+	nodes          []standing  // the answers and signals since the last attempt that queued
+	known          []bool      // the nodes that have given the claim a place, or the name
 	timer          *time.Timer // ends the wait for other nodes' signals
 	timedOut       bool        // the timer has fired
 	forLastNodes   bool        // the timer waits for the last few nodes, not for a majority
-	signalledFence uint64      // the highest fence in a signal that it was granted
+	signalledFence uint64      // the highest fence in a signal that the claim was granted
 	majorityClaim  [10]byte    // the other claim that had a majority at the last look, while we had a vote
-	since          time.Time   // when that was first seen
-	looks          int         // since then
+	since          time.Time   // when majorityClaim was first seen
+	looks          int         // how often majorityClaim was seen
 }
 
 // A standing is the answer of one node to the last attempt, and its last signal of a
 // grant.
 type standing struct {
 	answered bool         // the node has answered the last attempt
-	grant    driver.Grant // if it was granted
-	floor    uint64       // if not granted: the last fence that the node had granted to any claim
-	heard    driver.Grant // by a signal, which may have come before the answer
+	grant    driver.Grant // the grant in that answer, if any
+	floor    uint64       // if the answer was no grant: the last fence that the node had granted to any claim
+	heard    driver.Grant // the grant in a signal, which may have come before the answer
 }
 
-// granted is the grant that the claim has on the node, as far as we know.
+// granted returns the grant that the claim has on the node, as far as we know.
 //
 // A signal counts only if the node has answered the last attempt. That attempt made the
-// place last its QueueTTL, so the grant that replaced the place lasts as long. And it
-// counts only if its fence is above all fences that the node had granted by then.
-// Otherwise it is an old one, of a grant that we gave back.
+// place last its QueueTTL, so the grant that replaced the place lasts as long. The
+// signal's fence must also be above all fences that the node had granted by then.
+// Otherwise the signal is an old one, of a grant that we gave back.
 func (s *standing) granted() (driver.Grant, bool) {
 	switch {
 	case !s.answered:
@@ -68,12 +68,12 @@ func newPlace(d *quorum, c driver.Claim) *place {
 	}
 }
 
-// turn finds the place of a claim, or makes one, and takes its turn there. Only one turn
-// at a time makes the nodes agree on a fence, because two that know the answers of
-// different nodes could agree on two fences. So turn may wait for another attempt of the
-// same token, or for an agreement that signals have begun. The turn ends with done.
+// turn finds the place of a claim, or makes one, and takes its turn there. A place has
+// only one turn at a time, because two turns that know the answers of different nodes
+// could agree on two fences. So turn may wait for another attempt of the same token, or
+// for an agreement that signals have begun. The turn ends with done.
 //
-// turn also returns which attempt at the place this is.
+// turn also returns the number of this attempt at the place.
 func (d *quorum) turn(ctx context.Context, c driver.Claim) (p *place, nth int, err error) {
 	for {
 		p = d.placed.join(d, c)
@@ -81,7 +81,7 @@ func (d *quorum) turn(ctx context.Context, c driver.Claim) (p *place, nth int, e
 		switch {
 		case nth > 0:
 			return p, nth, nil
-		case busy == nil: // the place was given up since join found it
+		case busy == nil: // the place was closed since join found it
 			continue
 		}
 		select {
@@ -92,7 +92,7 @@ func (d *quorum) turn(ctx context.Context, c driver.Claim) (p *place, nth int, e
 	}
 }
 
-// begin takes a turn, and returns which attempt this is; or the channel to wait for.
+// begin takes a turn, and returns the attempt's number; or 0 and the channel to wait for.
 func (p *place) begin(c driver.Claim) (nth int, busy <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *place) begin(c driver.Claim) (nth int, busy <-chan struct{}) {
 	return p.askLocked(c), nil
 }
 
-// done ends the turn, and looks at what came in meanwhile.
+// done ends the turn, and checks the signals that came meanwhile.
 func (p *place) done() {
 	p.mu.Lock()
 	close(p.busy)
@@ -112,9 +112,9 @@ func (p *place) done() {
 	p.checkSignals()
 }
 
-// askLocked makes the place ready for another attempt. Earlier answers and signals count
-// no more: the node may have lost its data since. Also, our client counts its trust from
-// the sending of this attempt, which the node may never get.
+// askLocked makes the place ready for another attempt. Earlier answers and signals do not
+// count any more, because the node may have lost its data since. Also, the client's term
+// begins with the sending of this attempt, which the node may never get.
 //
 // A waiter may try, too. A try keeps no place, so it leaves the answers as they are.
 func (p *place) askLocked(c driver.Claim) (nth int) {
@@ -167,18 +167,18 @@ func (p *place) forgetGrants(nodes []int) {
 	}
 }
 
-// outdate marks each earlier signal of a grant as old, in an answer "held". Our client
-// may still have such a signal, and would trust it from the sending of this attempt. But
-// some nodes of that majority may not have got this attempt, so their grants end sooner,
-// or were given back since.
+// outdate raises the fence of an answer "held", which makes earlier signals of a grant
+// old. Our client may still have such a signal, and would trust it from the sending of
+// this attempt. But some nodes of the majority that granted may not have got this
+// attempt. Their grants end sooner, or were given back since.
 func (p *place) outdate(held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	held.Fence = max(held.Fence, p.signalledFence)
 }
 
-// ticket is the ticket for a node. If the claim has had a place there, it is now, because
-// a claim that lost its place joins at the end of the queue.
+// ticket returns the claim's ticket for a node. If the claim has had a place there, it
+// gets a new ticket, because a claim that lost its place joins at the end of the queue.
 func (p *place) ticket(i int, now uint64) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,8 +188,8 @@ func (p *place) ticket(i int, now uint64) uint64 {
 	return p.tag.ticket
 }
 
-// noteMajorityClaim notes which other claim has a majority, and returns for how long, and
-// how often, that has been seen.
+// noteMajorityClaim notes the other claim that has a majority, if there is one. It
+// returns for how long, and how often, it has seen that claim before.
 func (p *place) noteMajorityClaim(firm [10]byte) (since time.Duration, is bool, nth int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,8 +201,8 @@ func (p *place) noteMajorityClaim(firm [10]byte) (since time.Duration, is bool, 
 }
 
 // noteAnswer notes the answer of a node to an attempt. Answers of one token from one node
-// come in order. The answer to an earlier attempt does not count for the last one, which
-// the node may never get. And "held" in answer to a try concerns no place.
+// come in order. The answer to an earlier attempt does not count for the last attempt,
+// which the node may never get. Nor does "held" in answer to a try, which keeps no place.
 func (p *place) noteAnswer(i int, c driver.Claim, nth int, v vote[driver.Grant], held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

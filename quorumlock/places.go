@@ -10,7 +10,7 @@ import (
 type places struct {
 	mu    sync.Mutex // protects what follows
 	all   map[driver.Token]*place
-	purge int // how many there may be before the stale ones are removed
+	purge int // the number of places at which stale places are removed
 }
 
 // join finds the place of a claim, or makes one. It does not keep the place of a try.
@@ -18,7 +18,7 @@ func (ps *places) join(d *quorum, c driver.Claim) *place {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.all[c.Token]
-	if p == nil || p.name != c.Name { // a token may claim several names: signals wake only one of them
+	if p == nil || p.name != c.Name { // a token may claim several names, but signals wake only one of the claims
 		p = newPlace(d, c)
 		if c.Queue && ps.all[c.Token] == nil {
 			ps.tidyLocked()

@@ -18,15 +18,15 @@ import (
 // Options for a quorum. The zero value, and nil, are fine.
 type Options struct {
 	// Now is this client's clock. It only proposes fences, so that the nodes grant the
-	// same one, and dates the tickets, which order claims in the same way on all nodes.
-	// Default: time.Now, and tickets that are up to a millisecond early, by a random time
-	// of this client, so that two clients seldom have the same ticket.
+	// same fence, and dates tickets, which put claims in the same order on all nodes.
+	// Default: time.Now, with tickets that are early by a random time of this client, up
+	// to a millisecond, so that two clients seldom have the same ticket.
 	Now func() time.Time
 
-	// Grace is the time for which an operation that is decided waits for the nodes that
-	// have not answered yet, so that they do not fall behind the others. It does not wait
-	// for a node that is already behind. Default: 0.4 of the time that the decision took,
-	// and at least 1 ms.
+	// Grace is the time for which a decided operation waits for the nodes that have not
+	// answered yet, so that these nodes do not fall behind the others. The operation does
+	// not wait if all of them are behind already. Default: 0.4 of the time that the
+	// decision took, and at least 1 ms.
 	Grace time.Duration
 }
 
@@ -35,7 +35,7 @@ type quorum struct {
 	nodes    []*node
 	majority int
 	now      func() time.Time
-	early    time.Duration // how long before the claim its ticket is dated
+	early    time.Duration // the time by which a ticket is dated before its claim
 	grace    time.Duration
 	lead     atomic.Int64 // how far ahead of our clock fences are proposed, in microseconds
 
@@ -65,14 +65,14 @@ type node struct {
 // initialLead is the lead of the fences that are proposed before the nodes' clocks were
 // measured. If the nodes' clocks differ from ours by less than initialLead minus the time
 // of a request, the proposal is higher than each node's own number, and no node finds it
-// too high. So the first grant also needs one round trip only, and many a process makes
-// only one grant.
+// too high. So even the first grant needs only one round trip. Many processes make only
+// one grant.
 const initialLead = driver.MaxLead / 2
 
-// New makes one driver of several. Each of them has a backend of its own, which shares
-// nothing with the others: no machine, no disk, no replication. A majority of them,
-// len(drivers)/2+1, decides everything. An even number is allowed and is no better than
-// one less: 4 nodes survive the loss of 1, as 3 do.
+// New makes one driver of several drivers. Each driver has a backend of its own, which
+// shares nothing with the other backends: no machine, no disk, no replication. A majority
+// of the drivers, len(drivers)/2+1, decides everything. An even number is allowed, but no
+// better than the odd number below it: 4 nodes survive the loss of 1, as 3 do.
 //
 // The quorum owns the drivers: Close closes them, and no other code may use them.
 //
@@ -139,7 +139,7 @@ func (d *quorum) Properties() driver.Properties {
 		if out.Clock == "" {
 			out.Clock = p.Clock
 		} else if out.Clock != p.Clock {
-			out.Clock = driver.ClockServer // of several kinds, and none of them ours alone
+			out.Clock = driver.ClockServer // the nodes have different clocks, so ours alone does not decide
 		}
 		out.MinTTL, out.MaxOverrun = max(out.MinTTL, p.MinTTL), max(out.MaxOverrun, p.MaxOverrun)
 		out.PushesGrants, out.PushesChanges = out.PushesGrants && p.PushesGrants, out.PushesChanges && p.PushesChanges
@@ -158,12 +158,12 @@ func (d *quorum) Properties() driver.Properties {
 }
 
 // closeGrace is the time for which Close waits for requests that are still under way. A
-// node that is slower than the majority may have a release under way for which no caller
-// waits; if Close cut that off, the node would keep the lease until it expires.
+// release for which no caller waits may be under way to a slow node. If Close cancelled
+// that release, the node would keep the lease until it expires.
 const closeGrace = time.Second
 
-// Close implements driver.Driver. It waits a moment for what is still under way, ends the
-// rest, and closes the nodes.
+// Close implements driver.Driver. It waits up to closeGrace for requests under way,
+// cancels the rest, and closes the nodes.
 func (d *quorum) Close() error {
 	d.mu.Lock()
 	again := d.closed
@@ -190,8 +190,8 @@ func (d *quorum) Close() error {
 	return errors.Join(errs...)
 }
 
-// begin returns an error if the operation must send nothing. Otherwise Close waits until
-// the operation calls d.work.Done.
+// begin returns an error if the operation must not send anything. Otherwise Close waits
+// until the operation calls d.work.Done.
 func (d *quorum) begin(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Release implements driver.Driver. It releases on all nodes, and counts a majority of
-// all nodes, not of those that granted. It returns nil if the token held or waited on a
-// majority, and ErrNoSuchLease if it lacks so many nodes that it cannot have a majority.
-// For a lease, a node counts only if it has the lease. A node that lost it, and has only
-// a place of its token (repair.go), does not count. Without OnTime or a Value, the driver
-// repeats an unanswered release in the background, for as long as that is of use.
+// Release implements driver.Driver. It releases on all nodes, and needs a majority of all
+// nodes, not of the nodes that granted. It returns nil if the token held or waited on a
+// majority. It returns ErrNoSuchLease if so many nodes lack the token that it can have no
+// majority. For a lease, a node that lost it, and has only a place of its token
+// (repair.go), does not count. Without OnTime or a Value, the driver repeats an
+// unanswered release in the background, for as long as that is of use.
 func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
 	if err != nil {
@@ -34,7 +34,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 		send: func(ctx context.Context, i int) (struct{}, error) {
 			err := d.giveBack(ctx, i, l, releaseFor, l.OnTime)
 			if err == nil && slices.Contains(lease.lacks, i) {
-				err = driver.ErrNoSuchLease // it was a place
+				err = driver.ErrNoSuchLease // the node has released only a place
 			}
 			return struct{}{}, err
 		},
@@ -76,7 +76,7 @@ func isFinal(err error) bool {
 	return err == nil || isRefusal(err) || errors.Is(err, driver.ErrNoSuchLease) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
 }
 
-// free releases grants that no caller knows of on some nodes. It waits only for nodes
+// free releases, on some nodes, grants that no caller knows of. It waits only for nodes
 // that answer quickly, and no longer than ctx. The caller may claim again with the token.
 func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl time.Duration) {
 	l.OnTime = true
@@ -90,8 +90,8 @@ func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl t
 	})
 }
 
-// lacks reports whether so many nodes say that the token holds nothing that it can have
-// no majority.
+// lacks reports whether the token can have no majority, because too many nodes answered
+// that it has nothing there.
 func (d *quorum) lacks(votes []vote[struct{}]) bool {
 	n := 0
 	for _, v := range votes {
@@ -102,9 +102,9 @@ func (d *quorum) lacks(votes []vote[struct{}]) bool {
 	return n > len(d.nodes)-d.majority
 }
 
-// notHeld is the answer if lacks is true. It names the breaker if any node knows it. The
-// name stays closed until a majority of the nodes is open. A node without an answer
-// counts as open.
+// notHeld returns the error if lacks is true. It names the owner that broke the lease, if
+// any node knows that. The name stays closed until it is open on a majority of the nodes.
+// A node without an answer counts as open.
 func (d *quorum) notHeld(votes []vote[struct{}]) error {
 	var by *driver.Owner
 	closed := make([]time.Duration, len(votes))

@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Renew implements driver.Driver. Each node gets the whole batch, and each lease is
-// counted by itself: nil if a majority of all nodes has renewed it, ErrNoSuchLease if so
-// many lack it that no majority can have it, and otherwise the errors of the nodes that
-// would decide. Renew then repairs each lease that goes on, on the nodes that lack it,
-// see repair.go.
+// Renew implements driver.Driver. Each node gets the whole batch, and Renew counts each
+// lease by itself. The lease's error is nil if a majority of all nodes has renewed it,
+// and ErrNoSuchLease if so many nodes lack it that no majority can have it. Otherwise the
+// error has the failures of the nodes. Renew then repairs each renewed lease on the nodes
+// that lack it (repair.go).
 func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	for _, l := range leases {
 		err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL), driver.ValidateValue(l.Value))
@@ -30,7 +30,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		return nil, nil
 	}
 	var order driver.Token
-	leases = slices.Clone(leases) // a slow node reads it after the caller has gone on
+	leases = slices.Clone(leases) // a slow node reads the leases after the caller has gone on
 	for k := range leases {
 		leases[k].Value = bytes.Clone(leases[k].Value)
 	}
@@ -63,7 +63,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		switch votes := d.share(polled, k); {
 		case succeeded(votes) >= d.majority:
 			d.held.noteRenewal(l, sent)
-		case d.lacks(votes): // of an even number of nodes, half are enough
+		case d.lacks(votes): // with an even number of nodes, half of them are enough
 			d.held.forget(l.Token, l.Name)
 			answers[k] = d.notHeld(votes)
 		case succeeded(polled) < d.majority:
@@ -76,7 +76,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	return answers, nil
 }
 
-// share is the answers of the nodes about one lease of a batch.
+// share returns the answers of the nodes about one lease of a batch.
 func (d *quorum) share(polled []vote[[]error], k int) []vote[struct{}] {
 	votes := make([]vote[struct{}], len(polled))
 	for i, p := range polled {
@@ -88,7 +88,7 @@ func (d *quorum) share(polled []vote[[]error], k int) []vote[struct{}] {
 	return votes
 }
 
-// one is the name of a batch that has only one.
+// one returns the name of a batch that has only one lease.
 func one(leases []driver.LeaseRef) string {
 	if len(leases) == 1 {
 		return leases[0].Name

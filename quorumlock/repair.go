@@ -10,19 +10,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lease that exactly a majority of the nodes has survives nodes that fall silent, but
-// not a node that forgets it, because its clock jumps or its data is gone: then the next
-// claim has a majority, too. So when a majority has renewed a lease, it is claimed again,
-// as by a claim that queues, on the nodes that answered that they lack it.
+// A lease on exactly a majority of the nodes survives nodes that fall silent. It does not
+// survive a node that forgets it, because its clock jumps or its data is gone: then the
+// next claim has a majority, too. So when a majority has renewed a lease, Renew claims it
+// again, as a waiter does, on the nodes that answered that they lack it.
 //
 // Such a claim is no vote for that renewal, and the holder's fence stays. The node grants
 // it only if no claim holds the name there and no waiter is ahead, so no other claim
 // loses a vote. The fence on that node is the holder's fence or higher, so fences keep
-// rising. If a claim without a majority holds the name there, it sees us waiting behind
-// it, and gives the node back (split.go).
+// rising. If a claim without a majority holds the name there, its client sees us waiting,
+// and gives the node back (split.go).
 //
-// Nothing is sent for leases that all nodes have. A lease that was broken on a node stays
-// broken there.
+// Renew sends nothing for leases that all nodes have. A lease that was broken on a node
+// stays broken there.
 
 // A renewal is a batch under way, and the answers of the nodes so far.
 type renewal struct {
@@ -63,7 +63,7 @@ func (r *renewal) decide(answers []error) {
 	r.early = nil
 }
 
-// mendLocked repairs on a node the leases that it lacks.
+// mendLocked repairs on a node the leases that the node lacks.
 func (r *renewal) mendLocked(i int, said []error) {
 	var missing []driver.LeaseRef
 	for k, err := range said {
@@ -118,7 +118,7 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 			}
 			if err == nil && h.claim.Value != nil {
 				l.Value = h.claim.Value
-				_ = d.writeFirst(ctx, i, l, h.fence) // a majority has it in any case
+				_ = d.writeFirst(ctx, i, l, h.fence) // a majority has the value in any case
 			}
 			return grant, err
 		},
@@ -126,7 +126,7 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 	})
 }
 
-// repairClaim is the claim of a lease, for a node that lacks it.
+// repairClaim returns the claim of a lease, for a node that lacks the lease.
 func (h holding) repairClaim() driver.Claim {
 	c := h.claim
 	c.Queue, c.Force, c.Fences, c.MinFence, c.Above = true, false, 0, h.fence, nil

@@ -12,36 +12,36 @@ import (
 
 // counts reports whether a majority of the nodes is not enough for a claim. Two mutexes,
 // or a reader and a writer, exclude each other in pairs, and any two majorities share a
-// node that sees both. Permits do not: with three nodes and a limit of 3, four claims fit
-// on two nodes each, and no node ever has more than three.
+// node that sees both. Permits do not: with three nodes and a limit of 3, each of four
+// claims fits on two nodes, and no node ever has more than three claims.
 func counts(c driver.Claim) bool { return c.Weight < c.Limit && c.Limit < driver.Unlimited }
 
 // maxCounts is the largest number of times that a claim counts permits. If only later
-// claims are in its way, it counts again, because these count, too, and give their grants
-// back. After maxCounts it is refused all the same.
+// claims are in its way, it counts again, because they count, too, and give their grants
+// back. After maxCounts the claim is refused in any case.
 const maxCounts = 5
 
-// recount checks the limit after a majority has granted such a claim. It reads all nodes,
-// and adds up all other claims that hold there, whatever their fences. If they and ours
-// exceed the limit, it looks again. From then on it leaves out claims that had no
-// majority in all looks together: such a claim waits, although some nodes granted it. If
-// the limit is still exceeded, our claim is refused.
+// recount checks the limit after a majority has granted a claim for a permit. In a look,
+// it reads all nodes, and adds up all other claims that hold there, whatever their
+// fences. If they and ours exceed the limit, it looks again. From then on it leaves out
+// claims that had no majority in all looks together: these wait, although some nodes
+// granted them. If earlier claims still exceed the limit, it refuses our claim.
 //
-// This is enough. Take all claims that hold at one moment, and of them X, whose first
-// look began last. Each of the others had a majority before its own look, so before the
-// look of X, and still has one. So X found it on a majority in its first look; or, if it
-// lost one node and got another during that look, in both looks together. The fences do
-// not show which claim came first: a claim may get the vote of one node late. There it
-// has a higher fence than claims that came after it on other nodes, and with that vote it
-// may keep its majority when it loses another node.
+// This is enough. Take all claims that hold at one moment, and let X be the claim whose
+// first look began last. Each other claim had a majority before its own look, so before
+// the first look of X, and still has one. So X found that claim on a majority in its
+// first look. If the claim lost one node and got another during that look, both looks
+// together found it on a majority. Fences do not show which claim came first: a claim may
+// get the vote of a node late. There it has a higher fence than claims that came after it
+// on other nodes. With that vote it may keep its majority when it loses another node.
 //
-// A repeated claim is not counted again, as long as a majority has kept what was counted:
-// claims with larger limits, for which it need not leave room, may have come since. The
-// fence does not show that: the claim may have lost its majority, and found another node
-// for the same fence.
+// A repeated claim is not counted again, as long as the counted majority has kept it.
+// Claims with larger limits, for which it need not leave room, may have come since. The
+// fence does not show whether the majority has kept the claim: it may have lost that
+// majority, and found another node for the same fence.
 //
-// Two claims that come for the last permit at once count each other. The one that asked
-// first looks again, because the other will have given up by then.
+// Two claims that come for the last permit at once count each other. The earlier claim
+// looks again, because the later one will have given up by then.
 func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	d := a.d
 	if d.held.counted(a.claim.Token, a.claim.Name, grant.Fence) {
@@ -86,7 +86,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	}
 }
 
-// readOurs reads all nodes, until a majority has this fence of ours.
+// readOurs reads all nodes, until a majority shows our claim with this fence.
 func (a *attempt) readOurs(ctx context.Context, fence uint64) []vote[driver.Entry] {
 	d := a.d
 	return poll(ctx, d, ballot[driver.Entry]{
@@ -105,11 +105,11 @@ type other struct {
 	look   int          // the last look that saw it
 }
 
-// beside notes the claims that hold on the nodes beside the one with this fence, and
-// counts the nodes that have the claim itself.
+// beside notes the claims that hold on the nodes beside our claim, and counts the nodes
+// that have our claim with this fence.
 //
-// Claims with a larger limit that came after it on each node do not count: they may come
-// beside any holder, and must not make a repeated claim fail.
+// A claim with a larger limit that came after ours on each node does not count. It may
+// come beside any holder, and must not make a repeated claim fail.
 func (a *attempt) beside(entries []vote[driver.Entry], fence uint64, all map[key]*other, look int) (seen int) {
 	for i, e := range entries {
 		if !e.in || e.err != nil {

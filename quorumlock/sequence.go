@@ -8,13 +8,13 @@ import (
 )
 
 // A sequence keeps the requests of one token to one node in order. An operation returns
-// when a majority has answered, so the next one for the same token can begin while the
+// when a majority has answered, so the next operation with the token can begin while the
 // last request is still under way to a slow node. A release that overtook its acquire
 // there would find nothing, and the acquire would then leave a lease that no client knows
 // of.
 //
-// So a request waits until the one before it, of its token and its node, has ended: it
-// was answered or given up. It may still arrive after that: see pendingReleases.
+// So a request waits until the request before it, of its token to its node, was answered
+// or given up. The earlier request may still arrive after that: see pendingReleases.
 //
 // sequences are the sequences of all tokens that have a request under way.
 type sequences struct {
@@ -27,17 +27,17 @@ type sequence struct {
 	users int
 }
 
-// A slot is the place of one operation in the sequence of its token.
+// A slot is the position of one operation in the sequence of its token.
 type slot struct {
 	sequences *sequences
 	token     driver.Token
 	sequence  *sequence
-	before    []chan struct{} // per node: what to wait for, or nil
+	before    []chan struct{} // per node: closed when the request before this one ends; nil if there is none
 	own       []chan struct{}
 }
 
-// enter takes the next place in the sequence of a token, for a request to some of the
-// nodes. It is called before anything is sent, so places are in the order of the calls.
+// enter takes the next slot in the sequence of a token, for a request to some of the
+// nodes. poll calls it before it sends anything, so slots are in the order of the calls.
 func (ss *sequences) enter(token driver.Token, nodes []int, of int) *slot {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

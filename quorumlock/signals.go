@@ -10,13 +10,13 @@ import (
 // Listen implements driver.Signaler.
 func (d *quorum) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Listen(f) }
 
-// signalWait is the time for which the "granted" of one node waits for those of the
-// others.
+// signalWait is the time for which the driver waits, after a "granted" of one node, for
+// the "granted" of the others.
 const signalWait = 3 * time.Millisecond
 
-// signaled handles a signal of a node. "Look" and "lost" are passed on: the client asks,
-// or checks, and then a majority answers. "Granted" is passed on when a majority has sent
-// it, and has agreed on one fence.
+// signaled handles a signal of a node. It passes on "look" and "lost": the client then
+// asks, or checks, and a majority answers. It passes on "granted" when a majority has
+// sent it, and has agreed on one fence.
 func (d *quorum) signaled(i int, s driver.Signal) {
 	if s.Kind != driver.SignalGranted {
 		if s.Kind == driver.SignalLost {
@@ -27,7 +27,7 @@ func (d *quorum) signaled(i int, s driver.Signal) {
 		d.heard.Notify(s)
 		return
 	}
-	if p := d.placed.find(s.Token); p != nil { // otherwise a majority has granted it already
+	if p := d.placed.find(s.Token); p != nil { // otherwise the claim has been granted already, or given up
 		p.noteGrantSignal(i, s)
 		p.checkSignals()
 	}
@@ -69,9 +69,9 @@ const (
 // outcomeLocked decides what checkSignals does.
 //
 // Nodes pass a name on when they get its release, each with its own time as the fence.
-// They could agree as soon as a majority has done so. But a node that follows with a
-// higher fence would keep that one, and then the nodes would disagree about a repeated
-// claim. So outcomeLocked waits a moment for all nodes that have given the claim a place.
+// The nodes could agree as soon as a majority has passed it on. But a node that follows
+// with a higher fence would keep its fence, and would disagree about a repeated claim. So
+// outcomeLocked waits a moment for all nodes that have given the claim a place.
 func (p *place) outcomeLocked() (int, ballots) {
 	d := p.d
 	if p.closed || p.busy != nil {
@@ -110,7 +110,7 @@ func (p *place) outcomeLocked() (int, ballots) {
 	return outcomeOpen, nil
 }
 
-// awaitLocked calls checkSignals again after wait, unless such a timer runs already.
+// awaitLocked calls checkSignals after this time, unless such a timer runs already.
 func (p *place) awaitLocked(patient bool, wait time.Duration) {
 	if p.timer != nil && p.forLastNodes == patient {
 		return
@@ -119,7 +119,7 @@ func (p *place) awaitLocked(patient bool, wait time.Duration) {
 	var t *time.Timer
 	t = time.AfterFunc(wait, func() {
 		p.mu.Lock()
-		mine := p.timer == t // it may have been stopped too late
+		mine := p.timer == t // false if the timer was stopped too late
 		p.timedOut = p.timedOut || mine
 		p.mu.Unlock()
 		if mine {
@@ -129,9 +129,9 @@ func (p *place) awaitLocked(patient bool, wait time.Duration) {
 	p.timer, p.forLastNodes = t, patient
 }
 
-// signalGrant signals a grant of a majority, when it has agreed on one fence. It also
-// counts permits and writes the value, as an attempt does. It ends the turn at the place
-// that checkSignals has begun.
+// signalGrant makes a majority that has granted agree on one fence, and signals the
+// grant. It also counts permits and writes the value, as an attempt does. It ends the
+// turn at the place that checkSignals has begun.
 func (p *place) signalGrant(c driver.Claim, votes ballots) {
 	d := p.d
 	grant, agreed := d.agreed(votes)
@@ -147,7 +147,7 @@ func (p *place) signalGrant(c driver.Claim, votes ballots) {
 		return
 	}
 	d.work.Go(func() {
-		defer d.work.Done() // of begin
+		defer d.work.Done() // for d.begin
 		ctx, cancel := context.WithTimeout(d.life, c.QueueTTL)
 		defer cancel()
 		a := &attempt{d: d, claim: c, place: p}
@@ -157,8 +157,8 @@ func (p *place) signalGrant(c driver.Claim, votes ballots) {
 }
 
 // noteAgreement notes that the nodes have agreed on a fence. Nil votes mean that they
-// have not: then a node counts again when it answers the next attempt. It reports whether
-// the claim still waits.
+// have not. Then a node counts again when it answers the next attempt. noteAgreement
+// reports whether the claim still waits.
 func (p *place) noteAgreement(votes ballots, fence uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,51 +12,51 @@ import (
 
 // Each node has a queue of its own, and claims that come at about the same time reach the
 // nodes in different orders. Each node grants a free name to the claim that reaches it
-// first. Then several claims have some nodes, and none has a majority: the vote is split.
+// first. Then several claims have some nodes each, and none has a majority: the vote is
+// split.
 //
 // Tickets decide, twice. A claim's ticket decides its place in each queue (Claim.Ticket),
-// so the queues of all nodes have one order, as soon as the claim has reached all of
-// them. And of the claims that hold the name somewhere and have no majority, the one with
-// the first ticket keeps what it has. Each other one gives back what it has on each node
-// where that one waits, and goes back to its own place in the queue there. So the node
-// grants to the next in that queue: the oldest, if all have come, or a claim that yields
-// again. The order of tickets is the same for all, so the first never yields, and of
-// claims that wait for each other one always yields.
+// so the queues of all nodes have one order, as soon as the claim has reached all nodes.
+// Tickets also decide among the claims that hold the name somewhere, if none has a
+// majority. Each claim gives back the nodes on which an older such claim waits, and goes
+// back to its own place in the queue there. The node then grants to the next claim in
+// that queue: the oldest claim, or one that yields again. The order is the same on all
+// nodes, so the oldest never yields, and of claims that wait for each other one always
+// yields.
 //
-// If the oldest has reached all nodes, each of the others yields once. So a split costs
-// no more than N*N reads and 2(N-1) requests, however many claims wait. If it has not, or
-// a client's clock is off by more than half of driver.MaxLead, it takes a chain of
-// yields. But a claim is overtaken only by claims that are before it in some queue, once
-// for each time that it yields, and it yields only to older ones, whose number is finite.
+// If the oldest claim has reached all nodes, each other claim yields once. So a split
+// costs no more than N*N reads and 2(N-1) requests, however many claims wait. If the
+// oldest has not, or a client's clock is off by more than half of driver.MaxLead, claims
+// yield in a chain. But a claim is overtaken only by claims before it in some queue, once
+// for each time that it yields. It yields only to older claims, whose number is finite.
 
-// ticketLead is the time by which a ticket is dated before its claim. A node takes a
-// ticket for no later than its own time when the claim arrives, and for no earlier than
-// driver.MaxLead before that. So clocks may be off by half of MaxLead in either
-// direction.
+// ticketLead is the time by which a ticket is dated before its claim. By its own clock, a
+// node limits a ticket to the time from driver.MaxLead before the claim's arrival up to
+// the arrival. So clocks may be off by half of MaxLead in either direction.
 const ticketLead = driver.MaxLead / 2
 
-// ticket is the ticket of a claim that comes now.
+// ticket returns the ticket of a claim that comes now.
 func (d *quorum) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixMicro(), 1)) }
 
 // A standoff is the division of the nodes that answered among the holders of a name.
 type standoff struct {
-	majorityClaim [10]byte // another claim with a majority, if such claims leave no room for ours
-	yield         []int    // the nodes on which that one, or else an older one, waits behind us
+	majorityClaim [10]byte // one of the other claims with a majority, if they leave no room for ours
+	yield         []int    // the nodes on which such a claim, or else an older claim, waits behind us
 }
 
-// A claim gives a node back for another one's majority only after that majority has
-// lasted for yieldToMajorityAfter: most leases are over by then, and a claim that has
-// waited long loses its turn on that node. A claim younger than yieldAtOnceUntil gives it
+// A claim gives a node back to another claim with a majority only after
+// yieldToMajorityAfter. Most leases are over by then, and a claim that has waited long
+// would lose its turn on the node. A claim younger than yieldAtOnceUntil gives the node
 // back at once, because its ticket still counts there.
 const (
 	yieldToMajorityAfter = 200 * time.Millisecond
 	yieldAtOnceUntil     = (driver.MaxLead - ticketLead) * 3 / 4
 )
 
-// settle is for a claim that queues and was granted by some nodes, but by no majority. It
-// gives nodes back that an older claim needs; or a claim that has a majority, and would
-// be safer with this node, too. It brings the votes up to date, and returns when asking
-// again makes sense, or 0.
+// settle is for a claim that queues, and that some nodes have granted, but no majority.
+// It gives back nodes on which an older claim waits, or a claim with a majority, which
+// more nodes make safer. It updates votes, and returns the time after which asking again
+// makes sense, or 0.
 func (a *attempt) settle(ctx context.Context, votes ballots) (soon time.Duration) {
 	if succeeded(votes) == 0 {
 		return 0
@@ -67,12 +67,12 @@ func (a *attempt) settle(ctx context.Context, votes ballots) (soon time.Duration
 	switch {
 	case len(s.yield) > 0 && (!firm || isYoung || since > yieldToMajorityAfter):
 	case firm:
-		// We have a vote too many, because that node has missed the grant. Its holder
-		// asks for the node when it renews its lease.
+		// Our vote is on a node that has missed the grant of the other claim. That
+		// claim's holder asks for the node when it renews its lease.
 		return backoff.Doubled(50*time.Millisecond, nth, 400*time.Millisecond) + backoff.Below(50*time.Millisecond)
 	default:
-		// Others yield to us; or they were gone when we looked, and we may have their
-		// nodes by now. A signal reports that, too.
+		// The other claims yield to us; or they have ended, and we may have their nodes
+		// by now. A signal reports that, too.
 		return backoff.Doubled(2*time.Millisecond, nth, 128*time.Millisecond) + backoff.Below(8*time.Millisecond)
 	}
 	a.forgetGrants(s.yield)
@@ -92,7 +92,7 @@ func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff
 		tag
 		holds  int
 		weight int64
-		waits  []int // on which of the nodes that granted our claim
+		waits  []int // the nodes that granted our claim, and on which the rival waits
 	}
 	rivals := map[[10]byte]*rival{}
 	at := func(o driver.Owner) *rival {

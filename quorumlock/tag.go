@@ -28,7 +28,7 @@ func newTag(token driver.Token, ticket uint64) tag {
 	return t
 }
 
-// before is the order of tickets. It is total, because digests are distinct.
+// before reports whether t is the earlier ticket. The digests make this order total.
 func (t tag) before(u tag) bool {
 	if t.ticket != u.ticket {
 		return t.ticket < u.ticket
@@ -36,8 +36,8 @@ func (t tag) before(u tag) bool {
 	return string(t.digest[:]) < string(u.digest[:])
 }
 
-// on puts the tag on an owner. It cuts a client id of more than 230 bytes, which only
-// people read.
+// on puts the tag on an owner. It shortens a client id of more than 230 bytes, because
+// only people read it.
 func (t tag) on(o driver.Owner) driver.Owner {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, 18), t.ticket)
 	s := "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest[:]...)) + ":" + o.Client
@@ -66,8 +66,8 @@ func untag(o driver.Owner) (tag, driver.Owner) {
 	return t, o
 }
 
-// A key tells the holders of one entry apart: a token whose earlier lease is kept for its
-// minimum hold may already hold another one.
+// A key tells the holders of one entry apart, because a token may hold twice: an earlier
+// lease, kept for its minimum hold, and a new one.
 type key struct {
 	digest [10]byte
 	nth    int

@@ -18,8 +18,8 @@ import (
 // write writes the value of a claim that a majority has granted, unless it is known to be
 // written. The claim is granted only if a majority has the value.
 //
-// A node writes it once for each lease. So a repeated claim, perhaps by another client,
-// does not undo what its holder has written since.
+// A node writes the value once for each lease. So a repeated claim, perhaps by another
+// client, does not undo what the holder has written since.
 func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) error {
 	d := a.d
 	if h, ok := d.held.find(a.claim.Token, a.claim.Name); a.claim.Value == nil || ok && h.fence == grant.Fence {
@@ -64,13 +64,13 @@ func (d *quorum) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence
 	return err
 }
 
-// refusedForValue is the answer to a claim that no majority can grant, because too many
-// nodes have a value that it is not above; otherwise nil. It contains the value with the
-// highest fence of those.
+// refusedForValue returns the error for a claim that no majority can grant, because too
+// many nodes have a value that Above does not exceed; otherwise nil. The error contains
+// the value with the highest fence.
 //
-// A value on a majority keeps out each claim that is not above it, because any other
-// majority meets it. A value that a claim left on fewer nodes when it failed keeps no
-// claim out: the rest of the nodes are enough.
+// A value on a majority keeps out each claim with an Above that does not exceed it,
+// because each majority has a node with that value. A value that a failed claim left on
+// fewer nodes keeps no claim out: the other nodes are enough.
 func (a *attempt) refusedForValue(votes ballots) error {
 	var last *driver.ValueNotGreaterError
 	n := 0
@@ -100,7 +100,7 @@ func (a *attempt) giveUpClaim(ctx context.Context) {
 }
 
 // valueOf merges what several nodes show of a value. A majority may have a value if
-// enough nodes show it or are silent; of those values, valueOf returns the one with the
+// enough nodes show it or are silent. Of such values, valueOf returns the one with the
 // highest fence.
 func (d *quorum) valueOf(entries []driver.Entry) (value []byte, fence uint64) {
 	silent := len(d.nodes) - len(entries)

@@ -4,7 +4,7 @@ import "github.com/pawl-go/pawl/driver"
 
 // Watch implements driver.Watcher. It passes on the changes of all nodes. A change is
 // visible when a majority has it, and no node knows whether it completes the majority. So
-// f may be called once for each node.
+// Watch may call f once for each node.
 //
 // If a node reports no changes, because it is down or its backend cannot push, it could
 // be the node that completes the majority. Then PushesChanges is false, and a client that
