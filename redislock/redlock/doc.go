@@ -7,8 +7,8 @@
 //
 // With rueidis clients of your own, [New] makes the driver.
 //
-// The documentation of quorumlock says what it promises, and when a server that lost its
-// data may come back; the documentation of redislock says what it needs of each server.
+// The documentation of quorumlock has the promises, and when a server that lost its data
+// may come back. The documentation of redislock says what each server needs.
 //
 // # Which URLs are there?
 //
@@ -45,7 +45,7 @@
 // on one machine. Pawl refuses two addresses of one server, if the user may call INFO.
 // All clients have to name the same servers. If a server is down when the URL is opened,
 // or later, each step tries it again, as long as a majority answers. If another client
-// deletes a key, its holder learns of it by its next renewal.
+// deletes the key of a lock, the holder notices that with its next renewal.
 //
 // # What can its driver do?
 //

@@ -23,8 +23,8 @@ import (
 func init() { engine.Register(openURL, slices.Collect(maps.Keys(schemes))...) }
 
 // Open opens the servers that a URL names; the package comment has the forms. Closing the
-// driver closes what was opened. The error is a [*driver.InvalidError] or, if no majority
-// answers, a [*driver.Error], without the password; ctx bounds only the opening.
+// driver closes its connections. The error is a [*driver.InvalidError] or, if no majority
+// answers, a [*driver.Error], without the password. ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	if err := engine.CheckContext(ctx); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		return nil, err
 	}
 	named := identify(ctx, nodes)
-	// The driver learns whether a majority is there only by sending a request.
+	// Only a request shows whether a majority of the servers answers.
 	if _, err := d.Inspect(ctx, "pawl open"); err != nil {
 		_ = d.Close()
 		e, typed := errors.AsType[*driver.Error](err)
@@ -78,8 +78,8 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return d, nil
 }
 
-// New makes a driver over clients of your own, one for each server, which stay open when
-// the driver is closed. There are 3 or more, and an odd number is best. For options that
+// New makes a driver over 3 or more clients of your own, one for each server. An odd
+// number is best. The clients stay open when the driver is closed. For options that
 // differ from the defaults of redislock, use quorumlock.New. The error is a
 // [*driver.InvalidError].
 func New(clients ...rueidis.Client) (driver.Driver, error) {
@@ -116,9 +116,9 @@ func (l lazy) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return slices.DeleteFunc(found, func(f driver.Finding) bool { return f.Subject == "tracking" }), err
 }
 
-// identify asks each server for its run ID. named refuses two addresses of one server,
-// which would vote twice. It waits a moment for servers that have not answered, and
-// accepts those that do not reveal their ID.
+// identify asks each server for its run ID. The function that it returns refuses two
+// addresses of one server, which would vote twice. It waits a moment for the answers, and
+// accepts servers that do not reveal their ID.
 func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
 	type answer struct{ id, where string }
 	answers := make(chan answer, len(nodes))
@@ -148,7 +148,7 @@ func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
 	}
 }
 
-// unanswered is an error for the end of a ctx, with the servers that were asked.
+// unanswered returns an error for a ctx that has ended, and lists the servers in it.
 func unanswered(ended error, d driver.Driver, nodes []driver.Driver) error {
 	var places []string
 	for _, node := range nodes {
