@@ -23,9 +23,9 @@ type Holders struct {
 	Locks *pawl.Client // a client of the backend that has the locks
 }
 
-// Check returns how long the lease with this fence still holds its name, counted from
-// before the call, if it is not renewed and no client ends it. It returns a [*StaleError]
-// if the lease does not hold the name.
+// Check returns the time for which the lease with this fence still holds its name,
+// counted from before the call. A renewal makes that time longer, and a client may end
+// the lease sooner. Check returns a [*StaleError] if the lease does not hold the name.
 func (h Holders) Check(ctx context.Context, resource string, fence uint64) (left time.Duration, err error) {
 	if err := validate(resource, fence); err != nil {
 		return 0, err
@@ -36,7 +36,7 @@ func (h Holders) Check(ctx context.Context, resource string, fence uint64) (left
 	}
 	for _, holder := range e.Holders {
 		last := holder.Fence
-		if holder.Permits == driver.Exclusive { // it may have a range of fences; no other holder is beside it
+		if holder.Permits == driver.Exclusive { // it may have a range of fences, and no other holder is beside it
 			last = max(last, e.Fence)
 		}
 		if holder.Fence <= fence && fence <= last && !holder.Released && holder.ExpiresIn > 0 {
@@ -47,8 +47,8 @@ func (h Holders) Check(ctx context.Context, resource string, fence uint64) (left
 }
 
 // Guard runs write if the lease holds the name. The ctx of write ends when the lease
-// would end without a renewal. If write ends after that, Guard checks the lease again: a
-// [*StaleError] then means that others may have held the name while it wrote.
+// would end without a renewal. If write succeeds after that, Guard checks the lease
+// again. A [*StaleError] then means that others may have held the name during the write.
 func (h Holders) Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error {
 	began := time.Now()
 	left, err := h.Check(ctx, resource, fence)

@@ -23,27 +23,27 @@ type Guarder interface {
 }
 
 // A ReaderGuarder is a Guarder that also runs reads if their fence is good, and checks
-// afterwards whether it still is.
+// afterwards whether the fence still is good.
 type ReaderGuarder interface {
 	Guarder
 	GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error
 }
 
 // Handler refuses requests with stale fences, for a service that writes. resource returns
-// what a request writes to, for example from its path, because a fence of another
-// resource must not count. If resource is nil, Handler takes the resource from the
-// header, and so trusts the sender. All requests need both headers, except GET, HEAD and
-// OPTIONS. Those pass, unless g is a [ReaderGuarder] and they have the headers; Handler
-// then checks their fence for reading. A refused request gets a body of
+// the resource that a request writes to, for example from its path, because a fence of
+// another resource must not count. If resource is nil, Handler takes the resource from
+// the header, and so trusts the sender. All requests need both headers, except GET, HEAD
+// and OPTIONS. These pass, unless g is a [ReaderGuarder] and the request has the headers:
+// then Handler checks the fence for reading. A refused request gets a body of
 // application/problem+json (RFC 9457):
 //
-//   - 409 Conflict: the fence is stale. "fence" and "highest" have both.
+//   - 409 Conflict: the fence is stale. The body has "fence" and "highest".
 //   - 428 Precondition Required: a header is missing.
 //   - 400 Bad Request: a header comes twice, is no fence, or names another resource.
 //   - 503 Service Unavailable: the guard failed.
 //
 // next runs inside of the guard: with [Memory] no two writes to one resource run at the
-// same time. If the guard fails after that, for example in the commit of a transaction,
+// same time. If the guard fails after next, for example in the commit of a transaction,
 // Handler closes the connection, so that the client does not trust the answer of next.
 // The headers do not authenticate the sender: do that before.
 func Handler(g Guarder, resource func(*http.Request) string, next http.Handler) http.Handler {

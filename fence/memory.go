@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Memory remembers the highest fence of each resource in this process, for a service that
-// is the only one to write to them. It never forgets a resource, and needs about 100
-// bytes for each. The zero Memory is ready, and many goroutines may use it.
+// Memory remembers the highest fence of each resource in this process, for a service
+// whose writes all come from this process. It never forgets a resource, and needs about
+// 100 bytes for each. The zero Memory is ready, and many goroutines may use it.
 type Memory struct {
 	mu    sync.Mutex // protects the map and the fences in it, not the turns
 	known map[string]*mark
@@ -18,12 +18,12 @@ type Memory struct {
 type mark struct {
 	written uint64        // the highest accepted fence of a writer
 	seen    uint64        // the highest accepted fence of a writer or reader
-	turn    chan struct{} // holds one while a write runs in Guard
+	turn    chan struct{} // has one element while a write runs in Guard
 }
 
 // Check accepts a write with this fence, or refuses it with a [*StaleError]. It does not
 // guard the time between the check and the write: a writer that is paused there can write
-// after one with a higher fence. Guard prevents that.
+// after a writer with a higher fence. Guard prevents that.
 func (m *Memory) Check(resource string, fence uint64) error {
 	if err := validate(resource, fence); err != nil {
 		return err
@@ -33,8 +33,8 @@ func (m *Memory) Check(resource string, fence uint64) error {
 }
 
 // Guard runs write if the fence is good. No other write to the resource runs meanwhile,
-// so the check and the write are one step. It returns the error of write, of Check, or of
-// ctx if ctx ends while other writes run. write gets ctx.
+// so the check and the write are one step. It returns the error of write, or of Check, or
+// of ctx if ctx ends while Guard waits for other writes. write gets ctx.
 func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error {
 	if err := cmp.Or(lacking(ctx, "write", write), validate(resource, fence)); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write
 // refuses each writer with a lower fence, which must have lost the lock before the reader
 // could get it.
 //
-// A caller that reads more than once calls it before the first read and after the last.
-// If both succeed, no writer came in between, and all reads are consistent.
+// A caller that reads more than once calls CheckReader before the first read and after
+// the last. If both succeed, no writer came in between, and all reads are consistent.
 func (m *Memory) CheckReader(resource string, fence uint64) error {
 	if err := validate(resource, fence); err != nil {
 		return err
@@ -77,8 +77,8 @@ func (m *Memory) CheckReader(resource string, fence uint64) error {
 }
 
 // GuardReader runs read between two calls of CheckReader. Other readers may run beside
-// it, and so may a writer with a higher fence that comes meanwhile. The second call then
-// refuses the reader, because the reads are not consistent. read gets ctx.
+// this one. If a writer with a higher fence comes meanwhile, the second call refuses the
+// reader, because the reads are not consistent. read gets ctx.
 func (m *Memory) GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error {
 	if err := lacking(ctx, "read", read); err != nil {
 		return err

@@ -35,8 +35,8 @@ func Mongo(resource string, fence uint64) (filter, update map[string]any, err er
 // each writer with a lower fence, which must have lost the lock before the reader could
 // get it.
 //
-// A caller that reads more than once uses them at its first read and at its last. If both
-// succeed, no writer came in between, and all reads are consistent.
+// A caller that reads more than once uses both maps at its first read and at its last. If
+// both succeed, no writer came in between, and all reads are consistent.
 func MongoReader(resource string, fence uint64) (filter, update map[string]any, err error) {
 	if err := validate(resource, fence); err != nil {
 		return nil, nil, err
@@ -44,7 +44,7 @@ func MongoReader(resource string, fence uint64) (filter, update map[string]any, 
 	return notAbove(MongoFence, fence), map[string]any{"$max": map[string]any{MongoSeen: int64(fence)}}, nil
 }
 
-// notAbove also matches a document without the field.
+// notAbove returns a filter that also matches a document without the field.
 func notAbove(field string, fence uint64) map[string]any {
 	return map[string]any{field: map[string]any{"$not": map[string]any{"$gt": int64(fence)}}}
 }

@@ -31,8 +31,8 @@ type ObjectStore interface {
 	Get(ctx context.Context, key string) (Object, error)
 
 	// Put writes the body and the metadata of an object in one step. If o has an ETag,
-	// the stored object must have the same (If-Match); without one, there must be no
-	// object (If-None-Match: *). Otherwise it writes nothing, and the error matches
+	// the stored object must have the same ETag (If-Match). If o has none, there must be
+	// no object (If-None-Match: *). Otherwise Put writes nothing, and the error matches
 	// ErrObjectChanged.
 	Put(ctx context.Context, key string, o Object) error
 }
@@ -44,7 +44,7 @@ var (
 )
 
 // ObjectError makes an error of an S3-like store match [ErrNoObject] or
-// [ErrObjectChanged], if its code is one of theirs. The code is the store's, such as
+// [ErrObjectChanged], if its code means the same. The code is the store's, such as
 // "NoSuchKey": the ErrorCode of a smithy.APIError, or the Code of a minio.ErrorResponse.
 func ObjectError(err error, code string) error {
 	switch code {
@@ -62,19 +62,19 @@ const (
 	objectWrite = "pawl-write" // identifies the call of UpdateObject
 )
 
-const mostChanges = 20 // by others, during one UpdateObject
+const mostChanges = 20 // how often others may change the object during one UpdateObject
 
-// UpdateObject writes an object, unless a higher fence has written it: then it returns a
-// [*StaleError]. It reads the object, with the fence in its metadata, and calls update,
-// which makes the new body from the old one, or from nil if there is no object. Then it
+// UpdateObject writes an object, or returns a [*StaleError] if a higher fence has written
+// it. UpdateObject reads the object, with the fence in its metadata, and calls update,
+// which makes the new body from the old body, or from nil if there is no object. Then it
 // writes the new object if the old one is unchanged. Otherwise it begins again, so update
 // may run more than once. An object that was written without a fence is below every
 // fence.
 //
 // The new body must have the fence in it, in decimal, at any place: that makes the
-// condition safe. An ETag is mostly a hash of the body, so if an old body came back, its
-// ETag would come back, too, and a paused holder that had read the old body could write,
-// whatever the metadata said. UpdateObject refuses a body without the fence with a
+// condition safe. An ETag is mostly a hash of the body, so an old body that comes back
+// has its old ETag. Then a paused holder that had read the old body could write, whatever
+// the metadata says. UpdateObject refuses a body without the fence with a
 // [*pawl.InvalidError].
 //
 // It is for objects that fit into memory. Write a large object under a key that has the
@@ -128,8 +128,8 @@ func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint
 
 // ProbeObjectStore finds out whether a store heeds the conditions of [UpdateObject]. It
 // writes an object under key, which must have no other use. The error is a
-// [*pawl.BackendError], which is Permanent if the store ignores the conditions: then
-// fences do not guard what is in it.
+// [*pawl.BackendError]. It is Permanent if the store ignores the conditions, so that
+// fences do not guard its objects.
 func ProbeObjectStore(ctx context.Context, store ObjectStore, key string) error {
 	if err := cmp.Or(lacking(ctx, "store", store), validateKey(key)); err != nil {
 		return err
@@ -212,7 +212,7 @@ func broken(key string, err error, hint string) error {
 	return failed
 }
 
-// fence is the fence with which an object was written, or 0.
+// fence returns the fence with which an object was written, or 0.
 func (o *Object) fence() (uint64, error) {
 	text := o.value(ObjectFence)
 	if text == "" {
@@ -234,7 +234,7 @@ func (o *Object) value(name string) string {
 	return ""
 }
 
-// others are the metadata of other programs.
+// others returns the metadata without the two names of this package.
 func (o *Object) others() map[string]string {
 	m := map[string]string{}
 	maps.Copy(m, o.Metadata)
@@ -244,7 +244,7 @@ func (o *Object) others() map[string]string {
 	return m
 }
 
-// mentions reports whether a body has a number in it that is not a part of a longer
+// mentions reports whether a body has the fence in it, and not only as a part of a longer
 // number.
 func mentions(body []byte, fence uint64) bool {
 	number := strconv.AppendUint(nil, fence, 10)

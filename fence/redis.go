@@ -12,7 +12,7 @@ import (
 // good. The check and the write are one step. The script takes:
 //
 //   - KEYS[1]: the key of the resource's highest fences, and after it the keys of write.
-//     In a cluster they share a hash tag.
+//     In a cluster all these keys need one hash tag.
 //   - ARGV[1]: the fence, in decimal, and after it the arguments of write.
 //
 // In write, KEYS and ARGV have only its own keys and arguments, from 1. The script
@@ -27,7 +27,7 @@ func RedisScript(write string) string { return redisScript("true", write) }
 // RedisReaderScript is RedisScript for a reader of an RWMutex. It runs read unless a
 // writer with a higher fence was accepted. It accepts every other reader. From then on it
 // refuses each writer with a lower fence, which must have lost the lock before the reader
-// could get it. It writes, so it runs on a master.
+// could get it. The script writes, so it runs on a master.
 //
 // A caller that reads in several scripts runs this one first and last. If both succeed,
 // no writer came in between, and all reads are consistent.

@@ -9,18 +9,18 @@ import (
 )
 
 // The tables for the checks, in the database that the application writes to. Make them
-// with the application's own tables, before the first check. fence is the highest fence
-// of a writer, and seen the highest of a writer or reader.
+// with the application's own tables, before the first check. The column fence is the
+// highest fence of a writer, and the column seen the highest fence of a writer or reader.
 const (
 	PostgresTable = `CREATE TABLE IF NOT EXISTS pawl_fences (resource text PRIMARY KEY, fence bigint NOT NULL, seen bigint NOT NULL)`
 	MySQLTable    = `CREATE TABLE IF NOT EXISTS pawl_fences (resource varbinary(255) PRIMARY KEY, fence bigint unsigned NOT NULL, seen bigint unsigned NOT NULL) ENGINE = InnoDB`
 	SQLiteTable   = `CREATE TABLE IF NOT EXISTS pawl_fences (resource text PRIMARY KEY, fence integer NOT NULL, seen integer NOT NULL) WITHOUT ROWID`
 )
 
-// A statement may store a fence that is then refused. That does no harm: that fence was
-// granted, too, and is below the stored one.
+// A statement may store a fence that the check then refuses. That does no harm, because
+// that fence was granted, too, and is below the stored seen.
 const (
-	// Bytes, because PostgreSQL reads a text in the session's encoding.
+	// The resource is bytes, because PostgreSQL reads text in the session's encoding.
 	postgresWriter = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (pg_catalog.convert_from($1, 'UTF8'), $2, $2) ON CONFLICT (resource)
 		DO UPDATE SET fence = greatest(known.fence, excluded.fence), seen = greatest(known.seen, excluded.seen) RETURNING seen`
 	postgresReader = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (pg_catalog.convert_from($1, 'UTF8'), 0, $2) ON CONFLICT (resource)
@@ -52,17 +52,17 @@ func Query[R Row](query func(ctx context.Context, sql string, args ...any) R) fu
 	return func(ctx context.Context, sql string, args ...any) Row { return query(ctx, sql, args...) }
 }
 
-// CheckPostgres accepts a write with this fence, or refuses it with a [*StaleError]: then
-// roll the transaction back. It is one statement in the caller's transaction, best the
-// first: it locks the row of the resource, so that other writers of the resource wait
-// until the transaction ends.
+// CheckPostgres accepts a write with this fence, or refuses it with a [*StaleError].
+// After a refusal, roll the transaction back. The check is one statement in the caller's
+// transaction, best its first. It locks the row of the resource, so that other writers of
+// the resource wait until the transaction ends.
 //
 //	err := fence.CheckPostgres(ctx, fence.Query(tx.QueryRow), "accounts", lease.Fence())
 //
-// It needs the table of [PostgresTable], in the search path. If the table is missing, is
-// another one, or is not writable, the error is a [*pawl.BackendError] that is Permanent
-// and says what to do. In REPEATABLE READ or above, a transaction that waited here fails
-// with SQLSTATE 40001: repeat it.
+// It needs the table of [PostgresTable], in the search path. If the table is missing, has
+// other columns, or is not writable, the error is a [*pawl.BackendError] that is
+// Permanent and says what to do. In REPEATABLE READ or above, a transaction that waited
+// here fails with SQLSTATE 40001. Repeat the transaction.
 func CheckPostgres(ctx context.Context, query func(ctx context.Context, sql string, args ...any) Row, resource string, fence uint64) error {
 	return check(ctx, "postgres", query, postgresWriter, resource, []byte(resource), fence)
 }
@@ -72,14 +72,14 @@ func CheckPostgres(ctx context.Context, query func(ctx context.Context, sql stri
 // then on it refuses each writer with a lower fence, which must have lost the lock before
 // the reader could get it.
 //
-// Best call it outside of a transaction: readers that call it in transactions wait for
-// each other until those end.
+// Best call it outside of a transaction. Readers that call it in transactions wait for
+// each other until the transactions end.
 //
 //	err := fence.CheckPostgresReader(ctx, fence.Query(pool.QueryRow), "accounts", lease.Fence())
 //
 // A caller that reads in several transactions, or reads something besides the database,
-// calls it before the first read and after the last. If both succeed, no writer came in
-// between, and all reads are consistent.
+// calls CheckPostgresReader before the first read and after the last. If both succeed, no
+// writer came in between, and all reads are consistent.
 func CheckPostgresReader(ctx context.Context, query func(ctx context.Context, sql string, args ...any) Row, resource string, fence uint64) error {
 	return check(ctx, "postgres", query, postgresReader, resource, []byte(resource), fence)
 }
@@ -115,8 +115,8 @@ func check(ctx context.Context, store string, query func(ctx context.Context, sq
 }
 
 // CheckMySQL is CheckPostgres on MySQL and MariaDB, with the table of [MySQLTable]. In
-// REPEATABLE READ under innodb_snapshot_isolation, a transaction that has read before it,
-// and waited here, fails with error 1020: repeat it.
+// REPEATABLE READ under innodb_snapshot_isolation, a transaction that read before this
+// check, and waited in it, fails with error 1020. Repeat the transaction.
 func CheckMySQL(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error {
 	return checkMySQL(ctx, tx, mysqlWriter, resource, fence, fence, fence)
 }
@@ -146,8 +146,8 @@ func checkMySQL(ctx context.Context, db interface {
 	return decide(resource, fence, uint64(highest))
 }
 
-// inTable is the error of a statement. All three databases name the table if the table is
-// the cause: it is missing, has other columns, or is not writable.
+// inTable returns the error of a statement. All three databases name the table in it if
+// the table is missing, has other columns, or is not writable.
 func inTable(store, resource string, err error) error {
 	failed := failed(store, "check the fence for", resource, err)
 	if text := err.Error(); strings.Contains(text, "pawl_fences") || strings.Contains(text, "'seen'") {

@@ -39,8 +39,8 @@ func Compare(resource string, fence, highest uint64) error {
 	return decide(resource, fence, highest)
 }
 
-// MaxResource is the greatest length of a resource's name, in bytes. Its form is the one
-// of lock names: UTF-8 without control characters.
+// MaxResource is the greatest length of a resource's name, in bytes. The name has the
+// form of a lock's name: UTF-8 without control characters.
 const MaxResource = driver.MaxName
 
 // validate refuses invalid fences, and resources that some store could not keep: a
@@ -68,7 +68,7 @@ func validateFence(fence uint64) error {
 	return nil
 }
 
-// lacking refuses a nil ctx, and a nil pointer or function. what names the latter.
+// lacking refuses a nil ctx, and a nil pointer or function, which the error names.
 func lacking(ctx context.Context, what string, x any) error {
 	if ctx == nil {
 		return &pawl.InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
@@ -87,7 +87,7 @@ func decide(resource string, fence, highest uint64) error {
 	return nil
 }
 
-// failed is the error of a store that did not answer, or has another value than a fence.
+// failed returns the error of a store that did not answer, or whose value is no fence.
 func failed(store string, op pawl.Op, resource string, err error) *pawl.BackendError {
 	return &pawl.BackendError{Backend: store, Op: op, Name: resource, Err: err}
 }
