@@ -48,7 +48,7 @@ type instruments struct {
 	losses, failures metric.Int64Counter
 
 	names   bool
-	known   map[label]labels // all labels, without Names
+	known   map[label]labels // the attributes, prepared; empty with Names
 	reading metric.Registration
 
 	mu     sync.Mutex         // protects all below
@@ -64,14 +64,14 @@ type counts struct{ waiting, held int64 }
 // A note is a measurement to be made later.
 type note struct {
 	histogram metric.Float64Histogram
-	ctx       context.Context // set if it is traced: the span becomes an exemplar
+	ctx       context.Context // nil unless the caller's span is sampled, which then becomes an exemplar
 	name      string
 	outcome   string
 	seconds   float64
 }
 
 const (
-	mostNotes = 64   // this many notes are measured at once
+	mostNotes = 64   // the number of notes that are measured at once
 	idleNames = 1000 // how many names without a holder or waiter are kept
 )
 
@@ -233,8 +233,8 @@ func newLabels(attributes ...attribute.KeyValue) labels {
 	return labels{[]metric.AddOption{o}, []metric.RecordOption{o}, []metric.ObserveOption{o}}
 }
 
-// label returns the attributes of a measurement. begin has prepared most, because making
-// them takes longer than measuring.
+// label returns the attributes of a measurement. begin has prepared most labels, because
+// making labels takes longer than measuring.
 func (i *instruments) label(name, key, value string) labels {
 	l := label{key, value}
 	if known, ok := i.known[l]; ok {

@@ -25,24 +25,23 @@
 //
 // # Prometheus and Grafana
 //
-// OpenTelemetry's exporter for Prometheus turns the first name into
-// pawl_wait_duration_seconds_bucket, another into pawl_lost_total, and so on. Beside this
-// file, grafana.json is a dashboard for Grafana, and alerts.yaml has alerts for
+// OpenTelemetry's exporter for Prometheus turns pawl.wait.duration into
+// pawl_wait_duration_seconds_bucket, pawl.lost into pawl_lost_total, and so on. Beside
+// this file, grafana.json is a dashboard for Grafana, and alerts.yaml has alerts for
 // Prometheus; both are tested with real exports.
 //
 // # Spans
 //
 // If the caller's span is sampled, there are two more spans. "pawl wait" is the time from
-// the call to the grant, and a child of the caller's span. "pawl hold" is the time of the
-// lease, which may last longer than the caller: it begins a new trace, linked to the
-// caller's span. Both have the name of the lock, and the fence.
+// the call to its answer, and a child of the caller's span. "pawl hold" is the time of
+// the lease. It may outlast the caller, so it begins a new trace, linked to the caller's
+// span. Both have the name of the lock and, after a grant, the fence.
 //
 // # What does it cost?
 //
-// Metrics cost about 3 % of a cycle on Redis, because the events are queued, and measured
-// many at a time, at the latest when the metrics are read. A traced cycle makes two
-// spans, which cost what spans of OpenTelemetry cost. docs/internals/benchmarks.md has
-// the numbers.
+// Metrics cost about 3 % of a cycle on Redis. The events are queued, and measured many at
+// a time, at the latest when the metrics are read. A traced cycle makes two spans, which
+// cost what spans of OpenTelemetry cost. docs/internals/benchmarks.md has the numbers.
 package otellock
 
 import (
@@ -88,7 +87,7 @@ func (o *Options) withDefaults() (out Options) {
 const scope = "github.com/pawl-go/pawl/otellock"
 
 // New makes an observer, for one client or several; [pawl.JoinObservers] joins it with
-// others. o may be nil. The error is OpenTelemetry's.
+// other observers. o may be nil. The error is OpenTelemetry's.
 func New(o *Options) (*pawl.Observer, error) {
 	t := &teller{o: o.withDefaults()}
 	t.tracer = t.o.TracerProvider.Tracer(scope)
@@ -111,7 +110,7 @@ type teller struct {
 	queue sync.Map // the waiting claims, by Event.Claim
 	spans sync.Map // the traced leases: trace.Span by Event.Claim
 
-	queues, traced atomic.Int64 // the sizes of both maps, mostly 0
+	queues, traced atomic.Int64 // the sizes of queue and spans, mostly 0
 }
 
 func (t *teller) queued(e pawl.QueuedEvent) {

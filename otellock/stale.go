@@ -18,7 +18,7 @@ import (
 //
 //	return otellock.Stale(ctx, fence.CheckPostgres(...), nil)
 //
-// It uses MeterProvider and Names of the options, and o may be nil, as with [New]. With
+// Stale uses MeterProvider and Names of the options. o may be nil, as with [New]. With
 // Names the attribute "pawl.resource" is the resource of the fence, if package fence has
 // refused the write.
 func Stale(ctx context.Context, err error, o *Options) error {
@@ -29,7 +29,7 @@ func Stale(ctx context.Context, err error, o *Options) error {
 	settings := o.withDefaults()
 	counter, bad := staleWrites(settings.MeterProvider.Meter(scope))
 	if bad != nil {
-		otel.Handle(bad) // the caller asked about err
+		otel.Handle(bad) // the caller needs err, not the error of the counter
 		return err
 	}
 	var about []attribute.KeyValue
