@@ -41,12 +41,12 @@
 // # What is guaranteed, and whose clock decides?
 //
 // Locks survive elections, restarts, and the loss of a minority of the members. A lease
-// lasts 0.35 s longer than was asked for, and two round trips more if one takes 50 ms or
-// longer. The clients keep the clock, in a key, by their monotonic clocks: see
-// docs/internals/etcd-clock.md. While no client is open it stands still, but a cron job
-// that retries still sees a dead holder expire. A restored snapshot brings back its
-// locks, which then expire; later holders learn that they lost theirs. Fences rise across
-// that, and across the loss of all data if the clients' wall clocks are about right.
+// lasts 0.35 s longer than was asked for, and two round trips more if a round trip takes
+// 50 ms or longer. The clients keep the clock in a key, by their monotonic clocks, see
+// docs/internals/etcd-clock.md. While no client is open the clock stands still, but a
+// cron job that retries still sees a dead holder expire. A restored snapshot brings back
+// its locks, which then expire; later holders learn of their loss. Fences rise across a
+// restore, and across the loss of all data if the clients' wall clocks are about right.
 //
 // # What can its driver do?
 //

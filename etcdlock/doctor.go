@@ -47,7 +47,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return found, nil
 }
 
-// readClockInTime reads the clock, and asks again while there may be an election.
+// readClockInTime reads the clock. It tries again while there may be an election.
 func (s *store) readClockInTime(ctx context.Context) (err error) {
 	for began := time.Now(); ; {
 		brief, cancel := context.WithTimeout(ctx, goodbye/2) // the client may ask a member that is gone
@@ -68,9 +68,9 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 	}
 }
 
-// diagnoseClock compares the clock that the clients keep with this machine's. The
+// diagnoseClock compares the clock that the clients keep with this machine's clock. The
 // clients' clock begins with the time of day, and falls behind while no client is open.
-// If it is an hour ahead, so are the fences.
+// If the clients' clock is an hour ahead, so are the fences.
 func (s *store) diagnoseClock() []driver.Finding {
 	w, ok := s.clock.window(time.Now())
 	if ahead := locktable.At(time.Now()).Until(w.From); ok && ahead > time.Hour {
@@ -93,8 +93,8 @@ func (s *store) diagnoseRights(ctx context.Context) []driver.Finding {
 		hint)
 }
 
-// diagnoseUsers examines whether the password of the URL protects anything: the client of
-// etcd goes on without it if the cluster has no users.
+// diagnoseUsers examines whether the cluster requires the password of the URL. If the
+// cluster has no users, the client of etcd goes on without the password.
 func (s *store) diagnoseUsers(ctx context.Context) []driver.Finding {
 	if s.client.Username == "" {
 		return nil
@@ -137,7 +137,7 @@ func (s *store) diagnoseMembers(ctx context.Context) (found []driver.Finding) {
 	return append(found, s.diagnoseCluster(ctx, len(endpoints))...)
 }
 
-// diagnoseMember examines what one member says of itself.
+// diagnoseMember examines the status of one member.
 func diagnoseMember(where string, status *clientv3.StatusResponse) (found []driver.Finding) {
 	m := (*pb.StatusResponse)(status)
 	if m.GetIsLearner() {

@@ -16,12 +16,12 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// permanent makes an error that a retry does not help.
+// permanent makes an error after which a retry does not help.
 func permanent(err error, hint string) error {
 	return &driver.Error{Err: err, Hint: hint, Permanent: true}
 }
 
-// failed turns an error of etcd's client into one of this driver.
+// failed turns an error of etcd's client into an error of this driver.
 func (s *store) failed(ctx context.Context, err error) error {
 	ended := ctx.Err()
 	switch {
@@ -42,8 +42,8 @@ func (s *store) failed(ctx context.Context, err error) error {
 	return &said
 }
 
-// unanswered is an error for the end of a caller's ctx, with the servers that did not
-// answer, or the last error.
+// unanswered returns the error for a caller's ctx that has ended. It names the servers
+// that did not answer, or wraps the last error.
 func (s *store) unanswered(ended, err error) error {
 	said := &driver.Error{Backend: s.place(), Hint: "check the servers and the network"}
 	switch last := status.Convert(err); {
@@ -62,7 +62,7 @@ func (s *store) unanswered(ended, err error) error {
 	return said
 }
 
-// place names the keys in errors: the endpoints, and the prefix as a URL has it.
+// place returns the endpoints, and the prefix as a URL has it, for errors.
 func (s *store) place() string {
 	if s.prefix == "" || s.prefix == defaultPrefix {
 		return "etcd " + s.where
@@ -70,10 +70,10 @@ func (s *store) place() string {
 	return "etcd " + s.where + "/" + s.prefix
 }
 
-// endpoints lists the endpoints that the client asks, one after the other.
+// endpoints lists the endpoints that the client tries one after the other.
 func (s *store) endpoints() string {
 	if s.client == nil {
-		return strings.ReplaceAll(s.where, ",", ", ") // these are the endpoints, see openError
+		return strings.ReplaceAll(s.where, ",", ", ") // openError has set where to the endpoints
 	}
 	return strings.ReplaceAll(hosts(s.client.Endpoints()), ",", ", ")
 }

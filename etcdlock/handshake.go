@@ -11,13 +11,12 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// handshakes read the files of the URL again for the TLS of each connection, which gRPC's
-// own credentials do not. gRPC's credentials also require each server's address in its
-// certificate, whatever ServerName says (v1.83.2); handshakes require ServerName if it is
-// set.
+// handshakes are credentials that read the files of the URL again for each connection.
+// gRPC's own credentials do not. gRPC's own also require each server's address in its
+// certificate, even if ServerName is set (v1.83.2). handshakes then require ServerName.
 //
-// They also keep the error of the last connection that failed, because a request that
-// waits for a connection does not return it.
+// handshakes also keep the error of the last failed connection, because a request that
+// waits for a connection does not return that error.
 type handshakes struct {
 	credentials.TransportCredentials
 	tls  *engine.TLS
@@ -51,11 +50,11 @@ func (h *handshakes) why() error {
 }
 
 // A shaken connection has passed its handshake. A server that refuses the client's
-// certificate says so after that, in the place of its first answer.
+// certificate reports this only after the handshake, in place of its first answer.
 type shaken struct {
 	net.Conn
 	of    *handshakes
-	heard bool // only the goroutine that reads uses it
+	heard bool // whether the server has answered; only the goroutine that reads uses it
 }
 
 func (c *shaken) Read(b []byte) (int, error) {

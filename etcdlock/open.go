@@ -26,7 +26,7 @@ import (
 
 func init() { engine.Register(openURL, "etcd", "etcds") }
 
-// lockDriver is a client of a prefix.
+// lockDriver is the driver of one client for one prefix.
 type lockDriver struct {
 	*locktable.Driver
 	store *store
@@ -90,7 +90,7 @@ func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*loc
 	return d, nil
 }
 
-// hosts lists endpoints as errors name them.
+// hosts lists the hosts and ports of endpoints, for errors.
 func hosts(endpoints []string) string {
 	short := make([]string, len(endpoints))
 	for i, e := range endpoints {
@@ -111,8 +111,8 @@ func openTimeout(ctx context.Context, config *clientv3.Config) time.Duration {
 	return config.DialTimeout
 }
 
-// openError is the error of an opening that failed. The client of etcd waits for servers
-// that it cannot connect to, and does not say why it cannot. So openError finds that out.
+// openError returns the error of an opening that failed. etcd's client waits for servers
+// that it cannot reach, and does not report the cause. So openError looks for the cause.
 func openError(ctx context.Context, config *clientv3.Config, err error) error {
 	s := &store{where: hosts(config.Endpoints), life: context.Background()}
 	if late := errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded; late && ctx.Err() == nil {
@@ -125,7 +125,7 @@ func openError(ctx context.Context, config *clientv3.Config, err error) error {
 	return err
 }
 
-// whyNot is the error of a request that does not wait for a connection.
+// whyNot returns the error of a request that does not wait for a connection.
 func whyNot(ctx context.Context, config *clientv3.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -147,14 +147,14 @@ func whyNot(ctx context.Context, config *clientv3.Config) error {
 	switch status.Code(err) {
 	case codes.Unavailable:
 		return err
-	default: // it is connected by now, or the server does not answer
+	default: // the client is connected by now, or the server does not answer
 		return status.Error(codes.Unavailable, "no answer")
 	}
 }
 
-// shakeHands returns what is wrong with TLS between a server and us. A server that
-// requires another certificate says so after the handshake, and a client that writes then
-// may not read it. So this only reads.
+// shakeHands returns the error of a TLS handshake with a server. A server that refuses
+// the certificate reports this after the handshake, and a client that writes then may not
+// read the report. So shakeHands only reads.
 func shakeHands(ctx context.Context, config *tls.Config, endpoint string) error {
 	config = config.Clone()
 	config.NextProtos = []string{"h2"}
@@ -174,7 +174,7 @@ func shakeHands(ctx context.Context, config *tls.Config, endpoint string) error 
 }
 
 // dial makes the client, and returns when ctx ends. clientv3.New takes no ctx, and with a
-// password it asks the server.
+// password it sends the server a request.
 func dial(ctx context.Context, config *clientv3.Config) (*clientv3.Client, error) {
 	return engine.Dial(ctx, func() (*clientv3.Client, error) { return clientv3.New(*config) },
 		func(c *clientv3.Client) { _ = c.Close() })

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// MinTTL is the shortest TTL of a lease. An election takes as long.
+// MinTTL is the shortest TTL of a lease. An election in etcd takes about as long.
 const MinTTL = time.Second
 
 // Options for a driver. The zero value, and nil, are fine.
@@ -20,9 +20,8 @@ type Options struct {
 	Prefix string
 
 	// Retention is the least time for which the backend remembers the last fence of a
-	// name after its last grant, and its value after its last lease. An instance that is
-	// later than that repeats a tick of pawl.Once. Default: 24 hours; 1 minute to 30
-	// days.
+	// name after its last grant, and its value after its last lease. A later instance of
+	// pawl.Once repeats a tick. Default: 24 hours; 1 minute to 30 days.
 	Retention time.Duration
 
 	// Where is the name of the cluster in errors. Default: its endpoints.

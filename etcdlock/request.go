@@ -15,7 +15,7 @@ import (
 )
 
 // txn runs a transaction on a member that knows a leader. A member that knows no leader,
-// or is a learner, has not run it; then txn asks another one.
+// or is a learner, refuses the transaction; then txn tries another member.
 func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []clientv3.Op) (r *clientv3.TxnResponse, err error) {
 	for try := range 4 {
 		if try > 0 {
@@ -35,9 +35,9 @@ func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []cl
 	return r, err
 }
 
-// check examines the header of an answer. sent is the highest revision that was known
-// when its request was sent. If the revision is lower now, a snapshot was restored:
-// revisions repeat, so nothing that was known before counts any more.
+// check examines the header of an answer. sent is the highest revision that the client
+// knew when it sent the request. If the answer's revision is lower, a snapshot was
+// restored. Revisions then repeat, so check makes the client forget what it knew.
 func (s *store) check(h *pb.ResponseHeader, sent int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

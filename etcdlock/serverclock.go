@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// Steps take effect only under an active tick. maxTickStep is the most by which the
-	// tick after an active tick may be later. maxReadingLead is the largest lead of a
-	// client's reading over the tick that the client has just received. A lease lasts
-	// longer by the sum of both. If they were smaller, the clock would lose time whenever
-	// a tick takes longer than maxReadingLead to arrive.
+	// Steps take effect only under an active tick. maxTickStep is the longest step of the
+	// clock from an active tick to the next tick. maxReadingLead is the largest lead of a
+	// client's reading over the tick that the client has just received. Both lengthen
+	// each lease. With smaller values the clock would lose time whenever a tick takes
+	// longer than maxReadingLead to arrive.
 	maxTickStep    = 250 * time.Millisecond
 	maxReadingLead = 100 * time.Millisecond
 
@@ -32,11 +32,11 @@ const (
 	// short that the clock loses no time when another client has to take over, see due.
 	tickInterval = 150 * time.Millisecond
 
-	// The loop writes a due tick later by tickGrace, so that a step in that time can
-	// write it in its own request.
+	// runClock writes a due tick later by tickGrace. Meanwhile a step can write the tick
+	// in its own request.
 	tickGrace = 20 * time.Millisecond
 
-	// maxRestStep is the most by which the tick after an inactive tick may be later.
+	// maxRestStep is the longest step of the clock from an inactive tick to the next.
 	maxRestStep = time.Hour
 
 	// A client that has computed no step for restAfter lets the clock rest.
@@ -47,44 +47,44 @@ const (
 	tickReplyTimeout = 150 * time.Millisecond
 
 	// idleTickInterval is the time between two ticks while no client uses the clock.
-	// longIdleTickInterval is the same when the last use is longer ago than a request can
-	// last.
+	// longIdleTickInterval replaces it when the last active tick is longer ago than a
+	// request can last.
 	idleTickInterval     = time.Second
 	longIdleTickInterval = 10 * time.Second
 
-	// distantTrip is the answer time of a client so far away that most of its requests
-	// find a later tick than the one it has received. maxWidth bounds how long after the
-	// client's reading a step may take effect, see widthLocked.
+	// If round trips take distantTrip or longer, most requests of a client find a later
+	// tick than the client has received. maxWidth limits how long after the client's
+	// reading a step may take effect, see widthLocked.
 	distantTrip = 50 * time.Millisecond
 	maxWidth    = 2 * time.Second
 )
 
-// A tick is the content of the clock's key: the time of the clock, and room, how much
-// later the next tick may be. A tick whose room is at most maxTickStep is active: steps
-// can take effect under it.
+// A tick is the content of the clock's key. It has the time of the clock, and the room,
+// the longest step to the next tick. A tick whose room is at most maxTickStep is active:
+// steps can take effect under it.
 type tick struct {
 	is    locktable.Instant
 	room  time.Duration
 	value string    // the text in the key, different for each tick
 	id    string    // the unique part of value
-	old   string    // the id of the tick that it follows
+	old   string    // the id of the tick before this one
 	rev   int64     // the revision of the key
-	at    time.Time // when this client's reading of the clock was equal to is, see learn
-	own   bool      // this client has written it
-	read  bool      // this client has read it: how long ago it was written is not known
+	at    time.Time // when this client's reading was equal to the time of the tick, see learn
+	own   bool      // whether this client has written the tick
+	read  bool      // whether this client has read the tick; then it does not know the age of the tick
 }
 
-// newTick makes a tick that is to be written after another one. Its id is unique, because
-// after an operator has restored a snapshot, the same revision, and perhaps the same
-// time, comes again.
+// newTick makes the tick that is to be written after an old one. Its id is unique,
+// because an operator may restore a snapshot. Revisions then repeat, and times may
+// repeat, too.
 func newTick(old tick, is locktable.Instant, room time.Duration) tick {
 	t := tick{is: is, room: room, id: rand.Text()[:8], old: old.id}
 	t.value = fmt.Sprintf("%s %d %s %s", tickPrefix(is, room), room.Microseconds(), t.id, cmp.Or(t.old, "-"))
 	return t
 }
 
-// tickPrefix is the beginning of the key's value. It sorts active ticks by time, and
-// before all inactive ones.
+// tickPrefix returns the beginning of a tick's text. Active ticks sort by time, and
+// before all inactive ticks.
 func tickPrefix(is locktable.Instant, room time.Duration) string {
 	if room <= maxTickStep {
 		return fmt.Sprintf("a%020d", is)
@@ -92,7 +92,7 @@ func tickPrefix(is locktable.Instant, room time.Duration) string {
 	return fmt.Sprintf("z%020d", is)
 }
 
-// parseTick reads a tick that was written.
+// parseTick reads a tick from the text in the clock's key.
 func parseTick(value string, rev int64) (tick, error) {
 	t := tick{value: value, rev: rev}
 	fields := strings.Fields(value)
@@ -108,44 +108,43 @@ func parseTick(value string, rev int64) (tick, error) {
 	return t, nil
 }
 
-// after returns this client's reading of the clock: the time of the tick, and what has
-// passed since the client received it, at most room.
+// after returns this client's reading of the clock. It is the time of the tick plus the
+// time that has passed since t.at, which counts up to t.room.
 func (t tick) after(now time.Time) locktable.Instant {
 	passed := min(t.room, now.Sub(t.at))
 	return t.is + max(1, locktable.Instant(passed/time.Microsecond))
 }
 
-// lead returns the time by which the reading that follows from this tick is ahead of
+// lead returns the time by which this client's reading, which follows from t, is ahead of
 // another tick.
 func (t tick) lead(of tick, now time.Time) time.Duration { return of.is.Until(t.is) + now.Sub(t.at) }
 
 // A clock is a client's view of the clock that all clients of a prefix share. The client
-// computes its readings and its ticks from it. docs/internals/etcd-clock.md says why it
-// can be trusted.
+// computes its readings and its ticks from this view. docs/internals/etcd-clock.md says
+// why clients can trust the shared clock.
 type clock struct {
-	changed chan struct{} // has one if the loop has to look again
+	changed chan struct{} // has an element if runClock has to call due again
 
-	mu     sync.Mutex // protects all below
+	mu     sync.Mutex // protects the fields below
 	cur    tick
 	known  bool
-	wrote  string        // the last tick that this client wanted to write
-	used   time.Time     // when a step was computed
+	wrote  string        // the text of the last tick that this client wanted to write
+	used   time.Time     // when this client last called window
 	active time.Time     // when this client last received an active tick
 	called time.Time     // when another client asked for a tick; zero after the next tick
 	heard  chan struct{} // closed at the next tick
-	slack  float64       // 0 to 1, at random, so that clients do not all tick at once
-	trip   time.Duration // how long an answer takes, about
+	slack  float64       // a random number, 0 to 1, so that clients do not all write a tick at once
+	trip   time.Duration // the average time until an answer
 }
 
 func newClock() *clock {
 	return &clock{changed: make(chan struct{}, 1), heard: make(chan struct{}), slack: mathrand.Float64()}
 }
 
-// window is the time of the clock for a step that is computed now: the last tick, and
-// what has passed since. A lease that the step begins lasts until the window's end and
-// then its TTL. So it lasts its whole TTL under whichever tick the step takes effect, see
-// latest: the tick after that is at most maxTickStep later, and a reading leads it by at
-// most maxReadingLead.
+// window returns the time of the clock for a step that is computed now. It begins with
+// this client's reading. A lease of the step ends one TTL after the window. So it lasts
+// its whole TTL even under the latest tick, see latest, because the tick after that is at
+// most maxTickStep later, and a reading leads a tick by at most maxReadingLead.
 func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,14 +156,14 @@ func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	return optimistic.Window{From: from, To: from.Add(c.widthLocked() + maxTickStep + maxReadingLead), Day: locktable.At(now)}, true
 }
 
-// latest is the time of the latest tick under which a step may take effect.
+// latest returns the time of the latest tick under which a step may take effect.
 func latest(w optimistic.Window) locktable.Instant {
 	return max(w.From, w.To.Add(-maxTickStep-maxReadingLead))
 }
 
 // widthLocked returns the longest time after this client's reading at which a step may
-// take effect. It is 0 unless the client is so far away that its requests mostly find a
-// later tick than it has received.
+// take effect. The result is 0 unless the client is so far away that most of its requests
+// find a later tick than the client has received.
 func (c *clock) widthLocked() time.Duration {
 	if c.trip < distantTrip {
 		return 0
@@ -181,13 +180,13 @@ func (c *clock) noteTrip(trip time.Duration) {
 }
 
 // tickForSteps returns the tick under which steps take effect whose times are between
-// first and last. ticks means that their request has to write a new tick first. ok is
-// false if the last tick is after first, or the reading is before last. A client that was
-// behind has then written a tick, and a lease that the step found expired may still last
-// under that tick.
+// first and last. If ticks is true, the request must also write a new tick. If ok is
+// false, the last tick is after first, or the reading is before last. Then a client whose
+// clock was behind has written a tick, and a lease that a step found expired may still
+// last.
 //
-// The client that keeps the clock writes a due tick together with a step, which saves a
-// request.
+// The client that wrote the last tick writes a due tick together with a step, which saves
+// a request.
 func (c *clock) tickForSteps(first, last locktable.Instant, now time.Time) (t tick, ticks, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,11 +202,11 @@ func (c *clock) tickForSteps(first, last locktable.Instant, now time.Time) (t ti
 	return c.cur, !carries || due, true
 }
 
-// learn takes a tick that this client has just received. The reading goes on as before,
-// but is set to no less than the tick, and to no more than maxReadingLead after it. If
-// this client has missed the tick before it, learn sets the reading to the tick itself.
-// The writer's reading may already have been maxReadingLead ahead of the missed tick, and
-// a second lead on top of that is too much.
+// learn takes a tick that this client has just received. The reading goes on, but learn
+// limits it to the time between the tick and maxReadingLead after the tick. If this
+// client has missed the tick before t, learn sets the reading to t itself. The writer of
+// t may already have been maxReadingLead ahead of the missed tick, and a second lead on
+// top of that is too much.
 func (c *clock) learn(t tick) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +228,7 @@ func (c *clock) learn(t tick) {
 	c.wakeLoop()
 }
 
-// next makes a tick that this client is to write after another one.
+// next makes the tick that this client is to write after an old one.
 func (c *clock) next(old tick, is locktable.Instant, room time.Duration) tick {
 	t := newTick(old, is, room)
 	c.mu.Lock()
@@ -238,7 +237,7 @@ func (c *clock) next(old tick, is locktable.Instant, room time.Duration) tick {
 	return t
 }
 
-// wakeLoop makes the loop look again.
+// wakeLoop makes runClock call due again.
 func (c *clock) wakeLoop() {
 	select {
 	case c.changed <- struct{}{}:
@@ -247,7 +246,7 @@ func (c *clock) wakeLoop() {
 }
 
 // call notes that another client asks for a tick, if this client knows how much time has
-// passed since the last one.
+// passed since the last tick.
 func (c *clock) call() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,8 +264,8 @@ func (c *clock) resting() (next <-chan struct{}, ok bool) {
 	return c.heard, c.known && c.cur.room > maxTickStep
 }
 
-// older notes that at least by has passed since the tick with the revision rev was
-// written. A second call for the same timer does no harm.
+// older notes that at least the duration by has passed since the tick with the revision
+// rev was written. A second call for the same timer does no harm.
 func (c *clock) older(rev int64, by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,8 +274,8 @@ func (c *clock) older(rev int64, by time.Duration) {
 	}
 }
 
-// forget makes this client read the clock again, for example because it may be another
-// cluster's.
+// forget makes this client read the clock again, for example because another cluster may
+// have answered.
 func (c *clock) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,9 +288,9 @@ func (c *clock) current() (tick, bool) {
 	return c.cur, c.known
 }
 
-// due returns when this client writes the next tick if no other client does, and with
-// which room. The client that wrote the last tick goes on; the others take over if it
-// does not.
+// due returns when this client writes the next tick if no other client does, and the room
+// of that tick. The client that wrote the last tick is due first. The others take over if
+// it writes none.
 func (c *clock) due() (at time.Time, room time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -319,7 +318,7 @@ func (c *clock) due() (at time.Time, room time.Duration, ok bool) {
 		}
 	}
 	if time.Since(c.used) < restAfter {
-		room = maxTickStep // it is in use
+		room = maxTickStep // the clock is in use
 	}
 	return at, room, true
 }
@@ -346,14 +345,14 @@ func (s *store) runClock() {
 			timer.Reset(wait)
 			continue
 		}
-		_, room, _ := s.clock.due() // it may be in use by now
+		_, room, _ := s.clock.due() // the clock may be in use by now
 		if s.tick(s.life, room) != nil {
 			timer.Reset(idleTickInterval)
 		}
 	}
 }
 
-// tick writes a tick, unless another client has.
+// tick writes the next tick, unless another client has written one.
 func (s *store) tick(ctx context.Context, room time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -386,8 +385,8 @@ func (s *store) lastTickIs(t tick) clientv3.Cmp {
 	return clientv3.Compare(clientv3.Value(s.clockKey()), "=", t.value)
 }
 
-// lastTickIsLaterUpTo is the condition that the last tick is t, or an active tick after
-// it and no later than last. A tick before t comes from a restored snapshot.
+// lastTickIsLaterUpTo is the condition that the last tick is t, or an active tick after t
+// and no later than last. Only a restored snapshot brings back a tick before t.
 func (s *store) lastTickIsLaterUpTo(t tick, last locktable.Instant) []clientv3.Cmp {
 	return []clientv3.Cmp{
 		clientv3.Compare(clientv3.Value(s.clockKey()), ">", tickPrefix(t.is, t.room)),
@@ -419,8 +418,8 @@ func (s *store) learnFrom(r *clientv3.TxnResponse, sent int64) error {
 
 var errNoClock = errors.New("the clock's key is gone")
 
-// readClock reads the clock. If there is no clock, it begins one, unless there are
-// entries: then the key was deleted, and no client knows when the leases end.
+// readClock reads the clock, and begins one if there is neither a clock nor an entry. If
+// there are entries, the clock was deleted, and no client knows when the leases end.
 func (s *store) readClock(ctx context.Context) error {
 	sent := s.seen.Load()
 	r, err := s.txn(ctx, nil, append(s.getTimer(), s.getClock()), nil)
@@ -439,8 +438,8 @@ func (s *store) readClock(ctx context.Context) error {
 }
 
 // If the clock is at rest, askClock asks the clients that were already open to write a
-// tick. A client that has just opened does not know how much has passed since the last
-// tick, and a tick of its own would lose that time.
+// tick. A client that has just opened does not know how much time has passed since the
+// last tick, and its own tick would lose that time.
 func (s *store) askClock(ctx context.Context) {
 	next, resting := s.clock.resting()
 	if !resting || !s.others.Load() {

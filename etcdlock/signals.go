@@ -13,26 +13,26 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// An inbox receives the signals of a client: a step of another client puts them into the
-// key of the inbox, which the client watches. That key is on the client's etcd lease, so
-// it goes when the client does, and no client puts signals into a missing key. Nothing
-// else is on that lease.
+// An inbox receives the signals of a client. A step of another client puts them into the
+// key of the inbox, which the client watches. The key is on an etcd lease of the client,
+// so etcd deletes it after the client is gone, and no client puts signals into a missing
+// key. No other key is on that lease.
 type inbox struct {
 	*store
 	id      string
 	deliver func(driver.Signal)
 
-	first chan struct{} // closed when the inbox is there, or could not be made
+	first chan struct{} // closed when the inbox exists, or could not be made
 
 	mu    sync.Mutex // protects lease
 	lease clientv3.LeaseID
 }
 
 const (
-	inboxTTL   = 15                     // seconds
-	askTimeout = 5 * time.Second        // for the requests of the driver's own
-	goodbye    = 2 * time.Second        // for its requests at Close
-	watchPause = 300 * time.Millisecond // after a watch or a lease that failed
+	inboxTTL   = 15                     // the TTL of an inbox's etcd lease, in seconds
+	askTimeout = 5 * time.Second        // the timeout of the driver's own requests
+	goodbye    = 2 * time.Second        // the timeout of the driver's requests at Close
+	watchPause = 300 * time.Millisecond // the pause after a watch or an etcd lease failed
 )
 
 func (m *inbox) ready(ctx context.Context) {
@@ -42,7 +42,7 @@ func (m *inbox) ready(ctx context.Context) {
 	}
 }
 
-// run keeps the inbox present and watched, and the clock watched.
+// run keeps the inbox, the watch on it, and the watch on the clock going.
 func (m *inbox) run() {
 	look := func() { m.deliver(driver.Signal{Kind: driver.SignalLook}) } // earlier signals are lost
 	m.loops.Go(func() { m.subscribe(m.receive, m.first, look) })
@@ -50,8 +50,8 @@ func (m *inbox) run() {
 	m.loops.Go(m.runClock)
 }
 
-// subscribe keeps a watch up until the client is closed, and calls look whenever it
-// begins. It closes the channel first when the watch has begun or failed once.
+// subscribe keeps a watch up until the client is closed, and calls look whenever the
+// watch begins. It closes the channel first when the watch has begun or failed once.
 func (m *inbox) subscribe(run func(ctx context.Context, hears func()), first chan struct{}, look func()) {
 	tried := sync.OnceFunc(func() { close(first) })
 	defer tried()
@@ -66,7 +66,7 @@ func (m *inbox) subscribe(run func(ctx context.Context, hears func()), first cha
 	}.Keep(m.life)
 }
 
-// follow watches the clock until that fails.
+// follow watches the clock until the watch fails.
 func (m *inbox) follow(life context.Context, hears func()) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
@@ -94,7 +94,7 @@ func (m *inbox) follow(life context.Context, hears func()) {
 	}
 }
 
-// receive makes the inbox and delivers its signals until that fails.
+// receive makes the inbox, and delivers its signals until its watch or etcd lease fails.
 func (m *inbox) receive(life context.Context, hears func()) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
@@ -167,8 +167,8 @@ func (m *inbox) remove(ctx context.Context) {
 	}
 }
 
-// maxInboxesPerStep is the number of inboxes into which a step of one name puts signals.
-// The other waiters ask again by themselves.
+// maxInboxesPerStep is the largest number of inboxes into which a step of one name puts
+// signals. The other waiters send their requests again by themselves.
 const maxInboxesPerStep = 64
 
 // signals makes the operations that put the signals of a step into the inboxes that

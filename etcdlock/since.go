@@ -28,9 +28,9 @@ func (d *lockDriver) List(ctx context.Context, prefix string) iter.Seq2[driver.E
 }
 
 // dated corrects the Since of each holder, which is shown to people. The clock of a
-// prefix stands still while no client is open, and is behind the time of day by that, so
-// a grant of noon could be shown as one of the morning. But its fence is the time of day
-// of the client that got it, unless an earlier fence was ahead of that.
+// prefix stands still while no client is open, and so falls behind the time of day. A
+// grant at noon could be shown as a grant in the morning. The fence of a grant is the
+// time of day of its client, unless an earlier fence was ahead of that time.
 func dated(holders []driver.Holder, now time.Time) {
 	for i := range holders {
 		at := time.UnixMicro(int64(holders[i].Fence))

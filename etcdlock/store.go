@@ -19,40 +19,40 @@ import (
 
 // store is an [optimistic.Store] in etcd. Its keys are
 //
-//	PREFIX//clock         where the clock stands
+//	PREFIX//clock         the last tick
 //	PREFIX//clock/call    written by a client that opens, to ask the others for a tick
 //	PREFIX//entry/NAME    the entry of a name
 //	PREFIX//inbox/CLIENT  the last signals for a client
 //	PREFIX//glass, sand   the timer, see timer.go
-//	PREFIX//tidy          how far the search for names to forget has come
+//	PREFIX//tidy          the next name to examine, see tidy.go
 //
-// A prefix has no two slashes in a row and none at its end, so the first two slashes end
-// it, and no key of one prefix is a key of another.
+// A prefix neither contains two slashes in a row nor ends with a slash. So the first two
+// slashes of a key end its prefix, and no key belongs to two prefixes.
 type store struct {
 	client *clientv3.Client
-	own    bool        // the driver opened the client, and closes it
+	own    bool        // whether the driver opened the client, and has to close it
 	tls    *handshakes // nil without TLS, and for a client of the caller
 	prefix string
 	where  string
-	forget time.Duration // names that have not been granted for so long
+	forget time.Duration // the retention time, see Options
 
 	clock       *clock
 	inbox       *inbox
 	seen        atomic.Int64 // the highest revision of an answer
 	swaps       atomic.Int64
-	watchesDown atomic.Int64 // how many watched names have no working watch now
+	watchesDown atomic.Int64 // the number of watched names that have no working watch now
 
-	others  atomic.Bool   // clients were open when this one came
-	follows chan struct{} // closed when the clock is watched, or the watch has failed
+	others  atomic.Bool   // whether any inbox existed when this client last read the clock
+	follows chan struct{} // closed when the watch on the clock has begun, or has failed once
 
 	life  context.Context
 	end   context.CancelFunc
 	loops sync.WaitGroup
 
-	mu              sync.Mutex        // protects all below
+	mu              sync.Mutex        // protects the fields below
 	cluster         uint64            // the ID of the cluster that answered last
-	former          []uint64          // the IDs of clusters that answered before it
-	epoch           uint64            // how often revisions have begun again
+	former          []uint64          // the IDs of the clusters that answered earlier
+	epoch           uint64            // the number of times that revisions have begun again
 	leasesLastUntil locktable.Instant // the latest end of the leases that this client has seen
 }
 
@@ -65,11 +65,11 @@ func (s *store) timerLeaseKey() string       { return s.prefix + "//sand" }
 func (s *store) tidyKey() string             { return s.prefix + "//tidy" }
 
 const (
-	// maxNamesPerRequest is the number of names that share a request: etcd takes 128
-	// operations, and a name has one and its signals.
+	// maxNamesPerRequest is the largest number of names that share a request. etcd
+	// accepts 128 operations; a name takes one, and its signals take more.
 	maxNamesPerRequest = 60
 
-	// maxBytesPerRequest is the number of bytes that share a request: etcd takes 1.5 MB.
+	// maxBytesPerRequest limits the values that share a request. etcd accepts 1.5 MB.
 	maxBytesPerRequest = 512 << 10
 )
 
@@ -122,7 +122,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 	return all, nil
 }
 
-// stored returns what a range over one key has found.
+// stored returns the value and the version in the answer to a read of one key.
 func (s *store) stored(r *pb.RangeResponse) optimistic.Stored {
 	if len(r.GetKvs()) == 0 {
 		return optimistic.Stored{}
@@ -131,7 +131,7 @@ func (s *store) stored(r *pb.RangeResponse) optimistic.Stored {
 }
 
 // noteLeases remembers when the leases of an entry end, for the timer, and reports
-// whether it has a holder.
+// whether the entry has a holder.
 func (s *store) noteLeases(stored optimistic.Stored) bool {
 	if len(stored.Value) == 0 {
 		return false
@@ -142,14 +142,14 @@ func (s *store) noteLeases(stored optimistic.Stored) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range e.Holders { // not e.Ends(), which is after the last fence: that may be ahead of the clock
+	for _, h := range e.Holders { // not e.Ends(): it is after the last fence, which may be ahead of the clock
 		s.leasesLastUntil = max(s.leasesLastUntil, h.Expires.Add(h.LockDelay))
 	}
 	return len(e.Holders) > 0
 }
 
-// version returns the version of a value: its revision, and how often revisions have
-// begun again by now.
+// version returns the version of a value. It consists of the value's revision and the
+// present epoch.
 func (s *store) version(rev int64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,16 +158,16 @@ func (s *store) version(rev int64) uint64 {
 
 const epochAt = 48
 
-// revision returns the revision of a version. It is not ok if revisions have begun again
-// since.
+// revision returns the revision in a version, and false if revisions have begun again
+// since the version was made.
 func (s *store) revision(v uint64) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(v & (1<<epochAt - 1)), v == 0 || v>>epochAt == s.epoch
 }
 
-// Fit implements optimistic.Gatherer. The first swap always fits. etcd refuses to write
-// one key twice in a transaction, so no two of them put a signal into one inbox.
+// Fit implements optimistic.Gatherer. The first swap always fits. etcd refuses to write a
+// key twice in a transaction, so at most one swap may put signals into each inbox.
 func (s *store) Fit(swaps []optimistic.Swap) int {
 	bytes, inboxes := 0, map[string]bool(nil)
 	for n, one := range swaps {
@@ -207,8 +207,8 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return done, nil
 }
 
-// swapParts swaps each half if the request for all is too large, because etcd does not
-// reveal its limit. A swap that is too large by itself fails alone.
+// swapParts swaps each half if one request for all swaps is too large, because etcd does
+// not reveal its limit. A swap that is too large by itself fails alone.
 func (s *store) swapParts(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	done, err := s.swap(ctx, swaps)
 	if !isTooLarge(err) {
@@ -228,8 +228,8 @@ func (s *store) swapParts(ctx context.Context, swaps []optimistic.Swap) ([]optim
 	return done, nil
 }
 
-// swap runs one transaction: if the last tick is the one that is known, it replaces each
-// value that is unchanged.
+// swap runs one transaction. If the last tick is the known tick, or a later one that the
+// swaps allow, the transaction replaces each value that is unchanged.
 func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	first, last, until := swaps[0].Window.From, swaps[0].Window.From, latest(swaps[0].Window)
 	for _, one := range swaps {
@@ -275,14 +275,14 @@ func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return s.replaced(r, len(swaps)), err
 }
 
-// noPad is the largest number of bytes to leave free for which pad adds nothing. Claims
-// of entries below 48 kB need no more.
+// noPad is the number of bytes to leave free up to which pad adds nothing. A claim on an
+// entry below 48 kB has to leave no more than that free.
 const noPad = 8 << 10
 
-// pad makes a request larger by the bytes that a claim which joins others has to leave
-// free. So the server, whatever its limit is, refuses that claim, and not a later renewal
-// or release. pad adds the read of a long key that does not exist, which would run only
-// if the transaction fails.
+// pad makes a request larger by the bytes that a claim has to leave free when it joins
+// other claims. So the server, whatever its limit is, refuses such a claim, and not a
+// later renewal or release. pad adds the read of a long key that does not exist. etcd
+// would run this read only if the transaction fails.
 func (s *store) pad(swaps []optimistic.Swap) []clientv3.Op {
 	n := 0
 	for i := range swaps {
@@ -294,10 +294,10 @@ func (s *store) pad(swaps []optimistic.Swap) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpGet(s.entryKey(strings.Repeat("x", n)), clientv3.WithCountOnly())}
 }
 
-// replaceAll returns the parts of the transaction that replace values. A single value has
-// its condition beside the one of the clock. Several values have one condition each, in
-// transactions of their own within it, so that a value that has changed does not keep the
-// others from being replaced.
+// replaceAll returns the parts of the transaction that replace values. The condition of a
+// single value is beside the condition of the clock. With several values, each value has
+// a nested transaction with its own condition, so that a value that has changed does not
+// keep the others from being replaced.
 func (s *store) replaceAll(swaps []optimistic.Swap) (cs []clientv3.Cmp, then, otherwise []clientv3.Op) {
 	if len(swaps) == 1 {
 		c, put, get := s.replace(swaps[0])
@@ -310,8 +310,8 @@ func (s *store) replaceAll(swaps []optimistic.Swap) (cs []clientv3.Cmp, then, ot
 	return nil, then, nil
 }
 
-// replace returns the operations that replace one value on a condition, and signal, or
-// otherwise read the value.
+// replace returns a condition, the operations that write a value and its signals if the
+// condition is true, and the operation that otherwise reads the value.
 func (s *store) replace(one optimistic.Swap) (c clientv3.Cmp, put []clientv3.Op, get clientv3.Op) {
 	key := s.entryKey(one.Name)
 	rev, ok := s.revision(one.Version)
@@ -322,7 +322,7 @@ func (s *store) replace(one optimistic.Swap) (c clientv3.Cmp, put []clientv3.Op,
 	return clientv3.Compare(clientv3.ModRevision(key), "=", rev), put, clientv3.OpGet(key)
 }
 
-// replaced returns the results of n swaps, under the tick that they were meant for.
+// replaced returns the results of n swaps whose transaction found the clock as expected.
 func (s *store) replaced(r *clientv3.TxnResponse, n int) []optimistic.Swapped {
 	done := make([]optimistic.Swapped, n)
 	for i := range done {
@@ -335,8 +335,8 @@ func (s *store) replaced(r *clientv3.TxnResponse, n int) []optimistic.Swapped {
 	return done
 }
 
-// instead returns the result of a single swap that did not take effect: because of
-// another value, or because of the clock.
+// instead returns the result of a single swap that did not take effect. Either the value
+// or the clock was not as expected.
 func (s *store) instead(r *pb.RangeResponse, one optimistic.Swap) optimistic.Swapped {
 	if is := s.stored(r); is.Version != one.Version {
 		return optimistic.Swapped{Known: true, Now: is}
@@ -344,7 +344,7 @@ func (s *store) instead(r *pb.RangeResponse, one optimistic.Swap) optimistic.Swa
 	return optimistic.Swapped{Late: true}
 }
 
-// lateResults returns n results for swaps that came when the clock had gone on.
+// lateResults returns the results of n swaps that the clock no longer allows.
 func lateResults(n int) []optimistic.Swapped {
 	done := make([]optimistic.Swapped, n)
 	for i := range done {
@@ -416,9 +416,9 @@ func (s *store) Close() error {
 	return nil
 }
 
-// closeClient closes a client. Its own Close can wait for ever for a watch that was not
-// allowed (v3.7.3), so closeClient closes the connection first, and waits for the rest
-// only for goodbye.
+// closeClient closes a client. The client's Close can wait for ever for a watch that the
+// server refused (v3.7.3). So closeClient closes the connection first, and then waits for
+// Close no longer than goodbye.
 func closeClient(client *clientv3.Client) {
 	_ = client.ActiveConnection().Close()
 	done := make(chan struct{})

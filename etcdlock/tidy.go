@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Clients forget the names that were not used for the retention time: after one step in
-// tidyEvery they examine tidyNames names, in the background. A key stores how far that
-// has come, so that processes with few steps examine all names together. After the last
-// name it pauses.
+// Clients forget the names that were not used for the retention time. After one swap in
+// tidyEvery, a client examines tidyNames names in the background. A key stores the next
+// name, so that processes with few swaps together examine all names. After the last name
+// the clients pause.
 const (
 	tidyEvery = 64
 	tidyNames = 64
@@ -52,8 +52,8 @@ func (s *store) tidy() {
 		if names.More {
 			next, until = strings.TrimPrefix(key, s.entryKey(""))+"\x00", 0
 		}
-		// Keep an entry that was written under this tick: it may make a late claim fail,
-		// see optimistic.Lingerer. Under a later tick that claim fails anyway.
+		// Keep an entry written under this tick: it may make a late claim fail, see
+		// optimistic.Lingerer. Under a later tick a late claim fails anyway.
 		e, err := locktable.Decode(kv.GetValue())
 		if e != nil {
 			e.Day = w.Day

@@ -11,21 +11,21 @@ import (
 )
 
 // While no client is open, no client measures the time, and the clock stands still. So a
-// client that leaves while it knows of a lease that lasts starts a timer: a key on an
-// etcd lease, and a key that says for how long, and after which tick. If the first key is
-// gone when the next client opens, and no tick has come since, at least that much time
-// has passed. So a process that tries, fails and ends, again and again, sees a dead
-// holder expire.
+// client that closes while a lease lasts starts a timer. The timer is two keys. One is on
+// an etcd lease; the other stores that lease's length, and the last tick. If the first
+// key is gone when the next client opens, and no tick has come since, the length has
+// passed. So a process that tries, fails and ends, again and again, sees a dead holder
+// expire.
 //
 // Such a process may end without Close, by log.Fatal or a signal. So a client that opens,
-// finds a name held, and receives no ticks of others starts the timer at once.
+// finds a name held, and receives no ticks of other clients also starts the timer.
 //
 // The etcd lease begins after the tick was written. etcd never ends it early; after an
 // election it may end it late.
 
-// startTimerAtOpen starts a timer if a lease lasts, and no client has ticked since this
-// one opened. If other clients seem to be open, they may be dead, or busy; a busy one
-// ticks soon, so startTimerAtOpen waits for that.
+// startTimerAtOpen starts a timer if a lease lasts, and no other client has ticked since
+// this client opened. If others seem to be open, it first waits for a tick. A client that
+// uses the clock soon writes a tick; a dead client does not.
 func (s *store) startTimerAtOpen(ctx context.Context) {
 	select {
 	case <-s.follows:
@@ -35,7 +35,7 @@ func (s *store) startTimerAtOpen(ctx context.Context) {
 	if t, ok := s.clock.current(); !ok || !t.read || s.leaseTimeLeft() <= 0 {
 		return
 	}
-	if next, resting := s.clock.resting(); s.others.Load() && !resting { // if it rests, askClock has asked them
+	if next, resting := s.clock.resting(); s.others.Load() && !resting { // askClock covers a clock at rest
 		select {
 		case <-next:
 		case <-time.After(maxTickStep):
@@ -71,9 +71,9 @@ func (s *store) leaseTimeLeft() time.Duration {
 	return now.From.Until(s.leasesLastUntil)
 }
 
-// startTimer starts a timer that runs as long as the last lease that this client has
-// seen, unless one runs that was started after the last tick. It first writes a tick with
-// the time that has passed, if it knows that.
+// startTimer starts a timer for the time left of the last lease that this client has
+// seen, unless a timer runs that was started after the last tick. It first writes a tick
+// with the time that has passed, if this client knows that time.
 func (s *store) startTimer(ctx context.Context, seen *clientv3.TxnResponse) {
 	t, _ := s.clock.current()
 	rev, _, runs := parseTimer(seen)
@@ -101,7 +101,7 @@ func (s *store) startTimer(ctx context.Context, seen *clientv3.TxnResponse) {
 	}, nil)
 }
 
-// getTimer reads the timer, and the number of open clients.
+// getTimer returns operations that read the timer, and count the open clients.
 func (s *store) getTimer() []clientv3.Op {
 	return []clientv3.Op{
 		clientv3.OpGet(s.timerKey()), clientv3.OpGet(s.timerLeaseKey()),
@@ -109,8 +109,8 @@ func (s *store) getTimer() []clientv3.Op {
 	}
 }
 
-// parseTimer returns which tick a timer was started after, for how long, and whether it
-// runs.
+// parseTimer returns the revision of the tick after which the timer was started, the
+// timer's length, and whether the timer runs.
 func parseTimer(r *clientv3.TxnResponse) (rev int64, lasts time.Duration, runs bool) {
 	length, running := r.Responses[0].GetResponseRange().GetKvs(), r.Responses[1].GetResponseRange().GetKvs()
 	if len(length) == 0 {

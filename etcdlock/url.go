@@ -27,9 +27,9 @@ type parsed struct {
 	own    Options
 }
 
-// settings are the settings of a client that is opened for a driver. It logs nothing:
-// errors are returned. It notices within ten seconds that a server is gone without
-// closing its connection.
+// settings returns the settings of a client that the driver opens. The client logs
+// nothing, because it returns errors. It notices within ten seconds that a server is gone
+// without closing its connection.
 func settings() clientv3.Config {
 	return clientv3.Config{
 		DialTimeout: 5 * time.Second, DialKeepAliveTime: 6 * time.Second, DialKeepAliveTimeout: 4 * time.Second,
@@ -37,13 +37,13 @@ func settings() clientv3.Config {
 	}
 }
 
-// parseURL reads a URL. If it cannot read a parameter, its error has only the name,
-// because the value may be a password.
+// parseURL reads a URL. If it cannot read a parameter, its error names only the
+// parameter, because the value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{config: settings()}
 	query, err := driver.URLParameters(u, "etcd URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
 	if err != nil {
-		return nil, err // before any other part of it is misread
+		return nil, err // before parseURL misreads another part of the URL
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")

@@ -10,15 +10,15 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Watch implements locktable.Watchable. It is a watch of etcd on the key of the entry, so
-// a client that changes the name need not know of it. All watches of a client share one
-// stream of its connection.
+// Watch implements locktable.Watchable. It watches the key of the entry in etcd, so a
+// client that changes the entry need not know of the watch. All watches of a client share
+// one stream of its connection.
 func (s *store) Watch(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(s.life)
 	s.background(func() {
 		engine.Subscription{
 			Run:        func(ctx context.Context, hears func()) { s.followName(ctx, name, hears, f) },
-			Turned:     func(bool) { f() }, // changes were missed, or may be from now on
+			Turned:     func(bool) { f() }, // the client has missed changes, or may miss them from now on
 			Deaf:       &s.watchesDown,
 			FirstPause: watchPause, LongestPause: watchPause,
 		}.Keep(ctx)
@@ -26,7 +26,7 @@ func (s *store) Watch(name string, f func()) (stop func()) {
 	return end
 }
 
-// followName is one watch of etcd, until it fails.
+// followName runs one watch of etcd until the watch fails.
 func (s *store) followName(ctx context.Context, name string, hears, tell func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
