@@ -13,11 +13,11 @@ import (
 )
 
 type bucket struct {
-	turn   chan struct{} // holds one while a goroutine looks for the bucket
+	turn   chan struct{} // has an element while a goroutine looks for the bucket
 	config atomic.Pointer[jetstream.StreamConfig]
-	looked atomic.Pointer[time.Time] // when the configuration was last read
+	looked atomic.Pointer[time.Time] // when the driver last read the configuration
 
-	undeliveredSwaps atomic.Int64 // how many swaps in a row no server got
+	undeliveredSwaps atomic.Int64 // the number of consecutive swaps that no server received
 }
 
 // maxUndeliveredSwaps is the number of swaps in a row that may reach no server, although
@@ -27,8 +27,8 @@ const maxUndeliveredSwaps = 64
 // forgets reports whether each message can have a TTL of its own.
 func (b *bucket) forgets() bool { c := b.config.Load(); return c != nil && c.AllowMsgTTL }
 
-// configMaxAge is the greatest age of the configuration: an operator may set an age limit
-// while the driver learns the time from its own swaps.
+// configMaxAge is the age at which the driver reads the configuration again. The driver's
+// own swaps do not show that an operator has set an age limit.
 const configMaxAge = time.Minute
 
 // isDue reports, to one caller only, whether the configuration has to be read again.
@@ -37,7 +37,7 @@ func (b *bucket) isDue(now time.Time) bool {
 	return looked != nil && now.Sub(*looked) >= configMaxAge && b.looked.CompareAndSwap(looked, &now)
 }
 
-// forgetConfig is called when no server answers: the bucket may have been deleted.
+// forgetConfig makes ready look for the bucket again, which may have been deleted.
 func (b *bucket) forgetConfig() { b.config.Store(nil) }
 
 // ready makes sure that there is a bucket, and makes it if it is missing.
@@ -73,8 +73,8 @@ func (s *store) ready(ctx context.Context) error {
 	return nil
 }
 
-// storeConfig stores the configuration of the bucket. It does not store an unfit one, so
-// that each step reads it again: an operator may have mended it.
+// storeConfig stores the configuration of the bucket, unless it is unfit. Each step reads
+// an unfit configuration again, because an operator may have mended it.
 func (s *store) storeConfig(is *jetstream.StreamConfig) error {
 	if err := s.fit(is); err != nil {
 		s.bucket.forgetConfig()
@@ -86,12 +86,12 @@ func (s *store) storeConfig(is *jetstream.StreamConfig) error {
 	return nil
 }
 
-// bucketTries is the number of times that ready looks for the bucket, in some 3 s: a
-// cluster that was started a moment ago has no leader yet, or knows of too few servers.
+// bucketTries is the number of times that ready looks for the bucket, in some 3 s. A
+// cluster that was started a moment ago has no leader yet, or knows too few servers.
 const bucketTries = 8
 
-// connected waits a little for a connection that is being replaced. The caller sends its
-// request after that, because an earlier one would be too old when it arrives.
+// connected waits up to reconnectTimeout for a connection that is being replaced. The
+// caller then sends its request, because an earlier request would arrive too late.
 func (s *store) connected(ctx context.Context) error {
 	for until := time.Now().Add(reconnectTimeout); !s.nc.IsConnected(); {
 		if s.closed.Load() {
@@ -109,8 +109,8 @@ func (s *store) connected(ctx context.Context) error {
 
 const reconnectTimeout = 2 * time.Second
 
-// findOrMake looks for the bucket, and makes it if there is none. If many clients make it
-// at once, one succeeds, and the others find it.
+// findOrMake looks for the bucket, and makes it if it is missing. If many clients make it
+// at once, one client succeeds, and the others find the bucket.
 func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, error) {
 	stream, err := s.find(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.MustExist {
@@ -123,8 +123,8 @@ func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, e
 	return stream, err
 }
 
-// errUnmade is the result in a cluster that lacks a majority and has not noticed that
-// yet: the name of the bucket is taken, because a client asked for it a moment ago, and
+// errUnmade comes from a cluster that lacks a majority and has not noticed this yet. The
+// name of the bucket is taken, because a client asked for the bucket a moment ago, but
 // the bucket does not exist.
 var errUnmade = errors.New("the bucket was asked for, and is not there yet")
 
@@ -134,8 +134,8 @@ func (s *store) find(ctx context.Context) (jetstream.Stream, error) {
 	return stream, s.denied(err, "STREAM.INFO.", before)
 }
 
-// denied is the error of a request without an answer: the user may lack the right to make
-// it, and the server never answers then.
+// denied returns the error of a request. If no answer came, the user may lack the right
+// to make the request. Then denied returns the server's error about that right.
 func (s *store) denied(err error, request string, before error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		if why := s.refusal(s.api(request+s.stream), before); why != nil {
@@ -145,9 +145,9 @@ func (s *store) denied(err error, request string, before error) error {
 	return err
 }
 
-// make makes a bucket. If the options have no number of replicas, it makes three in a
-// cluster. small allows one instead, because the cluster has had too few servers for some
-// time.
+// make makes a bucket. If the options have no number of replicas, the bucket gets three
+// in a cluster. If small is true, it may get one instead, because the cluster has had too
+// few servers for some time.
 func (s *store) make(ctx context.Context, small bool) (jetstream.Stream, error) {
 	replicas := s.o.Replicas
 	switch {
@@ -170,10 +170,10 @@ func (s *store) create(ctx context.Context, replicas int) (jetstream.Stream, err
 	return stream, s.denied(err, "STREAM.CREATE.", before)
 }
 
-// config is a key-value bucket as other tools know it, with three additions. Messages
-// have TTLs. The server sends the stamp of each stored message to its writer, see stamps.
-// And the first sequence is the time: a bucket that is deleted and made again has none of
-// the old sequences, which some client may still remember.
+// config returns the configuration of a key-value bucket as other tools know it, with
+// three additions. Messages have TTLs. The server sends the stamp of each stored message
+// to its writer, see stamps. The first sequence is the time, so a bucket that is deleted
+// and made again has no sequence that a client may still remember.
 func (s *store) config(replicas int) jetstream.StreamConfig {
 	c := jetstream.StreamConfig{
 		Name: s.stream, Description: "locks of github.com/pawl-go/pawl", Subjects: []string{s.prefix + ">"},

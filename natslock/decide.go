@@ -16,7 +16,7 @@ type written struct {
 	data        []byte // the envelope as it is stored
 	sequence    uint64
 	sent, acked time.Time
-	lasts, kept time.Duration // how long its value matters if it counts, and in either case
+	lasts, kept time.Duration // how long the value matters if the swap counts, and in any case
 }
 
 func write(s *optimistic.Swap) *written {
@@ -24,8 +24,8 @@ func write(s *optimistic.Swap) *written {
 	w := &written{envelope: stamped.Next(*s, n.void), key: keyOf(s.Name), sent: time.Now()}
 	w.data = w.envelope.Append(nil)
 	w.lasts = s.Window.From.Until(s.Entry.Ends())
-	// If it does not count, it was computed from a wrong idea of the time, and the value
-	// that it replaced counts on, at most for as long as its holders expect.
+	// If the swap does not count, its idea of the time was wrong. Then the value that it
+	// replaced counts on, at most for as long as that value's holders expect.
 	w.kept = max(w.lasts, n.lasts, 0)
 	return w
 }
@@ -43,12 +43,12 @@ func (s *store) decide(ctx context.Context, w *written, heard *stampListener) (o
 		return optimistic.Swapped{}, err
 	case m.sequence == w.sequence && bytes.Equal(m.data, w.data):
 		return s.decideByStamp(w, m)
-	case m.sequence == w.sequence: // the bucket has lost ours
+	case m.sequence == w.sequence: // the bucket has lost this swap
 		return optimistic.Swapped{}, s.failed(errGone)
 	case len(m.data) == 0:
-		return w.done(), nil // the key was deleted by hand since
+		return w.done(), nil // an operator has deleted the key since
 	}
-	// Another swap has replaced it since, and says whether it counted.
+	// A later swap has replaced this swap, and its envelope says whether w counted.
 	e, err := stamped.Open(m.data)
 	if err != nil {
 		return optimistic.Swapped{}, err
@@ -64,14 +64,14 @@ func (s *store) decide(ctx context.Context, w *written, heard *stampListener) (o
 	return optimistic.Swapped{Late: true, Known: true, Now: now}, err
 }
 
-// done is the result if it counts.
+// done returns the result of a swap that counts.
 func (w *written) done() optimistic.Swapped {
 	return optimistic.Swapped{
 		Done: true, Version: w.sequence, Note: seen{at: w.acked, void: w.envelope.Void, lasts: w.lasts},
 	}
 }
 
-// decideByStamp is decide for a swap that is still stored.
+// decideByStamp decides on a swap that is still stored.
 func (s *store) decideByStamp(w *written, m *message) (optimistic.Swapped, error) {
 	if w.envelope.InTime(m.stamp) {
 		s.clock.InTime(w.envelope.Window)

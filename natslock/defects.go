@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A defect makes a bucket unfit for locks: the server forgets what is held, or shows old
-// values.
+// A defect makes a bucket unfit for locks, because the server forgets held names, or
+// shows old values.
 type defect struct{ subject, detail, advice string }
 
 func (d *defect) Error() string { return d.subject + ": " + d.detail }
 
-// edit is the beginning of the command that mends a bucket.
+// edit returns the beginning of the command that mends a bucket.
 func (s *store) edit() string { return "nats stream edit " + s.stream + " " }
 
 // defects returns all defects of a bucket with this configuration.

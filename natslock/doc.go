@@ -36,43 +36,42 @@
 // # What does the server need?
 //
 // The server needs nats-server 2.11 or later with JetStream. A bucket with three replicas
-// survives the loss of a server. A bucket with one is as safe as the disk of its server,
-// which by default syncs every two minutes: if the machine fails, not only the process,
-// the server can lose what it has acknowledged; so can all replicas if their machines
-// fail together. Then it may grant a name again, with a greater fence. sync_interval:
-// always in the server's configuration prevents that. The driver's Diagnose (`pawl
-// doctor`) examines the bucket.
+// survives the loss of a server. A bucket with one replica is as safe as its server's
+// disk, which by default syncs every two minutes. If the machine fails, the server can
+// lose acknowledged writes. So can all replicas if their machines fail together. Then the
+// server may grant a name again, with a greater fence. sync_interval: always in the
+// server's configuration prevents this. The driver's Diagnose (`pawl doctor`) examines
+// the bucket.
 //
 // # Whose clock decides?
 //
-// The clock of the server that leads the bucket decides, which stamps each message. NATS
-// can compare the sequence of a key, but not the time. So each value is stored with the
-// window in which it had to arrive, and with the value that it replaced; a stamp outside
-// of the window makes it void. So a write changes nothing if it arrives late, or was
-// computed from a wrong idea of the server's time; package stamped has the argument.
+// The clock of the server that leads the bucket decides: it stamps each message. NATS can
+// compare the sequence of a key, but not the time. So the driver stores each value with
+// the window in which it had to arrive, and with the previous value. A stamp outside of
+// the window makes the write void. So a write changes nothing if it arrives late, or its
+// idea of the server's time was wrong; package stamped has the argument.
 //
 // An acknowledgement does not have the stamp. Before the leader acknowledges a write, it
-// sends the stamp on a subject of its own, _PAWL.BUCKET.KEY, to which the writer listens
-// meanwhile. If no stamp arrives (because others made the bucket, the user may not
-// subscribe, or a message was lost), the writer reads its value back before it reports a
-// grant.
+// sends the stamp to the subject _PAWL.BUCKET.KEY, to which the writer listens meanwhile.
+// If no stamp arrives (because others made the bucket, the user may not subscribe, or a
+// message was lost), the writer reads its value back before it reports a grant.
 //
-// After a change of the leader another machine's clock stamps. Writers learn that from
-// their first stamp, and compute again. If the new leader's clock is behind, leases last
-// longer by the difference. If it is ahead, they end sooner by the difference, less the
-// 50 ms, or four round trips, that the driver adds to every lease. So no client enters
-// early as long as the servers' clocks agree to about 50 ms, as NTP keeps them. If they
-// are further apart, the fence tells the two holders apart. The same is true of a clock
-// that is set.
+// After a change of the leader another machine's clock stamps the messages. Writers learn
+// the new time from their first stamp, and compute again. If the new leader's clock is
+// behind, leases last longer by the difference. If it is ahead, leases end sooner by the
+// difference, less the 50 ms, or four round trips, that the driver adds to every lease.
+// So no client enters early as long as the servers' clocks agree to about 50 ms, as NTP
+// keeps them. If they differ by more, or a clock is set, the fence tells the two holders
+// apart.
 //
 // # What does a lock cost?
 //
-// Acquire and Release are one request each for a name that the process has used in the
-// last 250 ms, and two for another; a release is three if a claim has joined the queue
-// since. In a bucket that others made each takes one more. When a name is passed on, the
-// next holder gets a plain message with the fence in it. A name is a message of some 300
-// bytes, which the server forgets a day after its last lease ended. A driver has one
-// connection, which is the caller's own with New, and one subscription.
+// Acquire and Release take one request each for a name that the process has used in the
+// last 250 ms, and two for any other name. A release takes three if a claim has joined
+// the queue since. In a bucket that others made, each takes one more. The next holder
+// gets a plain message with its fence. A name is a message of some 300 bytes, which the
+// server forgets a day after the name's last lease ended. A driver has one connection,
+// which is the caller's own with New, and one subscription.
 //
 // A claim takes up to four round trips if other clients want the name, and has 3 s at
 // most for one attempt. So if an answer takes 700 ms or more, set
@@ -80,28 +79,27 @@
 //
 // # What happens when the bucket, or the leader, goes?
 //
-// A bucket that lost data counts on from where it is then, so a sequence that a client
-// remembers may become the sequence of another value: a node of the cluster that had the
-// bucket in its memory restarts, or an operator restores a backup. So no client relies on
-// what it read more than 250 ms ago. Restore a backup while no client runs. Or run the
-// clients with create=false, and restore it at least a second after the bucket was
-// deleted.
+// A bucket loses data if a server that had it in memory restarts, or an operator restores
+// a backup. The bucket then counts on from there, so a sequence that a client remembers
+// may become the sequence of another value. So no client relies on a value that it read
+// more than 250 ms ago. Restore a backup while no client runs. Or run the clients with
+// create=false, and restore the backup at least a second after the bucket was deleted.
 //
 // The next client that needs a deleted bucket makes it again, and holders learn from
 // their next renewal that they lost. While a cluster elects a leader, requests wait. A
-// leader that was cut off may answer reads from before that for some seconds, until it
-// notices: it may then refuse a claim that could be granted, or report a lease as lost
-// that is held. It cannot grant anything, because a grant takes a majority. Nor can a
-// client trust this leader's answer that the claim it gave up is missing: the claim may
-// be in the log of the next leader. So a release that finds nothing writes what it found,
-// which takes a majority, too, and after that the claim cannot count any more.
+// leader that was cut off may answer reads with old values for some seconds, until it
+// notices. A client may then refuse a claim, or report a held lease as lost. This leader
+// cannot store a grant, because a grant takes a majority. It may also answer that a claim
+// is missing, although the next leader's log has it. So a release that finds no claim
+// writes back what it found. This takes a majority, too, and after it the claim cannot
+// count.
 //
-// A server that is alive, but cut off from the others, keeps its connections. If it has
-// not answered a driver for 2 s, the driver connects to another server, then again after
-// 4 s and so on, if the URL or the cluster names more than one. Otherwise it connects to
-// the same one again, after 4 s, 8 s and so on. So it also recovers when the right to
-// listen to its inbox was taken away for a while. The driver leaves a connection of New
-// alone: its owner may call its ForceReconnect.
+// A server that is alive, but cut off from the others, keeps its connections. If it does
+// not answer a driver for 2 s, the driver connects to another server of the URL or the
+// cluster, then after 4 s to the next, and so on. If there is no other server, it
+// connects to the same server again, after 4 s, 8 s and so on. So it also recovers when
+// its right to listen to its inbox was taken away for a while. The driver leaves a
+// connection of New alone: the connection's owner may call ForceReconnect.
 //
 // # What can its driver do?
 //

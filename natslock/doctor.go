@@ -93,7 +93,7 @@ func (c *checkup) room(is *jetstream.StreamConfig, state *jetstream.StreamState)
 	}
 }
 
-// replicas examines what the loss of a server does.
+// replicas examines the effect that the loss of a server has.
 func (c *checkup) replicas(info *jetstream.StreamInfo) {
 	more := c.s.edit() + "--replicas=3"
 	switch n := info.Config.Replicas; {
@@ -142,13 +142,13 @@ func (c *checkup) disk(is *jetstream.StreamConfig) {
 	}
 }
 
-// clock compares the leader's clock with ours. It cannot say which of the two is wrong.
+// clock compares the leader's clock with this machine's. It cannot say which is wrong.
 func (c *checkup) clock(is locktable.Instant, sent, now time.Time) {
 	off := locktable.At(now).Until(is)
 	if before := locktable.At(sent).Until(is); before < 0 {
 		off = before
 	} else if off < 0 {
-		return // the leader's time is between the two
+		return // the leader's time is between sent and now
 	}
 	if off = off.Round(time.Millisecond); off.Abs() <= driver.MaxLead {
 		return

@@ -61,7 +61,7 @@ func isWrongSequence(err error) bool {
 }
 
 // isUnderWay reports whether another write of the same key is under way. A leader that
-// was cut off answers so until it notices that.
+// was cut off gives this answer until it notices the cut.
 func isUnderWay(err error) bool {
 	return codeOf(err) == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
@@ -84,8 +84,8 @@ func isPassing(err error) bool {
 	return code == codeNotAvailable || code == codeLeaderless || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errUnmade)
 }
 
-// failed makes a driver.Error of an error, even if that is a timeout. A damaged entry,
-// and the end of a caller's ctx by cancel, are returned as they are.
+// failed makes a driver.Error of an error, even of a timeout. It returns the error of a
+// damaged entry, and context.Canceled, unchanged.
 func (s *store) failed(err error) error {
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt || errors.Is(err, context.Canceled) {
 		return err

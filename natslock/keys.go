@@ -2,9 +2,9 @@ package natslock
 
 import "strings"
 
-// The key of a name is the name, with each byte that is not a letter, digit, dash,
-// underscore or slash as = and two digits. So people can read it, the key of a name with
-// a prefix begins with the key of the prefix, and no two names have one key.
+// The key of a name is the name, except that = and two digits replace each byte that is
+// no letter, digit, dash, underscore or slash. So people can read keys, the key of a
+// prefix begins the keys of its names, and no two names have the same key.
 
 const digits = "0123456789ABCDEF"
 
@@ -25,7 +25,7 @@ func keyOf(name string) string {
 	return b.String()
 }
 
-// nameOf is the name of a key. A key that another program put into the bucket has none.
+// nameOf returns the name of a key. The key of another program may have none.
 func nameOf(key string) (name string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(key); i++ {

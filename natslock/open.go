@@ -19,7 +19,7 @@ import (
 
 func init() { engine.Register(openURL, "nats", "nats+tls") }
 
-// lockDriver is a client of a bucket.
+// lockDriver is the driver of one client for one bucket.
 type lockDriver struct {
 	*locktable.Driver
 	store *store
@@ -85,9 +85,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return d, nil
 }
 
-// settings are the options of a connection that is opened for a driver. Requests without
-// a connection fail at once instead of being kept: the client over the driver knows
-// better when to repeat them. nats.go gives up a silent connection after 6 s.
+// settings returns the options of a connection that the driver opens. Requests without a
+// connection fail at once, because the client over the driver knows better when to repeat
+// them. nats.go gives up a silent connection after 6 s.
 func settings() []nats.Option {
 	return []nats.Option{
 		nats.Name("pawl"),
@@ -99,12 +99,12 @@ func settings() []nats.Option {
 		nats.MaxPingsOutstanding(2),
 		nats.FlusherTimeout(2 * time.Second), // otherwise a connection that hangs cannot be left
 		nats.IgnoreAuthErrorAbort(),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // otherwise nats.go prints them
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // otherwise nats.go prints errors
 	}
 }
 
 // connectTries is the number of times that the driver tries to connect while no server
-// answers in time. nats.go waits 2 s for a server, and a busy one may need longer.
+// answers in time. nats.go waits 2 s for a server; a busy server may need longer.
 const connectTries = 3
 
 // connect connects, and ends with ctx, because nats.go takes no ctx.

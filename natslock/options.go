@@ -13,26 +13,26 @@ type Options struct {
 	// Clients that must exclude each other need the same bucket. Default: "pawl".
 	Bucket string
 
-	// Replicas and Memory are for a bucket that does not exist yet: the driver makes it
-	// on first use. Default: three replicas in a cluster, or one if it has too few
-	// servers or is a single server; on disk.
+	// Replicas and Memory are for a bucket that the driver makes on first use. Default:
+	// three replicas in a cluster, or one replica if the cluster has too few servers, or
+	// the server is alone; on disk.
 	Replicas int
 	Memory   bool
 
-	// MustExist keeps the driver from making the bucket, which has to exist. Default:
-	// false.
+	// MustExist keeps the driver from making the bucket, so the bucket has to exist.
+	// Default: false.
 	MustExist bool
 
 	// Retention is the least time for which the server remembers the last fence of a name
 	// after its last grant. After that, the next fence is still greater, unless the
 	// server's clock was set back past that grant. Default: 24 hours; 1 minute to 30
-	// days. The server remembers the name's value for as long after its last lease. An
-	// instance that is later than that repeats a tick of pawl.Once. Retention needs a
-	// bucket with TTLs for each message, as natslock makes it.
+	// days. The server remembers the name's value for as long after its last lease. A
+	// later instance of pawl.Once repeats a tick. Retention needs a bucket with TTLs for
+	// each message, as natslock makes it.
 	Retention time.Duration
 
-	// NoPush is for users that may not publish to the inboxes of other clients: waiters
-	// then poll now and then. Default: false.
+	// NoPush is for users that may not publish to the inboxes of other clients. With it,
+	// waiters poll now and then. Default: false.
 	NoPush bool
 
 	// Domain is the JetStream domain of the bucket. Default: the domain of the server.
@@ -43,7 +43,7 @@ type Options struct {
 	Where string
 }
 
-// withDefaults returns o with its defaults, or what is wrong with it.
+// withDefaults returns o with its defaults, or an error if o is invalid.
 func (o *Options) withDefaults() (Options, error) {
 	own := *cmp.Or(o, &Options{})
 	own.Bucket = cmp.Or(own.Bucket, "pawl")

@@ -19,19 +19,19 @@ import (
 type message struct {
 	data     []byte
 	sequence uint64
-	stamp    locktable.Instant // rounded down
-	kept     time.Duration     // the server forgets it after this and the retention; 0: never
+	stamp    locktable.Instant // the server's time, rounded down
+	kept     time.Duration     // the server forgets the message after kept and the retention; 0 means never
 }
 
-// last reads the last message of a key, nil if there is none. It asks the leader: a
-// replica that is behind, or a mirror, could answer a direct read, and the client could
-// not tell.
+// last reads the last message of a key, and returns nil if there is none. It asks the
+// leader, because a replica that is behind, or a mirror, could answer a direct read, and
+// the client could not tell.
 func (s *store) last(ctx context.Context, key string) (*message, error) {
 	m, err := s.ofLeader(ctx, key)
 	if codeOf(err) != jetstream.JSErrCodeStreamNotFound {
 		return m, err
 	}
-	s.bucket.forgetConfig() // it was deleted
+	s.bucket.forgetConfig() // the bucket was deleted
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (s *store) ofLeader(ctx context.Context, key string) (*message, error) {
 	})
 }
 
-// from reads the last message of a key, which has this sequence or a later one. A new
-// leader may not have it yet.
+// from reads the last message of a key, which has this sequence or a later one. It tries
+// again, because a new leader may not have that message yet.
 func (s *store) from(ctx context.Context, key string, sequence uint64) (*message, error) {
 	for i := range 8 {
 		m, err := s.last(ctx, key)
@@ -64,11 +64,10 @@ func (s *store) from(ctx context.Context, key string, sequence uint64) (*message
 	return nil, s.failed(errGone)
 }
 
-// retryRead repeats a read until it is answered. While a cluster elects a leader no
-// server answers, and a request that was sent then is never answered; nor is one that was
-// sent when the connection was lost. On a slow link a fixed timeout would give up each
-// request just before its answer arrives, so retryRead waits twice as long as the last
-// answer took.
+// retryRead repeats a read until a server answers. A request that was sent while a
+// cluster elected a leader, or while the connection was lost, never gets an answer. On a
+// slow link a fixed timeout would give up each request just before its answer arrives, so
+// the timeout is at least twice the time that the last answer took.
 func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context) (T, error)) (T, error) {
 	for i := 0; ; i++ {
 		within, cancel := context.WithTimeout(ctx, backoff.Doubled(max(500*time.Millisecond, 2*time.Duration(s.trip.Load())), i, 5*time.Second))
@@ -114,8 +113,8 @@ func (s *store) parseMessage(data []byte) (*message, error) {
 	return &message{m.Data, m.Sequence, locktable.At(m.Time), s.keptBy(m.Header)}, nil
 }
 
-// keptBy returns the time for which a message with this header is kept, without the
-// retention.
+// keptBy returns the time for which the server keeps a message with this header, without
+// the retention.
 func (s *store) keptBy(header []byte) time.Duration {
 	h, err := nats.DecodeHeadersMsg(header)
 	if err != nil {
@@ -169,13 +168,13 @@ func (s *store) api(subject string) string {
 	return "$JS.API." + subject
 }
 
-// lookWhyEvery is the time between two checks of why a request has no answer.
+// lookWhyEvery is the time between two checks whether the server refuses a request.
 const lookWhyEvery = 200 * time.Millisecond
 
 // ask sends a request and waits for the answer. A server that refuses a request reports
-// that on the connection, late if it is busy, and never answers the request. Nor will
-// there be an answer if there is no connection soon after we have asked. If a request
-// loses its connection later, the answer may still come over the next connection.
+// this on the connection, late if it is busy, and never answers the request. If there is
+// no connection soon after the request, no answer will come either. If the connection is
+// lost later, the answer may still come over the next connection.
 func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -207,9 +206,9 @@ func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	return nil, s.failed(err)
 }
 
-// refusal is the server's error that says that it will not answer a request for a
-// subject, nil if there is none. before is the connection's last error from before the
-// request, which may be about a right that the user has got since.
+// refusal returns the error by which the server refuses a request for a subject, or nil.
+// before is the connection's last error from before the request. That error may be about
+// a right that the user has got since.
 func (s *store) refusal(subject string, before error) error {
 	last := s.nc.LastError()
 	if last != before && errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)) { //nolint:errorlint // last is the same error as before, or a new one
@@ -218,7 +217,7 @@ func (s *store) refusal(subject string, before error) error {
 	return nil
 }
 
-// unconnected is the reason why there is no connection, nil if there is one.
+// unconnected returns the cause of a missing connection, or nil if it is not missing.
 func (s *store) unconnected() error {
 	if s.nc.IsConnected() {
 		return nil

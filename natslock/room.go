@@ -8,7 +8,7 @@ import (
 )
 
 // noRoomFor returns an error for a claim that joins an entry without room for it. A
-// message has the new value and the one before it.
+// message has the new value and the previous value.
 func (s *store) noRoomFor(swap *optimistic.Swap) error {
 	limit, err := s.nc.MaxPayload(), nats.ErrMaxPayload
 	if c := s.bucket.config.Load(); c != nil && c.MaxMsgSize > 0 && int64(c.MaxMsgSize) < limit {

@@ -8,22 +8,21 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
 )
 
-// seen has the facts about a value besides its sequence: the note of optimistic.Stored.
+// seen is the note of optimistic.Stored, the facts about a value besides its sequence.
 type seen struct {
-	at    time.Time     // when we received it, or the server acknowledged it
+	at    time.Time     // when the client received the value or its acknowledgement
 	void  []uint64      // see stamped.Envelope
-	lasts time.Duration // how long its value matters, from its stamp on
+	lasts time.Duration // how long the value matters after its stamp
 }
 
-// maxValueAge is the age up to which a value that was read may be used; then the client
-// reads it again. A stream that lost data gives the same sequences again: another node,
-// which had the bucket in its memory, restarted, or an operator restored a backup. A
+// maxValueAge is the greatest age of a value that the client uses without reading it
+// again. A stream loses data if another node, which had the bucket in its memory,
+// restarts, or an operator restores a backup. It then gives the same sequences again. A
 // client whose own server goes on does not notice that. But a server takes longer than
-// maxValueAge to restart, and a swap takes effect within the window that it was computed
-// for, or never. So between reading a value and replacing it, no other value can get its
-// sequence. The time counts from the answer, because otherwise no swap would be allowed
-// if answers take longer than this. On such a link a value can be older than maxValueAge,
-// by as long as its answer took.
+// maxValueAge to restart, and a swap takes effect within its window, or never. So no
+// other value can get the sequence of a value between its read and its swap. The age
+// counts from the answer, because otherwise slower answers would allow no swap. With
+// slower answers a value can be older than maxValueAge by the time that its answer took.
 const maxValueAge = 250 * time.Millisecond
 
 // isFresh reports whether the value that a swap replaces was read so recently that no
@@ -35,7 +34,7 @@ func isFresh(s *optimistic.Swap) bool {
 }
 
 // stored returns the value in a message. at is the time from which the age of the value
-// counts. Tools delete a key with a message without data.
+// counts. Tools delete a key by a message without data.
 func (m *message) stored(at time.Time) (optimistic.Stored, error) {
 	is := optimistic.Stored{Version: m.sequence, Note: seen{at: at}}
 	if len(m.data) == 0 {

@@ -14,21 +14,21 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// push carries signals: plain messages to the inbox of the client that they are for. As
-// with any plain message, they may be lost. Then the waiter asks again when the holder's
-// lease or its own place runs out.
+// push carries signals. A signal is a plain message to the inbox of its client, so it may
+// be lost. Then the waiter asks again when the holder's lease or the waiter's own place
+// runs out.
 type push struct {
 	inbox     string
 	inboxes   *nats.Subscription // nil if there is no push
 	status    chan nats.Status
 	loops     sync.WaitGroup
-	heard     chan struct{} // holds one when our own message has come back
-	inboxDown atomic.Bool   // it has not come back
+	heard     chan struct{} // has an element when the driver's own message has come back
+	inboxDown atomic.Bool   // whether the driver's own message has not come back
 }
 
-// listen begins to deliver the signals of the inbox to a driver. After a connection was
-// lost, the next server may be another one, or have lost data, and signals may have been
-// missed.
+// listen begins to deliver the signals of the inbox to a driver. After the connection was
+// lost, the next server may be another server, or have lost data, and signals may be
+// lost. So the store forgets what it knows, and all claims look again.
 func (s *store) listen(inbox string, t *optimistic.Table, d *locktable.Driver) {
 	p := &s.push
 	p.inbox, p.heard = inbox, make(chan struct{}, 1)
@@ -43,7 +43,7 @@ func (s *store) listen(inbox string, t *optimistic.Table, d *locktable.Driver) {
 			s.stamps.missed.Store(0)
 			if status == nats.CONNECTED {
 				d.Deliver(driver.Signal{Kind: driver.SignalLook})
-				s.watchers.NotifyAll() // changes meanwhile were missed
+				s.watchers.NotifyAll() // the watches have missed changes
 			}
 		}
 	})
@@ -52,18 +52,18 @@ func (s *store) listen(inbox string, t *optimistic.Table, d *locktable.Driver) {
 func (p *push) works() bool { return p.inboxes != nil && !p.inboxDown.Load() }
 
 const (
-	// echoWithin is the time in which our own message has to arrive after the server has
-	// taken it.
+	// echoWithin is the time in which the driver's own message has to arrive after the
+	// server has taken it.
 	echoWithin = 200 * time.Millisecond
 
-	// probeTimeout is the time in which the server has to take it.
+	// probeTimeout is the time in which the server has to take that message.
 	probeTimeout = 5 * time.Second
 )
 
-// probe sends a message to our own inbox. A user that may not publish to inboxes does not
-// get it back.
+// probe sends a message to the driver's own inbox. If the user may not publish to
+// inboxes, the message does not come back.
 func (p *push) probe(ctx context.Context, nc *nats.Conn) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout) // nats.go flushes with no ctx that has no end
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout) // nats.go does not flush without a deadline
 	defer cancel()
 	select {
 	case <-p.heard: // the message of an earlier probe, which came late
@@ -80,7 +80,7 @@ func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 	case <-late.C:
 		p.inboxDown.Store(true)
 		select {
-		case <-p.heard: // just now
+		case <-p.heard: // the message has come just now
 			p.inboxDown.Store(false)
 		default:
 		}
@@ -94,7 +94,7 @@ func (p *push) receive(data []byte, d *locktable.Driver) {
 		case p.heard <- struct{}{}:
 		default:
 		}
-		p.inboxDown.Store(false) // though it may be late
+		p.inboxDown.Store(false) // though the message may be late
 		return
 	}
 	if s, ok := engine.DecodeSignal(string(data)); ok {
@@ -110,9 +110,9 @@ func (p *push) close(nc *nats.Conn) {
 	p.loops.Wait()
 }
 
-// signal sends signals to others.
+// signal sends signals to other clients.
 func (s *store) signal(signals []locktable.Signal) {
 	for _, to := range signals {
-		_ = s.nc.Publish(to.Inbox, []byte(engine.EncodeSignal(to.Signal))) // it may be lost
+		_ = s.nc.Publish(to.Inbox, []byte(engine.EncodeSignal(to.Signal))) // a signal may be lost
 	}
 }

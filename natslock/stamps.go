@@ -33,7 +33,7 @@ const (
 // stampPrefix begins the subjects of a bucket's stamps.
 func (s *store) stampPrefix() string { return "_PAWL." + s.o.Bucket + "." }
 
-// A stampListener receives the stamps of a key. A nil one receives nothing.
+// A stampListener receives the stamps of a key. A nil listener receives nothing.
 type stampListener struct {
 	s     *store
 	sub   *nats.Subscription
@@ -70,7 +70,7 @@ func (l *stampListener) stampOf(ctx context.Context, sequence uint64) (stamp loc
 		select {
 		case m := <-l.heard:
 			if m.Header.Get(jetstream.SequenceHeader) != strconv.FormatUint(sequence, 10) {
-				continue // of another swap of this key
+				continue // the stamp of another swap of this key
 			}
 			t, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
 			if err != nil {

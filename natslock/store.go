@@ -20,28 +20,28 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// store is a bucket. It implements optimistic.Store: the version of a value is its
-// sequence in the bucket's stream, and the note has the void ones before it.
+// store is a bucket. It implements optimistic.Store. The version of a value is its
+// sequence in the bucket's stream, and the note has the void sequences before it.
 type store struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	o      Options
-	stream string // of the bucket
-	prefix string // of the subjects of its keys
-	puts   string // of the subjects to which their messages are sent
+	stream string // the name of the bucket's stream
+	prefix string // begins the subjects of the bucket's keys
+	puts   string // begins the subjects to which the driver sends the keys' messages
 	clock  optimistic.Clock
 	bucket bucket
 	push   push
 	stamps stamps
-	own    bool // the connection was opened for this driver
+	own    bool // whether the driver opened the connection
 	end    func()
 
 	reads, writes unansweredTime
-	trip          atomic.Int64 // a time.Duration: how long the last answer took
+	trip          atomic.Int64 // the time until the last answer, as a time.Duration
 
 	watchers    driver.Watchers
-	watchesDown atomic.Int64    // how many watched names have no working subscription now
-	life        context.Context // of the watches
+	watchesDown atomic.Int64    // the number of watched names that have no working subscription now
+	life        context.Context // ends all watches
 	endWatches  context.CancelFunc
 
 	closed atomic.Bool
@@ -67,8 +67,8 @@ func newStore(nc *nats.Conn, o Options) (*store, error) {
 }
 
 // Time implements optimistic.Store. The driver learns the server's clock from the stamps
-// of its own swaps. It asks the stream if the last stamp is old, and once a minute for
-// its configuration.
+// of its own swaps. It asks the stream for the time if the last stamp is old, and for the
+// configuration once a minute.
 func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 	for range 8 {
 		now := time.Now()
@@ -88,7 +88,7 @@ func (s *store) askTime(ctx context.Context) error {
 	}
 	sent := time.Now()
 	info, err := s.info(ctx)
-	if errors.Is(err, jetstream.ErrStreamNotFound) { // it was deleted
+	if errors.Is(err, jetstream.ErrStreamNotFound) { // the bucket was deleted
 		s.bucket.forgetConfig()
 		if err := s.ready(ctx); err != nil {
 			return err
@@ -106,8 +106,8 @@ func (s *store) askTime(ctx context.Context) error {
 
 // Load implements optimistic.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
-	// If the time is not known, it is asked for first: on a slow link a value that was
-	// read before would be too old then, see maxValueAge.
+	// Ask for the time first, if it is not known. On a slow link, values that were read
+	// before the time would be too old, see maxValueAge.
 	if _, err := s.Time(ctx); err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 	case isWrongSequence(err):
 		return optimistic.Swapped{}, nil
 	case errors.Is(err, nats.ErrNoResponders) && s.bucket.undeliveredSwaps.Add(1) < maxUndeliveredSwaps:
-		s.clock.Late(swap.Window) // no server got it: there is no leader now, or no bucket
+		s.clock.Late(swap.Window) // no server received the swap: there is no leader now, or no bucket
 		return optimistic.Swapped{Late: true}, nil
 	case err != nil:
 		return optimistic.Swapped{}, err
@@ -243,9 +243,9 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// Lingers implements optimistic.Lingerer: a write that was given up may be in the log of
-// the next leader while the old one, which was cut off, answers that the key has no
-// message.
+// Lingers implements optimistic.Lingerer. A write that the client gave up may be in the
+// log of the next leader, while the old leader, which was cut off, answers that the key
+// has no message.
 func (s *store) Lingers() {}
 
 // Close implements optimistic.Store.
@@ -258,10 +258,10 @@ func (s *store) Close() error {
 	return nil
 }
 
-// maxConcurrentRequests is the number of requests of one call that are under way at a
-// time: as many as a client renews at once. With fewer, the values that were read first
-// would be too old to swap when the last ones arrive, see maxValueAge, and each name
-// would be read again by itself.
+// maxConcurrentRequests is the largest number of concurrent requests of one call. A
+// client renews as many leases at once. With fewer requests, the first values would be
+// too old to swap when the last values arrive, see maxValueAge, and the driver would read
+// each name again by itself.
 const maxConcurrentRequests = 256
 
 // inParallel calls f for each number below n, several at a time.

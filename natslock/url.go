@@ -30,8 +30,8 @@ type parsed struct {
 
 func badURL(problem string) error { return invalid("nats URL", problem, urlForm) }
 
-// parseURL reads a URL. If it cannot read a parameter, its error has only the name,
-// because the value may be a password.
+// parseURL reads a URL. If it cannot read a parameter, its error names only the
+// parameter, because the value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	query, err := driver.URLParameters(u, "nats URL", urlParameters())
 	if err != nil {

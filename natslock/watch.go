@@ -13,17 +13,17 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A watch of a name receives its stamps, which the leader of the bucket sends anyway (see
-// stamps), so a client that changes the name need not know of the watch. The watch then
-// reads the value, to tell renewals from news. A bucket that others have made sends no
-// stamps, so a watch of it receives nothing.
+// A watch of a name receives the stamps of the name, which the leader of the bucket sends
+// anyway (see stamps). So a client that changes the name need not know of the watch. The
+// watch then reads the value, to tell renewals from news. A bucket that others have made
+// sends no stamps, so its watches receive nothing.
 type watch struct {
 	*store
 	name    string
 	tell    func()
 	seen    locktable.Glimpse
-	changed chan struct{} // holds one: a message was stored
-	last    atomic.Uint64 // the highest sequence of those messages
+	changed chan struct{} // has an element after a message was stored
+	last    atomic.Uint64 // the highest sequence of the stored messages
 }
 
 // Watch implements locktable.Watchable.
@@ -46,7 +46,7 @@ func (s *store) followName(name string, f func()) (stop func()) {
 // watchRequestTimeout is the time for which a request of a watch waits for its answer.
 const watchRequestTimeout = 5 * time.Second
 
-// listen receives stamps until that fails.
+// listen receives stamps until the subscription fails.
 func (w *watch) listen(ctx context.Context, hears func()) {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
@@ -86,8 +86,8 @@ func (w *watch) hear(m *nats.Msg) {
 	}
 }
 
-// look reads the value, and reports whether there is news. It returns true if it cannot
-// read the value.
+// look reads the value, and reports whether there is news. It also returns true if it
+// cannot read the value.
 func (w *watch) look(ctx context.Context) bool {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
