@@ -9,8 +9,8 @@
 // databases.
 //
 // The tests were run on FerretDB v1.24.2, behind a proxy that lets one request through at
-// a time, not on MongoDB itself; set PAWL_TEST_MONGODB_URL to run them on yours. Change
-// streams, elections and retried writes follow MongoDB's documentation.
+// a time, and not on MongoDB itself. Set PAWL_TEST_MONGODB_URL to run them on yours.
+// Change streams, elections and retried writes follow MongoDB's documentation.
 //
 // # Which URLs are there?
 //
@@ -28,36 +28,36 @@
 //
 // # What is guaranteed?
 //
-// Names are documents, and each step replaces a document if it still has the version that
-// the driver read. MongoDB does that atomically, so of two steps that replace the same
-// version one changes nothing. A majority acknowledges each write, in its journal, before
-// the driver returns: an election forgets no grant. A server alone acknowledges from its
-// journal.
+// Names are documents. Each step replaces a document if it still has the version that the
+// driver read. MongoDB does that atomically, so if two steps replace the same version,
+// one of them changes nothing. A majority acknowledges each write, in its journal, before
+// the driver returns, so an election forgets no grant. A server alone acknowledges each
+// write from its journal.
 //
 // # Whose clock decides?
 //
-// The primary's, and no client's. MongoDB cannot refuse an update that arrives too late.
-// So the server writes its clock into the document ($currentDate) at the moment of the
-// update. The document also has the window of time for which the step was computed, the
-// new value, and the value before. If the stamp is outside of the window, all readers
-// take the update as void: see package locktable/optimistic/stamped. The writer finds the
+// The clock of the primary decides, and no client's clock. MongoDB cannot refuse an
+// update that arrives too late. So the server writes its clock into the document
+// ($currentDate) during the update. The document also has the step's window of time, the
+// new value, and the previous value. If the stamp is outside of the window, all readers
+// take the update as void, see package locktable/optimistic/stamped. The writer finds the
 // stamp in the answer to its update.
 //
 // After an election another machine's clock decides. Keep the clocks together (NTP): a
-// lease ends earlier or later by as much as the next primary's clock is ahead or behind.
-// Fences rise in either case, unless a name was forgotten, see [Options.Retention].
+// lease ends earlier or later by the lead or the lag of the next primary's clock. Fences
+// rise in either case, unless a name was forgotten, see [Options.Retention].
 //
 // # What does a lock cost?
 //
 // Acquire and release take a round trip each for a name that this driver has seen before,
-// two at the first time, and one more for a release that passes the name on. Many leases
+// and two for a new name. A release that passes the name on takes one more. Many leases
 // are renewed in two round trips. A lease costs no goroutine and no connection.
 //
 // # How does a waiter learn of its grant?
 //
 // On a replica set, by a change stream; a driver opens one when it first waits or holds.
-// On a server alone the driver polls, after a tenth of the time that it has waited: 200
-// times a second at first, 4 times a second after a long wait.
+// On a server alone the driver polls, after a twelfth of the time that it has waited: 200
+// times a second at first, 5 times a second after a long wait.
 //
 // # What has to be set up?
 //

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Diagnose implements driver.Diagnoser: the kind of server, its members, version and
-// clock, what acknowledges a write, the rights of the user, each document, change
+// Diagnose implements driver.Diagnoser. It examines the kind of server, its members,
+// version and clock, the write concern, the rights of the user, each document, change
 // streams, and the indexes by which the server forgets old names.
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.store
@@ -101,8 +101,8 @@ func (g *greeting) topology() []driver.Finding {
 	return nil
 }
 
-// apart is the difference of two clocks that Diagnose reports: the clocks of machines
-// that use a time server differ by less.
+// apart is the smallest difference of two clocks that Diagnose reports. The clocks of
+// machines that use a time server differ by less.
 const apart = 5 * time.Second
 
 func clock(is, sent, now time.Time) []driver.Finding {
@@ -113,7 +113,7 @@ func clock(is, sent, now time.Time) []driver.Finding {
 		"look at both with NTP: a clock that is corrected in one step ends leases early")
 }
 
-// config checks whether a majority acknowledges from its journals.
+// config checks whether a majority acknowledges writes from its journals.
 func (t *store) config(ctx context.Context) []driver.Finding {
 	var c struct {
 		Config struct {
@@ -128,7 +128,7 @@ func (t *store) config(ctx context.Context) []driver.Finding {
 		"set it to true in rs.conf(), unless members keep their data in memory")
 }
 
-// rights tries what the driver does.
+// rights tries the requests that the driver makes.
 func (t *store) rights(ctx context.Context, at *server) (found []driver.Finding) {
 	nobody := bson.D{{Key: "_id", Value: "doctor/" + t.inbox}}
 	for _, try := range []struct {

@@ -16,17 +16,17 @@ import (
 
 // A document is the stored form of a name.
 //
-// The server writes its time into it, as At, at the moment of the update, because it
-// cannot refuse an update that arrives too late: see package stamped.
+// The server writes its time into At at the moment of the update, because it cannot
+// refuse an update that arrives too late, see package stamped.
 type document struct {
 	Name     string    `bson:"_id"`
-	Version  int64     `bson:"version"` // random, so that no two swaps have the same
+	Version  int64     `bson:"version"` // random, so that no two swaps write the same version
 	At       time.Time `bson:"at"`
 	Envelope []byte    `bson:"envelope"`
 }
 
-// stored returns the value that is in force, the new one or the one before it, and its
-// version.
+// stored returns the value that is in force, and its version. It is the new value, or the
+// previous value if the update is void.
 func (d *document) stored() (s optimistic.Stored, err error) {
 	e, err := stamped.Open(d.Envelope)
 	if err != nil {
@@ -37,7 +37,7 @@ func (d *document) stored() (s optimistic.Stored, err error) {
 
 // envelope returns the envelope that a swap stores. The server cuts a stamp to the
 // millisecond, so an update up to a millisecond after the window would still count. So
-// the window ends a millisecond earlier.
+// envelope ends the window a millisecond earlier.
 func envelope(s *optimistic.Swap) *stamped.Envelope {
 	e := stamped.Next(*s, nil)
 	e.Window.To = e.Window.To.Add(-time.Millisecond)
@@ -47,16 +47,16 @@ func envelope(s *optimistic.Swap) *stamped.Envelope {
 // whole cuts a time to the millisecond.
 func whole(i locktable.Instant) locktable.Instant { return i - i%1000 }
 
-// newVersion draws the version of a value at random.
+// newVersion returns a random version for a value.
 func newVersion() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
 	return max(1, binary.NativeEndian.Uint64(b[:])>>1)
 }
 
-// replaced is the filter for the document that a swap replaces. Version 0 matches no
-// document, so the update inserts the name: if another client has done so, that is a
-// duplicate key.
+// replaced returns the filter for the document that a swap replaces. Version 0 matches no
+// document, so the update inserts the name. If another client has inserted the name, the
+// server returns a duplicate key error.
 func replaced(s *optimistic.Swap) bson.D {
 	return bson.D{{Key: "_id", Value: s.Name}, {Key: "version", Value: int64(s.Version)}}
 }
@@ -72,8 +72,8 @@ func (t *store) update(s *optimistic.Swap, version uint64) bson.D {
 			{Key: "waiting", Value: len(s.Entry.Queue)},
 			{Key: "fence", Value: int64(s.Entry.Fence)},
 		}},
-		// If this update is void, the value before it counts. So the server must not
-		// forget the document earlier than before.
+		// If this update is void, the previous value counts. So this update must not
+		// shorten the time until the server forgets the document.
 		{Key: "$max", Value: bson.D{{Key: "forget", Value: forget}}},
 	}
 }
@@ -82,7 +82,7 @@ func (t *store) update(s *optimistic.Swap, version uint64) bson.D {
 const mostBytes = 16 << 20
 
 // full returns an error for a claim whose entry is too large for one more claim. A
-// document has the new value, the value before it, and the columns for people.
+// document has the new value, the previous value, and the columns for people.
 func (t *store) full(s *optimistic.Swap) error {
 	if s.Spare == 0 || 2*(len(s.Value)+s.Spare)+mostShown*(driver.MaxLabel+64) <= t.most {
 		return nil

@@ -17,7 +17,7 @@ const (
 	noMajorityReads      = 148
 )
 
-// hints lists a part of an error's text, and what to do about it. The first match counts.
+// hints lists a part of an error's text, and the advice for it. The first match counts.
 var hints = []struct {
 	says      string
 	permanent bool

@@ -17,7 +17,7 @@ import (
 
 func init() { engine.Register(openURL, "mongodb", "mongodb+srv") }
 
-// lockDriver is a client of a collection.
+// lockDriver is the driver of one client for one collection.
 type lockDriver struct {
 	engine.Noted
 	store *store

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// newPoller polls for signals where there are no change streams. A poll does not show
-// whether a claim is nearer to the head of the queue, so it polls for all claims as often
-// as for the head.
+// newPoller polls for signals where there are no change streams. A poll does not show the
+// places of claims in the queue, so the poller polls for all claims as often as for the
+// claim at the head.
 func newPoller(t *store, at *server, deliver func(driver.Signal)) *engine.Poller {
 	pace := engine.Growing(5*time.Millisecond, 175*time.Millisecond, 12)
 	return &engine.Poller{

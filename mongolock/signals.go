@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// Signals for others are documents. On a replica set, each driver has a change stream for
-// its own inbox. On a server alone it polls for them, and deletes what it has read. The
-// server forgets signals that no driver reads.
-const signalLife = 60 // seconds
+// Signals for other clients are documents. On a replica set, each driver has a change
+// stream for its own inbox. On a server alone, the driver polls for signals, and deletes
+// a signal that it has read. The server forgets signals that no driver reads.
+const signalLife = 60 // the time until the server forgets a signal, in seconds
 
 // message is a stored signal. Its id begins with the inbox, so that a query for one inbox
 // needs no second index.
@@ -32,8 +32,8 @@ func mine(field, inbox string) bson.D {
 	return bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: inbox + "/"}, {Key: "$lt", Value: inbox + "0"}}}}
 }
 
-// send stores the signals of the swaps that took effect. Only speed depends on them, so
-// send ignores errors: a waiter without a signal asks by itself, later.
+// send stores the signals of the swaps that took effect. Only speed depends on signals,
+// so send ignores errors. A waiter without a signal sends its claim again later.
 func (t *store) send(ctx context.Context, at *server, swaps []optimistic.Swap, swapped []optimistic.Swapped) {
 	var all []any
 	for i := range swaps {
@@ -68,12 +68,12 @@ func (t *store) listen(deliver func(driver.Signal)) {
 	newPoller(t, at, deliver).Run(t.life)
 }
 
-// stream delivers the signals of a change stream, until the driver is closed or the
-// server refuses it several times in a row.
+// stream delivers the signals of a change stream until the driver is closed, or the
+// server refuses the stream several times in a row.
 func (t *store) stream(at *server, deliver func(driver.Signal)) {
 	ctx, end := context.WithCancel(t.life)
 	defer end()
-	attempts := 0 // since the last signal
+	attempts := 0 // the attempts to open a stream since the last signal
 	run := func(ctx context.Context, hears func()) {
 		attempts++
 		c, err := at.signals.Watch(ctx, mongo.Pipeline{{{Key: "$match", Value: append(
@@ -102,7 +102,7 @@ func (t *store) stream(at *server, deliver func(driver.Signal)) {
 		Run: run,
 		Turned: func(hears bool) {
 			if hears {
-				deliver(driver.Signal{Kind: driver.SignalLook}) // the stream lacks what came before
+				deliver(driver.Signal{Kind: driver.SignalLook}) // the stream lacks earlier signals
 			}
 		},
 		FirstPause: 20 * time.Millisecond, LongestPause: 5 * time.Second,

@@ -25,10 +25,10 @@ type store struct {
 	inbox  string
 	clock  optimistic.Clock
 	claims *engine.Claims
-	most   int    // bytes in a document
-	close  func() // closes what the driver opened; nil if nothing
+	most   int    // the server's limit of the bytes in a document
+	close  func() // closes what the driver opened; nil if it opened nothing
 
-	life  context.Context // until Close
+	life  context.Context // ends at Close
 	end   context.CancelFunc
 	loops sync.WaitGroup
 
@@ -94,8 +94,8 @@ func decode(c *mongo.Cursor, into any) error {
 // Time implements optimistic.Store.
 func (t *store) Time(ctx context.Context) (optimistic.Window, error) {
 	for {
-		// A stamp is cut to whole milliseconds, so the start of a window is cut, too. Its
-		// end is 2 ms later, to make up for both cuts.
+		// A stamp is cut to whole milliseconds, so the start of a window is cut, too. The
+		// window ends 2 ms later, to make up for both cuts.
 		if w, ok := t.clock.Window(time.Now()); ok {
 			return optimistic.Window{From: whole(w.From), To: w.To.Add(2 * time.Millisecond)}, nil
 		}
@@ -152,11 +152,11 @@ func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return swapped, nil
 }
 
-// swapOne makes one swap, in one round trip: the answer has the stamp.
+// swapOne makes one swap in one round trip, because the answer has the stamp.
 //
 // MongoDB's client sends a write again if its answer was lost. A server that recognizes
-// the second write answers with the outcome of the first one. If the server does not, the
-// second write finds the version that the first one has written, and changes nothing. The
+// the second write answers with the outcome of the first write. Otherwise the second
+// write finds the version that the first write has stored, and changes nothing. The
 // driver then repeats the step, which also finds that version.
 func (t *store) swapOne(ctx context.Context, at *server, s *optimistic.Swap, version uint64) (map[uint64]time.Time, error) {
 	o := options.FindOneAndUpdate().SetUpsert(s.Version == 0).SetReturnDocument(options.After)
@@ -176,8 +176,8 @@ func (t *store) swapOne(ctx context.Context, at *server, s *optimistic.Swap, ver
 
 var stamp = bson.D{{Key: "at", Value: 1}, {Key: "version", Value: 1}}
 
-// swapMany makes many swaps in two round trips, because the first answer lacks the
-// stamps.
+// swapMany makes many swaps in two round trips, because the answer to the writes lacks
+// the stamps.
 func (t *store) swapMany(ctx context.Context, at *server, swaps []optimistic.Swap, versions []uint64) (map[uint64]time.Time, error) {
 	models, names := make([]mongo.WriteModel, len(swaps)), make(bson.A, len(swaps))
 	for i := range swaps {
@@ -200,7 +200,7 @@ func (t *store) swapMany(ctx context.Context, at *server, swaps []optimistic.Swa
 	})
 }
 
-// onlyDuplicates reports whether all errors are that a name exists already.
+// onlyDuplicates reports whether each error says that a name exists already.
 func onlyDuplicates(err error) bool {
 	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
 	if !ok || bulk.WriteConcernError != nil {
@@ -214,8 +214,8 @@ func onlyDuplicates(err error) bool {
 	return true
 }
 
-// judge returns the outcome of a swap that was written with that stamp. A void swap has
-// replaced the document, too, but the value before the swap is still in force.
+// judge returns the outcome of a swap that the server wrote with this stamp. A void swap
+// has also replaced the document, but the previous value is still in force.
 func (t *store) judge(s *optimistic.Swap, version uint64, stamp, sent time.Time) optimistic.Swapped {
 	at := locktable.At(stamp)
 	if envelope(s).InTime(at) {
@@ -223,8 +223,8 @@ func (t *store) judge(s *optimistic.Swap, version uint64, stamp, sent time.Time)
 		t.clock.Learn(at, sent, time.Now())
 		return optimistic.Swapped{Done: true, Version: version}
 	}
-	// The server's clock, as the driver knows it, was wrong: another server may have
-	// answered "hello". The stamp is the time of the present one.
+	// The driver's reading of the server's clock was wrong. Another server may have
+	// answered "hello". The stamp is the time of the present server.
 	t.clock.Late(s.Window)
 	t.clock.Learn(at, sent, time.Now())
 	return optimistic.Swapped{Late: true, Known: true, Now: optimistic.Stored{Value: s.Was, Version: version}}
@@ -265,7 +265,7 @@ func (t *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 	}
 }
 
-// named is the document at a cursor. The error concerns only this document.
+// named decodes the document at a cursor. The error concerns only this document.
 func named(c *mongo.Cursor) (n optimistic.Named, err error) {
 	n.Name, _ = c.Current.Lookup("_id").StringValueOK()
 	var d document
@@ -279,9 +279,9 @@ func named(c *mongo.Cursor) (n optimistic.Named, err error) {
 // A prefix followed by beyond sorts after all names with that prefix.
 var beyond = strings.Repeat("\U0010FFFF", driver.MaxName/4+1)
 
-// from is the filter for the names that start with a prefix. MongoDB compares strings
-// byte by byte. A prefix may end within a character, and a string cannot. So from cuts it
-// before that character, and the driver over the table drops the names that do not match.
+// from returns the filter for the names that start with a prefix. MongoDB compares
+// strings byte by byte. A prefix may end within a character, but a string cannot. So from
+// cuts this character off, and the driver over the table drops names that do not match.
 func from(prefix string) bson.D {
 	for len(prefix) > 0 && !utf8.ValidString(prefix) {
 		prefix = prefix[:len(prefix)-1]
@@ -304,7 +304,7 @@ func (t *store) Properties() driver.Properties {
 // Close implements optimistic.Store.
 func (t *store) Close() error {
 	t.mu.Lock()
-	t.end() // under the lock, so that server starts nothing after it
+	t.end() // under the lock, so that server starts no loop after it
 	t.mu.Unlock()
 	t.loops.Wait()
 	if t.close != nil {

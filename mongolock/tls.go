@@ -20,14 +20,14 @@ var tlsFiles = []string{"tlsCAFile", "tlsCertificateKeyFile", "tlsCertificateFil
 // client reads them once.
 type dialer struct {
 	net.Dialer
-	url  string                     // with the parameters of TLS only
-	last atomic.Pointer[tls.Config] // what the files contained when they could last be read
+	url  string                     // a URL with only the parameters of TLS
+	last atomic.Pointer[tls.Config] // the content of the files when the dialer could last read them
 
-	revocation *ocsp.VerifyOptions // nil: not checked
+	revocation *ocsp.VerifyOptions // nil if the dialer does not check for revoked certificates
 }
 
 // rereadFiles gives the client a dialer if its URL names files. The client then has no
-// configuration of TLS: with one, it would begin TLS a second time.
+// TLS configuration, because with one it would begin TLS a second time.
 func rereadFiles(client *options.ClientOptions, query url.Values) {
 	own, files := url.Values{"tls": {"true"}}, false
 	for _, name := range tlsFiles {

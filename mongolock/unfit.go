@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// unfitError means that two clients would see different entries in a collection, or that
-// the server deletes entries.
+// An unfitError means that two clients would see different entries in a collection, or
+// that the server would delete entries.
 type unfitError struct{ problem, hint string }
 
 func (e *unfitError) Error() string { return e.problem }
 
-// unfit returns what is wrong with the collection of the entries, as far as the user has
-// the right to see it. A missing collection is fine: the driver makes it.
+// unfit returns the defect of the collection of the entries, as far as the user has the
+// right to see it. A missing collection is fine, because the driver makes it.
 func (t *store) unfit(ctx context.Context, g *greeting) *unfitError {
 	for _, look := range []func(ctx context.Context) *unfitError{t.unfitOptions, t.unfitIndexes} {
 		if unfit := look(ctx); unfit != nil {
@@ -65,7 +65,7 @@ func (t *store) unfitIndexes(ctx context.Context) *unfitError {
 	return nil
 }
 
-// unfitShards checks the key by which the collection is sharded: with any other key than
+// unfitShards checks the key by which the collection is sharded. With any other key than
 // _id, several shards can each have a document for the same name.
 func (t *store) unfitShards(ctx context.Context) *unfitError {
 	var c struct {
@@ -84,8 +84,8 @@ func (t *store) unfitShards(ctx context.Context) *unfitError {
 	}
 }
 
-// majorities checks whether the server can read what a majority has. The driver needs
-// that.
+// majorities checks whether the server can read what a majority has, because the driver
+// needs such reads.
 func (t *store) majorities(ctx context.Context) []driver.Finding {
 	var s struct {
 		Engine struct {

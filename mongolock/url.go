@@ -16,9 +16,9 @@ import (
 
 const urlForm = "mongodb://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]][/DATABASE][?NAME=VALUE], or mongodb+srv://"
 
-// The parameters of URLs: Pawl's own, those for MongoDB's client, and those that say how
-// to read and write. Applications have the last ones in their URLs, and the driver
-// ignores them.
+// These are the parameters of URLs: Pawl's own, parameters for MongoDB's client, and
+// parameters about reads and writes. Applications have these last ones in their URLs, and
+// the driver ignores them.
 var (
 	ownParameters    = []string{"collection", "retention", "push"}
 	clientParameters = strings.Fields(`appName authMechanism authMechanismProperties authSource compressors connect
@@ -73,7 +73,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		p.client.SetAppName("pawl")
 	}
 	if p.client.ServerSelectionTimeout == nil {
-		p.client.SetServerSelectionTimeout(10 * time.Second) // also the time to connect; waiters ask again
+		p.client.SetServerSelectionTimeout(10 * time.Second) // also limits connecting; waiters ask again
 	}
 	return p, nil
 }
@@ -123,7 +123,7 @@ func (p *parsed) setOwn(query url.Values) error {
 	return err
 }
 
-// unquoted is the client's error about a URL, unless it may have a secret in it.
+// unquoted returns the client's error about a URL, unless it may have a secret in it.
 func unquoted(err error, u *url.URL) string {
 	password, _ := u.User.Password()
 	secrets := []string{password, u.User.Username(), url.QueryEscape(password), u.Query().Get("tlsCertificateKeyFilePassword")}
