@@ -12,8 +12,8 @@ type Options struct {
 
 	// Retention is the least time for which the server remembers the last fence of a name
 	// after its last grant. Even when it has forgotten that fence, the next one is
-	// greater, unless its clock was set back past that grant. Default: 24 hours; 1 minute
-	// to 30 days.
+	// greater, unless the server's clock was set back past that grant. Default: 24 hours;
+	// 1 minute to 30 days.
 	Retention time.Duration
 
 	// NoPush is for servers, proxies and users that cannot subscribe: waiters then poll
@@ -21,9 +21,9 @@ type Options struct {
 	NoPush bool
 
 	// WaitReplicas is the number of replicas that have to acknowledge a grant before the
-	// driver returns it, with Redis' WAIT: a fail-over to one of them then does not
-	// forget it. If fewer do within WaitTimeout, the driver gives the grant back, and
-	// returns a [*driver.Error] with the number of those that did. It costs two round
+	// driver returns it, with Redis' WAIT. A fail-over to one of these replicas then
+	// keeps the grant. If fewer acknowledge it within WaitTimeout, the driver gives the
+	// grant back, and returns a [*driver.Error] with their number. It costs two round
 	// trips, and one to the replica. Renewals do not wait. docs/backends/redis.md says
 	// what WaitReplicas does not promise. Default: 0, no WAIT; 100 at most. While the
 	// driver waits for the replicas, no other request uses the connection.

@@ -38,7 +38,7 @@ func (d *Driver) acquire(ctx context.Context, now time.Time, c *driver.Claim) (g
 	g, refused, err = readClaim(p, c)
 	now = time.Now()
 	if err == nil && refused == nil {
-		err = endedAt(ctx, now) // its caller no longer waits for the grant
+		err = endedAt(ctx, now) // an error if the caller no longer waits for the grant
 	}
 	if err == nil && refused == nil && d.WaitReplicas > 0 {
 		err = d.confirm(ctx, c)
@@ -51,7 +51,7 @@ func (d *Driver) acquire(ctx context.Context, now time.Time, c *driver.Claim) (g
 
 // subscribeForClaim subscribes before the claim is sent, because the signal may arrive
 // before the answer that says "queued". Meanwhile it asks the server for the time, if the
-// driver does not know it. It returns what is stored of the claimant.
+// driver does not know that time. It returns what is stored of the claimant.
 func (d *Driver) subscribeForClaim(ctx context.Context, c *driver.Claim) (who string, err error) {
 	asked := d.clock.begin()
 	who, err = d.signals.subscribeFor(ctx, c)

@@ -48,8 +48,8 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	return grants, nil
 }
 
-// blamed is the name that the error of a step is about: if the error is about stored
-// data, the first name whose keys cannot be read; otherwise the first name.
+// blamed returns the name for the error of a step. If the error is about stored data,
+// that is the first name whose keys cannot be read, otherwise the first name.
 func (d *Driver) blamed(ctx context.Context, claims []driver.Claim, err error) string {
 	if isDamage(Trouble("", "", "", err)) {
 		for i := range claims {
@@ -78,8 +78,8 @@ func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.
 	}
 	grants, refused, err = readAll(p, claims)
 	if refused != nil && first != nil {
-		// The lost request may have granted some of the claims. They are held until they
-		// are released.
+		// Some of the claims may still have leases that the lost request granted, until
+		// the caller releases them.
 		return nil, nil, first
 	}
 	return grants, refused, err

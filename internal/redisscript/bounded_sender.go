@@ -14,11 +14,11 @@ import (
 // it waits for: an answer, a connection, or a free place in its pool. Neither rueidis nor
 // go-redis does that in all cases.
 //
-// The caller makes a request itself where it can be ended (see callerRequests). Otherwise
-// a worker makes it, a goroutine that then waits for the next request. A caller that
-// gives up leaves the worker alone with the request: a straggler. The server refuses its
-// claim after the claim's end, and its answer is discarded. New requests begin only while
-// there are fewer than maxStragglers. They wait for that until their own ctx ends.
+// The caller makes a request itself where the request can be ended (see callerRequests).
+// Otherwise a worker makes it, a goroutine that then waits for the next request. A caller
+// that gives up leaves the worker, now a straggler, alone with the request. The server
+// refuses a straggler's claim after its end, and the worker discards the answer. While
+// there are maxStragglers, a new request waits, until its own ctx ends.
 type boundedSender struct {
 	Sender
 	life           context.Context
@@ -39,12 +39,12 @@ const (
 
 // A worker is a goroutine that makes one request after the other.
 type worker struct {
-	next    chan struct{} // holds one: there is something to do; closed when there is no more
+	next    chan struct{} // holds one: a request is to be made; closed when there will be no more
 	done    chan struct{} // holds one: the answer is there
 	late    *time.Timer   // stopped while no caller waits
 	outcome atomic.Int32  // answered or givenUp, whichever came first
 
-	do     func() // nil for Run, the most frequent request, which so makes no garbage
+	do     func() // nil for Run, so that this most frequent request makes no garbage
 	ctx    context.Context
 	script *Script
 	call   Call
@@ -96,9 +96,9 @@ func (p *boundedSender) Run(ctx context.Context, s *Script, c Call) Reply {
 	return reply
 }
 
-// workerContext is the ctx of a request that a worker makes. A client that has one
-// connection for all requests, and would close it at the deadline, gets a ctx without
-// one: closing would lose all requests on that connection.
+// workerContext returns the ctx of a request that a worker makes. A client that has one
+// connection for all requests, and would close it at the deadline, gets a ctx without a
+// deadline, because closing would lose all requests on that connection.
 func (p *boundedSender) workerContext(ctx context.Context) context.Context {
 	if _, pooled := p.Sender.(Pooled); !pooled && p.callerRequests != nil {
 		return context.WithoutCancel(ctx)
@@ -189,8 +189,8 @@ func (p *boundedSender) boundedDo(do func(context.Context, ...string) (string, e
 	}
 }
 
-// callBounded makes a request of any other kind. Its error is not the request's: it says
-// why the caller does not wait for the answer.
+// callBounded makes a request other than Run. Its error says why the caller does not wait
+// for the answer; the request's own error is in the answer.
 func callBounded[T any](ctx context.Context, p *boundedSender, f func() T) (answer T, err error) {
 	if neverEnds(ctx) {
 		return f(), nil
@@ -199,7 +199,7 @@ func callBounded[T any](ctx context.Context, p *boundedSender, f func() T) (answ
 	if err != nil {
 		return answer, err
 	}
-	got := new(T) // not ours if we give up
+	got := new(T) // if we give up, the worker may still write it
 	w.do = func() { *got = f() }
 	if err := p.wait(ctx, w); err != nil {
 		return answer, err

@@ -12,25 +12,25 @@ import (
 
 // Most requests are alone, and the server answers them at once. Handing a request to
 // another goroutine, so that its caller can give up, costs half as much as the request,
-// because each hand-over wakes a thread. So the caller makes the request itself where it
-// can be ended in another way: the client keeps the deadline (Punctual), and when the
-// caller gives up, the driver closes the connection that the request waits on
+// because each hand-over wakes a thread. So the caller makes the request itself where the
+// request can be ended in another way: the client keeps the deadline (Punctual), and when
+// the caller gives up, the driver closes the connection that the request waits on
 // (Interruptible).
 //
-// Only a server that was quick a moment ago is asked in this way, so that connections are
-// seldom closed. A server that is slow or far away is asked by the goroutines of
-// boundedSender, which leave connections alone.
+// Callers do so only while the server answers quickly, so that the driver seldom closes a
+// connection. To a server that is slow or far away, the workers of boundedSender send the
+// requests. They close no connections.
 const (
-	// quickAnswerMaxAge is the largest age of the last quick answer at which its
-	// connection is taken to be there still. It is also the least time to the deadline,
-	// because the client closes the connection at the deadline.
+	// quickAnswerMaxAge is the age of the last quick answer up to which the driver takes
+	// the connection to be alive. It is also the least time that a request needs to its
+	// deadline, because the client closes the connection then.
 	quickAnswerMaxAge = time.Second
 
 	// quickAnswerTime is the longest time for an answer of a server that counts as quick.
 	quickAnswerTime = 5 * time.Millisecond
 
-	// giveUpCheckInterval is the interval of the checks whether callers have given up,
-	// while there are any.
+	// giveUpCheckInterval is the time between two checks for callers that have given up,
+	// while there are callers.
 	giveUpCheckInterval = 5 * time.Millisecond
 
 	// answerGrace is the time that the server still has for an answer after the caller
@@ -41,10 +41,10 @@ const (
 // callerRequests are the requests that their callers' goroutines make.
 type callerRequests struct {
 	patience    time.Duration             // the least time that the client waits for an answer, see Punctual
-	cut         func() (interrupt func()) // see Interruptible; nil if the client is not
+	cut         func() (interrupt func()) // Waiting of an Interruptible client; nil for others
 	life        context.Context
 	began       time.Time
-	quickAnswer atomic.Int64 // since began: when the last answer came; 0 if it was slow or an error
+	quickAnswer atomic.Int64 // the time of the last answer, since began; 0 if it was slow or an error
 	free        sync.Pool    // of *callerRequest
 
 	mu       sync.Mutex // protects all below, and the fields of each callerRequest
@@ -55,8 +55,8 @@ type callerRequests struct {
 
 // A callerRequest is the ctx of a request that its caller makes. The client reads its
 // deadline. The channel of Done is closed when the caller gives up, or at the deadline.
-// rueidis calls Done if the request shares its connection with others, and then waits for
-// it, too.
+// rueidis calls Done if the request shares its connection with others, and then also
+// waits for that channel.
 type callerRequest struct {
 	context.Context // the caller's, for its values
 	deadline        time.Time
@@ -68,7 +68,7 @@ type callerRequest struct {
 	done      chan struct{}
 	err       error // why it was given up
 	givenUpAt time.Time
-	interrupt func() // nil if the client waits for done, and after it was called
+	interrupt func() // nil if the client waits for done, and after interrupt was called
 }
 
 func newCallerRequests(s Sender, patience time.Duration, life context.Context) *callerRequests {

@@ -57,7 +57,7 @@ const (
 type lane struct {
 	aside bool // on a connection of its own
 	since time.Time
-	batch []*step // nil while it gathers
+	batch []*step // nil while no script is under way
 }
 
 type step struct {
@@ -84,8 +84,8 @@ func newCoalescer(s Sender, prefix string, life context.Context, c *clock) *coal
 // has not taken the step. Answer 0 means that the step is not the quick case.
 //
 // A caller that gives up leaves its step to the lane, which then does not send it. If the
-// lane is just sending it, the caller's release may overtake the claim: the claim's end
-// is for that case.
+// lane is just sending a claim, the caller's release may overtake it. Then the claim's
+// end limits how late it can be granted.
 func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quickStep) (answer int64, alone bool, err error) {
 	if co.stepsUnderWay.Add(1) == 1 {
 		// The caller sends the step by itself, which counts as under way until endStep.
@@ -112,7 +112,7 @@ func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quick
 	return answer, false, err
 }
 
-// endStep ends what do began.
+// endStep notes the end of a step that do began.
 func (co *coalescer) endStep() { co.stepsUnderWay.Add(-1) }
 
 // slowLocked reports whether each lane has waited for its answer for slowLane or longer.

@@ -7,12 +7,12 @@ import (
 )
 
 // busy remembers for busyFor which names were not the quick case, because they were held
-// or had waiters. Their steps are sent alone: in a common script they would fail, and be
-// sent a second time. Two names may share an element, which costs a little speed.
+// or had waiters. The driver sends their steps alone, because in a common script they
+// would fail. Two names may share an element of until, which costs a little speed.
 type busy struct {
 	seed  maphash.Seed
 	began time.Time
-	until [1 << 10]atomic.Int64 // since began; 0 if it was never busy
+	until [1 << 10]atomic.Int64 // the end of the busy time, since began; 0 if there was none
 }
 
 const busyFor = time.Second

@@ -15,21 +15,21 @@ import (
 type quickStep struct {
 	kind     byte // as in the first argument of a script of one name
 	token    driver.Token
-	end      int64  // on the server's clock, of a claim
-	terms    *terms // of a claim
-	fences   int    // of a claim
-	minFence uint64 // of a claim
+	end      int64  // on the server's clock; only for a claim
+	terms    *terms // only for a claim
+	fences   int    // only for a claim
+	minFence uint64 // only for a claim
 }
 
 // terms are the settings that the claims of a process mostly share, and their encoding.
 type terms struct {
 	ttl, keep, delay time.Duration
 	who              string
-	times, rest      string // encoded: before the end, and after it
+	times, rest      string // encoded: what comes before the end of a claim, and what comes after it
 }
 
-// termsOf returns the terms of a claim. If the last claim had the same ones, it returns
-// those again.
+// termsOf returns the terms of a claim. If the last claim had equal terms, it returns the
+// same pointer.
 func (d *Driver) termsOf(c *driver.Claim, who string) *terms {
 	keep := max(d.Retention, c.TTL+c.LockDelay)
 	if last := d.agreed.Load(); last != nil && last.ttl == c.TTL && last.keep == keep && last.delay == c.LockDelay && last.who == who {
@@ -43,7 +43,7 @@ func (d *Driver) termsOf(c *driver.Claim, who string) *terms {
 }
 
 // arg appends the whole argument of a step, as a script of one name takes it. In a common
-// script, a claim whose terms are not the common ones has this argument.
+// script, a claim has this argument if it does not fit the short form.
 func (q *quickStep) arg(b []byte) []byte {
 	if q.kind != quickAcquire {
 		return append(number(number(append(b, q.kind), 0), 0), q.token[:]...)

@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Confirmed grants. Replication is asynchronous, so a new grant is on the master alone,
-// and is lost with it. With WaitReplicas the driver returns a grant only when that many
-// replicas have acknowledged it.
+// Confirmed grants. Replication is asynchronous, so at first only the master has a new
+// grant, and it is lost with the master. With WaitReplicas the driver returns a grant
+// only when that many replicas have acknowledged it.
 //
 // WAIT counts the replicas that have what its own connection has written. Another
-// connection may have written the grant: one of the holder that released the name and
-// passed it on, or one of an attempt whose reply was lost. Replication is one stream in
-// the order of the writes. So after the claimant has learned of the grant, it writes
-// something itself, and waits for that. One script checks the lease and writes, because
-// after a fail-over the server may never have had the lease.
+// connection may have written the grant: the connection of the holder that passed the
+// name on, or that of an attempt whose reply was lost. Replication is one stream in the
+// order of the writes. So the driver writes something itself after it has learned of the
+// grant, and waits until the replicas have that. One script checks the lease and writes,
+// because after a fail-over the server may never have had the lease.
 
 // DefaultReplicaTimeout is the time that replicas have to acknowledge a grant, unless the
 // options have another WaitTimeout.
@@ -39,7 +39,7 @@ type Confirmation struct {
 
 	// Server is the address of the server to ask; empty for the server that has the keys,
 	// as far as the client knows. Asking is set if the slot of the keys is being moved to
-	// it.
+	// that server.
 	Server string
 	Asking bool
 }
@@ -49,7 +49,7 @@ type Confirmation struct {
 // unknown, as it is after any lost request: the caller asks again, or releases.
 func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	timeout := d.WaitTimeout
-	if end, ok := ctx.Deadline(); ok { // the rest of the time is for giving it back
+	if end, ok := ctx.Deadline(); ok { // the rest of the time is for giving the grant back
 		timeout = max(min(timeout, time.Until(end)*3/4), time.Millisecond)
 	}
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
@@ -75,8 +75,8 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	return p.Err
 }
 
-// confirmed follows a name that is moved to another node of a cluster. The sender does
-// not: the client would send the script to the new node, but the WAIT to the old one.
+// confirmed follows a name that moves to another node of a cluster. The sender cannot,
+// because a client would send the script to the new node, but the WAIT to the old.
 func (d *Driver) confirmed(ctx context.Context, c Confirmation) (p Reply, replicas int) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout+serverTimeout)
 	defer cancel()

@@ -13,5 +13,5 @@
 // goroutines, or send.go sends it alone, packed by wire_arguments.go. bounded_sender.go
 // and caller_requests.go make sure that a call of the sender ends in time.
 // wire_answers.go reads the answer, and confirm.go waits for replicas. The scripts are in
-// lua, and sent has them as they are sent. doctor.go examines the servers.
+// lua, and without comments, as they are sent, in sent. doctor.go examines the servers.
 package redisscript

@@ -14,8 +14,8 @@ import (
 
 // Diagnose implements driver.Diagnoser. It examines each server that keeps keys by
 // itself, and a finding begins with the addresses of the servers that it is about. If a
-// server hides something, as a managed one that forbids CONFIG, that is a finding, not an
-// error. It is an error if no server answers.
+// server hides something, as a managed server that forbids CONFIG, that is a finding, not
+// an error. Diagnose returns an error if no server answers.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := d.ready(ctx); err != nil {
 		return nil, err

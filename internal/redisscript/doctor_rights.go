@@ -10,8 +10,8 @@ import (
 
 var rightsScript = script("rights")
 
-// rights tries each command that the scripts call. ACL DRYRUN is for administrators, and
-// only Redis 7.0 or later has it.
+// rights tries each command that the scripts call. It does not use ACL DRYRUN, which is
+// for administrators, and in Redis 7.0 or later only.
 func (p *examinedServer) rights() {
 	key, inbox, shard := key(p.d.Prefix, doctorsName)+"x", "", ""
 	if !p.d.NoPush {

@@ -19,7 +19,7 @@ type examinedServer struct {
 	Server
 	ctx     context.Context
 	info    string
-	unknown []string // settings that it hides
+	unknown []string // settings that the server hides
 }
 
 // server examines one server, and reports whether it answered.
@@ -28,7 +28,7 @@ func (x *examination) server(ctx context.Context, s Server) bool {
 	defer cancel()
 	p := &examinedServer{examination: x, Server: s, ctx: ctx}
 	var err error
-	for range 2 { // the second replaces a connection that was lost meanwhile
+	for range 2 { // again, because the connection may have been lost meanwhile
 		if p.info, err = s.Do(ctx, "INFO"); err == nil || refuses(err) {
 			break
 		}
@@ -63,7 +63,7 @@ func (p *examinedServer) finds(severity driver.Severity, subject, detail, advice
 	p.say(p.Name, severity, subject, detail, advice)
 }
 
-// field is the value of a line of INFO, empty if there is no such line.
+// field returns the value of a line of INFO, or "" if there is no such line.
 func (p *examinedServer) field(name string) string {
 	for line := range strings.SplitSeq(p.info, "\n") {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
@@ -78,7 +78,7 @@ func (p *examinedServer) number(name string) int64 {
 	return n
 }
 
-// setting is the value of a setting, and whether the server has answered it.
+// setting returns the value of a setting, and whether the server has answered.
 func (p *examinedServer) setting(name string) (string, bool) {
 	answer, err := p.Do(p.ctx, "CONFIG", "GET", name)
 	_, value, ok := strings.Cut(answer, "\n")
@@ -157,9 +157,9 @@ func (p *examinedServer) persistence() {
 }
 
 // password examines whether our password protects anything: if the default user needs no
-// password, the server accepts any. It does not ask as a user with a name: the operator
-// who made that user knew of passwords, the user may seldom ask, and each examination
-// would add a refusal to the server's ACL LOG.
+// password, the server accepts any. It does not ask if the URL has another user. The
+// operator who made that user knew of passwords. Besides, such a user may seldom ask, and
+// each refusal adds a line to the server's ACL LOG.
 func (p *examinedServer) password() {
 	sender, ok := p.d.sender.Sender.(Authenticated)
 	if !ok {
@@ -197,7 +197,7 @@ func (p *examinedServer) replication() {
 			p.finds(driver.SeverityWarning, "replicas", "one is not up to date: "+at, "look at it: a fail-over to it would forget locks")
 		}
 	}
-	good := p.field("min_slaves_good_slaves") // only there if both settings are above 0
+	good := p.field("min_slaves_good_slaves") // INFO has it only if both settings are above 0
 	least, told := p.setting("min-replicas-to-write")
 	switch {
 	case good == "" || told && least == "0":
@@ -212,8 +212,8 @@ func (p *examinedServer) replication() {
 	}
 }
 
-// RunID is the run ID of a single server, which each start changes. It is empty if the
-// server does not answer it.
+// RunID returns the run ID of a single server, which each start changes, or "" if the
+// server does not answer.
 func RunID(ctx context.Context, d *Driver) string {
 	servers, err := d.sender.Servers(ctx)
 	if err != nil || len(servers) != 1 {

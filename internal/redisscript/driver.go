@@ -15,8 +15,8 @@ type Driver struct {
 	Options
 	watches   watching
 	sender    *boundedSender
-	pool      Pooled // the sender under it, if it is Pooled, or nil
-	backend   string // how errors name it
+	pool      Pooled // the caller's sender if it is Pooled, otherwise nil
+	backend   string // the name of the backend in errors
 	signals   *subscriber
 	tracking  *tracker // nil if the server does not report changes
 	coalescer *coalescer
@@ -24,11 +24,11 @@ type Driver struct {
 	strays    strays
 	busy      *busy
 	agreed    atomic.Pointer[terms]
-	noStates  atomic.Bool // the user may not run what States calls
+	noStates  atomic.Bool // the user may not run a command that States calls
 	closed    atomic.Bool
 }
 
-// New makes a driver over a client. The options have been validated.
+// New makes a driver over a client. The caller has validated the options.
 func New(s Sender, o Options) *Driver {
 	d := &Driver{Options: o, backend: "redis " + s.Where()}
 	if o.Prefix != defaultPrefix {
@@ -77,7 +77,7 @@ func (d *Driver) Close() error {
 	d.clock.stop()
 	d.signals.close()
 	err := d.sender.Close()
-	d.sender.close() // closing our own connections has ended what was under way
+	d.sender.close() // closing our own connections has ended the requests under way
 	return err
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// trouble adds to an error of the client the backend, the step, the name and, where the
-// operator can do something about it, a hint. ErrClosed, and the end of the caller's own
+// trouble adds the backend, the step and the name to an error of the client, and a hint
+// if the operator can do something about it. ErrClosed, and the end of the caller's own
 // ctx, are returned as they are.
 func (d *Driver) trouble(ctx context.Context, op driver.Op, name string, err error) error {
 	if d.closed.Load() || errors.Is(err, driver.ErrClosed) {
@@ -34,12 +34,12 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// ended is ctx.Err(), except that it compares the deadline with the clock: the timer of
-// ctx may be about to fire.
+// ended returns ctx.Err(), but compares the deadline with the clock, because the timer of
+// ctx may fire late.
 func ended(ctx context.Context) error { return endedAt(ctx, time.Now()) }
 
-// endedAt is ended for a caller that has just read the clock. Reading it costs as much as
-// a mutex, and a step would do so many times.
+// endedAt is for a caller that has just read the clock. Reading the clock costs as much
+// as a mutex, and a step would read it many times.
 func endedAt(ctx context.Context, now time.Time) error {
 	select {
 	case <-lazyctx.CallerDone(ctx):
@@ -52,9 +52,9 @@ func endedAt(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// gaveUp returns the reason for which the caller of ctx has given up, once
-// lazyctx.CallerDone reports that it has. It is never nil, which would mean that there is
-// an answer: a context derived from the caller's may not be cancelled yet.
+// gaveUp returns why the caller of ctx has given up, after lazyctx.CallerDone has
+// reported that. It never returns nil, which would mean an answer, although a context
+// derived from the caller's may not be cancelled yet.
 func gaveUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -79,8 +79,8 @@ func Trouble(backend string, op driver.Op, name string, err error) error {
 	return &driver.Error{Backend: backend, Op: op, Name: name, Hint: hint, Permanent: permanent, Err: err}
 }
 
-// hints says what to do about an error of Redis, by a part of its text. The first that
-// fits counts.
+// Each of the hints is for the errors of Redis that contain its text. The first match
+// counts.
 var hints = []struct {
 	says      string
 	permanent bool

@@ -72,7 +72,7 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 		yield(driver.Entry{}, err)
 		return false
 	}
-	var calls []Call // of the names that are not seen
+	var calls []Call // for the names without an entry in seen
 	for i, name := range names {
 		if seen[i] == nil {
 			calls = append(calls, d.readCall(name))
@@ -102,7 +102,7 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 			continue
 		}
 		if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
-			continue // remembered for its fence only
+			continue // a free name, remembered only for its fence or its value
 		}
 		if !yield(e, nil) {
 			return false

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Common are the options of redislock and goredislock. Each of the two declares the
-// fields again, so that its documentation shows them. The comment of a field there begins
-// with the comment that the field has here, and goes on where the client differs.
+// Common are the options of redislock and goredislock. Each of the two packages declares
+// the fields again, so that its documentation shows them. The comment of a field there
+// begins with the comment that the field has here, and goes on where the client differs.
 type Common struct {
 	// Prefix begins all keys and channels. Clients that must exclude each other need the
 	// same prefix. It must not contain braces. Default: "pawl:".
@@ -19,8 +19,8 @@ type Common struct {
 
 	// Retention is the least time for which the server remembers the last fence of a name
 	// after its last grant. Even when it has forgotten that fence, the next one is
-	// greater, unless its clock was set back past that grant. Default: 24 hours; 1 minute
-	// to 30 days.
+	// greater, unless the server's clock was set back past that grant. Default: 24 hours;
+	// 1 minute to 30 days.
 	Retention time.Duration
 
 	// NoPush is for servers, proxies and users that cannot subscribe: waiters then poll
@@ -28,9 +28,9 @@ type Common struct {
 	NoPush bool
 
 	// WaitReplicas is the number of replicas that have to acknowledge a grant before the
-	// driver returns it, with Redis' WAIT: a fail-over to one of them then does not
-	// forget it. If fewer do within WaitTimeout, the driver gives the grant back, and
-	// returns a [*driver.Error] with the number of those that did. It costs two round
+	// driver returns it, with Redis' WAIT. A fail-over to one of these replicas then
+	// keeps the grant. If fewer acknowledge it within WaitTimeout, the driver gives the
+	// grant back, and returns a [*driver.Error] with their number. It costs two round
 	// trips, and one to the replica. Renewals do not wait. docs/backends/redis.md says
 	// what WaitReplicas does not promise. Default: 0, no WAIT; 100 at most.
 	WaitReplicas int
@@ -68,7 +68,7 @@ func (o *Options) Validate() error {
 	return o.validateReplicas()
 }
 
-// validateReplicas fills in the default, and refuses what cannot be used.
+// validateReplicas fills in the default WaitTimeout, and refuses what cannot be used.
 func (o *Options) validateReplicas() error {
 	if o.WaitReplicas < 0 || o.WaitReplicas > maxReplicas {
 		return &driver.InvalidError{What: "replicas to wait for", Problem: fmt.Sprint("are ", o.WaitReplicas), Allowed: fmt.Sprint("0 to ", maxReplicas)}

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Renew implements driver.Driver. It sends a script for each 64 leases, or in a cluster
-// for each single one, all of them in one pipeline. One script for thousands of leases
+// Renew implements driver.Driver. It sends one script for each 64 leases, or in a cluster
+// for each lease, and all scripts in one pipeline. One script for thousands of leases
 // would block the server as long as it runs.
 func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error, error) {
 	calls := make([]Call, len(renewals))
@@ -45,16 +45,16 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 		}
 	}
 	if failed == len(answers) && (failed > 1 || ended(ctx) != nil) {
-		return nil, answers[0] // nothing is known of any of them
+		return nil, answers[0] // nothing is known of any lease
 	}
 	return answers, nil
 }
 
-// renewAll sends renewals. Those that write a value have an end, and are sent one by one.
+// renewAll sends renewals. A renewal that writes a value has an end, and goes alone.
 func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.LeaseRef, calls []Call) []Reply {
 	writes := func(l driver.LeaseRef) bool { return l.Value != nil }
 	if !slices.ContainsFunc(renewals, writes) {
-		return d.runAllQuickly(ctx, Renew, calls) // mostly
+		return d.runAllQuickly(ctx, Renew, calls) // the usual case
 	}
 	replies := make([]Reply, len(renewals))
 	var rest []Call

@@ -10,11 +10,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A client may notice that an idle connection is dead only when it sends something: the
-// server was restarted, or has closed it, or a device on the way has. Then the driver
-// tries once more, on a new connection and within the same ctx. A client that keeps
-// several idle connections may take the next one instead, which was dropped with the
-// first, so the driver tries once more for each of them.
+// A client may notice only when it sends something that the server, or a device on the
+// way, has dropped an idle connection. Then the driver tries once more, on a new
+// connection and within the same ctx. A client that keeps several idle connections may
+// take another one that was dropped, too, so the driver tries once more for each of them.
 //
 // An attempt to acquire may then be under way twice, and its caller does not know. A
 // server that has closed a connection reads no more of it, but a proxy on the way may
@@ -23,7 +22,7 @@ import (
 
 // A retry counts the attempts at a step whose connection turned out to be dead.
 type retry struct {
-	sent          int  // how often it was sent again
+	sent          int  // how often the step was sent again
 	newConnection bool // the last attempt was on a new connection
 }
 
@@ -31,8 +30,8 @@ type retry struct {
 const maxRetries = 100
 
 // mayResend reports whether a step that got this reply may be sent once more. If its
-// connection was lost, mayResend also forgets the server's clock, because the next server
-// may be another one.
+// connection was lost, mayResend also forgets the server's clock, because the next
+// connection may lead to another server.
 func (a *retry) mayResend(ctx context.Context, d *Driver, p Reply) bool {
 	if p.Err == nil || !lost(p.Err) {
 		return false
@@ -57,8 +56,8 @@ func (d *Driver) resendIfLost(ctx context.Context, send func() Reply) Reply {
 	return p
 }
 
-// atMostOnce sends a step that answers "not held" when it is repeated. If it does,
-// atMostOnce returns the error of the first attempt, because what that did is unknown.
+// atMostOnce sends a step whose repetition answers "not held". After that answer it
+// returns the error of the first attempt, whose outcome is unknown.
 func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
 	var a retry
 	first := send()
@@ -74,10 +73,11 @@ func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
 
 // runWithEnd sends a step with an end on the server's clock. If the server refuses it
 // because of its end, that end was too early, or the request came too late. The answer
-// has the server's time, so runWithEnd sends the step again, until ctx ends.
+// has the server's time, so runWithEnd sends the step again with a new end, until ctx
+// ends.
 //
-// c is the claim. Without one, runWithEnd does not send again if the connection was lost.
-// It sends the step at now, or a little later.
+// If c, the claim, is nil, runWithEnd does not send again after a lost connection. now is
+// the current time, or a little earlier.
 func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, c *driver.Claim, send func(end int64) Reply) Reply {
 	until := now.Add(driver.MaxRequest) // as driver.End, without another look at the clock
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
@@ -113,19 +113,19 @@ const maxLateTries = 5
 
 var errNoTime = errors.New("the server's clock jumps: it says each time that the request has come too late")
 
-// strays are the tokens of claims that were sent twice, until the end of the first.
+// strays are the tokens of claims that were sent twice, until the first request's end.
 type strays struct {
 	release func(driver.LeaseRef)
 
-	everUsed atomic.Bool           // all was not empty once
+	everUsed atomic.Bool           // all has had a token
 	mu       sync.Mutex            // protects all
-	all      map[driver.Token]bool // whether it was released meanwhile
+	all      map[driver.Token]bool // for each token: whether its caller has released it
 }
 
 const maxStrays = 1024
 
 // add reports whether a claim may be sent once more, although its first request was not
-// answered. If its caller releases the token meanwhile, the driver releases it once more
+// answered. If the caller releases the token before the end, the driver releases it again
 // after the end.
 func (s *strays) add(c *driver.Claim, end time.Time) bool {
 	s.mu.Lock()
@@ -155,7 +155,7 @@ func (s *strays) end(l driver.LeaseRef) {
 
 func (s *strays) releasing(t driver.Token) {
 	if !s.everUsed.Load() {
-		return // mostly
+		return // the usual case
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,16 +9,16 @@ import (
 //go:embed sent/*.lua
 var files embed.FS
 
-// A Script is one step, in Lua. Each is atomic, and one round trip when the server knows
-// it already.
+// A Script is one step, in Lua. It is atomic, and takes one round trip if the server
+// already knows it.
 type Script struct {
 	Name   string
 	Source string
-	SHA    string // what EVALSHA calls it
+	SHA    string // the name of the script for EVALSHA
 }
 
-// The scripts of one name. Each is a file of its own, whose header says what it takes,
-// answers and calls; redislock/cost_test.go counts the calls.
+// The scripts that work on one name. Each is a file, whose header says what the script
+// takes, answers and calls; redislock/cost_test.go counts the calls.
 var (
 	Acquire = script("acquire")
 	Force   = script("force")
@@ -40,9 +40,9 @@ var States = script("states")
 // All takes claims of several names, all or none.
 var All = script("all")
 
-// script loads a script as it is sent, from sent/NAME.lua. The tests make that file of
-// lua/NAME.lua: making it at start-up would cost each program that imports this package 2
-// ms.
+// script loads a script as it is sent, from sent/NAME.lua. The tests make that file from
+// lua/NAME.lua, because making it at start-up would cost each program that imports this
+// package 2 ms.
 func script(name string) *Script {
 	source, err := files.ReadFile("sent/" + name + ".lua")
 	if err != nil {

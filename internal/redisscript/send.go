@@ -13,7 +13,7 @@ import (
 // shares reports whether a step on this name may share a script with others.
 func (d *Driver) shares(name string) bool { return !d.sender.Cluster() && !d.busy.is(name) }
 
-// quickly takes a step together with others, if there are any. If it reports false, its
+// quickly takes a step together with others, if there are any. If done is false, the
 // caller sends the step by itself. In both cases the caller then calls coalescer.endStep.
 func (d *Driver) quickly(ctx context.Context, now time.Time, name string, q quickStep) (p Reply, done bool) {
 	answer, first, err := d.coalescer.do(ctx, now, name, q)
@@ -69,7 +69,7 @@ func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []R
 }
 
 // run runs a script on all keys of a name. A cluster that is moving a slot refuses that
-// for most names, see details in lua/lib/entry.lua. Then run tries the first key alone,
+// for most names, see details() in lua/lib/entry.lua. Then run tries the first key alone,
 // which may be enough.
 func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
 	p := d.sender.Run(ctx, s, c)

@@ -7,22 +7,22 @@ import (
 
 // A Sender is a client of Redis. Its methods may be called from many goroutines at once.
 type Sender interface {
-	// Run runs a script on the keys of one name, and sends its text along if the server
-	// does not know it. It does not send again after an error of the connection: if a
-	// release is sent twice, the second answer says that the token held nothing. It
-	// follows redirections of a cluster. It may take longer than ctx, see boundedSender.
+	// Run runs a script on the keys of one name, and sends its text if the server does
+	// not know it. After an error of the connection it does not send again, because the
+	// second answer to a release would say that the token held nothing. It follows
+	// redirections of a cluster. It may take longer than ctx, see boundedSender.
 	Run(ctx context.Context, s *Script, c Call) Reply
 
 	// RunAll runs a script on several names, pipelined. The calls of one name are run in
 	// order.
 	RunAll(ctx context.Context, s *Script, calls []Call) []Reply
 
-	// Confirm runs a script, and then WAIT on the same connection, with no commands of
-	// others in between or behind. It returns the reply of the script, and how many
-	// replicas have acknowledged it. It follows no redirection.
+	// Confirm runs a script, and then WAIT on the same connection, with no other
+	// request's command in between or behind. It returns the reply of the script, and how
+	// many replicas have acknowledged it. It follows no redirection.
 	Confirm(ctx context.Context, c Confirmation) (Reply, int)
 
-	// Scan calls f with the keys that match a pattern, on each master. Keys may come
+	// Scan calls f with the keys that match a pattern, on each master. f may get a key
 	// twice.
 	Scan(ctx context.Context, pattern string, f func(keys []string)) error
 
@@ -32,8 +32,8 @@ type Sender interface {
 
 	// Receive subscribes to a channel and calls heard with each message, and subscribed
 	// each time the server has confirmed the subscription, until ctx ends or the
-	// subscription is lost. Neither may block. Before it returns it unsubscribes, if it
-	// can still reach the server.
+	// subscription is lost. Neither function may block. Receive unsubscribes before it
+	// returns, if it can still reach the server.
 	Receive(ctx context.Context, c Channel, subscribed func(), heard func(message string)) error
 
 	// Cluster reports whether this is a client of a cluster, where channels belong to
@@ -57,12 +57,12 @@ type Punctual interface {
 // An Interruptible Sender can end a request that waits alone on a connection for its
 // answer, by closing that connection.
 type Interruptible interface {
-	// Interruptible reports whether it can: with some clients that we did not open it
-	// cannot.
+	// Interruptible reports whether the Sender can do so. With some clients that we did
+	// not open it cannot.
 	Interruptible() bool
 
-	// Waiting notes which connections wait for an answer. interrupt closes those that by
-	// then still wait for the same answer.
+	// Waiting notes which connections wait for an answer. interrupt closes each of these
+	// connections that still waits for the same answer.
 	Waiting() (interrupt func())
 }
 
@@ -71,8 +71,8 @@ type Aside interface {
 	RunAside(ctx context.Context, s *Script, c Call) Reply
 }
 
-// A Pooled Sender keeps idle connections, and may notice only when it sends something
-// that they are dead.
+// A Pooled Sender keeps idle connections, and may notice that one is dead only when it
+// sends something on it.
 type Pooled interface {
 	Idle() int // how many connections are idle
 }
@@ -102,7 +102,7 @@ type Guarded interface {
 type Channel struct {
 	Name    string
 	Sharded bool // it belongs to a slot of a cluster
-	Brief   bool // it may end before the driver does, and is then unsubscribed from
+	Brief   bool // the driver may leave the channel before Close, and Receive then unsubscribes
 }
 
 // A Call has the keys and the arguments of a script.

@@ -19,14 +19,14 @@ import (
 //
 // The driver learns the bound from answers that carry the time, and from a TIME that it
 // sends with the first subscription, and then once a minute. It forgets the bound when a
-// connection was lost, because the next one may lead to another server. It cannot use the
-// fence of a grant, which may be ahead of the clock.
+// connection was lost, because the next connection may lead to another server. It cannot
+// use the fence of a grant, which may be ahead of the clock.
 //
 // In a cluster each master has its own clock. The driver uses the one that is furthest
-// behind. If a master is so far ahead of it that it refuses a request, the driver
-// remembers its time for a minute, by the slot of the name. So a request to a master
-// whose clock is not known yet may take effect later than it should, by as much as that
-// clock is behind all others: driver.MaxLead allows for that.
+// behind. If a master is so far ahead of that clock that it refuses a request, the driver
+// remembers the master's time for a minute, by the slot of the name. A master that has
+// not answered yet may be behind all others. Its steps may take effect later than they
+// should, by that difference, for which driver.MaxLead allows.
 type clock struct {
 	sender  Sender
 	cluster bool
@@ -47,8 +47,8 @@ func newClock(s Sender, life context.Context, loops *sync.WaitGroup) *clock {
 	return &clock{sender: s, life: life, loops: loops, cluster: s.Cluster()}
 }
 
-// end converts t to the server's clock, never to a later moment than it really is. If
-// nothing is known it is 0, which has always passed.
+// end converts t to the server's clock, and never returns a later moment than t. If no
+// clock is known, it returns 0, a time that has always passed.
 func (c *clock) end(t time.Time, name string) int64 {
 	if c.cluster {
 		if r, ok := c.slots.Load(slot(name)); ok {
@@ -83,7 +83,7 @@ func (c *clock) learn(is int64, sent time.Time) {
 	}
 }
 
-// forget is called when another server may give the next answer.
+// forget drops the bound, when another server may give the next answer.
 func (c *clock) forget() {
 	if c.known.Swap(nil) != nil && c.cluster {
 		c.slots.Clear()
@@ -95,8 +95,8 @@ func (c *clock) forget() {
 func (d *Driver) Reconnected() { d.clock.forget() }
 
 // begin asks the servers for their time unless it is known, and starts asking again each
-// minute. The channel is closed when they have answered, or after a second without an
-// answer. It is nil if there is nothing to wait for.
+// minute. It closes the channel when they have answered, or after a second. The channel
+// is nil if there is nothing to wait for.
 func (c *clock) begin() (asked <-chan struct{}) {
 	if c.known.Load() != nil {
 		return nil

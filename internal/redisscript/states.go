@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A list of many names asks the server for the stored states of a page in one script, and
-// reads them here: a script for each name would cost the server ten times as much. Names
-// with details, and those that cannot be read, are then read by scripts of their own.
+// List gets the stored states of a page with one script, and this file reads them,
+// because a script for each name would cost the server ten times as much. A name with
+// details, or a state that this file cannot read, then gets a script of its own.
 
 // readStates returns an entry for each name, or nil where the name has to be read by
 // itself.
@@ -29,7 +29,7 @@ func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entr
 	if p.Err != nil {
 		return nil, d.trouble(ctx, "read", names[0], p.Err)
 	}
-	if p.Text == "-" { // each try would be a line in the server's ACL LOG
+	if p.Text == "-" { // do not try again: each refusal is a line in the server's ACL LOG
 		d.noStates.Store(true)
 		return all, nil
 	}
@@ -49,7 +49,7 @@ func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entr
 }
 
 // readState reads the stored state of a name without details, as lua/lib/layout.lua has
-// it. It reports false for any other.
+// it. It reports false for any other state.
 func readState(s string) (e locktable.Entry, ok bool) {
 	const (
 		leased, detailed, valued = 1, 2, 4

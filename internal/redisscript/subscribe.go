@@ -14,22 +14,22 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A subscriber receives the signals of one driver, on a channel of its own, whose name is
-// stored with its claims.
+// A subscriber receives the signals of one driver, on the driver's own channel. The name
+// of that channel is stored with the claims.
 //
 // In a cluster a message on a plain channel goes to every node. For "lost", which is
 // rare, that is good enough. "Granted" is frequent, so it is published on a sharded
 // channel with a hash tag of the name's slot, and no other node gets it. There are 16384
-// slots; the driver subscribes to those in which it waits.
+// slots; the driver subscribes to the slots in which it waits.
 type subscriber struct {
 	sender               Sender
 	prefix               string
 	id                   string
 	push                 bool
 	grantNeedsConfirming bool               // a grant has yet to be confirmed, so a signal only makes the waiter ask
-	life                 context.Context    // until close
+	life                 context.Context    // ends with close
 	granted              func(driver.Token) // called before the listeners; may be nil
-	onReconfirmed        func()             // called when a server, perhaps another one, confirms again
+	onReconfirmed        func()             // called when a server, perhaps another one, confirms a subscription again
 	end                  context.CancelFunc
 	loops                sync.WaitGroup
 
@@ -39,20 +39,20 @@ type subscriber struct {
 	closed bool
 
 	listeners driver.Listeners
-	claimant  atomic.Pointer[string] // the last one, as it is stored: most processes have only one
+	claimant  atomic.Pointer[string] // the last claimant in its stored form: most processes have only one
 }
 
-// A subscription is to one channel, for as long as it is wanted.
+// A subscription keeps one channel subscribed until end is called.
 type subscription struct {
 	Channel
 	end    context.CancelFunc
 	tried  chan struct{} // closed when the server has answered, or after subscribeTimeout
 	once   sync.Once
 	up     atomic.Bool
-	failed atomic.Bool // since the last time that it was up
+	failed atomic.Bool // an attempt has failed since it was last up
 }
 
-// A shard is the subscription of a slot.
+// A shard is the subscription to the channel of a slot.
 type shard struct {
 	*subscription
 	until time.Time // the end of the last place in the queue that it was opened for
@@ -82,7 +82,7 @@ func (b *subscriber) subscribeFor(ctx context.Context, c *driver.Claim) (who str
 }
 
 // channelsFor returns the channels for the signals of a claim, once the server has
-// answered the subscriptions. If they fail, the claim goes on without: its waiter then
+// answered the subscriptions. If a subscription fails, the claim goes on, and its waiter
 // polls now and then.
 func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
 	if !b.push {
@@ -125,8 +125,8 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, sha
 // for sharded channels.
 func (s *subscription) refused() bool { return !s.up.Load() && s.failed.Load() }
 
-// maxShards is the number of slots to which the driver subscribes at once before it
-// leaves those in which it has no place in a queue any more.
+// maxShards is the number of subscribed slots at which the driver leaves the slots in
+// which it has no place in a queue any more.
 const maxShards = 64
 
 // shardLocked finds or makes the subscription of a slot.
@@ -167,8 +167,7 @@ func (b *subscriber) subscribe(life context.Context, c Channel) *subscription {
 }
 
 // subscribeTimeout is the time for which claims wait for the answer to a subscription. A
-// server, or a proxy before it, that never answers delays them by no more than that,
-// once.
+// server or a proxy that never answers delays them only once, by this time.
 const subscribeTimeout = time.Second
 
 // giveUp lets claims go on without a subscription that takes too long. If the server
@@ -182,13 +181,13 @@ func (s *subscription) giveUp() {
 	s.settle()
 }
 
-// settle lets the claims go on that wait for the first answer.
+// settle wakes the claims that wait for the first answer.
 func (s *subscription) settle() { s.once.Do(func() { close(s.tried) }) }
 
 // receive keeps a subscription up until ctx ends.
 func (b *subscriber) receive(ctx context.Context, s *subscription) {
 	defer s.end()
-	defer s.settle() // it may end before there is an answer
+	defer s.settle() // ctx may end before the server answers
 	engine.Subscription{
 		Run: func(ctx context.Context, hears func()) {
 			_ = b.sender.Receive(ctx, s.Channel, hears, b.heard) // Keep tries again after any error
@@ -222,7 +221,7 @@ func (b *subscriber) subscriptionChanged(s *subscription, hears bool) {
 
 // bars reports whether an error says that a channel can never be subscribed to.
 func bars(err error) bool {
-	if err == nil || strings.HasPrefix(err.Error(), "MOVED") { // it can, at another node
+	if err == nil || strings.HasPrefix(err.Error(), "MOVED") { // at another node it can be
 		return false
 	}
 	_, permanent := advice(err)
@@ -255,7 +254,7 @@ func (b *subscriber) works() bool {
 }
 
 // begin starts a goroutine that close waits for, unless close was called. It reports
-// whether it has.
+// whether it has started the goroutine.
 func (b *subscriber) begin(f func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -24,7 +24,7 @@ type Watcher interface {
 // Armed is the value of a key at the time when the server begins to watch it, or the
 // error if it does not.
 type Armed struct {
-	State string // empty if there is nothing, or nothing of ours
+	State string // empty if the key has no value, or none of ours
 	Err   error
 }
 
@@ -32,30 +32,29 @@ type Armed struct {
 // end earlier, and cost nothing.
 const watchAfter = 10 * time.Millisecond
 
-// A tracker notifies holders at once when their name is deleted, flushed, evicted or
-// overwritten by a client that sends no signals, as the scripts do. A nil *tracker does
-// nothing.
+// A tracker notifies holders at once when their name is deleted, flushed or evicted, or a
+// client without our scripts overwrites it. A nil *tracker does nothing.
 //
-// Watching ends with each change, also with one of our own: after a renewal the name has
-// to be armed again. It also ends with the connection, and when another node of a cluster
-// gets the name. The server or the client reports both; the holder then looks, which is a
-// renewal, and so arms the name again.
+// Watching ends with each change, even our own, so the tracker arms the name again after
+// a renewal. Watching also ends with the connection, and when another node of a cluster
+// gets the name. The server or the client reports both. The holder then renews its lease,
+// and so arms the name again.
 //
-// Most changes come from other clients that hold or wait for the same name. They cost the
-// holder no more than arming the name again: at once, or, if it was armed for a change
-// just before, once in watchPace. Arming also reads the state, which shows whether the
-// name is gone, or another client's.
+// Most changes come from other clients that hold or wait for the same name. Such a change
+// costs the holder no more than arming the name again: at once, or, after a recent
+// change, once in watchPace. Arming also reads the state, which shows whether the name is
+// gone, or another client's.
 type tracker struct {
 	server Watcher
 	prefix string
 	began  time.Time
-	wake   chan struct{} // holds one: run sleeps, and firstArm or rearmLater is no longer empty
+	wake   chan struct{} // holds one: wakes run, because firstArm or rearmLater is no longer empty
 	hurry  chan struct{} // holds one: rearmNow is no longer empty
 	fails  atomic.Bool   // the last attempt to arm failed for some name
 
 	mu         sync.Mutex // protects all below
 	byToken    map[driver.Token]watched
-	byName     map[string]*watchedName // names that were armed once: most leases end before that
+	byName     map[string]*watchedName // names that were armed at least once; most leases end before that
 	firstArm   []driver.Token          // to be armed, in the order of their grants
 	rearmNow   []string                // to be armed again at once, after a change
 	rearmLater []string                // to be armed again later, in the order of their times
@@ -65,22 +64,22 @@ type tracker struct {
 
 type watched struct {
 	name      string
-	armFrom   time.Duration // since tracker.began: not armed before; 0 while it is not granted
-	until     time.Duration // since tracker.began: the lease has ended by then, perhaps earlier
+	armFrom   time.Duration // the earliest time to arm it, since tracker.began; 0 while it is not granted
+	until     time.Duration // the latest end of the lease, since tracker.began
 	exclusive bool          // it holds all of the name
 	listed    bool          // in byName
-	armed     bool          // a change counts: it is not our own renewal, and none was reported since the arming
+	armed     bool          // its name was armed, and since then no renewal began, and the holder was not notified
 }
 
 type watchedName struct {
 	tokens    []driver.Token
-	rearmedAt time.Duration // since tracker.began: when it was armed again
-	rearmFrom time.Duration // since tracker.began: not armed again before; 0 if it need not be
+	rearmedAt time.Duration // the time of the last arming for a change, since tracker.began; may be ahead
+	rearmFrom time.Duration // the earliest time to arm it again, since tracker.began; 0 if it need not be
 
-	// changes counts the changes that the server has reported. asked is that number at
-	// the last arming, and known the number at the last arming whose answer was read. A
-	// change that is reported while the name is being armed may be later than the state
-	// that arming reads.
+	// changes counts the changes of the name. asked is the value of changes at the last
+	// arming, and known its value at the last arming whose answer was read. A change that
+	// is reported while the name is being armed may be later than the state that arming
+	// reads.
 	changes, asked, known int
 }
 
@@ -91,8 +90,8 @@ func newTracker(s Watcher, prefix string) *tracker {
 	}
 }
 
-// claim notes a claim before it is sent by itself: it may queue, and get the grant from
-// another client before its own answer is here. Claims that share a script do not queue.
+// claim notes a claim before the driver sends it alone. Such a claim may queue, and
+// another client may pass the name to it before its own answer arrives.
 func (w *tracker) claim(c *driver.Claim) {
 	if w == nil {
 		return
@@ -136,8 +135,8 @@ func (w *tracker) sweepLocked(now time.Duration) {
 	}
 }
 
-// renewing notes that the next change is our own. It is called before a renewal is sent,
-// and held after it.
+// renewing notes that the next change is our own. The driver calls it before a renewal,
+// and held afterwards.
 func (w *tracker) renewing(t driver.Token) {
 	if w == nil {
 		return
@@ -150,7 +149,7 @@ func (w *tracker) renewing(t driver.Token) {
 	}
 }
 
-// held notes that a token holds its lease, for ttl from now; zero if that is not known.
+// held notes that a token holds its lease, for ttl from now. A ttl of 0 is unknown.
 func (w *tracker) held(t driver.Token, ttl time.Duration) {
 	if w == nil {
 		return
@@ -164,7 +163,7 @@ func (w *tracker) held(t driver.Token, ttl time.Duration) {
 	w.holdsLocked(t, l, ttl, time.Since(w.began))
 }
 
-// holdsLocked is held for a token that is known.
+// holdsLocked notes l for a token that holds its lease.
 func (w *tracker) holdsLocked(t driver.Token, l watched, ttl, now time.Duration) {
 	if ttl > 0 {
 		l.until = now + ttl
@@ -179,7 +178,7 @@ func (w *tracker) holdsLocked(t driver.Token, l watched, ttl, now time.Duration)
 func (w *tracker) rouseLocked() {
 	if !w.awake { // waking it for each lease would cost more than the rest
 		w.awake = true
-		w.wake <- struct{}{} // there is room: what was in it was read before run fell asleep
+		w.wake <- struct{}{} // there is room: run has read the last value before it cleared awake
 	}
 }
 
@@ -218,7 +217,7 @@ func (w *tracker) dropLocked(t driver.Token) {
 		delete(w.byName, l.name)
 	} else if i := slices.Index(n.tokens, t); i >= 0 {
 		n.tokens = slices.Delete(n.tokens, i, i+1)
-		w.rearmLocked(l.name, n) // its end is a change of our own, which the server does not report
+		w.rearmLocked(l.name, n) // the end of t is a change of our own, which the server does not report
 	}
 }
 
@@ -248,8 +247,8 @@ func (w *tracker) rearmLocked(name string, n *watchedName) {
 }
 
 // changed notes that another client has changed the state of a name. If a renewal of each
-// of its tokens is under way, changed does nothing: the answers show whether the leases
-// still hold.
+// of its tokens is under way, changed does nothing, because the answers show whether the
+// leases still hold.
 func (w *tracker) changed(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -288,8 +287,8 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 				pace.Reset(watchAfter / 2)
 			}
 		case <-again.C:
-			// The server may be another one, or another client may hold the name: so they
-			// are armed first, and checked then.
+			// The server may be another one, or another client may hold a name. So all
+			// names are armed, and then their holders check.
 			failed, waits = w.arm(ctx, failed, lost, true), false
 		}
 		w.fails.Store(len(failed) > 0)
@@ -356,8 +355,8 @@ func (w *tracker) takeDue() []string {
 	return names
 }
 
-// arm makes the server watch names, and returns those for which it failed. It calls lost
-// for names that are gone, for names that were changed and cannot be read, and, if
+// arm makes the server watch names, and returns the names for which it failed. It calls
+// lost for names that are gone, for names that were changed and cannot be read, and, if
 // doubtful, for all.
 func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.Token), doubtful bool) (failed []string) {
 	slices.Sort(names)
@@ -423,9 +422,9 @@ func (w *tracker) tokensToNotify(name string, p Armed, doubtful bool) (tokens []
 // storedVersion is the first byte of the stored state of a name.
 const storedVersion = 164
 
-// mayHold reports whether a token may hold its lease, by the first fields of the state,
-// see lua/lib/layout.lua: these have the token of an exclusive holder, and the number of
-// shared holders.
+// mayHold reports whether a token may hold its lease, by the first fields of the state:
+// the token of an exclusive holder, and the number of shared holders, see
+// lua/lib/layout.lua.
 func mayHold(state string, t driver.Token, exclusive bool) bool {
 	const details, shared = 26, 26 + 8 + 8
 	if len(state) < details || state[0] != storedVersion {

@@ -13,15 +13,15 @@ import (
 
 // To watch a name, the driver subscribes to its channel, and the watch script notes in
 // the state of the name that it is watched, and until when. The other scripts read that
-// note with the state, and publish changes only if it is there: a name that is not
-// watched costs no further call.
+// note with the state, and publish changes only if the note is there. So a name that is
+// not watched costs no further call.
 //
 // The note expires, and the driver renews it before that. If it is missing (a client
-// deleted the name, or a replica took over that lacked it), the driver may have missed
+// deleted the name, or a replica without the note took over), the driver may have missed
 // changes, and calls the watchers.
 const (
 	watchFor  = time.Minute
-	watchKeep = 20 * time.Second // the note is renewed at this interval, or a bit sooner
+	watchKeep = 20 * time.Second // the driver renews the note at this interval, or a bit sooner
 )
 
 // watching is the state of a driver's watchers.
@@ -30,7 +30,7 @@ type watching struct {
 	watchesDown atomic.Int64 // how many watched names have no working subscription now
 
 	mu    sync.Mutex               // protects ended
-	ended map[string]chan struct{} // of the last watch of each name: closed when it has ended
+	ended map[string]chan struct{} // for each name: closed when its last watch has ended
 }
 
 // A watch is one name that is watched.
@@ -68,7 +68,7 @@ func (d *Driver) follow(name string, f func()) (stop func()) {
 		}
 		engine.Subscription{
 			Run:        x.listen,
-			Turned:     func(bool) { f() }, // changes were missed, or may be from now on
+			Turned:     func(bool) { f() }, // the driver has missed changes, or may miss them from now on
 			Deaf:       &w.watchesDown,
 			FirstPause: watchAgain, LongestPause: watchAgainMax,
 		}.Keep(ctx)
@@ -107,7 +107,7 @@ func (x *watch) listen(ctx context.Context, hears func()) {
 	}, func(string) { x.tell() })
 	cancel()
 	noting.Wait()
-	x.sharded = x.sharded && !bars(err) // before Redis 7.0, or without the right
+	x.sharded = x.sharded && !bars(err) // a plain channel next time: before Redis 7.0, or without the right
 }
 
 // keepNoted writes the note whenever the server has confirmed the subscription, and
@@ -122,7 +122,7 @@ func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, hears 
 			news = true
 		case <-time.After(wait):
 			if late {
-				return // a server that never confirms
+				return // the server does not confirm the subscription
 			}
 		}
 		missing, ok := x.note(ctx)
@@ -135,8 +135,8 @@ func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, hears 
 	}
 }
 
-// note makes the scripts publish changes from now on. missing says that they did not
-// until now.
+// note makes the scripts publish changes from now on. missing reports that they did not
+// do so before.
 func (x *watch) note(ctx context.Context) (missing, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()

@@ -9,8 +9,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// damage says that what is stored, or the answer that a script made of it, cannot be
-// read.
+// damage is the error for stored data, or a script's answer, that cannot be read.
 type damage struct{ problem string }
 
 func (d *damage) Error() string {
@@ -45,7 +44,7 @@ func readEntry(s, name string) (driver.Entry, error) {
 }
 
 // readRefusal reads what lua/lib/refusal.lua wrote: what is in the way of a claim, and
-// when that changes by itself.
+// when that may change by itself.
 func readRefusal(s, name string) (*driver.HeldError, error) {
 	r, e := reader{rest: s}, locktable.Entry{}
 	r.take(1) // 'h'
@@ -93,8 +92,8 @@ func readClaim(p Reply, c *driver.Claim) (g driver.Grant, refused, err error) {
 	return g, nil, err
 }
 
-// readGrant reads a grant: the first fence, and the number of fences if it is not the one
-// that the claim asked for.
+// readGrant reads a grant: the first fence, and the number of fences if it differs from
+// the claim's.
 func readGrant(p Reply, c *driver.Claim) (driver.Grant, error) {
 	if p.Text == "" {
 		if p.Int <= 0 {
@@ -124,7 +123,7 @@ func readEnd(p Reply) error {
 	closed := r.duration()
 	by := r.owner()
 	if r.failed {
-		return driver.ErrNoSuchLease // its lease has ended, even if the owner cannot be read
+		return driver.ErrNoSuchLease // the lease has ended, even if the owner cannot be read
 	}
 	return &driver.BrokenError{By: by, ClosedFor: closed}
 }
@@ -169,7 +168,7 @@ func (r *reader) uint32() uint32 {
 	return 0
 }
 
-// instant reads a double that is a whole number, as all of ours are.
+// instant reads a double as a whole number.
 func (r *reader) instant() locktable.Instant {
 	s := r.take(8)
 	if s == "" {

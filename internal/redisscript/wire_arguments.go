@@ -18,10 +18,10 @@ const (
 	quickAcquire = 'a' // an exclusive claim that is not forced
 	otherAcquire = 'A'
 	quickRenew   = 'r'
-	valueRenew   = 'R' // with a value
-	quickRelease = 'e' // without a minimum hold
+	valueRenew   = 'R' // a renewal that writes a value
+	quickRelease = 'e' // a release without a minimum hold or an end
 	otherRelease = 'E'
-	timedRelease = 'O' // with an end
+	timedRelease = 'O' // a release with an end
 )
 
 // A script publishes changes on the plain channel of a name, on its channel of a slot, or
@@ -52,12 +52,12 @@ func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Ca
 	return Acquire, cut(b, keys, first)
 }
 
-// renewCall is for Renew and for Confirm.
+// renewCall makes the call of the scripts Renew and Confirm.
 func (o *Options) renewCall(l *driver.LeaseRef) Call {
 	return Call{Keys: keys(o.Prefix, l.Name), Args: []string{renewArg(l, o.Retention)}}
 }
 
-// writeCall is for a renewal that writes a value.
+// writeCall makes the call of Renew for a renewal that writes a value.
 func (o *Options) writeCall(l *driver.LeaseRef, end int64) Call {
 	c := o.renewCall(l)
 	c.Args = append(c.Args, string(append(number(nil, end), l.Value...)))
@@ -99,8 +99,8 @@ func (o *Options) readCall(name string) Call { return Call{Keys: keys(o.Prefix, 
 // string, and the list of its pieces.
 type room [512]byte
 
-// cut makes a call of the keys of a name and the arguments behind them, all of them
-// pieces of one string. ends are the ends of the keys, and of each argument but the last.
+// cut makes a call of pieces of b: the keys of a name, then the arguments. ends has the
+// end of the keys, and the end of each argument except the last.
 func cut(b []byte, ends ...int) Call {
 	const kinds = 4
 	text, keys := string(b), len(b)
@@ -156,9 +156,9 @@ func fencesOf(c *driver.Claim) int {
 	return 1
 }
 
-// claimArg appends the first argument of a claim. Its last part is stored as it is if the
-// holder is exclusive: the number of fences, the token, the lock-delay and who. end is on
-// the server's clock.
+// claimArg appends the first argument of a claim. For an exclusive holder, Redis stores
+// its last part: the number of fences, the token, the lock-delay and who. end is on the
+// server's clock.
 func claimArg(b []byte, c *driver.Claim, keep time.Duration, end int64, who string) []byte {
 	kind := byte(otherAcquire)
 	if isQuick(c) {
@@ -171,7 +171,7 @@ func claimArg(b []byte, c *driver.Claim, keep time.Duration, end int64, who stri
 	return append(number(b, micros(c.LockDelay)), who...)
 }
 
-// waitArg appends what the script needs only of a claim that is not the quick case.
+// waitArg appends the second argument of a claim, which its quick case does not need.
 func waitArg(b []byte, c *driver.Claim) []byte {
 	queue := byte(0)
 	if c.Queue {
@@ -209,7 +209,7 @@ func releaseArg(b []byte, l *driver.LeaseRef, keep time.Duration, end int64) []b
 // hasEnd reports whether a release has an end.
 func hasEnd(l *driver.LeaseRef) bool { return l.OnTime || l.Value != nil }
 
-// fenceArg is a fence that a script can read: all fences are below 2^52.
+// fenceArg returns the fence, or 2^52 if that is less. All granted fences are below.
 func fenceArg(fence uint64) int64 { return int64(min(fence, 1<<52)) }
 
 func raiseArg(l *driver.LeaseRef, fence uint64, keep time.Duration) string {

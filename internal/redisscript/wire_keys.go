@@ -27,13 +27,13 @@ func appendKey(b []byte, prefix, name string) []byte {
 	return append(append(append(append(b, prefix...), '{'), name...), "}s"...)
 }
 
-// keys are all keys of a name, as the scripts want them: S, D, L, E.
+// keys returns all keys of a name in the order of the scripts: S, D, L, E.
 func keys(prefix, name string) []string {
 	var r room
 	return cut(appendKeys(r[:0], prefix, name)).Keys
 }
 
-// appendKeys appends them, all of the same length.
+// appendKeys appends the keys of a name, which all have the same length.
 func appendKeys(b []byte, prefix, name string) []byte {
 	if strings.ContainsAny(name, "%{}") {
 		name = escaper.Replace(name)
@@ -48,13 +48,13 @@ func appendKeys(b []byte, prefix, name string) []byte {
 }
 
 // watchChannel is the channel for the changes of a name. It is in the slot of the name,
-// and lua/lib/entry.lua makes it of the key.
+// and lua/lib/entry.lua makes the same channel from the key.
 func watchChannel(prefix, name string) string {
 	k := key(prefix, name)
 	return k[:len(k)-1] + "w"
 }
 
-// nameOf is the name whose state is stored at key, or false if key is not that of a
+// nameOf returns the name whose state is stored at key, or false if key is no key of a
 // state.
 func nameOf(prefix, key string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, prefix+"{")
@@ -79,7 +79,7 @@ func slot(name string) uint16 {
 	return crc16(escaper.Replace(name)) % slots
 }
 
-// crc16 is the one of the cluster specification: XMODEM.
+// crc16 returns the CRC16 of the cluster specification (XMODEM).
 func crc16(s string) (crc uint16) {
 	for i := range len(s) {
 		crc ^= uint16(s[i]) << 8

@@ -2,29 +2,29 @@
 -- waits in the queue.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
---   the slot of the name: enough unless there are details.
--- ARGV[1]: the claim, see lib/claim_args; ARGV[2]: how it waits, see there; ARGV[3], if
+--   the slot of the name; S is enough if the name has no details.
+-- ARGV[1]: the claim, and ARGV[2]: how it waits, see lib/claim_args for both; ARGV[3], if
 --   there is one: its wish, see lib/value.
 -- Answers:
---   a number above 0: granted, and this is the first of as many fences as were asked for
+--   a number above 0: granted all fences asked for, and this is the first of them
 --   a number below 0: the claim came after its end; the server's time, negated
 --   'g' and >dI4: granted; the first fence, and how many there are
---   'h', see lib/refusal: refused, or queued at the position it says
---   'v', >d and the value of the name: refused because of the value, see lib/refused
+--   'h', see lib/refusal: refused, or queued at the position in the answer
+--   'v', see lib/refused: refused because of the value of the name
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
 --   the name is free, and no claim waits: TIME GET SET
---   held, and it does not queue: TIME GET
---   held, and it is the first in the queue: TIME GET; UNLINK HSET ZADD ZADD; 3
+--   held, and the claim does not queue: TIME GET
+--   held, and the claim is the first in the queue: TIME GET; UNLINK HSET ZADD ZADD; 3
 --     PEXPIRE SET
 --   shared, and the name is free: TIME GET; UNLINK HSET ZADD ZADD; 3 PEXPIRE SET
 --   shared, beside others: TIME GET DETAILS; ZSCORE; HSET ZADD ZADD; SET
 --   asked again by a shared holder: TIME GET DETAILS; ZSCORE, HGET ZSCORE; ZADD
---   it queues behind others: TIME GET DETAILS; ZSCORE, ZRANGE; HSET ZADD ZADD
---   it waits already, and asks again: TIME GET DETAILS; ZSCORE, HGET ZSCORE; ZADD ZRANK
+--   the claim queues behind others: TIME GET DETAILS; ZSCORE, ZRANGE; HSET ZADD ZADD
+--   the claim waits, and asks again: TIME GET DETAILS; ZSCORE, HGET ZSCORE; ZADD ZRANK
 --   refused or queued beside shared holders: ZRANGEBYSCORE HGET ZSCORE more; and ZRANGE
---     ZSCORE if it would fit beside them
---   a ticket puts it among others: two calls more, and one for each score that is taken
+--     ZSCORE if the claim would fit beside them
+--   a ticket puts the claim among others: two calls more, and one for each equal score
 
 --- @include lib/layout
 --- @include lib/time
@@ -39,9 +39,9 @@
 local wish = ARGV[3] or NO_WISH
 --- @include lib/refused
 
--- The score of the claim in the line is now or its ticket, but no more than MAX_LEAD
--- before now, and it is behind all waiters that came no later. In a line time never runs
--- back.
+-- The score of the claim in L is now, or the last waiter's if the clock ran back. An
+-- earlier ticket lowers the score, by MAX_LEAD at most. The claim then goes behind all
+-- waiters with the same score.
 local score, last, ahead = QUEUE_FROM + now, nil, size > holders + broken
 if queueing == 1 and not place then
   if ahead then last = tonumber(call('ZRANGE', L, '-1', '-1', 'WITHSCORES')[2]) end
@@ -92,6 +92,6 @@ if queueing == 1 then
   keep_until(now + wait)
 end
 if place then position = call('ZRANK', L, token) - broken - holders + 1 end
-if position == 1 then new_head = false end -- this answer tells it when the name opens
+if position == 1 then new_head = false end -- the answer tells the head when it opens
 save()
 return refusal(position, weight, limit, head)

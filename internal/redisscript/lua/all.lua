@@ -1,27 +1,27 @@
--- all: claims of several names, none of them queueing or forced: it grants all, or none.
--- First it looks at all of them, and passes on what has expired, as every step does;
--- then it grants.
+-- all: claims several names, without queueing or force, and grants all claims, or none.
+-- It first looks at each name, and passes it on if its lease has expired, as every step
+-- does. Then it grants the claims.
 --
--- KEYS: S, D, L and E of the first name, see lib/layout; then those of the next.
--- ARGV: of each name in turn: the claim and how it waits, see lib/claim_args; and its
---   wish, see lib/value. They are never quick, and have one end.
+-- KEYS: S, D, L and E of each name in turn, see lib/layout.
+-- ARGV: three for each name in turn: the claim and how it waits, see lib/claim_args; and
+--   its wish, see lib/value. The claims are not quick cases, and share one end.
 -- Answers:
---   a list of numbers: granted, and these are the fences
+--   a list of numbers: granted; the fence of each claim
 --   a number below 0: the claims came after their end; the server's time, negated
---   'r' and >I4: how many claims are before the first that is refused; and behind that
---     what acquire answers to such a claim
+--   'r' and >I4: refused; how many claims are before the first refused one; then what
+--     acquire answers to that claim
 --
 -- redis.calls:
 --   the names are free, and no claim waits: TIME; for each GET SET
---   one is held: TIME; for each that is looked at GET
+--   one is held: TIME; GET for each name up to that one
 --   more, as in acquire, if a lease or a place has expired, or there are details
 
 --- @include lib/layout
 --- @include lib/time
 --- @include lib/quick_acquire
 
--- look is the first half for one name. It returns the second half as a function, or the
--- answer if that is known: a fence if the token holds the name, or a refusal.
+-- look does the first half for one name. It returns the second half as a function, or the
+-- answer if it is known: the fence that the token already has, or a refusal.
 local function look(KEYS, ARGV)
   --- @include lib/name
   --- @include lib/claim_args

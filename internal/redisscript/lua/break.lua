@@ -1,16 +1,16 @@
--- break: ends the lease with a given fence. It notifies the holder, and keeps for it who
--- broke the lease.
+-- break: ends the lease with a given fence. It notifies the holder, and stores for the
+-- holder who broke the lease.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
---   the slot of the name: enough unless there are details.
+--   the slot of the name; S is enough if the name has no details.
 -- ARGV[1]: >ddd: the fence; how long the name is closed, and how long it is
 --   remembered, in microseconds.
--- ARGV[2]: who does it, as locktable.AppendOwner writes it.
+-- ARGV[2]: who breaks the lease, as locktable.AppendOwner writes it.
 -- Answers: 1, broken; 0, no lease has that fence.
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
---   an exclusive lease: TIME GET GETEX; UNLINK HSET ZADD ZADD for the word that is left
---     to its holder; PUBLISH; 3 PEXPIRE SET
+--   an exclusive lease: TIME GET GETEX; UNLINK HSET ZADD ZADD to store who
+--     broke it; PUBLISH; 3 PEXPIRE SET
 --   a shared one: TIME GET GETEX DETAILS; ZRANGEBYSCORE; HGET ZSCORE; HDEL ZREM ZREM;
 --     HSET ZADD ZADD; PUBLISH; SET
 --   then for each waiter that is granted the name: as in release

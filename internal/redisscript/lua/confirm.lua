@@ -1,8 +1,8 @@
--- confirm: as renew, but it always writes, as quick_renew does. WAIT counts the replicas
--- that have what its connection wrote; another connection may have written the grant.
+-- confirm: renews a lease, and always writes. WAIT counts the replicas that have what its
+-- own connection wrote, and another connection may have written the grant.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
---   the slot of the name: enough unless there are details.
+--   the slot of the name; S is enough if the name has no details.
 -- ARGV[1]: the lease, see lib/renew_args.
 -- Answers: 1, it is held; otherwise as lib/not_held.
 --

@@ -1,8 +1,8 @@
--- force: a claim that is granted at once, even if the name is held. It takes the leases
--- of others, and notifies their holders.
+-- force: a claim that is granted at once, even if the name is held. It ends the leases of
+-- other holders, and notifies these holders.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
---   the slot of the name: enough unless there are details.
+--   the slot of the name; S is enough if the name has no details.
 -- ARGV[1]: the claim, see lib/claim_args; ARGV[2]: how it would wait, see there; ARGV[3]:
 --   who takes the leases, as locktable.AppendOwner writes it; ARGV[4], if there is one:
 --   its wish, see lib/value.
@@ -10,7 +10,7 @@
 --
 -- redis.calls:
 --   the name is free: TIME GET SET
---   held by another: TIME GET; UNLINK HSET ZADD ZADD for the word that is left to it;
+--   held by another: TIME GET; UNLINK HSET ZADD ZADD to store who took it;
 --     PUBLISH; 3 PEXPIRE SET
 --   more for each shared holder: HGET ZSCORE; HDEL ZREM ZREM; HSET ZADD ZADD; PUBLISH
 

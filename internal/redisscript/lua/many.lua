@@ -1,19 +1,19 @@
--- many: the quick cases of several steps on as many names, in order. A step that is not
--- the quick case is answered 0, and its client sends it again by itself. No error ends
--- the script, because the other steps would get no answer.
+-- many: the quick cases of several steps on as many names, in order. It answers 0 to a
+-- step that is not the quick case, and the client then sends that step alone. An error of
+-- one step does not end the script, because the others would get no answer.
 --
 -- KEYS[i]: S of a name.
--- ARGV[1]: what claims have in common, empty if there are none. >ddd: the TTL, how long
---   the name is remembered, and the end that is latest, in microseconds; then the
+-- ARGV[1]: what the claims share; empty without claims. >ddd: the TTL, how long
+--   the name is remembered, and the latest end, in microseconds; then the
 --   lock-delay and who claims, as in the argument of one claim.
 -- ARGV[1 + i] is about KEYS[i]. Its length is its kind:
 --   16 bytes: c16, a token to release
---   20 bytes: >c16I4, a token to grant one fence, and how many microseconds before the
---     common end its own one is
+--   20 bytes: >c16I4, a token to grant one fence to, and by how many microseconds the
+--     end of its claim is before the latest end
 --   others: the first argument of a script of one name, see lib/claim_args and
 --     lib/renew_args
--- Answers: a list of numbers. For each key what its quick case answers, 0 if it is not
---   that; then the server's time in microseconds.
+-- Answers: a list of numbers. For each key the answer of its quick case, or 0 if the step
+--   is another case; then the server's time in microseconds.
 --
 -- redis.calls: TIME, and for each step GET and SET
 

@@ -2,14 +2,14 @@
 -- quorum granted.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
---   the slot of the name: enough unless there are details.
+--   the slot of the name; S is enough if the name has no details.
 -- ARGV[1]: >c16dd: the token; the fence that is wanted; and how long the name is
 --   remembered, in microseconds.
--- ARGV[2], if there is one: the value that the name keeps from then on, unless one was
---   written by this lease before.
+-- ARGV[2], if there is one: the value that the name keeps from then on, unless this lease
+--   has already written one.
 -- Answers:
 --   a number above 0: the first fence that the lease has now, not below the wanted one
---   'h', see lib/refusal: the permits would exceed the limit, behind a higher fence
+--   'h', see lib/refusal: behind leases granted since, it would exceed its limit
 --   otherwise as lib/not_held
 --   an error PAWLFENCE: there are no fences as high as that
 --
@@ -49,12 +49,12 @@ if not own or first >= wanted then
   return result
 end
 
--- It becomes the last one granted: holders are in the order of their fences, and no two
--- leases have the same fence.
+-- The lease becomes the last one granted, because holders are in the order of their
+-- fences, and no two leases have the same fence.
 if fence > first + fences - 1 then -- other leases were granted since
   wanted = math.max(wanted, fence + 1)
 end
-if place == 'h' and held > limit then -- after them it would not have been granted
+if place == 'h' and held > limit then -- behind these it would not have been granted
   save()
   return refusal(0, weight, limit, nil, token)
 end

@@ -2,14 +2,14 @@
 -- has expired.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
---   the slot of the name: enough unless there are details.
+--   the slot of the name; S is enough if the name has no details.
 -- ARGV: none.
 -- Answers: 'e', >dddI4: now; the last fence; closed until; how many holders follow; then
 --   for each holder what lib/shown makes of it
 --   >dI2: the fence of the value, and its length plus one, 0 if there is none; and the
 --     value
 --   for each waiter >I4I4ddI4: weight; limit; since; when its place ends; the length of
---     who it is; and that
+--     who it is; then who it is
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
 --   an exclusive lease or no lease, and no claim waits: TIME GET

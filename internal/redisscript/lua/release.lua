@@ -1,12 +1,12 @@
 -- release: gives up a lease or a place in the queue, and passes the name on.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
---   the slot of the name: enough unless there are details.
+--   the slot of the name; S is enough if the name has no details.
 -- ARGV[1]: the lease, >ddc16 behind its first byte: the minimum hold and how long the
 --   name is remembered, in microseconds, and the token; then >d, the end of the request,
 --   if the first byte is TIMED_RELEASE. It is QUICK_RELEASE if there is no minimum hold
 --   and no end. ARGV[2], if there is one: the value that the name keeps from then on.
--- Answers: 1, released; below 0, the server's time, negated: it came after its end;
+-- Answers: 1, released; below 0, the server's time, negated: too late, after its end;
 --   otherwise as lib/not_held.
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
@@ -15,8 +15,8 @@
 --     ZREM ZREM; PUBLISH or SPUBLISH; SET
 --   a shared lease: TIME GET GETEX DETAILS; ZSCORE; HGET ZSCORE; HDEL ZREM ZREM; SET
 --   a minimum hold is left, and a claim waits: ZRANGE HGET ZSCORE; PUBLISH besides
---   a waiter leaves: TIME GET GETEX DETAILS; ZSCORE; ZRANK HDEL ZREM ZREM; and the same
---     besides if it was the first, and the name is closed or kept for a minimum hold
+--   a waiter leaves: TIME GET GETEX DETAILS; ZSCORE; ZRANK HDEL ZREM ZREM; and, if it
+--     was first and the name is closed or kept, ZRANGE HGET ZSCORE; PUBLISH besides
 --   nothing is held: TIME GET GETEX
 
 --- @include lib/layout
@@ -42,7 +42,7 @@ if place == 'lease' then
   -- now is earlier than since if the clock ran back.
   local ends = math.min(lease.since, now) + min_hold
   if ends > now then
-    -- As after a release, it has no lock-delay, and no token can renew it.
+    -- As after a release, the lease has no delay, and no token can renew it.
     lease.token, lease.delay, lease.expires = ZERO, 0, ends
     keep_until(ends)
     kept = true

@@ -2,18 +2,18 @@
 -- another client has changed it.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
---   the slot of the name: enough unless there are details.
+--   the slot of the name; S is enough if the name has no details.
 -- ARGV[1]: the lease, see lib/renew_args.
 -- ARGV[2], if there is one: >d, the end of the request; then the value that the name
 --   keeps from then on.
--- Answers: 1, renewed; below 0, the server's time, negated: it came after its end;
+-- Answers: 1, renewed; below 0, the server's time, negated: too late, after its end;
 --   otherwise as lib/not_held.
 --
 -- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
 --   an exclusive lease, and no claim waits: TIME GET SET
 --   a claim waits: TIME GET GETEX DETAILS; 4 PTTL; SET
 --   a shared lease: TIME GET GETEX DETAILS; ZSCORE, HGET ZSCORE; ZADD; 4 PTTL; once in
---     half a TTL SET; HSET besides if its TTL is another one than before
+--     half a TTL SET; HSET besides if its TTL has changed
 --   nothing is held: TIME GET GETEX
 
 --- @include lib/layout

@@ -4,7 +4,7 @@
 -- KEYS[i]: S of a name.
 -- ARGV: none.
 -- Answers: >d, the server's time in microseconds; then for each key >I4, the length of
---   its state plus one, 0 if there is none, or a value of another type; and the state.
+--   its state plus one, or 0 if it has no state, or another type; then the state.
 --   '-' if the user may not run MGET.
 --
 -- redis.calls: TIME MGET

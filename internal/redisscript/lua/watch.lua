@@ -4,15 +4,15 @@
 -- The channel is the key S with a w as its last letter. The messages are empty.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
---   the slot of the name: enough unless there are details.
+--   the slot of the name; S is enough if the name has no details.
 -- ARGV[1]: >dB: for how long, in microseconds; WAY_PLAIN or WAY_SLOT.
 -- Answers: 1, it was watched already; 2, it was not, so something may have changed
---   unnoticed; 0, the user may not publish there, and nothing is watched.
+--   unnoticed; 0, the user may not publish there, so it is not watched.
 --
 -- redis.calls:
---   it is watched for half as long already: TIME GET
---   otherwise: TIME GET SET; before SET, ZCARD HLEN ZCARD if there are details; before it
---     PUBLISH or SPUBLISH if it was not watched
+--   half of that time, or more, is left of an earlier watch: TIME GET
+--   otherwise: TIME GET SET; before SET, PUBLISH or SPUBLISH if it was not watched, and
+--     ZCARD HLEN ZCARD if there are details
 
 --- @include lib/layout
 --- @include lib/time

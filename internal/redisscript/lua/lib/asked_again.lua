@@ -1,7 +1,7 @@
--- A claim that is sent again, by a caller that lost the answer, or by a waiter to which
--- another client has passed the name since: it still has its lease or its place.
+-- A caller that lost the answer sends its claim again, and so does a waiter to which
+-- another client has passed the name. Such a claim still has its lease or its place.
 
--- answer is the first fence alone if the grant has as many fences as were asked for.
+-- answer returns the first fence alone if the grant has all fences that were asked for.
 local function answer(first, given)
   if given == fences then return first end
   return 'g' .. pack('>dI4', first, given)

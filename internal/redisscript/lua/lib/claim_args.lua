@@ -3,15 +3,15 @@
 -- ARGV[1]: the claim. The first byte is QUICK_ACQUIRE if lib/quick_acquire may grant it;
 --   then >ddddI4c16d: the TTL; how long the name is remembered; the least fence to
 --   grant; the end of the request; how many fences; the token; the lock-delay; then
---   who claims, to the end. From the number of fences on, at byte 34, it is what is
---   stored of an exclusive holder.
+--   who claims, to the end. An exclusive holder is stored as the bytes from 34 on,
+--   which begin with the number of fences.
 -- ARGV[2]: how it waits, >BdI4I4d: 1 if it queues; how long its place lasts if it does
 --   not ask again; weight; limit; its ticket or 0.
 --
--- A claim with one more argument has a wish in it, see lib/value. Such a claim is
--- never the quick case.
+-- One more argument is the wish of the claim, see lib/value. A claim with a wish is never
+-- the quick case.
 --
--- Instants and durations are microseconds, instants those of the server's clock.
+-- Instants and durations are microseconds; instants are on the server's clock.
 local ttl, keep, min_fence, ends, fences, token, delay, at =
   unpack('>ddddI4c16d', ARGV[1], 2)
 if ARGV[1]:byte() == QUICK_ACQUIRE then

@@ -1,19 +1,19 @@
 -- The whole lock algorithm, as in locktable/entry.go, on the stored state of one name:
 -- see lib/layout. It needs the lines of lib/time and lib/name, and the local keep.
-local D, L, E = KEYS[2], KEYS[3], KEYS[4] -- nil while a slot is moved, see details
+local D, L, E = KEYS[2], KEYS[3], KEYS[4] -- nil while a slot is moved, see details()
 
 local fence, closed, kept_until = 0, 0, 0
 local details_until, held, holders, broken = 0, 0, 0, 0
-local soonest = 0 -- no member of E expires before
+local soonest = 0 -- no member of E expires before that
 local leases_until = 0 -- no shared holder has a lease, or a lock-delay, after that
-local size = 0    -- of D, L and E
+local size = 0    -- how many members D, L and E have, each
 local lease       -- the exclusive holder
 local value, value_fence = nil, 0
-local watched, ways = 0, 0 -- until when, and how
+local watched, ways = 0, 0 -- until when the name is watched, and on which channels
 local more = false         -- S says that there are details
 local changed = false      -- S has to be written again
 local news = false         -- for watchers: all changes except renewals
-local new_head = false     -- of the queue; or a waiter behind it has gone
+local new_head = false     -- the queue may have another head
 
 -- Damaged data is an error, and never counts as a free name.
 local function damaged(what) error('PAWLDAMAGED ' .. what) end
@@ -91,8 +91,8 @@ end
 
 -- count finds how many details there are. Another client, or the server that needs
 -- memory, may have deleted some of D, L and E. Then the holders are unknown until the
--- last lease among them must be over. After that, or at once if there is no lease among
--- them, the rest is forgotten, and waiters ask again.
+-- last lease among them must be over. After that, or at once without shared holders,
+-- count forgets the rest, and waiters ask again.
 local function count()
   if not more then return end
   details()
@@ -117,7 +117,7 @@ end
 local function put(id, score, rec, expires)
   details()
   if size == 0 then
-    -- They exist if a client deleted S alone, or after count found some missing.
+    -- These keys exist if a client deleted S alone, or after count found some missing.
     call('UNLINK', D, L, E)
     details_until = 0
   end
@@ -139,8 +139,8 @@ local function remove(id)
   if size == 0 then details_until = 0 end -- the keys are gone, and their expiry, too
 end
 
--- keep_until keeps all keys until then, and somewhat longer, so that it is seldom done.
--- It never shortens that.
+-- keep_until makes all keys last until an instant, and somewhat longer, so that few steps
+-- have to do so. It never shortens their time.
 local longer = false
 local function keep_until(instant)
   if instant > kept_until then
@@ -148,16 +148,16 @@ local function keep_until(instant)
   end
 end
 
--- leased notes until when a shared lease lasts. It adds half of that time, so that S is
--- seldom written for it.
+-- leased notes until when a shared lease lasts. It adds half of the time that is left, so
+-- that few leases make a step write S.
 local function leased(instant)
   if instant > leases_until then
     leases_until, changed = instant + math.ceil((instant - now) / 2), true
   end
 end
 
--- signal notifies the claimant: 'who' begins with its channels. Nothing depends on its
--- arrival, so a user without the right to publish may still lock.
+-- signal notifies a claimant, on the channels with which 'who' begins. Nothing depends on
+-- the arrival of the message, so a user without the right to publish may still lock.
 local function signal(who, kind, token, first, fences)
   local n = unpack('>I2', who)
   local box = who:sub(3, 2 + n)
@@ -175,17 +175,17 @@ end
 
 --- @include lib/pass_on
 
--- opens says whether the name will open without a step of a client: when it is not closed
--- any more, or a minimum hold is over. Of several shared holders the one that ends first
--- counts: the head asks again by then, and learns of the next.
+-- opens reports whether the name will open without a step of a client: at the end of a
+-- lock-delay, or of a minimum hold. Of several shared holders it looks only at the first
+-- to end, because the head then asks again, and learns of the next.
 local function opens()
   if closed > now or lease then return closed > now or lease.token == ZERO end
   if holders == 0 then return false end
   return #call('ZRANGEBYSCORE', E, 0, QUEUE_FROM - 1, 'LIMIT', 0, 1)[1] == 9 -- no token
 end
 
--- tell_head makes the head of the queue look: the name opens without a step of a client,
--- so the head has to know when to ask.
+-- tell_head makes the head of the queue send its claim again. The answer says when the
+-- name will open without a step of a client.
 local function tell_head()
   new_head = false
   if size <= holders + broken then return end
@@ -241,7 +241,7 @@ local function tell()
 end
 
 local function save()
-  if value and (lease or holders > 0) then -- the value outlasts the last of them
+  if value and (lease or holders > 0) then -- the value outlasts the last lease
     keep_until(math.max(lease and lease.expires or 0, leases_until) + keep)
   end
   if new_head and size > holders + broken and opens() then tell_head() end

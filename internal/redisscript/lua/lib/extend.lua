@@ -1,5 +1,5 @@
--- extend makes the lease of a token last until then, and never shorter. It stores the
--- time from now until then as the TTL, in the last 8 bytes of who the holder is.
+-- extend makes the lease of a token last until 'later', and never shortens it. It stores
+-- the time from now until 'later' as the TTL, in the last 8 bytes of who the holder is.
 local function extend(place, token, later)
   local ttl = pack('>d', later - now)
   if place == 'lease' then

@@ -1,7 +1,7 @@
 -- What is stored of a name, and the constants of all scripts. No line of this file is
 -- sent: a line `local NAME = literal` is a constant, and its value replaces the name
--- where that is used. So a constant costs nothing, and no function of a script has to
--- capture it.
+-- wherever a script uses it. So a constant costs nothing, and no function of a script has
+-- to capture it.
 --
 -- A name that is only locked and released is one string. The other three keys, the
 -- details, exist while a claim shares it or waits for it, or a holder has yet to learn
@@ -11,10 +11,10 @@
 --        HEAD     version; flags: 1 there is an exclusive holder, 2 there are details,
 --                 4 there is a value, WAY_PLAIN and WAY_SLOT the name is watched;
 --                 the last fence; closed until (lock-delay); S is kept until
---        DETAILS  if there are details: D, L and E are kept until; the weights of the
---                 shared holders together; how many they are; how many are broken; when
---                 the first of the details expires, at the earliest; when the last lease
---                 of a shared holder is over, its lock-delay included, at the latest
+--        DETAILS  if there are details: D, L and E are kept until; the sum of the
+--                 weights of the shared holders; how many shared holders there are; how
+--                 many broken leases; the earliest possible end of a detail; the latest
+--                 possible end of a shared lease with its lock-delay
 --        LEASE    if there is an exclusive holder: when it expires; since when it holds;
 --                 how many fences it has; its token; its lock-delay; then who it is. Its
 --                 fences are the last ones granted.
@@ -31,19 +31,19 @@
 --      holders, by fence; then the waiters, by arrival (scores from QUEUE_FROM)
 --   E  sorted set: when each member expires. The broken, the shared holders
 --      and the waiters are apart, as in L, so that the first holder is found at once:
---      QUEUE_FROM is taken from the scores of the broken, and added to those of the
---      waiters
+--      QUEUE_FROM is subtracted from the scores of the broken, and added to the scores
+--      of the waiters
 --
 -- The members of D, L and E are the same: a token; 'l' and the fence (>d) for a shared
 -- lease that was released, and is kept for its minimum hold; 'b' and a token for a broken
--- lease. An exclusive lease that is kept so has the token ZERO.
+-- lease. An exclusive lease that is kept for its minimum hold has the token ZERO.
 --
 -- Who a claimant is: the channel for its signals, and the one in the slot of the name,
 -- with its length (>I2) before each; then its owner, as locktable.AppendOwner writes it;
 -- then the TTL that it asked for last, the only part that a script changes.
 --
 -- A name that keeps a value, or is watched, is not the quick case of any script. So
--- neither costs other names anything.
+-- values and watches cost other names nothing.
 --
 -- S is the root: if it is missing, nothing is held; if it says that there are no details,
 -- there are none. Instants and durations are microseconds. Numbers are doubles, because

@@ -23,7 +23,7 @@ local function grant(token, weight, limit, fences, expires, delay, who, min_fenc
   return first, fences
 end
 
--- promote grants to the head of the queue, and to the next, until one does not fit.
+-- promote grants to the waiters, from the head on, until one does not fit.
 local function promote()
   while size > holders + broken and closed <= now and not lease do
     local at = tostring(broken + holders)
@@ -36,7 +36,7 @@ local function promote()
     writes, above, rest = wish_of(rec, rest)
     local who = rec:sub(rest)
     new_head = true
-    if not is_above(above) then -- it was when the waiter came
+    if not is_above(above) then -- it was above the value when the waiter came
       remove(token)
       signal(who, SIGNAL_LOOK, token, 0, 0)
     else

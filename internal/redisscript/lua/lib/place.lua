@@ -1,7 +1,7 @@
--- place_of says what a token has, and its score in the line: 'lease', 'h' as a shared
--- holder, 'w' as a waiter, or nil.
+-- place_of returns 'lease' for the exclusive holder, 'h' for a shared holder, 'w' for a
+-- waiter, or nil; and the score in L for 'h' and 'w'.
 local function place_of(token)
-  if token == ZERO then return end -- leases that are kept for a minimum hold have it
+  if token == ZERO then return end -- the token of leases that are kept for a minimum hold
   if lease and lease.token == token then return 'lease' end
   if size == 0 then return end
   local score = tonumber(call('ZSCORE', L, token) or nil)

@@ -1,7 +1,7 @@
 -- quick_acquire grants an exclusive claim if its name is free and no claim waits;
--- otherwise it answers 0, and has done nothing. To a claim that came after its end it
--- answers the time, as a number below 0. Nearly every claim ends here. holder is what is
--- stored of it: how many fences, token, lock-delay and who. redis.calls: SET.
+-- otherwise it answers 0, and changes nothing. To a claim that came after its end it
+-- answers the time, negated. Most claims end here. 'holder' is the part of the claim that
+-- is stored: how many fences, token, lock-delay and who. redis.calls: SET.
 local function quick_acquire(S, s, now, ttl, keep, min_fence, ends, fences, holder)
   if not (now <= ends) then return -now end
   local fence, kept_until = 0, 0

@@ -1,5 +1,5 @@
 -- quick_release ends the lease of a name if no claim waits; otherwise it answers 0, and
--- has done nothing. redis.calls: SET.
+-- changes nothing. redis.calls: SET.
 local function quick_release(S, s, now, token)
   if not s or #s < HEAD_AND_LEASE_SIZE then return 0 end
   local v, f, fence, _, kept_until, expires, _, _, holder = unpack(HEAD_TO_TOKEN, s)

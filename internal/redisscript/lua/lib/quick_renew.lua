@@ -1,5 +1,5 @@
 -- quick_renew extends the lease of a name if no claim waits; otherwise it answers 0, and
--- has done nothing. arg: see lib/renew_args. redis.calls: SET.
+-- changes nothing. arg: see lib/renew_args. redis.calls: SET.
 local function quick_renew(S, s, now, arg)
   if not s or #s < HEAD_AND_LEASE_SIZE then return 0 end
   local ttl, _, token = unpack('>ddc16', arg, 2)

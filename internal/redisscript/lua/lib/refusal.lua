@@ -1,12 +1,12 @@
 --- @include lib/shown
 
 -- refusal answers a claim that is refused or queued. Its cost does not grow with the
--- number of holders. head is when the place of the first in the queue ends, if the caller
--- knows it; own is a token that is not in its own way. The answer is
+-- number of holders. 'head' is the end of the first waiter's place, if the caller knows
+-- it. 'own' is the claim's own token, if its lease has to be left out. The answer is
 --
---   'h', >ddddI4I4: now; the last fence; closed until; when things change by themselves;
+--   'h', >ddddI4I4: now; the last fence; closed until; when this may change by itself;
 --     the position of the claim; how many hold the name
---   if any do, the one that expires first, as lib/shown has it; of several that expire
+--   if any do, the holder that expires first, see lib/shown; of several that expire
 --     at the same time, one with the longest lock-delay
 local function refusal(position, weight, limit, head, own)
   local n, first, over = holders, '', 0

@@ -1,11 +1,11 @@
--- A claim that has to be above the value of the name, and is not, loses its place, and is
--- refused with 'v', >d: the fence under which the value was written; and the value.
+-- If a claim's 'above' is not above the value of the name, the claim loses its place. The
+-- answer is 'v', >d: the fence under which the value was written; then the value.
 local writes, above = wish_of(wish, 1)
 if not is_above(above) then
   local refusal = 'v' .. pack('>d', value_fence) .. value
   if place then
     leave(token)
-    promote() -- it may have been the head, and the next one fits
+    promote() -- the claim may have been the head, and the next may fit
   end
   save()
   return refusal

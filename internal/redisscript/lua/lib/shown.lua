@@ -1,7 +1,7 @@
--- shown describes the exclusive holder for Go, or the shared one of a member of the line,
--- >dI4I4I4dddBI4: fence; how many; weight; limit; since; expires; lock-delay; 1 if it was
--- released, and is kept for its minimum hold; the length of who it is; and that. It also
--- returns when it and its lock-delay are over.
+-- shown describes for Go the shared holder with the member id of L, or without id the
+-- exclusive one, >dI4I4I4dddBI4: fence; how many; weight; limit; since; expires;
+-- lock-delay; 1 if the lease is only kept for its minimum hold; the length of who it is;
+-- then who it is. It also returns the end of the lease and its lock-delay.
 local function shown(id)
   if not id then
     local kept = lease.token == ZERO and 1 or 0

@@ -1,6 +1,6 @@
--- take takes a lease from its holder: the exclusive one if id is nil, otherwise the one
--- of a member of the line. by is who does it. leave_word notifies the holder, and keeps
--- 'by' in the details until the lease would have expired.
+-- take ends the exclusive lease if id is nil, otherwise the lease of the member id of L.
+-- 'by' is the owner who ends it. leave_word notifies the holder, and keeps 'by' in the
+-- details until the lease would have expired.
 local function leave_word(token, who, expires, by)
   if #token ~= 16 or token == ZERO then return end
   if broken >= 256 then

@@ -1,9 +1,9 @@
--- The value that a name keeps: `value`, or nil, and the fence under which it was written.
--- It stands in S.
+-- The value that a name keeps in S: `value`, or nil, and value_fence, the fence under
+-- which it was written.
 --
--- A wish is what a claim writes as the value, and what value it has to be above, both as
--- it is sent and as it is stored of a waiter: >I2I2, the lengths of the two, each plus
--- one, 0 if it is missing; then the two.
+-- A wish has two values: the one that a claim writes, and the one that must be above the
+-- name's. A claim sends it, and a waiter's record has it, as >I2I2: the length of each
+-- plus one, or 0 if it is missing; then both values.
 local function wish_of(s, at)
   local n, m, from = unpack('>I2I2', s, at)
   local writes, above
@@ -18,8 +18,7 @@ local function wish_of(s, at)
   return writes, above, from
 end
 
--- write makes the name keep the value that a lease with this fence writes, if it writes
--- one.
+-- write makes the name keep the value 'writes', if there is one, under the fence 'first'.
 local function write(writes, first)
   if writes then
     value, value_fence, changed, news = writes, first, true, true
