@@ -40,7 +40,7 @@ func (s *sender) confirm(ctx context.Context, c redisscript.Confirmation, script
 			return redisscript.Reply{Err: errUnknownNode}, 0
 		}
 		results = node.DoMulti(ctx, cmds...)
-	case s.Cluster(): // it would follow a redirection of the script alone; a dedicated client follows none
+	case s.Cluster(): // the client would redirect the script without the WAIT; a dedicated one redirects neither
 		_ = s.client.Dedicated(func(d rueidis.DedicatedClient) error {
 			results = d.DoMulti(ctx, cmds...)
 			if slices.ContainsFunc(results, func(r rueidis.RedisResult) bool { return r.NonRedisError() != nil }) {

@@ -26,8 +26,8 @@ type dialer struct {
 
 type dialing func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error)
 
-// dialFunc returns a function that dials with dial, or as rueidis does. forCommands says
-// that the connections are for commands, so the dialer notifies the driver of them.
+// dialFunc returns a function that dials with dial, or, if dial is nil, as rueidis does.
+// With forCommands, the dialer notifies the driver of each connection.
 func (o *dialer) dialFunc(dial dialing, forCommands bool) dialing {
 	if dial == nil {
 		dial = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -101,9 +101,9 @@ type dialedConn struct {
 	stop func()
 	done atomic.Bool
 
-	dialer          *dialer       // nil if it is not for commands
+	dialer          *dialer       // nil if the connection is not for commands
 	reads           atomic.Uint64 // how often Read began, plus how often it ended: odd while a call waits
-	interruptedRead atomic.Uint64 // the read that was interrupted
+	interruptedRead atomic.Uint64 // the value of reads in the read that was interrupted
 }
 
 func (g *dialedConn) Close() error {

@@ -1,5 +1,5 @@
 // Package redislock keeps locks in Redis or Valkey: one server, a group with Sentinel, or
-// a cluster. Most programs need only its URL:
+// a cluster. Most programs need only a URL:
 //
 //	import _ "github.com/pawl-go/pawl/redislock"
 //
@@ -88,8 +88,8 @@
 // A holder learns at once that its lease is broken, or taken by ForceLock. If another
 // client deletes the key or flushes the database, or Redis evicts the key, the holder
 // learns of it by its next renewal. It learns of it at once if [Open] made the driver,
-// with RESP3, or if [Track] prepared the client. Properties().ReportsDeletions says which
-// it is, and Diagnose why.
+// with RESP3, or if [Track] prepared the client. Properties().ReportsDeletions says
+// whether a holder learns at once, and Diagnose why not.
 //
 // # What can its driver do?
 //

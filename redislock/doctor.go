@@ -84,7 +84,7 @@ func flat(m rueidis.RedisMessage) string {
 func (s *sender) User() (name string, password bool) { return s.user, s.password }
 
 // sentinels opens connections of its own to the Sentinels, because rueidis does not share
-// those that it has.
+// its own.
 type sentinels struct {
 	group string
 	addrs []string

@@ -75,8 +75,8 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return engine.Made(openParsed(ctx, p))
 }
 
-// openLazily opens one server without asking whether it is there. Each step tries to
-// connect while that fails.
+// openLazily opens one server without a connection. Each step tries to connect until an
+// attempt succeeds.
 func openLazily(ctx context.Context, rawURL string) (driver.Driver, error) {
 	return engine.Open(ctx, rawURL, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		p, err := parseURL(u)
@@ -123,12 +123,12 @@ func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {
 
 // clients are the two clients of a driver.
 //
-// In rueidis a goroutine that is alone writes and reads by itself, as long as the server
-// pushes nothing on that connection. Once it does, each command passes through two more
-// goroutines. So subscriptions and tracking have a connection of their own.
+// In rueidis a goroutine that is alone on a connection writes and reads itself, as long
+// as the server pushes nothing there. Once the server pushes something, each command
+// passes through two more goroutines. So subscriptions and tracking have their own one.
 type clients struct {
 	client, push rueidis.Client
-	untracked    string // why there is no tracking, empty if there is
+	untracked    string // why there is no tracking; empty with tracking
 	end          context.CancelFunc
 }
 
@@ -163,7 +163,7 @@ func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
 	if c.untracked == "" {
 		withTracking(&option, t)
 		// rueidis (v1.0.79) starts the timer of its pings before the goroutine that
-		// reads. If the machine stands still for as long as the timer in between, two
+		// reads. If the machine pauses between the two until the timer fires, two
 		// goroutines read, and rueidis panics.
 		option.Dialer.KeepAlive = 5 * time.Second
 		if c.push, err = rueidis.NewClient(option); err != nil && refusesTracking(err) {
@@ -215,8 +215,8 @@ var errLater = errors.New("not connected yet")
 
 // settings are the options of a client that is opened for a driver. A lock is a few
 // bytes, so half a megabyte of buffers for each direction of each connection is too much.
-// rueidis never sends a command twice that changes something. With DisableRetry it does
-// not send a read twice either: the client over the driver repeats it, and knows when to
+// rueidis never repeats a command that changes something. With DisableRetry it does not
+// repeat a read either, because the client over the driver does so, and knows when to
 // give up.
 func settings() rueidis.ClientOption {
 	o := rueidis.ClientOption{
@@ -233,11 +233,11 @@ func settings() rueidis.ClientOption {
 	}
 	o.Dialer.Timeout = 5 * time.Second
 	o.Dialer.KeepAlive = time.Second
-	// Without it, a client that lacks the right to +asking is sent to and fro between two
-	// nodes as long as a slot moves.
+	// Without this limit, a client that lacks the right to +asking is sent to and fro
+	// between two nodes as long as a slot moves.
 	o.ClusterOption.MaxMovedRedirections = 16
-	// Without it, a client that missed one message of the Sentinels stays with the old
-	// master.
+	// Without this refresh, a client that missed one message of the Sentinels stays with
+	// the old master.
 	o.Sentinel.TopologyRefreshInterval = 5 * time.Second
 	return o
 }

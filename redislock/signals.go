@@ -44,8 +44,8 @@ func receive(ctx context.Context, on receiver, c redisscript.Channel, leave bool
 			subscribed()
 		}
 	})
-	// When ctx ends, only Receive ends: the server would go on sending as long as the
-	// connection lives.
+	// When ctx ends, rueidis ends Receive, but not the subscription: the server would go
+	// on sending as long as the connection lives.
 	watched = rueidis.WithOnReceiveReturnHook(watched, func(err error, on rueidis.CommandClient) error {
 		if leave && ctx.Err() != nil {
 			unsubscribe(on, c)

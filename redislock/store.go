@@ -20,7 +20,7 @@ type sender struct {
 
 	user      string     // empty means the default user
 	password  bool       // the URL has a password; false if the client is the caller's
-	dialed    *dialer    // nil unless we make all connections for commands, to one server
+	dialed    *dialer    // set only if the driver makes all connections for commands itself, to one server
 	sentinels *sentinels // nil if there are none, or the client is the caller's
 }
 
@@ -120,8 +120,8 @@ func (s *sender) Scan(ctx context.Context, pattern string, f func(keys []string)
 	return nil
 }
 
-// masters returns the nodes that hold the keys. Outside of a cluster that is the client
-// itself, which with Sentinel leads to the current master.
+// masters returns the nodes that hold the keys. Outside of a cluster it returns the
+// client itself, which with Sentinel leads to the current master.
 func (s *sender) masters(ctx context.Context) ([]rueidis.Client, error) {
 	if !s.Cluster() {
 		return []rueidis.Client{s.client}, nil

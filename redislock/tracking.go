@@ -24,8 +24,8 @@ func (t *tracker) tell(d *redisscript.Driver) {
 	}
 }
 
-// invalidated is called by rueidis from the goroutine that reads a connection. nil means
-// that the connection was lost, or that the server has forgotten which keys it tracked.
+// rueidis calls invalidated from the goroutine that reads a connection. messages is nil
+// if the connection was lost, or the server has forgotten which keys it tracked.
 func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 	d := t.driver.Load()
 	if d == nil {
@@ -44,9 +44,9 @@ func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 	d.Invalidated(keys)
 }
 
-// Tracking notifies holders at once when another client deletes or flushes what they
-// hold, or the server evicts it, with a client of your own. It is made before the client
-// is, for one driver:
+// Tracking is for a client of your own. It notifies holders at once when another client
+// deletes or flushes their keys, or the server evicts them. Make it before the client,
+// for one driver:
 //
 //	o := rueidis.ClientOption{InitAddress: []string{"localhost:6379"}}
 //	tracking := redislock.Track(&o)
@@ -54,9 +54,9 @@ func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 //	d, err := redislock.New(client, &redislock.Options{Tracking: tracking})
 type Tracking struct{ tracker }
 
-// Track sets what a client needs for tracking: client-side caching in the OPTIN mode
-// without its own changes, one connection for all pipelines, and OnInvalidations, which
-// also calls the function that was there before. It returns nil if o is nil.
+// Track sets what a client needs for tracking: client-side caching in the OPTIN mode,
+// without reports of the client's own changes, one connection for all pipelines, and
+// OnInvalidations, which also calls the earlier function. It returns nil if o is nil.
 func Track(o *rueidis.ClientOption) *Tracking {
 	if o == nil {
 		return nil // with it, New makes a driver without tracking
@@ -75,8 +75,8 @@ func Track(o *rueidis.ClientOption) *Tracking {
 }
 
 // withTracking sets a client's options so that the server reports to t the changes of
-// keys that the client has asked to watch: OPTIN tracks only those, and NOLOOP leaves out
-// the client's own changes (those by a script from Redis 7.0.5 on).
+// keys that the client has asked to watch: OPTIN tracks only these keys, and NOLOOP
+// leaves out the client's own changes (by a script only from Redis 7.0.5 on).
 func withTracking(o *rueidis.ClientOption, t *tracker) {
 	o.DisableCache, o.ClientTrackingOptions = false, []string{"OPTIN", "NOLOOP"}
 	o.OnInvalidations = t.invalidated
@@ -109,8 +109,8 @@ func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Armed {
 // succeed on one node as a whole.
 //
 // watchInCluster first sends all transactions at once, each to the node that should have
-// the slot. If a node refuses one because of its key, it sends that one again by itself:
-// then rueidis recognises it, and redirects all of it.
+// the slot. If a node refuses a transaction because of its key, it sends that transaction
+// again alone, so that rueidis recognises and redirects the whole.
 func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscript.Armed {
 	cmds := make(rueidis.Commands, 0, 4*len(keys))
 	for _, key := range keys {

@@ -32,7 +32,7 @@ type parsed struct {
 	db     bool   // the URL names a database
 	where  string // for errors: without the user and the password
 
-	untracked string // why there is no tracking, empty if there is
+	untracked string // why there is no tracking; empty with tracking
 }
 
 // parseURL reads the forms of URLs that rueidis and go-redis read. If it cannot read a
@@ -41,7 +41,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{client: settings()}
 	query, err := driver.URLParameters(u, "redis URL", urlParameters(), "addr")
 	if err != nil {
-		return nil, err // before any other part of it is misread
+		return nil, err // before any other part of the URL is misread
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
@@ -162,7 +162,7 @@ func urlParameters() []string {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters)))
 }
 
-// parameters have the names that rueidis, go-redis and redis-py give them.
+// parameters has the names that rueidis, go-redis and redis-py use, too.
 var parameters map[string]func(p *parsed, v string) error
 
 func init() {
