@@ -13,8 +13,8 @@ import (
 var errUnknownNode = errors.New("the name was moved to a node that is not known yet")
 
 // Confirm implements redisscript.Sender. go-redis sends a pipeline on one connection,
-// which no other request uses until the pipeline is answered; and a pipeline to one node
-// follows no redirection.
+// which no other request uses until the pipeline is answered; and go-redis follows no
+// redirection of a pipeline to one node.
 func (s *sender) Confirm(ctx context.Context, c redisscript.Confirmation) (redisscript.Reply, int) {
 	on, err := s.node(ctx, c)
 	if err != nil {

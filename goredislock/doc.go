@@ -7,9 +7,9 @@
 //	d, err := goredislock.New(client, nil)
 //	locks, err := pawl.New(d, nil)
 //
-// It has no URLs: redis: is a scheme of redislock. The settings are the client's own
-// options, and [Options]: a prefix for the keys, how long fences are remembered, whether
-// to subscribe, and how many replicas have to acknowledge a grant.
+// The package has no URLs: redis: is a scheme of redislock. The settings are the client's
+// own options, and [Options]: a prefix for the keys, how long fences are remembered,
+// whether to subscribe, and how many replicas have to acknowledge a grant.
 //
 // # Which clients will do?
 //

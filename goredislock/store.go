@@ -20,8 +20,8 @@ type sender struct {
 }
 
 // noRetryCmd is a command that go-redis does not send again after an error of the
-// network, whatever its MaxRetries: if a release is sent twice, the second answer says
-// that the token held nothing.
+// network, whatever its MaxRetries, because the second answer to a release that is sent
+// twice says that the token held nothing.
 type noRetryCmd struct{ *redis.Cmd }
 
 // NoRetry is called by go-redis.
@@ -158,7 +158,7 @@ func (s *sender) Cluster() bool { return s.cluster != nil }
 // Where implements redisscript.Sender.
 func (s *sender) Where() string { return s.where }
 
-// Close implements redisscript.Sender: the client is the caller's.
+// Close implements redisscript.Sender. The caller closes the client.
 func (s *sender) Close() error { return nil }
 
 var _ redisscript.Sender = (*sender)(nil)
