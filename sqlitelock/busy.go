@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// retry repeats try while other processes are in the way. At first it repeats at once,
-// since a step takes some microseconds, then with growing pauses, whose jitter keeps two
-// processes from colliding for ever. It gives up when ctx ends. If ctx has no deadline,
-// it gives up when for busyTimeout no other process has written either: as long as they
-// do, nothing is wrong, and its turn will come.
+// retry calls try again while other processes are in the way: first at once, because a
+// step takes some microseconds, then after growing pauses. Their jitter keeps two
+// processes from colliding for ever. retry gives up when ctx ends. If ctx has no
+// deadline, it also gives up after busyTimeout without a write by any process: while
+// others write, its turn will come.
 func (t *table) retry(ctx context.Context, try func() error) error {
 	err := try()
 	if !isBusy(err) {
@@ -26,7 +26,7 @@ func (t *table) retry(ctx context.Context, try func() error) error {
 	_, bounded := ctx.Deadline()
 	for n := 0; isBusy(err); n++ {
 		if ended := t.pause(ctx, n); ended != nil {
-			if errors.Is(ended, context.DeadlineExceeded) { // with the cause
+			if errors.Is(ended, context.DeadlineExceeded) { // add the cause
 				ended = &driver.Error{Backend: backend(t.path), Op: "write", Hint: busyHint, Err: fmt.Errorf("%w (%w)", ended, err)}
 			}
 			return ended
@@ -54,17 +54,17 @@ func (t *table) lastWrite() time.Time {
 }
 
 // The pauses are coarse. In a process in which nothing else runs, Go waits for a timer in
-// epoll, which counts in milliseconds, so most pauses take one. With exact pauses
-// (nanosleep) a contended name is handed over a little more often, but processes with
-// names of their own get a fifth less done: the write lock then goes back and forth, and
-// SQLite reads its pages again each time that another process has written. Where a step
-// takes longer than usual, the processors are busy, and the tries of a hundred processes
-// would keep the one that writes from getting on.
+// epoll, which counts in milliseconds, so most pauses take a millisecond. With exact
+// pauses (nanosleep) a contended name is handed over a little more often, but processes
+// with names of their own do a fifth less work: the write lock then goes back and forth,
+// and SQLite reads its pages again after each write by another process. After manyTries
+// the processors are probably busy, and the tries of a hundred processes would slow down
+// the process that writes.
 const (
-	immediateTries = 6 // tries that only let other goroutines run in between
+	immediateTries = 6 // the first tries, between which only other goroutines run
 	firstPause     = 100 * time.Microsecond
 	lastPause      = 2 * time.Millisecond
-	manyTries      = 40 // after as many, lastPause doubles, and after each 8 more, up to crowdPause
+	manyTries      = 40 // after this many tries, and after each 8 more, the pause doubles, up to crowdPause
 	crowdPause     = 16 * time.Millisecond
 )
 

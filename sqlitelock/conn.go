@@ -115,8 +115,8 @@ func (c *conn) texts(sql string, f func(string)) error {
 	return errors.Join(err, c.finish(s))
 }
 
-// logFrames returns how many pages the log should have: the number in SQLite's index in
-// shared memory, which a checkpoint that does nothing returns.
+// logFrames returns the number of pages that the log should have. The number is in
+// SQLite's index in shared memory; a checkpoint that does nothing returns it.
 func (c *conn) logFrames() (n int64, err error) {
 	if c.look == nil {
 		if c.look, err = c.prepare("PRAGMA wal_checkpoint(NOOP)"); err != nil {

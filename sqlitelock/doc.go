@@ -27,9 +27,9 @@
 //
 // # Which disks will do?
 //
-// Local ones. SQLite in WAL mode shares memory between its processes, so all of them have
-// to run on one host, and network filesystems do not work; Diagnose looks for
-// them. In containers, mount the folder, not the file, so that they also share the
+// Local ones. SQLite in WAL mode shares memory between its processes, so all processes
+// have to run on one host. Network filesystems do not work; Diagnose reports them. In
+// containers, mount the folder, not the file, so that the containers share the
 // companions.
 //
 // # Whose clock decides?
@@ -41,27 +41,27 @@
 //
 // # What survives a crash?
 //
-// A process may be killed at any instruction: the file stays whole, and its leases run
-// out. The machine may lose its power: the file stays whole. It may forget the last
-// grants before that, which does no harm, because their holders ended with the machine,
-// and fences follow the clock.
+// If a process is killed at any instruction, the file stays whole, and the leases of the
+// process run out. If the machine loses its power, the file stays whole, but may lack the
+// last grants. That does no harm, because their holders ended with the machine, and
+// fences follow the clock.
 //
 // # What if the file is deleted or truncated?
 //
-// Do not do it while the file is in use: processes that have it open go on with the
-// deleted file, and the next process makes a new one, so both could hold a lock at once.
-// Pawl notices it within about 100 ms of the next use, and from then on every call
-// returns a permanent error. Fences of the new file are still greater. To start afresh,
-// stop all programs that use it, then delete FILE, FILE-wal and FILE-shm together.
+// Do neither while the file is in use: processes that have it open go on with the deleted
+// file, the next process makes a new one, and both could hold one lock. Pawl notices the
+// deletion within about 100 ms of the next use, and from then on every call returns a
+// permanent error. Fences of the new file are still greater. To start afresh, stop all
+// programs that use it, then delete FILE, FILE-wal and FILE-shm together.
 //
 // Pawl notices a truncated file in the same way. It also notices a truncated FILE-wal,
-// unless a process writes before Pawl looks. Then the lost part reads as damage. In
-// either case nothing is granted twice: a name that cannot be read is not free.
+// unless a process writes first. Then the lost part reads as damage. In either case
+// nothing is granted twice: a name that cannot be read is not free.
 //
 // # How fast is it?
 //
-// About 25 000 cycles of acquire and release per second on an ordinary machine; the
-// processes of a file share that. On Linux, processes hand a name over in less than a
+// About 25 000 cycles of acquire and release per second on an ordinary machine, for all
+// processes of a file together. On Linux, processes hand a name over in less than a
 // millisecond: the holder sends the next holder a doorbell, an empty datagram, and the
 // next holder then reads the file. Where a driver receives no doorbell (on other systems,
 // and between containers with networks of their own), it polls every few milliseconds
@@ -75,7 +75,7 @@
 //
 // # Can the work itself check the lock?
 //
-// If its data is also in SQLite: [CheckLease], in the transaction of the work.
+// Yes, if its data is also in SQLite: call [CheckLease] in the transaction of the work.
 //
 // # Is every grant on the disk?
 //

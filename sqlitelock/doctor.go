@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Diagnose implements driver.Diagnoser: the filesystem, the journal mode, who may read
-// the file, the health of its pages, its tables and its rows, and the length of its log.
+// Diagnose implements driver.Diagnoser. It checks the filesystem, the journal mode, who
+// may read the file, the health of its pages, tables and rows, and the length of the log.
 // It reads the whole file.
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table
@@ -65,7 +65,7 @@ func (t *table) fileFindings() (found []driver.Finding) {
 	for _, path := range t.files.paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			continue // the next use reports it
+			continue // the next use reports the missing file
 		}
 		if info.Mode().Perm()&0o006 != 0 && runtime.GOOS != "windows" {
 			readable = append(readable, fmt.Sprintf("%s is %v", path, info.Mode().Perm()))
@@ -83,7 +83,7 @@ func (t *table) fileFindings() (found []driver.Finding) {
 	return found
 }
 
-// linked is the finding about a file with another name, which has other companions.
+// linked is the finding about a file with several names, each with its own companions.
 func linked(path string, names uint64) []driver.Finding {
 	return engine.Found(driver.SeverityError, "hard links",
 		fmt.Sprintf("%s has %d names: who opens it by another one does not share its -wal and -shm, sees nothing of its locks, and damages it", path, names),

@@ -7,11 +7,10 @@ import (
 
 // A doorbell is a datagram socket at which a process learns that there is a signal for
 // it, so that it need not poll often. The datagram is empty, and the socket abstract, so
-// that no file is left behind. It does not arrive between containers that share the
-// folder but not the network; those processes only poll.
+// that no file is left behind. No datagram arrives between containers that share the
+// folder but not the network; processes there only poll.
 //
-// Any process on the host may send to it. All that a datagram does is make the driver
-// poll.
+// Any process on the host may send to the socket. A datagram only makes the driver poll.
 type doorbell struct{ conn *net.UnixConn }
 
 func doorbellName(inbox string) string { return "@pawl-" + inbox }
@@ -25,8 +24,8 @@ func newDoorbell(inbox string) *doorbell {
 	return &doorbell{conn: conn}
 }
 
-// ring sends to another inbox, if it has a socket, and never waits: a socket with a full
-// buffer has datagrams to read anyway.
+// ring sends a datagram to another inbox, if that has a socket. It never waits: the
+// driver of a socket with a full buffer polls anyway.
 func (b *doorbell) ring(inbox string) {
 	if b == nil {
 		return
@@ -41,8 +40,8 @@ func (b *doorbell) ring(inbox string) {
 	})
 }
 
-// reaches reports whether another inbox has a socket here, so that both sides can reach
-// each other. It sends nothing.
+// reaches reports whether another inbox has a socket on this host, so that both drivers
+// can ring each other. It sends nothing.
 func (b *doorbell) reaches(inbox string) (found bool) {
 	if b == nil {
 		return false
@@ -51,7 +50,7 @@ func (b *doorbell) reaches(inbox string) (found bool) {
 	if err != nil {
 		return false
 	}
-	err = raw.Control(func(uintptr) { // which fails when b is closed
+	err = raw.Control(func(uintptr) { // Control fails when b is closed
 		fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return

@@ -2,7 +2,7 @@
 
 package sqlitelock
 
-// doorbell is for Linux only: elsewhere a socket needs a file, which stays when its
+// doorbell does nothing here: outside Linux a socket needs a file, which stays when its
 // process is killed. Drivers poll for signals instead.
 type doorbell struct{}
 

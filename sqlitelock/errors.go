@@ -16,7 +16,7 @@ import (
 // backend names the file in errors.
 func backend(path string) string { return "sqlite " + path }
 
-// code is SQLite's result code in err, without its extension; 0 if there is none.
+// code returns SQLite's result code in err, without its extension, or 0 if err has none.
 func code(err error) int { return extendedCode(err) & 0xff }
 
 func extendedCode(err error) int {
@@ -49,8 +49,8 @@ func isTransient(err error) bool {
 	return false
 }
 
-// failed makes a driver.Error of an error about the file. The end of the caller's ctx
-// passes unchanged.
+// failed makes a driver.Error of an error about the file. It returns the end of the
+// caller's ctx unchanged.
 func (t *table) failed(op driver.Op, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -21,7 +21,7 @@ import (
 var making sync.Mutex
 
 // makeFile makes sure that path is a regular file, and creates it unless it must exist.
-// It returns its name without symbolic links: SQLite names the companions after that.
+// It returns the name without symbolic links: SQLite names the companions after it.
 func makeFile(path string, mustExist bool) (string, error) {
 	if strings.ContainsRune(path, 0) || path == "" {
 		return "", &driver.InvalidError{What: "path", Problem: "is " + quote(path), Allowed: "the name of a file"}
@@ -74,7 +74,7 @@ func (emptyError) Error() string { return "the file is empty" }
 
 func (emptyError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// regular is the name of a regular file without symbolic links.
+// regular checks that a file is regular, and returns its name without symbolic links.
 func regular(abs string) (string, error) {
 	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {
@@ -96,9 +96,9 @@ func regular(abs string) (string, error) {
 	return real, nil
 }
 
-// emptied reports whether a file is empty although it has a companion: another process
-// has emptied a database. SQLite makes the companions after it has written to the file,
-// so emptied looks for the companions first.
+// emptied reports whether a file is empty although it has a companion, which means that
+// another process has emptied a database. SQLite makes the companions after it has
+// written to the file, so emptied looks for the companions first.
 func emptied(real string) bool {
 	_, wal := os.Stat(real + "-wal")
 	_, shm := os.Stat(real + "-shm")
@@ -128,7 +128,7 @@ type identity struct {
 	paths   [3]string
 	opened  [3]os.FileInfo
 	checked time.Time
-	log     int64 // the size of the log, when checked
+	log     int64 // the size of the log at the last check, until logSize returns it
 	page    int64 // the size of the database's pages
 }
 
@@ -136,7 +136,8 @@ type identity struct {
 // microseconds.
 const identityEvery = 100 * time.Millisecond
 
-// identify remembers the database and its companions. page is the size of its pages.
+// identify remembers the database and its companions. page is the size of the database's
+// pages.
 func identify(path string, page int64) (*identity, error) {
 	id := &identity{paths: [3]string{path, path + "-wal", path + "-shm"}, page: page}
 	for i, p := range id.paths {
@@ -149,8 +150,7 @@ func identify(path string, page int64) (*identity, error) {
 }
 
 // check returns an error if the paths no longer lead to the opened files, or a file was
-// truncated. It ignores a file that it cannot stat. c is a connection that the caller may
-// use.
+// truncated. It ignores other failures of stat. The caller passes its connection as c.
 func (id *identity) check(c *conn) error {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -177,10 +177,10 @@ func (id *identity) check(c *conn) error {
 	return nil
 }
 
-// cutShort reports whether the log is shorter than SQLite's index says: another process
-// truncated it. The next write hides that: it goes behind the missing part, so the file
-// is long again. When a process restarts the log (restartLog, or a shell), the file
-// becomes short a moment before the index does, so cutShort compares them several times.
+// cutShort reports whether the log is shorter than SQLite's index says, because another
+// process truncated it. The next write goes behind the missing part, makes the file long
+// again, and so hides that. When a process restarts the log (restartLog, or a shell), the
+// file becomes short a moment before the index, so cutShort compares both several times.
 func (id *identity) cutShort(c *conn) bool {
 	for range 3 {
 		frames, err := c.logFrames()

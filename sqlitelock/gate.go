@@ -16,7 +16,7 @@ type gate chan struct{}
 
 func newGate() gate { return make(gate, 1) }
 
-// try takes the gate if it is free, and no caller queues.
+// try takes the gate if it is free and no caller queues for it.
 func (g gate) try() bool {
 	select {
 	case g <- struct{}{}:
@@ -39,7 +39,7 @@ type gates struct {
 	users  map[string]int
 }
 
-// join returns the gate of a file, until leave.
+// join returns the gate of a file; leave ends its use.
 func (gs *gates) join(path string) (g gate, leave func()) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -61,11 +61,11 @@ func (gs *gates) leave(path string) {
 	}
 }
 
-// A sharedConn shares one connection to the file: enter gives it to one goroutine at a
-// time, which has it until leave.
+// A sharedConn shares one connection to the file: enter gives the connection to one
+// goroutine at a time, until it calls leave.
 type sharedConn[C connection] struct {
 	gate   gate
-	closed <-chan struct{} // closed with the driver
+	closed <-chan struct{} // closed by Close of the driver
 	conn   C               // only the goroutine that has the gate uses it
 }
 
@@ -77,8 +77,8 @@ type connection interface {
 
 // spinTries is the number of times that a caller tries again, while other goroutines run,
 // before it queues. A step takes some microseconds, less than putting a goroutine to
-// sleep and waking it: with 64 callers at once, spinning doubles the throughput. No
-// caller overtakes the queue: there the gate passes directly to the next one.
+// sleep and waking it. With 64 callers at once, spinning doubles the throughput. No such
+// caller overtakes the queue, because the gate passes directly to the first caller in it.
 const spinTries = 100
 
 // enter waits for the gate, and returns the connection. It gives up when ctx ends, or
@@ -95,7 +95,7 @@ func (d *sharedConn[C]) enter(ctx context.Context, patience time.Duration) (c C,
 		}
 	}
 	select {
-	case <-d.closed: // Close waits for the gate, or has done so
+	case <-d.closed: // Close waits for the gate, or has already had it
 		d.gate.free()
 		return c, driver.ErrClosed
 	default:
@@ -128,20 +128,20 @@ func (d *sharedConn[C]) queue(ctx context.Context, patience time.Duration) error
 }
 
 // drain waits until the last goroutine has left. The driver is closed, so no other
-// enters.
+// goroutine enters.
 func (d *sharedConn[C]) drain() {
 	d.gate <- struct{}{}
 	<-d.gate
 }
 
-// open opens the connection, before the first caller.
+// open opens the connection, before the first caller enters.
 func (d *sharedConn[C]) open(connect func(path string) (C, error), path string) (c C, err error) {
 	d.conn, err = connect(path)
 	return d.conn, err
 }
 
-// close closes the connection, if there is one, before the first caller or after the
-// last.
+// close closes the connection, if there is one. Call it before the first enter, or after
+// drain.
 func (d *sharedConn[C]) close() error {
 	var none C
 	c := d.conn

@@ -42,12 +42,12 @@ import (
 //		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
 //
-// A lease is a *pawl.Lease: inside Do, also of pawl.All, what pawl.LeaseOf(ctx, name)
-// returns; or what Lock returned. Give all leases to one call, in any order. A lease that
-// is given twice counts once, and of several leases on one name the check looks at each.
-// A nil lease (LeaseOf found none), no lease at all, and a lease of another backend match
-// pawl.ErrInvalid. For a lease of another file the check finds no row, and returns
-// pawl.ErrStale.
+// A lease is a *pawl.Lease: the one that Lock returned, or that pawl.LeaseOf(ctx, name)
+// returns inside Do, also of pawl.All. Give all leases to one call, in any order. A lease
+// that is given twice counts once. The check looks at each of several leases on one name.
+// The error for a nil lease (LeaseOf found none), no lease at all, or a lease of another
+// backend matches pawl.ErrInvalid. For a lease of another file the check finds no row,
+// and returns pawl.ErrStale.
 //
 // # Which ctx, and which errors?
 //
@@ -56,20 +56,20 @@ import (
 //
 //   - pawl.ErrStale: the check refused, and nothing was committed.
 //   - A *pawl.LostError that is Finished: the transaction has committed.
-//   - Another *pawl.LostError: it has not committed, unless Commit was cut off; read
-//     the data.
+//   - Another *pawl.LostError: the transaction has not committed, unless Commit was cut
+//     off; read the data.
 //
-// Do not use it for BeginTx, because database/sql rolls back, and cuts a Commit off, when
-// that ctx ends. A Commit that was cut off may have committed, and Do returns an error
-// that matches pawl.ErrLost and is not Finished. After CheckLease has returned nil, the
-// commit is safe however long it takes.
+// Do not use the ctx of Do for BeginTx: when it ends, database/sql rolls back, and cuts a
+// Commit off. A Commit that was cut off may have committed, and Do returns an error that
+// matches pawl.ErrLost and is not Finished. After CheckLease has returned nil, the commit
+// is safe however long it takes.
 //
 // A commit that succeeded counts, even if Do returns a *pawl.LostError after it: the
 // lease ended between the check and the release, and no other holder could enter before
-// the commit. Its Finished is true if the function returned nil.
+// the commit. The error's Finished is true if the function returned nil.
 //
-// Release the lease after Commit, as Do does. While the transaction is open, Release
-// waits for it, and fails with ErrUnavailable if that takes long; the client repeats it.
+// Release the lease after Commit, as Do does. Release waits until the transaction ends,
+// and fails with ErrUnavailable if that takes long; the client repeats it.
 //
 // # Which transactions?
 //
@@ -87,13 +87,13 @@ import (
 // that cannot write.
 //
 // Call it last, right before Commit: until the transaction ends, no client can lock,
-// renew or release anything in the file. That begins earlier if the data is in the same
-// file (with the first write), and with BEGIN IMMEDIATE (at BEGIN). A transaction that
+// renew or release anything in the file. The lock begins earlier if the data is in the
+// same file (at the first write), and with BEGIN IMMEDIATE (at BEGIN). A transaction that
 // takes long loses its own lease.
 //
 // Goroutines of one client hand a name to each other without asking the file, which has
-// one lease for all of them. So the check also asks the *pawl.Lease, and refuses one that
-// was released or lost. You only have to release after Commit.
+// one lease for all of them. So the check also asks the *pawl.Lease, and refuses a lease
+// that was released or lost. You only have to release after Commit.
 //
 // Test it on a file in t.TempDir: the check refuses a lease of pawltest, which is in
 // memory.
@@ -101,8 +101,8 @@ func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return leaseCheck{tx: tx, now: time.Now}.run(ctx, leases)
 }
 
-// LeaseChecker is the interface of a driver that checks leases in its own file, where
-// these are not the default. [driver.As] finds it:
+// LeaseChecker is the interface of a driver that checks leases in its own file. Use it if
+// several files with locks are attached. [driver.As] finds it:
 //
 //	checker, _ := driver.As[sqlitelock.LeaseChecker](d)
 type LeaseChecker interface {
@@ -120,7 +120,7 @@ type leaseCheck struct {
 	tx   *sql.Tx
 	now  func() time.Time
 	file os.FileInfo // the file of the locks; nil: the only attached file with locks
-	path string      // its name, if known
+	path string      // the name of this file, if known
 }
 
 func (c leaseCheck) run(ctx context.Context, given []driver.Lease) error {
@@ -177,8 +177,8 @@ func (c *leaseCheck) look(ctx context.Context, leases engine.Leases) error {
 }
 
 // lock takes the write lock on the file of the locks, and returns the quoted name of its
-// schema in the transaction. It reads nothing before: SQLite refuses the lock to a
-// transaction that has read before another one wrote.
+// schema in the transaction. It reads nothing first: SQLite refuses the lock to a
+// transaction that has read, if another one has written since.
 func (c *leaseCheck) lock(ctx context.Context) (schema string, err error) {
 	files, err := c.files(ctx)
 	if err != nil {
@@ -231,10 +231,10 @@ func (c *leaseCheck) files(ctx context.Context) (all []attached, err error) {
 	return all, rows.Err()
 }
 
-// lockOne takes the write lock on one file, if it has locks in it, and checks that its
-// locks are Pawl's. It waits while others write, as steps do.
+// lockOne takes the write lock on a file with locks in it, and checks that the locks are
+// Pawl's. It waits while other connections write, as steps do.
 func (c *leaseCheck) lockOne(ctx context.Context, schema string) error {
-	// It changes no row, but takes the write lock.
+	// The statement changes no row, but takes the write lock.
 	//nolint:gosec // the schema is quoted
 	statement := "UPDATE " + schema + ".entries SET entry = entry WHERE name IS NULL AND (SELECT cursor FROM " + schema + ".tidying) IS NULL"
 	_, bounded := ctx.Deadline()

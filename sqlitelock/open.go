@@ -25,8 +25,8 @@ type lockDriver struct {
 	table *table
 }
 
-// Open opens the file of a URL, and makes it if it is missing and need not exist; the
-// package comment has the forms. The error is a [*driver.InvalidError] or a
+// Open opens the file of a URL. It makes a missing file, unless the URL has create=false.
+// The package comment has the forms. The error is a [*driver.InvalidError] or a
 // [*driver.Error]. ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
@@ -77,7 +77,7 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 		err = errors.Join(err, t.disconnect())
 		t.leave()
 		if cannotWrite(err) {
-			if folder := writable(filepath.Dir(real)); folder != nil { // this error is clearer
+			if folder := writable(filepath.Dir(real)); folder != nil { // clearer than SQLite's error
 				return nil, fileError(real, "its folder has to be writable, for SQLite's -wal and -shm: look at owner, mode and mount", folder)
 			}
 		}
@@ -86,14 +86,14 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	return t, nil
 }
 
-// companionTimeout is the time in which the companions have to get their owner and mode.
+// companionTimeout bounds the wait until SQLite has given the companions their mode.
 // Tests set a longer time.
 var companionTimeout = time.Second
 
 // connect opens both connections. SQLite makes the companions with a mode from the umask,
-// and gives them the file's mode a moment later. If a process of another user opens them
-// in between, it fails, or can only read them until it has closed all its connections. So
-// connect closes its connections before it waits.
+// and gives them the file's mode a moment later. If a process of another user opens the
+// companions in between, the process fails, or can only read them until it has closed all
+// its connections. So connect closes its connections before it pauses.
 func (t *table) connect(ctx context.Context) error {
 	for began, n := time.Now(), 0; ; n++ {
 		err := t.retry(ctx, t.openWriter)
@@ -121,23 +121,23 @@ func cannotWrite(err error) bool {
 }
 
 func (t *table) openWriter() error {
-	if err := t.disconnect(); err != nil { // from an attempt that was busy
+	if err := t.disconnect(); err != nil { // close what a busy attempt has opened
 		return err
 	}
 	_, err := t.writer.open(openWriter, t.path)
 	return err
 }
 
-// tryWriter checks that the writer can write. It is a step of its own: where many
-// processes use the file, a try has to be quick to find it free, and opening is slow. The
-// first process that opens the file after a crash recovers it, and keeps the others busy
-// for that long.
+// tryWriter checks that the writer can write. It is a step of its own, because opening is
+// slow, and only quick tries find a file free that many processes use. The first process
+// that opens the file after a crash recovers it. Until then the other processes find it
+// busy.
 func (t *table) tryWriter() error {
 	return t.writer.conn.transaction(func() error { return nil })
 }
 
 func (t *table) openReader() error {
-	if err := t.reader.close(); err != nil { // from an attempt that was busy
+	if err := t.reader.close(); err != nil { // close what a busy attempt has opened
 		return err
 	}
 	r, err := t.reader.open(openReader, t.path)

@@ -15,18 +15,18 @@ type Options struct {
 	// Default: 24 hours; at least a minute.
 	Retention time.Duration
 
-	// Poll is the time between two polls of a driver that receives no doorbell, for
-	// signals while one of its claims waits in a queue; after a second of waiting it
+	// Poll is the pause between two polls for signals, if the driver receives no
+	// doorbell, and one of its claims waits in a queue. After a second of waiting it
 	// polls half as often. A hand-over takes half of Poll on average. Default: 4 ms; 1 ms
 	// to 1 s.
 	Poll time.Duration
 
-	// MustExist keeps the driver from making the file, or a database in an empty file:
-	// for a program that only reads: after a typo it would open a new, empty file, and
-	// report all locks as free. Open then returns an error that matches fs.ErrNotExist.
+	// MustExist keeps the driver from making the file, or a database in an empty file.
+	// Set it for a program that only reads. Otherwise a typo makes a new file without
+	// locks. Open then returns an error that matches fs.ErrNotExist.
 	MustExist bool
 
-	now func() time.Time // decides what has expired: time.Now, except in tests
+	now func() time.Time // the clock that decides which leases have expired: time.Now, except in tests
 }
 
 func (o *Options) withDefaults() (Options, error) {

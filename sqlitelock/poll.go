@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	slowPace      = 100 * time.Millisecond // while we only hold or watch, and while the doorbell works
-	eagerPace     = time.Millisecond       // for a new place: many holders need only milliseconds
+	slowPace      = 100 * time.Millisecond // pause between polls if no claim waits, or the doorbell works
+	eagerPace     = time.Millisecond       // pause in the first eagerFor of a wait: many holders need only milliseconds
 	eagerFor      = 20 * time.Millisecond
-	halfPaceAfter = time.Second // after that at half the pace, so that long waits cost little
+	halfPaceAfter = time.Second // after this wait a claim polls half as often, so that long waits cost little
 )
 
-// newPoller polls for signals when the doorbell rings, and at a pace that depends on what
-// this driver waits for and holds.
+// newPoller makes the poller for signals. It polls when the doorbell rings, and at a pace
+// that depends on what this driver waits for and holds.
 func newPoller(t *table) *engine.Poller {
 	return &engine.Poller{Claims: t.claims, Pace: t.pace, Losses: slowPace, LookNow: t.rings, Look: t.lookAtSignals}
 }
 
-// lookAtSignals delivers new signals. When the file is no longer the opened one, it tells
-// all claims to look, once: their next call returns the error.
+// lookAtSignals delivers new signals. When the file is no longer the opened one, it
+// notifies all claims, once: their next call returns the error.
 func (t *table) lookAtSignals(ctx context.Context) error {
 	rung := t.rung.Swap(false)
 	r, err := t.reader.enter(ctx, t.busyTimeout)
@@ -63,7 +63,7 @@ func (t *table) noteRing() {
 	t.rung.Store(true)
 	select {
 	case t.rings <- struct{}{}:
-	default: // it polls anyway
+	default: // the poller has not yet seen an earlier ring
 	}
 }
 

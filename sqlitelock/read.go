@@ -53,7 +53,7 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 			if len(page) < scanPage {
 				return
 			}
-			from = page[len(page)-1].name + "\x00" // no name is between these two
+			from = page[len(page)-1].name + "\x00" // no name sorts between the last one and this
 		}
 	}
 }
@@ -81,8 +81,8 @@ type reader struct {
 	selectFirst                *stmt
 	begin, end                 *stmt
 
-	version  any   // of the data, at the last poll for signals
-	lastSeen int64 // the last signal's id
+	version  any   // data_version at the last poll for signals
+	lastSeen int64 // the id of the last signal that was read
 }
 
 func openReader(path string) (*reader, error) {
@@ -119,8 +119,8 @@ func (r *reader) setUp() error {
 	})
 }
 
-// snapshot runs f in a transaction, because the waiters are in another table than the
-// entries.
+// snapshot runs f in a transaction, so that f reads the tables of entries and of waiters
+// at one moment.
 func (r *reader) snapshot(f func() error) error {
 	if err := r.begin.exec(); err != nil {
 		return err
@@ -128,8 +128,8 @@ func (r *reader) snapshot(f func() error) error {
 	return errors.Join(f(), r.end.exec())
 }
 
-// load reads an entry with all its waiters. An entry that cannot be decoded is an error,
-// not an empty entry, which would be a free name.
+// load reads an entry with all its waiters. For an entry that it cannot decode it returns
+// an error: an empty entry would be a free name.
 func (r *reader) load(name string) (*locktable.Entry, error) {
 	e := &locktable.Entry{}
 	var corrupt error
@@ -143,7 +143,7 @@ func (r *reader) load(name string) (*locktable.Entry, error) {
 	return e, r.complete(name, e)
 }
 
-// some reads up to n entries with all their waiters, beginning with a name.
+// some reads up to n entries with all their waiters, beginning at a given name.
 func (r *reader) some(from string, n int) ([]stored, error) {
 	page, err := some(r.selectSome, from, n)
 	for i := range page {
@@ -158,12 +158,12 @@ func (r *reader) some(from string, n int) ([]stored, error) {
 type stored struct {
 	name  string
 	entry *locktable.Entry
-	err   error // if it cannot be decoded
+	err   error // not nil if the entry cannot be decoded
 }
 
 const selectSome = "SELECT name, entry FROM entries WHERE name >= ? ORDER BY name LIMIT ?"
 
-// some reads up to n rows, beginning with a name.
+// some reads up to n rows, beginning at a given name.
 func some(s *stmt, from string, n int) ([]stored, error) {
 	if from == "" {
 		from = "\x00" // an empty blob would be NULL; no name begins with a control character

@@ -7,22 +7,22 @@ import (
 	sqldriver "database/sql/driver"
 )
 
-// These mark a file as Pawl's: "Pawl" in the header's application id, and the version of
-// the schema.
+// These constants mark a file as Pawl's: "Pawl" as the header's application id, and the
+// version of the schema.
 const (
 	applicationID = 0x5061776C
 	schemaVersion = 3
 )
 
-// The table of entries has one row per name, in the order of its bytes. Without a rowid
-// there is one tree to search instead of two.
+// The table of entries has one row per name, in the order of the names' bytes. Without a
+// rowid SQLite searches one tree instead of two.
 //
 // A waiter of a long queue has a row of its own, so the cost of a step does not grow with
-// the length of the queue; see locktable.Rows. The indexes are for its place, its token,
-// and the end of its place.
+// the length of the queue; see locktable.Rows. The indexes find a waiter by its place, by
+// its token, and by the end of its place.
 //
-// Each row of signals is a signal for the driver of that inbox. AUTOINCREMENT keeps ids
-// rising after the table was emptied, because readers remember the last id that they saw.
+// Each row of signals is a signal for the driver of its inbox. Readers remember the last
+// id that they saw, so AUTOINCREMENT keeps ids rising after the table was emptied.
 //
 // The single row of tidying remembers where the search for old names continues.
 const schema = `
@@ -64,12 +64,12 @@ INSERT INTO tidying VALUES (1, x'00', 0);
 `
 
 // longLog is twice the size, in bytes, at which SQLite checkpoints the log, see settings.
-// SQLite's own checkpoints do not restart a log that has become so long.
+// SQLite's own checkpoints do not restart a log of this size.
 const longLog = 8 << 20
 
 // settings are the settings of every connection. NORMAL syncs at checkpoints only;
 // without any sync a power cut could leave a file that cannot be opened. A checkpoint for
-// every 4000 pages, of a kilobyte each, makes that cheap.
+// every 4000 pages, of a kilobyte each, keeps these syncs rare.
 const settings = `
 PRAGMA busy_timeout = 0;
 PRAGMA synchronous = NORMAL;
@@ -77,22 +77,22 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA trusted_schema = OFF;
 `
 
-// schemaError means that a file is not for this driver.
+// schemaError means that this driver cannot use a file.
 type schemaError struct{ problem, hint string }
 
 func (e *schemaError) Error() string { return e.problem }
 
-// ensureSchema makes the tables in an empty file. It refuses the file of another
-// application before it writes to it. It fails as busy while another process makes the
-// tables; then the caller repeats it.
+// ensureSchema makes the tables in an empty file. It refuses a file of another
+// application before it writes anything. While another process makes the tables,
+// ensureSchema fails as busy, and its caller retries.
 func ensureSchema(c *conn) error {
 	empty, err := checkSchema(c)
 	if err != nil {
 		return err
 	}
 	if empty {
-		// Has no effect once there are pages. An entry has some hundred bytes, and each
-		// write logs whole pages.
+		// An entry has some hundred bytes, and each write logs whole pages, so pages are
+		// small. This PRAGMA changes no file that has pages.
 		if err := c.script("PRAGMA page_size = 1024"); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func ensureSchema(c *conn) error {
 	if err := c.script("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	empty, err = checkSchema(c) // another process may have been faster
+	empty, err = checkSchema(c) // another process may have made the tables
 	if err == nil && empty {
 		err = c.script(fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema, applicationID, schemaVersion))
 	}

@@ -23,8 +23,8 @@ func shared(path string, info os.FileInfo) (found []driver.Finding) {
 	return found
 }
 
-// mountsFile looks for a path among the mount points, which are the fifth words of their
-// lines.
+// mountsFile reports whether a path is a mount point. The fifth word of each line of
+// mounts is a mount point.
 func mountsFile(mounts, path string) bool {
 	escaped := strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
 	for line := range strings.Lines(mounts) {

@@ -13,35 +13,35 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// table is the locktable.Table over one file. It has a connection that writes, another
-// that reads, so that reads do not queue behind writers, and a goroutine that polls for
-// signals.
+// table is the locktable.Table over one file. It has a connection that writes, and
+// another one that reads, so that reads do not queue behind writers. A goroutine polls
+// for signals.
 type table struct {
 	path  string
 	inbox string
 	Options
 	files *identity
 
-	tidyEvery   int // these two are constants except in tests
+	tidyEvery   int // like busyTimeout, a constant except in tests
 	busyTimeout time.Duration
 
 	writer sharedConn[*writer] // its gate is shared by the drivers of the file
 	reader sharedConn[*reader]
-	leave  func() // the shared gate
+	leave  func() // leaves the gate that the writers share
 
 	claims   *engine.Claims
-	bell     *doorbell     // nil where there is none
-	rings    chan struct{} // holds one: the doorbell rang
+	bell     *doorbell     // nil where none is possible
+	rings    chan struct{} // holds one value after the doorbell rang
 	rung     atomic.Bool   // the doorbell rang since the last poll
-	hears    atomic.Bool   // signals come with a ring; false until that is known
-	replaced bool          // the file was another one at the last poll; for the poller only
+	hears    atomic.Bool   // the doorbell rings for signals; false until this is known
+	replaced bool          // the last poll found that the file is not the opened one; only the poller uses this
 	deliver  func(driver.Signal)
 
 	closing sync.Once
-	life    context.Context // until Close
+	life    context.Context // ends at Close
 	end     context.CancelFunc
 	running sync.WaitGroup
-	err     error // of Close
+	err     error // the result of Close
 }
 
 // Properties implements locktable.Table.
@@ -60,7 +60,7 @@ func (t *table) Properties() driver.Properties {
 // Hear implements locktable.Hearing. A poll always finds signals.
 func (t *table) Hear(f func(hears bool)) (stop func()) {
 	token := driver.NewToken()
-	t.claims.Hold(token, "", time.Now().Add(math.MaxInt64)) // it costs as many polls as a lease
+	t.claims.Hold(token, "", time.Now().Add(math.MaxInt64)) // a watch costs as many polls as a lease
 	f(true)
 	return func() { t.claims.Drop(token) }
 }
@@ -80,8 +80,8 @@ func (t *table) Close() error {
 	return t.err
 }
 
-// disconnect closes both connections, the writer last: the last connection to the file
-// removes the log.
+// disconnect closes both connections. The writer is last, because the last connection to
+// the file removes the log.
 func (t *table) disconnect() error { return errors.Join(t.reader.close(), t.writer.close()) }
 
 func (t *table) now() locktable.Instant { return locktable.At(t.Options.now()) }

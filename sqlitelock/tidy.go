@@ -8,13 +8,13 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Writers forget names that were unused for the retention time: about one transaction in
-// tidyEvery is followed by one that checks tidyRows names. The table keeps the position,
-// so that many short processes together reach all names. After the last name, tidying
-// pauses.
+// Writers forget names that were unused for the retention time: after about one
+// transaction in tidyEvery, another one checks tidyRows names. The table keeps the
+// position, so that many short processes together reach all names. After the last name,
+// tidying pauses.
 //
-// The fence of a name has the time of its last grant in it, and the entry the time of its
-// value, so no column and no index are needed.
+// Tidying needs no column and no index: a fence contains the time of its grant, and an
+// entry the time of its value.
 const (
 	tidyEvery = 64
 	tidyRows  = 64
@@ -34,7 +34,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		rest = locktable.Instant(until)
 	})
 	pause := retention / 24
-	if err != nil || now < rest && rest <= now.Add(pause) { // a later end was stored before the clock was set back
+	if err != nil || now < rest && rest <= now.Add(pause) { // a later rest dates from before the clock was set back
 		return err
 	}
 

@@ -70,7 +70,7 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 	}
 	err = t.retry(ctx, try)
 	// After a checkpoint, SQLite writes the log from its start again, in the space that
-	// it has, unless another connection reads from it at that moment.
+	// the log has, unless another connection reads from the log at that moment.
 	for n := 0; isFull(err) && n < fullDiskTries && w.checkpoint() == nil; n++ {
 		if err = t.retry(ctx, try); isFull(err) && t.pause(ctx, n) != nil {
 			break
@@ -81,8 +81,8 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 	}
 	if len(did.ringers) > 0 {
 		// If a holder cannot ring this driver's doorbell, the driver has to poll often.
-		// It must know that before the hand-over, because no datagram would announce
-		// that.
+		// It must know this before the hand-over, because no datagram would announce the
+		// hand-over.
 		t.hears.Store(!slices.ContainsFunc(did.ringers, func(inbox string) bool { return !t.bell.reaches(inbox) }))
 	}
 	t.runPeriodicWork(w)
@@ -109,8 +109,8 @@ func (t *table) runPeriodicWork(w *writer) {
 const logRestartTries = 16
 
 // fullDiskTries is the number of times that a step on a full disk is tried again: for
-// about 3 ms in all. Other processes wait for this writer. Most readers of the log, which
-// keep it from starting again, end sooner.
+// about 3 ms in all. The bound is low, because other processes wait for this writer. Most
+// readers that keep the log from starting again end sooner.
 const fullDiskTries = immediateTries + 5
 
 // outcome has the effects of a transaction that concern this driver.
@@ -120,8 +120,8 @@ type outcome struct {
 	ringers []string        // the inboxes of the holders that this driver waits for
 }
 
-// step runs inside a transaction. It checks the deadline here, because nothing can delay
-// the transaction after that.
+// step takes the steps inside a transaction. It checks the deadline there, because
+// nothing delays a transaction that has the write lock.
 func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	now := t.now()
 	for i, s := range steps {
@@ -151,7 +151,7 @@ func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []lockt
 	return nil
 }
 
-// run runs f on an entry, and stores what it changed.
+// run runs f on an entry, and stores the entry if f changed it.
 func (w *writer) run(s locktable.Step, now locktable.Instant, f func(e *locktable.Entry)) (*locktable.Entry, locktable.Moves, error) {
 	stored, err := w.load(s.Name)
 	if err != nil {
@@ -174,7 +174,7 @@ func (w *writer) run(s locktable.Step, now locktable.Instant, f func(e *locktabl
 func (w *writer) load(name string) (stored []byte, err error) {
 	err = w.selectEntry.each(func(row []sqldriver.Value) {
 		if stored, _ = row[0].([]byte); len(stored) == 0 {
-			stored = []byte{0} // an operator edited it: an invalid entry, not a free name
+			stored = []byte{0} // an operator edited it: make it invalid, not a free name
 		}
 	}, []byte(name))
 	return stored, err
@@ -243,7 +243,7 @@ func (w *writer) setUp() error {
 
 // transaction runs f in a transaction that excludes every other writer from its
 // beginning. It rolls back if anything fails, even if f panics: an open transaction would
-// stop every process.
+// stop every other writer.
 func (w *writer) transaction(f func() error) error {
 	err := w.begin.exec()
 	if code(err) == sqlite3.SQLITE_ERROR { // a transaction is still open: its rollback failed
@@ -282,10 +282,10 @@ func (w *writer) checkpoint() error {
 	return w.copyLog.each(func([]sqldriver.Value) {})
 }
 
-// restartLog copies the log while it excludes all others. SQLite's own checkpoints give
-// way to others, so when several processes write all the time, no checkpoint finishes,
-// and the log would grow for ever. It reports whether it could.
+// restartLog copies the log while it excludes all other connections, and reports whether
+// it succeeded. SQLite's own checkpoints give way to other connections. If several
+// processes write all the time, none of these finishes, and the log grows.
 func (w *writer) restartLog() (done bool) {
-	err := w.copyWholeLog.each(func(row []sqldriver.Value) { done = row[0] == int64(0) }) // not 0: others are busy
+	err := w.copyWholeLog.each(func(row []sqldriver.Value) { done = row[0] == int64(0) }) // not 0: a connection is busy
 	return done && err == nil
 }
