@@ -12,20 +12,20 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// conns gives connections: a pool of pgx, or one of database/sql.
+// conns is a pool of connections, of pgx or of database/sql.
 type conns interface {
 	// take takes a connection. free gives it back, and closes it if it is broken, or
 	// still in a transaction.
 	take(ctx context.Context) (c *pgx.Conn, free func(), err error)
 
-	// beforeConnect prepares the configuration of a connection that is not one of them.
-	// The caller may have replaced the password.
+	// beforeConnect prepares the configuration of a connection outside of the pool. The
+	// pool's owner may have replaced the password.
 	beforeConnect(ctx context.Context, c *pgx.ConnConfig) error
 
 	// most is the largest number of connections.
 	most() int
 
-	// exhausted reports whether all of them are in use.
+	// exhausted reports whether all connections are in use.
 	exhausted() bool
 }
 
@@ -39,7 +39,7 @@ func (p pool) take(ctx context.Context) (*pgx.Conn, func(), error) {
 	return c.Conn(), c.Release, nil
 }
 
-// beforeConnect does what the pool does before each of its connections.
+// beforeConnect does what the pool does before it opens a connection.
 func (p pool) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	if prepare := p.Config().BeforeConnect; prepare != nil {
 		return prepare(ctx, c)
@@ -125,7 +125,7 @@ func with(ctx context.Context, from conns, f func(c *pgx.Conn) error) error {
 }
 
 // undo rolls back a transaction that is still open, within a second. If that fails, the
-// connection is closed when it is given back, and so the server rolls back.
+// connection is closed when it returns to the pool, and so the server rolls back.
 func undo(c *pgx.Conn) {
 	if c.IsClosed() || c.PgConn().TxStatus() == 'I' {
 		return

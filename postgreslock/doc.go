@@ -9,7 +9,7 @@
 // # URLs
 //
 // The form is the one of libpq and pgx: "postgres://" or "postgresql://", user and
-// password, one host or several, the database, and the parameters that they know
+// password, one host or several, the database, and the parameters that both know
 // (sslmode, target_session_attrs, application_name, pool_max_conns, search_path, ...).
 // PGHOST and the like, a passfile and a service file count, too. Each new connection
 // reads the passfile and the files of certificates again. Pawl's own parameters are:
@@ -21,9 +21,9 @@
 //
 // A pool opened by URL has at most 16 connections, or pool_max_conns. Of several hosts
 // the driver takes the one that accepts writes (target_session_attrs=read-write). A step
-// waits for a locked row until its request is nearly over, 10 s at most, and only a
-// quarter of the connections may wait so. Each step sets its own lock_timeout, so a URL
-// with lock_timeout is refused.
+// waits for a locked row for three quarters of the time that its request has left, 10 s
+// at most. Only a quarter of the connections may wait at once. Each step sets its own
+// lock_timeout, so a URL with lock_timeout is refused.
 //
 // # What has to be set up?
 //
@@ -34,15 +34,15 @@
 //
 //	SELECT name, holders, fence, until FROM pawl.locks
 //
-// The column entry has the tokens of the holders. A user that can read and write it can
-// release the locks of other clients.
+// The column entry has the tokens of the holders. A user that can read and write this
+// column can release the locks of other clients.
 //
 // # What is guaranteed?
 //
 // A step changes one row in one transaction, by the clock of the server. A grant is as
 // durable as the server's commits: with synchronous_commit=on and fsync=on, the defaults,
 // a crash of the server loses no grant. A release for which no client waits does not wait
-// for the disk: if the server loses it, the lease runs out instead. A failover to a
+// for the disk: if a crash loses the release, the lease runs out instead. A failover to a
 // standby that lags can lose the last grants, and so grant a name twice, unless the
 // standby is synchronous. Fences still rise as long as the clocks of both servers agree.
 // If you rely on a synchronous standby, open by URL, not with your own pool. A pool
@@ -50,16 +50,16 @@
 // for the standby. The driver refuses a standby. Diagnose checks all of this.
 //
 // No name is granted early: a step computes with a time that the server's clock has
-// passed, and lengthens a new lease by as much as the server allows the step to arrive
-// late. When the server's clock is set back, leases last longer by as much. When it is
-// set forward, leases end early, and the next renewal tells the holder.
+// passed. The step may arrive a little late, and lengthens a new lease by that limit.
+// When the server's clock is set back, leases last longer by as much. When it is set
+// forward, leases end early, and the next renewal tells the holder.
 //
 // # How fast is it?
 //
-// An acquire or a release of a name that this client has seen is one statement and one
-// commit: one round trip. Otherwise it takes two. Renewals of many leases share one
+// An acquire or a release of a name that this client has seen is one statement, which
+// commits: one round trip. Otherwise it takes two. Renewals of many leases share one
 // statement. When several clients use the same name, a step locks its row, and takes one
-// more round trip. A waiter becomes the next holder as soon as its notification arrives.
+// more round trip. A waiter holds the name once its notification arrives.
 //
 // # How does a waiter learn of its grant?
 //
@@ -68,8 +68,8 @@
 // is lost, the client opens another one, and reads from the table what has happened
 // meanwhile.
 //
-// A client that watches a name records that in the entry, for a minute at a time. A step
-// that changes the entry notifies the watchers in the same statement. A name without
+// A client that watches a name records the watch in the entry, for a minute at a time. A
+// step that changes the entry notifies the watchers in the same statement. A name without
 // watchers costs no notification.
 //
 // # What may sessions set?
@@ -82,14 +82,14 @@
 // # What about PgBouncer?
 //
 // The driver refuses statement mode. In transaction mode a connection that listens
-// receives nothing. The driver finds that out by a notification to itself; then
+// receives nothing. The driver tests this by a notification to itself. If none arrives,
 // Properties.PushesGrants and PushesChanges are false, and waiting claims poll the table,
 // every 5 to 250 ms. A pool opened by URL behind a pooler keeps no prepared statements.
 // Give your own pool pgx.QueryExecModeCacheDescribe or pgx.QueryExecModeExec there.
 //
 // # Can the work itself check the lock?
 //
-// If the work is in the same database: [CheckLease], in the transaction of the work.
+// Yes, if its data is in the same database: by [CheckLease] in its transaction.
 //
 // # What can its driver do?
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Diagnose implements driver.Diagnoser: version, recovery, durability, replication,
-// tables and rights, each entry, the pooler, the clock.
+// Diagnose implements driver.Diagnoser. It checks version, recovery, durability,
+// replication, tables and rights, each entry, the pooler, the clock.
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	e := &examination{driver: d}
 	if d.closed.Load() {
@@ -202,8 +202,8 @@ func (e *examination) standbys(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// prepares checks a caller's pool. A pool opened by URL keeps no prepared statements
-// behind a pooler.
+// prepares checks whether a caller's pool prepares statements behind a pooler. A pool
+// opened by URL does not.
 func (e *examination) prepares(ctx context.Context, c *pgx.Conn) error {
 	var pid uint32 // a pooler gives each client a number of its own
 	if err := c.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {

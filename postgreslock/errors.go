@@ -24,8 +24,8 @@ func sqlState(err error) string {
 	return ""
 }
 
-// passing reports whether to repeat a transaction: the server chose it to give way to
-// another one, or, under a higher default isolation level, its row had changed.
+// passing reports whether to repeat a transaction, which the server aborted in favour of
+// another one, or, under a higher default isolation level, because its row had changed.
 func passing(err error) bool {
 	state := sqlState(err)
 	return state == "40001" || state == "40P01"
@@ -49,9 +49,9 @@ func (s *server) typed(op driver.Op, err error) error {
 	return engine.Failure(err, s.place(), op, s.advice)
 }
 
-// connectError shortens pgconn's error for people. That lists each attempt on a line of
-// its own: the same trouble twice if there are several, and the refused TLS of a server
-// that was tried with TLS first.
+// connectError shortens pgconn's error for people. pgconn lists each attempt on a line of
+// its own. So it repeats the trouble of several attempts, and lists a refused TLS even if
+// the attempt without TLS failed for another reason.
 type connectError struct{ err error }
 
 func (e *connectError) Unwrap() error { return e.err }
@@ -85,7 +85,7 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 	state := sqlState(err)
 	switch state {
 	case "25006":
-		return standbyHint, false // it may be promoted
+		return standbyHint, false // the standby may be promoted
 	case "42703", "42P10":
 		return "a table is not as `" + s.options.command() + "` makes it: look at the columns and the primary key", true
 	case "3D000":

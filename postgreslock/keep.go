@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A waiter with a row of its own refreshes its place regularly. If that changes only its
-// own row, the driver locks nothing else: if each refresh locked the row of the name, a
-// crowd of waiters would keep the holder from renewing its lease.
+// A waiter with a row of its own refreshes its place regularly. If the refresh changes
+// only that row, the driver locks nothing else. Otherwise, in a crowd of waiters, locks
+// on the row of the name would keep the holder from renewing its lease.
 
 // keepPlace takes a step that only refreshes the place of a waiter with a row, in two
 // statements. It reports whether it did. If not, nothing has changed, and a transaction
@@ -19,10 +19,10 @@ import (
 //
 // The first statement reads. The second changes the waiter's row if the row is unchanged,
 // and its place has not lapsed. A transaction that grants the name to the waiter, or
-// removes it from the queue, locks the waiter's row before it reads it, and deletes it.
-// If that transaction comes first, the second statement finds no row. If it comes after,
-// the lease lasts as long as the kept place would have. The waiter trusts its grant for
-// that long, so the second statement also waits for the disk.
+// removes the waiter from the queue, locks the waiter's row before it reads the row, and
+// deletes it. If that transaction comes first, the second statement finds no row. If it
+// comes later, the lease lasts as long as the kept place would have. The waiter trusts
+// its grant for that long, so the second statement also waits for the disk.
 func (s *store) keepPlace(ctx context.Context, step locktable.Step, f function) bool {
 	err := s.do(ctx, func(r *request) error {
 		g, end, err := s.readWaiter(ctx, r, step)

@@ -33,13 +33,13 @@ import (
 //		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
 //
-// A lease is a *pawl.Lease: inside Do, also of pawl.All, what pawl.LeaseOf(ctx, name)
-// returns; or what Lock returned. Give all leases to one call, in any order. A lease that
-// is given twice counts once, and of several leases on one name the check looks at each.
-// Two calls in one transaction can deadlock with another transaction (SQLSTATE 40P01). A
-// nil lease (LeaseOf found none), no lease at all, and a lease of another backend, schema
-// or prefix match pawl.ErrInvalid. For a lease of another database the check finds no
-// row, and returns pawl.ErrStale. For a *sql.Tx there is [CheckLeaseSQL].
+// A lease is a *pawl.Lease: the one that Lock returned, or that pawl.LeaseOf(ctx, name)
+// returns inside Do, also of pawl.All. Give all leases to one call, in any order. A lease
+// that is given twice counts once. The check looks at each of several leases on one name.
+// Two calls in one transaction can deadlock with another transaction (SQLSTATE 40P01).
+// The error for a nil lease (LeaseOf found none), no lease at all, or a lease of another
+// backend, schema or prefix matches pawl.ErrInvalid. For a lease of another database the
+// check finds no row, and returns pawl.ErrStale. For a *sql.Tx there is [CheckLeaseSQL].
 //
 // # Which ctx, and which errors?
 //
@@ -48,29 +48,29 @@ import (
 //
 //   - pawl.ErrStale: the check refused, and nothing was committed.
 //   - A *pawl.LostError that is Finished: the transaction has committed.
-//   - Another *pawl.LostError: it has not committed, unless Commit was cut off; read
-//     the data.
+//   - Another *pawl.LostError: the transaction has not committed, unless Commit was cut
+//     off; read the data.
 //
-// Do not use it for Begin, Commit and Rollback. If the ctx ends while Commit is under
-// way, the transaction may have committed although Commit returns an error, and Do
+// Do not use the ctx of Do for Begin, Commit and Rollback. If it ends while Commit is
+// under way, the transaction may have committed although Commit returns an error, and Do
 // returns an error that matches pawl.ErrLost and is not Finished. After CheckLease has
 // returned nil, the commit is safe however long it takes.
 //
 // A commit that succeeded counts, even if Do returns a *pawl.LostError after it: the
 // lease ended between the check and the release, and no other holder could enter before
-// the commit. Its Finished is true if the function returned nil.
+// the commit. The error's Finished is true if the function returned nil.
 //
 // Release the lease after Commit, as Do does. While the transaction is open, Release
-// fails with ErrUnavailable ("it is locked by a transaction"), and the client repeats it.
+// fails with ErrUnavailable ("it is locked by a transaction"); the client repeats it.
 //
 // # What does it lock?
 //
-// Call it last, right before Commit. It is one statement, which locks the rows of the
-// names until the transaction ends. Meanwhile no client can renew, release or wait for
-// the names. So a transaction that takes long loses its own leases, and all other leases
-// of the names. Checks of one name wait in line with its renewals: its readers, or the
-// holders of its permits, commit one after the other. At 2 ms from the check to the end
-// of Commit, that is 500 transactions a second for the name. Do slow work before the
+// Call it last, right before Commit. The check is one statement, which locks the rows of
+// the names until the transaction ends. Meanwhile no client can renew, release or wait
+// for the names. So a transaction that takes long loses its own leases, and all other
+// leases of the names. Checks and renewals of one name wait in line. So its readers, or
+// the holders of its permits, commit one after the other. At 2 ms from the check to the
+// end of Commit, that is 500 transactions a second for the name. Do slow work before the
 // check. A goroutine that checks one name in two open transactions waits for itself until
 // ctx ends.
 //
@@ -84,8 +84,8 @@ import (
 // default schema; for another schema there is [LeaseChecker].
 //
 // Goroutines of one client hand a name to each other without asking the server, which
-// sees one lease for all of them. So the check also asks the *pawl.Lease, and refuses one
-// that was released or lost. You only have to release after Commit.
+// sees one lease for all of them. So the check also asks the *pawl.Lease, and refuses a
+// lease that was released or lost. You only have to release after Commit.
 //
 // Test it on a real server: the check refuses a lease of pawltest, which is in memory.
 func CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
@@ -98,8 +98,8 @@ func CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) erro
 	return checkLeases(ctx, tx, sqlRows(tx), defaultOptions(), leases)
 }
 
-// LeaseChecker is the interface of a driver that checks leases in its own tables, where
-// these are not the default. [driver.As] finds it:
+// LeaseChecker is the interface of a driver that checks leases in its own tables. Use it
+// if these are not the default tables. [driver.As] finds it:
 //
 //	checker, _ := driver.As[postgreslock.LeaseChecker](d)
 type LeaseChecker interface {
@@ -158,7 +158,7 @@ func sqlRows(tx *sql.Tx) queryRows {
 	}
 }
 
-// defaultOptions are the options of a driver that was given none.
+// defaultOptions returns the options of a driver that is made without options.
 func defaultOptions() *Options {
 	o, _ := (*Options)(nil).withDefaults()
 	return &o

@@ -30,7 +30,7 @@ type lockDriver struct {
 }
 
 // New makes a driver over a pool, which stays the caller's. The driver connects when it
-// is first used. It calls the pool's BeforeConnect for its own connection, too. Give
+// is first used. It also calls the pool's BeforeConnect for its own connection. Give
 // locks a pool of their own: a renewal needs a connection, and a lease is lost if
 // transactions of yours use all of them. The error is a [*driver.InvalidError].
 func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
@@ -69,7 +69,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	config := parsed.config
 	where := place(config.ConnConfig.Host, config.ConnConfig.Port, config.ConnConfig.Database)
-	settled, _ := parsed.own.withDefaults() // parseURL has checked them
+	settled, _ := parsed.own.withDefaults() // parseURL has checked the options
 	s := &server{where: where, options: &settled, passwordFromFile: parsed.passwordFromFile}
 	pooled, err := behindPooler(ctx, config.ConnConfig)
 	if err != nil {
@@ -78,7 +78,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if pooled && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
-	if !pooled { // a pooler may refuse it, or leave it set for the sessions of others
+	if !pooled { // a pooler may refuse lock_timeout, or leave it set for other clients
 		config.ConnConfig.RuntimeParams["lock_timeout"] = tableWait
 	}
 	reread := config.BeforeConnect
@@ -126,11 +126,11 @@ func build(from conns, o *Options, where string, closePool func()) (*lockDriver,
 
 // withoutCancels keeps a connection from asking the server, through a new connection, to
 // cancel its statement when the caller's ctx is over. PostgreSQL would then commit a
-// statement that waits for a synchronous standby without the standby, and a failover
+// statement that waits for a synchronous standby without waiting further, and a failover
 // would forget a grant that other clients know of. PgBouncer 1.18 also now and then ends
 // with all its connections when it gets a cancel request ("server in bad state"). A
-// statement that goes on waiting for a row does no harm: it finds itself late, and
-// tableWait bounds it.
+// statement that still waits for a row does no harm: once late, it changes nothing, and
+// tableWait bounds its wait.
 func withoutCancels(config *pgx.ConnConfig) {
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -166,11 +166,11 @@ func opening(ctx context.Context, s *server, err error) error {
 	case ended != nil && !errors.Is(err, ended):
 		err = fmt.Errorf("%w (%w)", ended, err)
 	}
-	return s.typed("open", err) // and the cause that took so long
+	return s.typed("open", err) // err also has the cause of the delay
 }
 
-// behindPooler reports whether the process that answers is not the one that was announced
-// when the connection began: a pooler makes up that process ID.
+// behindPooler reports whether a pooler answers. A pooler makes up the process ID that it
+// announces at the beginning, so the server process has another one.
 func behindPooler(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
 	config = config.Copy()
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -189,8 +189,8 @@ func behindPooler(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
 const connections = 16
 
 // tableWait bounds how long a session waits for a table that an operator has locked, or
-// is about to lock. Nothing cancels that wait, so each statement that its caller gave up
-// would keep a connection of the server. For a locked row, each step sets its own limit.
+// is about to lock. Nothing cancels that wait, so without a bound each abandoned
+// statement would keep a connection. For a locked row, each step sets its own limit.
 const tableWait = "5s"
 
 // table is the driver's table of locks; closing it also closes the listener and the pool.

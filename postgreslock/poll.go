@@ -13,7 +13,7 @@ import (
 const namesPerRead = 1000
 
 // lookAtClaims delivers the signals that this client's claims missed while it did not
-// listen. It reports whether it could.
+// listen. It reports whether it read all their entries.
 func (l *listener) lookAtClaims() bool {
 	names, byName := engine.ByName(l.claims.All(time.Now()))
 	for some := range slices.Chunk(names, namesPerRead) {

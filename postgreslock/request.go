@@ -13,28 +13,27 @@ import (
 // pgx closes the connection, and the next request needs a new one. On a slow server that
 // costs more than the request, and makes the server slower still. So a request to a
 // server that was slow a moment ago runs in a goroutine: its caller goes when ctx ends,
-// and the goroutine waits a little longer. So does a request that waits long for a row
-// that another transaction has locked, on any server. A quick server is asked without a
-// goroutine: to pass an answer from one to the other takes 0.1 ms where processors are
-// few.
+// and the goroutine waits a little longer. A request that waits long for a locked row
+// also runs in a goroutine, on any server. Other requests to a quick server do not:
+// passing an answer between goroutines takes 0.1 ms where processors are few.
 type request struct {
-	ctx context.Context // does not end if there is a goroutine
+	ctx context.Context // does not end if the request has a goroutine of its own
 
-	mu    sync.Mutex // protects what follows
-	conn  *pgx.Conn  // nil until there is one
+	mu    sync.Mutex // protects all below
+	conn  *pgx.Conn  // nil until the request has one
 	left  bool       // the caller has gone
-	cut   bool       // the connection is closed, and pgx may not know
-	ended bool       // the connection is given back
+	cut   bool       // await closed the connection, and pgx may not know
+	ended bool       // the connection was given back
 }
 
 const (
 	slow          = 100 * time.Millisecond // a request that takes longer shows that the server is slow
-	slowFor       = time.Minute            // how long that counts
-	answerTimeout = 2 * time.Second        // how long a request without a caller waits for its answer
+	slowFor       = time.Minute            // time for which a slow request marks the server as slow
+	answerTimeout = 2 * time.Second        // time for which a request without a caller waits for its answer
 )
 
 // request runs f with a connection. f may still run after request has returned the end of
-// ctx: f uses what is the caller's only in whileAwaited.
+// ctx. So f uses the caller's variables only in whileAwaited.
 func (s *store) request(ctx context.Context, f func(r *request) error) error {
 	began := time.Now()
 	if last := s.lastSlow.Load(); last == nil || began.Sub(*last) > slowFor {
@@ -44,9 +43,9 @@ func (s *store) request(ctx context.Context, f func(r *request) error) error {
 	return s.aside(ctx, answerTimeout, func() { s.noteTime(began) }, f)
 }
 
-// aside does a request on a goroutine of its own, on any server. wait is the time for
-// which a request without a caller waits for its answer. over is called when the request
-// has ended.
+// aside runs a request in a goroutine of its own, on any server. After its caller has
+// gone, the request waits for its answer for the time wait. aside calls over when the
+// request has ended.
 func (s *store) aside(ctx context.Context, wait time.Duration, over func(), f func(r *request) error) error {
 	r := &request{ctx: context.WithoutCancel(ctx)}
 	connecting, stop := context.WithCancel(r.ctx)
@@ -64,13 +63,13 @@ func (s *store) aside(ctx context.Context, wait time.Duration, over func(), f fu
 	case <-ctx.Done():
 	}
 	select {
-	case <-done: // both at once
+	case <-done: // the answer came as ctx ended
 		return err
 	default:
 	}
 	connected := r.leave()
 	if !connected {
-		wait = answerTimeout // it has no row to wait for yet
+		wait = answerTimeout // the request waits for a connection, not for a row
 	}
 	if others := s.goOn(r, wait, stop, done); !connected && others == 0 && s.exhausted() {
 		return exhaustedError{ctx.Err()}
@@ -79,8 +78,8 @@ func (s *store) aside(ctx context.Context, wait time.Duration, over func(), f fu
 }
 
 // goOn lets a request without a caller wait for its answer, and returns how many others
-// do. If too many do, it does not wait: the pool has to serve callers, too. Requests that
-// wait for a locked row are bounded by room.
+// wait. If too many wait, this request does not: the pool has to serve callers, too. The
+// store's room bounds the requests that wait for a locked row.
 func (s *store) goOn(r *request, wait time.Duration, stop func(), done <-chan struct{}) (others int) {
 	others = len(s.unawaited)
 	end := func() {}
@@ -127,8 +126,8 @@ func (s *store) run(connecting context.Context, r *request, f func(r *request) e
 	return err
 }
 
-// cutSoon cuts a connection that pgx has closed because its ctx ended. pgx waits up to
-// 15 s for the server to close it, too, and the pool has no other in its place meanwhile.
+// cutSoon cuts a connection that pgx has closed because its ctx ended. For up to 15 s pgx
+// waits until the server closes it, too, and meanwhile the pool does not replace it.
 func (s *store) cutSoon(c *pgx.Conn) {
 	s.running.Go(func() {
 		late := time.NewTimer(answerTimeout)
@@ -167,7 +166,7 @@ func (r *request) begin(c *pgx.Conn) bool {
 // errUnawaited means that no caller waits for the answer to a request any more.
 var errUnawaited = errors.New("the caller has gone")
 
-// whileAwaited runs f if the caller is still there, and keeps it there meanwhile.
+// whileAwaited runs f if the caller is there, and keeps the caller there meanwhile.
 func (r *request) whileAwaited(f func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,8 +185,8 @@ func (r *request) leave() bool {
 	return r.conn != nil
 }
 
-// await waits for the answer to a request without a caller. If that takes too long, it
-// stops the wait for a connection, or closes the connection.
+// await waits for the answer to a request without a caller. If the answer takes too long,
+// await stops the wait for a connection, or closes the connection.
 func (r *request) await(closing context.Context, wait time.Duration, stop func(), done <-chan struct{}) {
 	late := time.NewTimer(wait)
 	defer late.Stop()
@@ -213,7 +212,7 @@ func (r *request) end(free func()) {
 	cut := r.cut
 	r.mu.Unlock()
 	if cut {
-		_ = r.conn.Close(r.ctx) // otherwise the next request would get it
+		_ = r.conn.Close(r.ctx) // otherwise the next request would get the closed connection
 	}
 	free()
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// The waiters of a long queue have rows of their own. The columns that find a waiter
-// repeat parts of its stored form; only the stored form counts. Waiters are ordered by
-// since, then by id: a new row gets the greatest id, because the row of the name is
-// locked.
+// The waiters of a long queue have rows of their own. To find a waiter, columns repeat
+// parts of its stored form; only the stored form counts. The columns since and id order
+// the waiters: a new row gets the greatest id, because the row of the name is locked.
 
 // Lapse implements locktable.Rows.
 func (w *work) Lapse(name string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
@@ -76,7 +75,7 @@ func (w *work) Move(name string, m locktable.Moves) error {
 	return nil
 }
 
-// change runs a statement that has to change want rows; -1 is any number.
+// change runs a statement that has to change want rows; -1 allows any number.
 func (w *work) change(sql string, want int, args ...any) error {
 	n, err := w.exec(sql, args...)
 	if err == nil && want >= 0 && n != want {
@@ -140,7 +139,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			}
 			for _, w := range page {
 				if w.name < prefix || w.name == from && from != prefix {
-					continue // the last one of the page before
+					continue // before the prefix, or the last name of the page before
 				}
 				if !strings.HasPrefix(w.name, prefix) {
 					return
@@ -158,8 +157,8 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 	}
 }
 
-// wholeCharacters returns s up to the first byte that is not UTF-8, which the server
-// refuses. No name with the prefix s comes before it.
+// wholeCharacters returns s up to the first byte that is not UTF-8, because the server
+// refuses such bytes. No name with the prefix s comes before the result.
 func wholeCharacters(s string) string {
 	for i, r := range s {
 		if _, size := utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
@@ -174,14 +173,14 @@ type whole struct {
 	name    string
 	stored  []byte
 	now     locktable.Instant
-	waiters [][]byte // of all rows
+	waiters [][]byte // the stored forms of its waiters
 }
 
 // read reads entries with their waiters in one statement, so both are from one moment.
 func read(ctx context.Context, c *pgx.Conn, sql string, args ...any) (all []*whole, err error) {
 	var name, stored, waiter []byte
 	var now int64
-	rows, _ := c.Query(ctx, sql, args...) // ForEachRow has its error
+	rows, _ := c.Query(ctx, sql, args...) // ForEachRow returns its error
 	_, err = pgx.ForEachRow(rows, []any{&name, &stored, &now, &waiter}, func() error {
 		if n := len(all); n == 0 || all[n-1].name != string(name) {
 			all = append(all, &whole{name: string(name), stored: stored, now: locktable.Instant(now)})
@@ -195,8 +194,8 @@ func read(ctx context.Context, c *pgx.Conn, sql string, args ...any) (all []*who
 	return all, err
 }
 
-// entry returns the entry with all its waiters. It takes the waiters that have a row, not
-// the number in the entry, because an operator may have deleted some.
+// entry returns the entry with all its waiters. It takes the waiters that have a row,
+// whatever number the entry has, because an operator may have deleted rows.
 func (w *whole) entry() (*locktable.Entry, error) {
 	e, err := locktable.Decode(w.stored)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 // schemaVersion is the version of the tables below.
 const schemaVersion = 1
 
-// The table of locks has one row per name: columns for people, and the entry, which alone
-// counts. Half of each page is left free, and no column that changes has an index. So a
+// The table of locks has one row per name: columns for people, the version, and the
+// entry. Half of each page is left free, and no column that changes has an index. So a
 // new version of a row finds room on the page of the old one, and no index changes.
 //
 // A waiter of a long queue has a row of its own, so the cost of a step does not grow with
@@ -46,8 +46,8 @@ INSERT INTO {tidying} (version) VALUES (1) ON CONFLICT DO NOTHING;
 `
 
 // Schema returns the statements that make the tables. An administrator runs them if the
-// user of the locks has no right to create anything. They do not change existing tables.
-// The user needs USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its tables.
+// user of the locks has no right to create anything. They change no existing table. The
+// user needs USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its tables.
 func Schema(o *Options) (string, error) {
 	options, err := o.withDefaults()
 	if err != nil {

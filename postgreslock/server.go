@@ -17,13 +17,13 @@ type server struct {
 	options          *Options
 	passwordFromFile bool
 
-	setUp chan struct{} // holds one while a goroutine sets it up
+	setUp chan struct{} // holds one while a goroutine checks the server
 
 	mu     sync.Mutex // protects all below
-	where  string     // names it in messages
+	where  string     // names the database in messages
 	ready  bool
-	once   bool            // it was ready once
-	config *pgx.ConnConfig // how to reach it, once that is known
+	once   bool            // the server was ready once
+	config *pgx.ConnConfig // of a connection to the server; nil until known
 	pooled bool            // a pooler is between: the server process is not the one that the connection announced
 }
 
@@ -43,7 +43,7 @@ func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 	}
 	if err := s.prepare(ctx, c); err != nil {
 		if undo(c); isStandby(err) {
-			_ = c.Close(ctx) // the next one may be to another server
+			_ = c.Close(ctx) // the next connection may reach another server
 		}
 		free()
 		return nil, nil, err
@@ -59,14 +59,14 @@ func (s *server) place() string {
 	return s.where + s.options.tail()
 }
 
-// isPooled reports whether a pooler is known to be between.
+// isPooled reports whether the server is known to be behind a pooler.
 func (s *server) isPooled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pooled
 }
 
-// reach returns how to connect to the server, and connects first if it never has.
+// reach returns how to connect to the server. The first time, it also connects.
 func (s *server) reach(ctx context.Context) (*pgx.ConnConfig, error) {
 	if !s.wasReady() {
 		_, free, err := s.connect(ctx)
@@ -92,7 +92,7 @@ func (s *server) wasReady() bool {
 	return s.once
 }
 
-// isStandby reports whether a failure means that the server takes no locks, or no longer.
+// isStandby reports whether a failure means that the server takes no locks (any more).
 func isStandby(err error) bool {
 	e, ok := errors.AsType[*setupError](err)
 	return ok && (e.hint == standbyHint || e.hint == readOnlyHint) || sqlState(err) == "25006"
@@ -118,7 +118,7 @@ type setupError struct {
 
 func (e *setupError) Error() string { return e.problem }
 
-// prepare checks the server, and makes the tables. Twenty processes may do so at once.
+// prepare checks the server, and makes the tables. Many processes may do so at once.
 func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 	there, pooled, err := s.look(ctx, c)
 	if err == nil && !there {
@@ -241,7 +241,7 @@ const (
 func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 	schema := identifier(s.options.Schema)
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '30s'"); err != nil { // many may come at once
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '30s'"); err != nil { // many clients may come at once
 			return err
 		}
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('pawl schema', 0))"); err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // A listener has one connection of its own, on which the server sends the signals for
-// this client. It is open while one of the client's claims waits or holds, or while the
-// client watches a name.
+// this client. The connection is open while one of the client's claims waits or holds, or
+// while the client watches a name.
 //
 // A signal may be lost: it was sent before the client listened, or while the connection
 // was down. So each time that listening begins, the client reads the entries of its
@@ -49,10 +49,10 @@ const (
 )
 
 const (
-	unusedTimeout  = 5 * time.Second // how long it listens on without a claim or a watch
-	pingAfter      = 7 * time.Second // how long without a notification until it pings the server
-	requestTimeout = 5 * time.Second // how long a request of the listener may take
-	notifyTimeout  = 2 * time.Second // how long a notification to itself may take
+	unusedTimeout  = 5 * time.Second // time for which a client still listens without a claim or a watch
+	pingAfter      = 7 * time.Second // silence after which it pings the server
+	requestTimeout = 5 * time.Second // bound of a request of the listener
+	notifyTimeout  = 2 * time.Second // bound of the wait for a notification to itself
 )
 
 func newListener(s *store, inbox string, deliver func(driver.Signal)) *listener {
@@ -109,8 +109,8 @@ func (l *listener) beginLocked() {
 	}
 }
 
-// listenForWatch starts to listen for a watch, until stop is called. listenForWatch calls
-// f with whether signals arrive, each time that this changes.
+// listenForWatch starts to listen for a watch, until stop is called. It calls f each time
+// that signals begin to arrive (true) or cease to (false).
 func (l *listener) listenForWatch(f func(hears bool)) (stop func()) {
 	if l.server.options.NoPush {
 		f(false)
@@ -149,8 +149,8 @@ func (l *listener) noteClaimEnd() {
 	l.lastUsed = time.Now()
 }
 
-// endIfUnused reports whether there has been no claim and no watch for unusedTimeout, and
-// then ends run.
+// endIfUnused ends run, and returns true, if there was no claim and no watch for
+// unusedTimeout.
 func (l *listener) endIfUnused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +205,7 @@ func (l *listener) listen(hears func()) (over bool) {
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
-	if !l.server.isPooled() { // a pooler would leave it set for the sessions of others
+	if !l.server.isPooled() { // a pooler would leave the setting to other clients
 		if _, err := c.Exec(ctx, noIdleTimeout); err != nil {
 			return false
 		}
@@ -229,7 +229,7 @@ func (l *listener) listen(hears func()) (over bool) {
 }
 
 // testPush finds out whether a notification to this client arrives. It sends one through
-// the pool: on the connection that listens it would come back even through a pooler.
+// the pool: even a pooler returns what the listening connection sends.
 func (l *listener) testPush(c *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(l.life, notifyTimeout)
 	defer cancel()

@@ -15,9 +15,9 @@ import (
 
 // statements are all the statements that the steps of a client send.
 type statements struct {
-	load, swapOne, swapFree, swapNew, swapMany string // of a swap
+	load, swapOne, swapFree, swapNew, swapMany string // for Load and Swap
 
-	lock                           func(names int) string // of a transaction
+	lock                           func(names int) string // for a transaction
 	insert, remove, update         string
 	first, own, ahead              string
 	join, keep, leave, lapse, ends string
@@ -28,21 +28,21 @@ type statements struct {
 }
 
 // clock is the server's time in microseconds since 1970, a number that no DateStyle
-// changes. It is the time of the call, not of the beginning of the transaction. Functions
-// have their schema in every statement: a search_path may put other functions first, such
+// changes. It is the time of the call, not of the beginning of the transaction. Every
+// statement names the schema of its functions: a search_path may put others first, such
 // as a clock for tests, and a session would see another time, or other names.
 const clock = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"
 
-// inTime is the server's time, or an error with the state tooLate: it then divides by
-// version - version, which the planner cannot compute without a row.
+// inTime is the server's time. After the window it fails with the state tooLate: it
+// divides by version - version, a 0 that the planner cannot compute without a row.
 const (
 	inTime  = "CASE WHEN pg_catalog.clock_timestamp() <= $9 THEN " + clock + " ELSE 1 / (version - version) END"
 	tooLate = "22012"
 )
 
 // soon bounds how long a swap waits for a row that another transaction has locked;
-// Transact decides which steps wait longer. It is a part of each condition, because a
-// pooler would drop a setting of the session.
+// Transact decides which steps wait longer. The setting is a part of each condition,
+// because a pooler would drop a setting of the session.
 const soon = " AND pg_catalog.set_config('lock_timeout', '10ms', true) IS NOT NULL"
 
 func (o *Options) statements() *statements {
@@ -59,8 +59,8 @@ func (o *Options) statements() *statements {
 		swapNew: sql("INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
 			" SELECT {name}, $3::bigint, $4::bytea, {holders}, $6::bigint, $7::timestamptz" +
 			" WHERE $2::bigint = 0 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + soon + " ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
-		// It skips rows that others have locked, so it waits for no transaction, and two
-		// of these statements cannot deadlock.
+		// swapMany skips rows that other transactions have locked. So it waits for none
+		// of them, and two such statements cannot deadlock.
 		swapMany: sql("WITH free AS MATERIALIZED (SELECT n.* FROM {locks} l" +
 			" JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[], $7::timestamptz[])" +
 			" AS n (name, was, version, entry, holders, fence, until) ON l.name = {n.name} COLLATE \"C\" AND l.version = n.was" +
@@ -83,7 +83,7 @@ func (o *Options) statements() *statements {
 		update: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
 			" WHERE name = {name} AND {now} <= $2"),
 
-		// They lock rows because a waiter may keep its place meanwhile, see
+		// first and own lock rows, because a waiter may keep its place meanwhile, see
 		// store.keepPlace.
 		first: sql("SELECT id, waiter FROM {waiters} WHERE name = {name} ORDER BY since, id LIMIT $2 FOR UPDATE"),
 		own:   sql("SELECT id, waiter FROM {waiters} WHERE name = {name} AND token = $2 FOR UPDATE"),
@@ -120,7 +120,7 @@ func text(mark string) string { return "pg_catalog.convert_from(" + mark + ", 'U
 // octets is the opposite of text, for a column.
 func octets(column string) string { return "pg_catalog.convert_to(" + column + ", 'UTF8')" }
 
-// mark is the n-th placeholder.
+// mark returns the n-th placeholder.
 func mark(n int) string { return "$" + strconv.Itoa(n) }
 
 func (o *Options) table(name string) string { return identifier(o.Schema, o.Prefix+name) }
@@ -137,7 +137,7 @@ func (o *Options) tail() (tail string) {
 	return tail
 }
 
-// regclass is the name of a table as an argument, see text.
+// regclass returns the name of a table as an argument, see text.
 func (o *Options) regclass(name string) []byte {
 	return []byte(pgx.Identifier{o.Schema, o.Prefix + name}.Sanitize())
 }

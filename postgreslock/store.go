@@ -21,13 +21,13 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// A store keeps a row for each name. Most steps are one statement by itself, which
-// changes a row if the row still has its version, and the server's clock is within the
-// window. No transaction stays open while a client does anything else.
+// A store keeps a row for each name. Most steps are a single statement. It changes a row
+// if the row still has the version that the client read, and the server's clock is within
+// the window. No transaction stays open while a client does anything else.
 //
-// PostgreSQL checks that condition before it waits for a row that another transaction has
+// PostgreSQL checks this condition before it waits for a row that another transaction has
 // locked. It checks again only if that transaction has changed the row. So the statement
-// asks the clock once more when it has changed the row: if it is late, it fails, and
+// reads the clock again after its change. If the window is over, the statement fails, and
 // changes nothing.
 //
 // The other steps take a transaction: see Transact.
@@ -37,14 +37,14 @@ type store struct {
 	notifyPause notifyPause
 	sql         *statements
 	listener    *listener
-	inbox       string              // of this client
+	inbox       string              // the inbox of this client
 	deliver     func(driver.Signal) // takes the signals for this client
 
-	turns     turns.Turns   // one transaction of this process per name; the others take no connection yet
-	room      chan struct{} // bounds the transactions that wait long: each keeps a connection
-	unawaited chan struct{} // bounds the requests whose caller has gone: each of them keeps a connection, too
+	turns     turns.Turns   // lets one transaction of this process per name run; the others wait without a connection
+	room      chan struct{} // bounds the transactions that wait for longWait, because each keeps a connection
+	unawaited chan struct{} // bounds the requests whose caller has gone, because each keeps a connection
 
-	lastSlow atomic.Pointer[time.Time] // when a request last took long
+	lastSlow atomic.Pointer[time.Time] // the last time that a request took long
 
 	tidying chan struct{} // holds one while a goroutine tidies
 	closing context.Context
@@ -83,12 +83,12 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 		var i, now int64
 		var version sql.NullInt64
 		var value []byte
-		rows, _ := r.conn.Query(r.ctx, s.sql.load, bytesOf(names)) // ForEachRow has its error
+		rows, _ := r.conn.Query(r.ctx, s.sql.load, bytesOf(names)) // ForEachRow returns its error
 		_, err := pgx.ForEachRow(rows, []any{&i, &version, &value, &now}, func() error {
 			if version.Valid {
 				all[i-1] = optimistic.Stored{Value: value, Version: uint64(version.Int64)}
 				if len(value) == 0 {
-					all[i-1].Value = []byte{0} // an operator edited it: neither an entry nor a free name
+					all[i-1].Value = []byte{0} // an operator edited it: make it invalid, not a free name
 				}
 			}
 			s.clock.Learn(locktable.Instant(now), sent, time.Now())
@@ -148,8 +148,8 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return done, nil
 }
 
-// deliverOwn delivers those signals of a step that are for this client. It is for a step
-// whose caller, which would deliver them, has gone.
+// deliverOwn delivers the signals of a step that are for this client. Usually the caller
+// of the step delivers them; deliverOwn replaces a caller that has gone.
 func (s *store) deliverOwn(signals []locktable.Signal) {
 	for _, to := range signals {
 		if to.Inbox == s.inbox {
@@ -176,7 +176,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 	}
 	sent := time.Now()
 	if s.past(w.Window, sent) {
-		return optimistic.Swapped{Late: true}, nil // it had to wait for a connection
+		return optimistic.Swapped{Late: true}, nil // the step waited too long for a connection
 	}
 	rows, err := c.Query(ctx, text, args...)
 	switch {
@@ -257,7 +257,7 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 	return done, err
 }
 
-// swapAtOnce makes many swaps in one statement. They are renewals: none has signals.
+// swapAtOnce makes many swaps in one statement, except those with new rows or signals.
 func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	n := len(swaps)
 	names, was, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
@@ -270,7 +270,7 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]opti
 		names[i], was[i], versions[i] = []byte(w.Name), int64(w.Version), newVersion()
 		entries[i], holders[i], fences[i], ends[i] = w.Value, plain(c.Holders), int64(c.Fence), moment(c.Until)
 		if w.Version == 0 || len(w.Signals) > 0 {
-			names[i] = []byte{} // matches no row: Transact takes it
+			names[i] = []byte{} // matches no row: Transact takes the step
 		}
 		index[w.Name], from, to = i, max(from, w.Window.From), min(to, w.Window.To)
 	}

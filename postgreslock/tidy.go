@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Clients forget names that were unused for the retention time: about one step in
-// tidyEvery is followed by a transaction that checks tidyRows names. The database keeps
-// the position, so that many short processes together reach all names. After the last
-// name, tidying pauses.
+// Clients forget names that were unused for the retention time: after about one step in
+// tidyEvery, a transaction checks tidyRows names. The database keeps the position, so
+// that many short processes together reach all names. After the last name, tidying
+// pauses.
 //
 // The fence of a name has the time of its last grant in it, so no index is needed.
 const (
@@ -41,7 +41,7 @@ func (s *store) tidyNowAndThen() {
 
 func (s *store) tidy(ctx context.Context) error {
 	lapsed, err := s.forget(ctx)
-	for _, name := range lapsed { // their waiters may have died, and no client has asked since
+	for _, name := range lapsed { // the waiters may have died, and no step has removed them since
 		if err == nil {
 			err = s.Transact(ctx, []locktable.Step{{Name: name}}, func(int, *locktable.Entry, locktable.Instant) bool { return true })
 		}

@@ -55,8 +55,8 @@ const retryTimeout = 10 * time.Second
 // These constants bound how long a transaction waits for a row. The steps of other
 // clients mostly end within shortWait. A transaction that checked a lease, or a crowd of
 // such transactions, takes longer. Only a few transactions at a time wait for longWait,
-// first come, first served. A transaction of several names never waits for longWait: it
-// would keep the rows that it has locked from all other clients.
+// first come, first served. A transaction of several names never waits for longWait:
+// meanwhile no other client could use the rows that it has locked.
 const (
 	shortWait = 50 * time.Millisecond
 	longWait  = retryTimeout
@@ -96,8 +96,8 @@ func (s *store) untilDone(ctx context.Context, steps []locktable.Step, names []s
 	}
 }
 
-// waits takes steps of one name once more, and waits in line for its row. A renewal does
-// not wait for room: the client repeats it, and has other renewals to send.
+// waits takes steps of one name once more, and waits in line for the name's row. A
+// renewal does not wait for room: the client repeats it, and has others to send.
 func (s *store) waits(ctx context.Context, steps []locktable.Step, names []string, f function, why error) ([]driver.Signal, error) {
 	if ctx.Value(renewing{}) != nil {
 		select {
@@ -115,11 +115,11 @@ func (s *store) waits(ctx context.Context, steps []locktable.Step, names []strin
 		}
 	}
 	wait := longWait
-	if end, ok := ctx.Deadline(); ok { // to name the locked row before ctx ends
+	if end, ok := ctx.Deadline(); ok { // so that the error comes before ctx ends, and names the lock
 		wait = max(shortWait, min(wait, time.Until(end)*3/4))
 	}
 	return s.transact(ctx, steps, names, f, wait, func(ctx context.Context, body func(r *request) error) error {
-		// The caller may go before the row is free. The connection is in use until then.
+		// The caller may go before the row is free. The connection stays in use.
 		return s.aside(ctx, wait+answerTimeout, func() { <-s.room }, body)
 	})
 }
@@ -128,7 +128,7 @@ func (s *store) waits(ctx context.Context, steps []locktable.Step, names []strin
 type renewing struct{}
 
 // transact takes some steps in one transaction, with a connection that ask gives; f may
-// end it early. It returns the signals for this client.
+// end the transaction early. It returns the signals for this client.
 func (s *store) transact(
 	ctx context.Context, steps []locktable.Step, names []string, f function, wait time.Duration,
 	ask func(ctx context.Context, body func(r *request) error) error,
@@ -150,7 +150,7 @@ func (s *store) transact(
 	return own, nil
 }
 
-// take takes the steps: it locks, asks the time, calls f, and commits.
+// take takes the steps: it locks the rows, asks the time, calls f, and commits.
 func (w *work) take(ctx context.Context, steps []locktable.Step, names []string, f function) error {
 	if err := w.lock(names); err != nil {
 		return err
@@ -178,19 +178,19 @@ func (w *work) take(ctx context.Context, steps []locktable.Step, names []string,
 type work struct {
 	*tx
 	store *store
-	now   locktable.Instant // the server's time, after it locked all rows
+	now   locktable.Instant // the server's time, read after all rows were locked
 	rows  map[string]*row
-	moved bool // waiters were changed
+	moved bool // rows of waiters were changed
 
-	own    []driver.Signal    // for this client
-	others []locktable.Signal // for others
+	own    []driver.Signal    // signals for this client
+	others []locktable.Signal // signals for other clients
 }
 
 // row is an entry under way.
 type row struct {
 	stored   []byte
-	inserted bool             // by this transaction
-	changed  *locktable.Entry // nil if unchanged
+	inserted bool             // this transaction inserted the row
+	changed  *locktable.Entry // nil if the entry is unchanged
 }
 
 // lock reads the rows of all names, and locks them.
@@ -235,7 +235,7 @@ func (w *work) lockThose(names []string, inserted map[string]bool) error {
 	err := w.query([]any{&name, &stored, &now}, func() error {
 		r := &row{stored: stored, inserted: inserted[string(name)]}
 		if len(r.stored) == 0 && !r.inserted {
-			r.stored = []byte{0} // an operator edited it: neither an entry nor a free name
+			r.stored = []byte{0} // an operator edited it: make it invalid, not a free name
 		}
 		w.rows[string(name)], w.now = r, max(w.now, locktable.Instant(now))
 		return nil
@@ -253,9 +253,9 @@ func (w *work) lockThose(names []string, inserted map[string]bool) error {
 func newVersion() int64 { return 1 + rand.Int64N(1<<62) }
 
 // latest returns the time at which the steps end, or a little before (see driver.End), on
-// the server's clock. That clock now reads is. If the steps have no end, latest returns
-// the largest instant. The rows are locked by now: a transaction that asks for them later
-// comes after this one.
+// the server's clock. The argument is holds that clock's time. If the steps have no end,
+// latest returns the largest instant. A transaction has locked its rows by now, so one
+// that locks them later comes after it.
 func latest(ctx context.Context, is locktable.Instant, steps []locktable.Step) (locktable.Instant, error) {
 	if !slices.ContainsFunc(steps, func(s locktable.Step) bool { return s.OnTime }) {
 		return math.MaxInt64, nil
@@ -298,7 +298,7 @@ func (w *work) run(s locktable.Step, f func(e *locktable.Entry) error) error {
 // finish stores the changes, sends the signals, and commits, unless the server's clock is
 // past the end of the steps. If the steps have no end, it sends the COMMIT with the rest.
 // Otherwise it sends the COMMIT once the server has answered that the changes were in
-// time. No transaction can lock the rows in between, so the next one sees the changes.
+// time. No transaction can lock the rows in between, so the next sees the changes.
 func (w *work) finish(end locktable.Instant) error {
 	var updates, last pgx.Batch
 	for name, r := range w.rows {
@@ -311,7 +311,7 @@ func (w *work) finish(end locktable.Instant) error {
 	}
 	switch {
 	case updates.Len() == 0 && !w.moved:
-		return nil // end rolls back
+		return nil // giveBack rolls back
 	case end == math.MaxInt64:
 		last.QueuedQueries = append(last.QueuedQueries, updates.QueuedQueries...)
 	default:
@@ -345,7 +345,7 @@ const (
 // COMMIT with its last change.
 type tx struct {
 	r     *request
-	wait  time.Duration // for a row
+	wait  time.Duration // bound of each wait for a row
 	began bool
 }
 
@@ -353,7 +353,7 @@ type tx struct {
 // query of a transaction also begins it.
 func (t *tx) query(into []any, row func() error, sql string, args ...any) error {
 	if t.began {
-		rows, _ := t.r.conn.Query(t.r.ctx, sql, args...) // ForEachRow has its error
+		rows, _ := t.r.conn.Query(t.r.ctx, sql, args...) // ForEachRow returns its error
 		_, err := pgx.ForEachRow(rows, into, row)
 		return err
 	}

@@ -122,7 +122,7 @@ func rereadFiles(c *pgx.ConnConfig, url string) {
 		return
 	}
 	c.TLSConfig, c.Password = now.TLSConfig, now.Password
-	fallbacks := slices.Clone(c.Fallbacks) // connections share them
+	fallbacks := slices.Clone(c.Fallbacks) // connections share the old ones
 	for i, f := range now.Fallbacks {
 		each := *fallbacks[i]
 		each.TLSConfig = f.TLSConfig
@@ -131,15 +131,15 @@ func rereadFiles(c *pgx.ConnConfig, url string) {
 	c.Fallbacks = fallbacks
 }
 
-// severalHosts reports whether there is more than one server to connect to: pgx lists one
-// host twice to try it with TLS and without.
+// severalHosts reports whether there is more than one server to connect to. pgx lists a
+// single host twice, to try it with TLS and without.
 func severalHosts(config *pgx.ConnConfig) bool {
 	return slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool {
 		return f.Host != config.Host || f.Port != config.Port
 	})
 }
 
-// sayable is the problem that pgx has with a URL, without any part of the URL.
+// sayable returns pgx's complaint about a URL, without any part of the URL.
 func sayable(err error, u *url.URL) string {
 	_, said, found := strings.Cut(err.Error(), "`: ")
 	password, _ := u.User.Password()
