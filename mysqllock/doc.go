@@ -38,17 +38,17 @@
 //	allowFallbackToPlaintext=true, allowNativePasswords=false,
 //	allowOldPasswords=true, checkConnLiveness=false
 //
-// The driver accepts the others, so that you can use the DSN of a program, but here they
-// change nothing: charset=, collation=, loc=, parseTime=, timeTruncate=,
+// The driver accepts the following ones, so that you can use the DSN of a program, but
+// they change nothing: charset=, collation=, loc=, parseTime=, timeTruncate=,
 // interpolateParams=, multiStatements=, clientFoundRows=, columnsWithAlias=,
-// rejectReadOnly=. It refuses variables of the session, and any other name.
+// rejectReadOnly=. The driver refuses variables of the session, and any other name.
 //
 // # What does the server need?
 //
-// MySQL 8 or later, or MariaDB 10.6 or later, with InnoDB; it was tested on MariaDB
-// 10.11. The driver makes two tables on first use, see [Schema] and `pawl schema mysql`.
-// The user needs SELECT, INSERT, UPDATE and DELETE in them, and CREATE only if the driver
-// makes them. A server that is read-only is refused.
+// MySQL 8 or later, or MariaDB 10.6 or later, with InnoDB; the driver was tested on
+// MariaDB 10.11. The driver makes two tables on first use, see [Schema] and `pawl schema
+// mysql`. The user needs SELECT, INSERT, UPDATE and DELETE in them, and CREATE only if
+// the driver makes them. A server that is read-only is refused.
 //
 // # How does a step work?
 //
@@ -56,24 +56,24 @@
 // on connections of the driver's own pool). It replaces the row of the name if the row
 // still has the version that the driver read before, and if the server's clock stands
 // within a window of 50 ms, or four round trips. Otherwise it changes nothing, and the
-// driver repeats it on what is stored now. No transaction stays open between statements,
-// so a client that is paused or cut off keeps nothing locked, and a request that arrives
-// too late finds its window closed.
+// driver computes the step again from the stored entry. No transaction stays open between
+// statements, so a client that is paused or cut off keeps nothing locked, and a request
+// that arrives too late finds its window closed.
 //
-// UTC_TIMESTAMP is the time when a statement began, which may be long before it gets the
-// lock of the row: judged by that time, a claim that its client gave up a minute ago
+// UTC_TIMESTAMP is the time when a statement began, and the statement may wait long for
+// the lock of the row. Judged by that time, a claim that its client gave up a minute ago
 // could still be granted. SYSDATE is the time of its evaluation, when the row is locked.
-// That is why a server with sysdate-is-now is refused. A commit that hangs after that can
+// So the driver refuses a server with sysdate-is-now. A commit that hangs after that can
 // still make a grant visible too late. So a release writes even if it finds nothing to
-// release: the write waits for the lock of the row, until the hanging commit has ended
-// either way.
+// release: the write waits for the lock of the row, until the hanging commit has
+// succeeded or failed.
 //
 // # Whose clock decides?
 //
-// The server's. A step lengthens a new lease by the width of its window. The client's
-// clock may be wrong. When the server's clock is set back, leases last longer; when it is
-// set forward, they end early. Fences are microseconds of the server's clock, or the last
-// fence plus one, and so rise in either case.
+// The server's; the client's clock may be wrong. A step lengthens a new lease by the
+// width of its window. When the server's clock is set back, leases last longer; when it
+// is set forward, leases end early. Fences are microseconds of the server's clock, or the
+// last fence plus one, and so rise in either case.
 //
 // # How does a waiter learn of its grant?
 //
@@ -84,15 +84,15 @@
 // a name under contention is handed over within about 5 ms, the waiter for a name that is
 // held for seconds finds out after an eighth of that time, and a long wait costs four
 // reads a second. While a process holds leases, it checks twice a second whether they
-// were taken from it. When a holder dies, the head of the queue asks at the moment when
-// its lease ends.
+// were taken from it. When a holder dies, the head of the queue asks when the holder's
+// lease ends.
 //
 // This is why Properties().PushesGrants is true. If it were false, the root package would
-// poll by itself: with an Acquire for each waiting goroutine, which writes its place to
-// the disk, instead of one read for the process. The driver finds signals instead of
+// poll: not with one read for the process, but with an Acquire for each waiting
+// goroutine, which writes a place to the disk. The driver finds signals instead of
 // sending them: a grant is in the entry that the waiter reads, so a holder that passes
-// the name on writes only that, and leaves nothing to tidy up. Only a lease that is taken
-// from its holder gets a row of its own.
+// the name on writes only the entry, and leaves nothing to tidy up. Only a lease that is
+// taken from its holder gets a row of its own.
 //
 // # What do many waiters cost?
 //
@@ -112,12 +112,12 @@
 // still trusts its lease. The fence of the second holder is greater. Diagnose
 // (`pawl doctor`) checks all of this.
 //
-// On Galera a transaction locks a row on its own node only. Of two transactions that
-// change it on two nodes the first to commit wins: the other one fails with 1213, and the
-// driver repeats the step on what is stored then. So no two nodes grant the same lease.
-// But each node has its own clock, by which leases end there, and [CheckLease] holds up
-// the steps of its node only. It was tried with two nodes and six clients, by hand: of
-// 1,927 grants no two overlapped.
+// On Galera a transaction locks a row on its own node only. If two transactions change
+// the row on two nodes, the first to commit wins. The other one fails with 1213, and the
+// driver repeats the step. So no two nodes grant the same lease. But leases end by the
+// clock of the node that a client asks, and [CheckLease] holds up only the steps on its
+// node. In a trial by hand, with two nodes and six clients, no two of 1,927 grants
+// overlapped.
 //
 // # Can my transaction depend on the lease?
 //

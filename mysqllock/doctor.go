@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Diagnose implements driver.Diagnoser: the version, durability, replication, isolation,
-// the clock, the rights, the tables and each entry.
+// Diagnose implements driver.Diagnoser. It checks the version, durability, replication,
+// isolation, the clock, the rights, the tables and each entry.
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
 	if s.closed.Load() {

@@ -40,11 +40,11 @@ func isDeadlock(err error) bool { return number(err) == deadlock || number(err) 
 
 func isLocked(err error) bool { return number(err) == lockTimeout }
 
-// passing reports whether a statement changed nothing because others were in its way.
+// passing reports whether other statements kept a statement from changing anything.
 func passing(err error) bool { return isDeadlock(err) || isLocked(err) }
 
-// unprepared reports whether a statement did not run because it could not be prepared, or
-// is no longer prepared: the server has too many of them, or a proxy has lost it.
+// unprepared reports whether a statement did not run because it is not prepared: the
+// server has too many prepared statements, or a proxy has lost this one.
 func unprepared(err error) bool {
 	switch number(err) {
 	case 1243, 1461, 1615:
@@ -53,9 +53,9 @@ func unprepared(err error) bool {
 	return false
 }
 
-// answered reports whether an error came from a server that is there, not from the
-// network. It also returns true if the caller gave up, which says nothing about the
-// server.
+// answered reports whether an error leaves the server usable. It returns false if the
+// network failed, or the server shuts down or takes no writes. It returns true if the
+// caller gave up, which says nothing about the server.
 func answered(ctx context.Context, err error) bool {
 	if isOver(ctx, err) {
 		return true
@@ -83,8 +83,8 @@ func isOver(ctx context.Context, err error) bool {
 }
 
 // failed makes a driver.Error, with advice, of an error. Typed errors pass unchanged. So
-// does the end of the caller's ctx, unless failed knows what took so long: an exhausted
-// pool, or the error before, for which the driver repeated the statement.
+// does the end of the caller's ctx, unless failed knows the cause of the delay: an
+// exhausted pool, or before, the error for which the driver repeated the statement.
 func (s *server) failed(ctx context.Context, err, before error) error {
 	var typed *driver.Error
 	if err == nil || errors.Is(err, driver.ErrClosed) || errors.As(err, &typed) {

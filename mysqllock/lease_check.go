@@ -35,13 +35,13 @@ import (
 //		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
 //
-// A lease is a *pawl.Lease: inside Do, also of pawl.All, what pawl.LeaseOf(ctx, name)
-// returns; or what Lock returned. Give all leases to one call, in any order. A lease that
-// is given twice counts once, and of several leases on one name the check looks at each.
+// A lease is a *pawl.Lease: the one that Lock returned, or that pawl.LeaseOf(ctx, name)
+// returns inside Do, also of pawl.All. Give all leases to one call, in any order. A lease
+// that is given twice counts once. The check looks at each of several leases on one name.
 // Two calls in one transaction can deadlock with another transaction or a renewal (error
-// 1213). A nil lease (LeaseOf found none), no lease at all, and a lease of another
-// backend or prefix match pawl.ErrInvalid. For a lease of another database the check
-// finds no row, and returns pawl.ErrStale.
+// 1213). The error for a nil lease (LeaseOf found none), no lease at all, or a lease of
+// another backend or prefix matches pawl.ErrInvalid. For a lease of another database the
+// check finds no row, and returns pawl.ErrStale.
 //
 // # Which ctx, and which errors?
 //
@@ -50,25 +50,25 @@ import (
 //
 //   - pawl.ErrStale: the check refused, and nothing was committed.
 //   - A *pawl.LostError that is Finished: the transaction has committed.
-//   - Another *pawl.LostError: it has not committed, unless Commit was cut off; read
-//     the data.
+//   - Another *pawl.LostError: the transaction has not committed, unless Commit was cut
+//     off; read the data.
 //
-// Do not use it for BeginTx, because database/sql rolls back, and cuts a Commit off, when
-// that ctx ends. A Commit that was cut off may have committed, and Do returns an error
-// that matches pawl.ErrLost and is not Finished. After CheckLease has returned nil, the
-// commit is safe however long it takes.
+// Do not use the ctx of Do for BeginTx: when it ends, database/sql rolls back, and cuts a
+// Commit off. A Commit that was cut off may have committed, and Do returns an error that
+// matches pawl.ErrLost and is not Finished. After CheckLease has returned nil, the commit
+// is safe however long it takes.
 //
 // A commit that succeeded counts, even if Do returns a *pawl.LostError after it: the
 // lease ended between the check and the release, and no other holder could enter before
-// the commit. Its Finished is true if the function returned nil.
+// the commit. The error's Finished is true if the function returned nil.
 //
-// Release the lease after Commit, as Do does. While the transaction is open, Release
-// waits for it, and fails with ErrUnavailable if that takes long; the client repeats it.
+// Release the lease after Commit, as Do does. Release waits until the transaction ends,
+// and fails with ErrUnavailable if that takes long; the client repeats it.
 //
 // # What does it lock?
 //
-// Call it last, right before Commit. It is one statement for each name, in the order of
-// the names. It locks the row of the name, shared with other checks. Until the
+// Call it last, right before Commit. The check is one statement for each name, in the
+// order of the names. Each locks the row of its name, shared with other checks. Until the
 // transaction ends, no client can renew, release or wait for the name, and a transaction
 // that takes long loses its own lease. After pawl.ErrStale, too, end the transaction at
 // once: if the name has no row, a transaction in REPEATABLE READ keeps other clients from
@@ -83,16 +83,16 @@ import (
 // the table; before MySQL 8.0.22, by its manual, also UPDATE.
 //
 // Goroutines of one client hand a name to each other without asking the server, which
-// sees one lease for all of them. So the check also asks the *pawl.Lease, and refuses one
-// that was released or lost. You only have to release after Commit.
+// sees one lease for all of them. So the check also asks the *pawl.Lease, and refuses a
+// lease that was released or lost. You only have to release after Commit.
 //
 // Test it on a real server: the check refuses a lease of pawltest, which is in memory.
 func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, &Options{Prefix: defaultPrefix}, leases)
 }
 
-// LeaseChecker is the interface of a driver that checks leases in its own tables, where
-// these are not the default. [driver.As] finds it:
+// LeaseChecker is the interface of a driver that checks leases in its own tables. Use it
+// if these are not the default tables. [driver.As] finds it:
 //
 //	checker, _ := driver.As[mysqllock.LeaseChecker](d)
 type LeaseChecker interface {

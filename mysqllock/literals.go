@@ -10,9 +10,9 @@ import (
 )
 
 // Statements have their values in them, as numbers and in hexadecimal, except the one
-// that the driver sends most. So each is one round trip on any pool: arguments would take
-// three, or a prepared statement on each connection, unless the caller has set
-// interpolateParams. And no character set or sql_mode can change the values.
+// that the driver sends most. So each statement is one round trip on any pool. With
+// arguments it would take three, or be prepared on each connection, unless the caller has
+// set interpolateParams. And no character set or sql_mode can change the values.
 
 // literally replaces the question marks of a statement by its arguments: bytes, a string
 // of characters, a number, or nil.
@@ -36,11 +36,11 @@ func literally(statement string, args []any) string {
 	return b.String() + statement
 }
 
-// blob is a literal of bytes. Names are bytes, so that the server compares them byte by
-// byte.
+// blob returns a literal of bytes. Names are bytes, so that the server compares them byte
+// by byte.
 func blob[T string | []byte](b T) string { return "x'" + hex.EncodeToString([]byte(b)) + "'" }
 
-// blobs is a list of literals, for IN.
+// blobs returns a list of literals, for IN.
 func blobs(all []string) string {
 	each := make([]string, len(all))
 	for i, s := range all {
@@ -49,12 +49,12 @@ func blobs(all []string) string {
 	return strings.Join(each, ", ")
 }
 
-// columns are the readable part of an entry, as arguments. They are true when they are
-// written; no client updates them when a lease runs out.
+// columns are the readable part of an entry, as arguments. They show the state at the
+// last write; no client updates them when a lease runs out.
 type columns struct {
 	fence   uint64
 	holders string
-	until   any // as the server writes it; nil without holders
+	until   any // in the server's format; nil without holders
 }
 
 func columnsOf(e *locktable.Entry) columns {

@@ -120,8 +120,8 @@ func (p *parsed) open(ctx context.Context) (*lockDriver, error) {
 	return nil, err
 }
 
-// A connectLog keeps the last error that go-sql-driver logs about a connection: it
-// returns only "invalid connection" when the server refuses the client's certificate.
+// A connectLog keeps the last error that go-sql-driver logs about a connection. If the
+// server refuses the client's certificate, only the log says so.
 type connectLog struct{ last atomic.Pointer[error] }
 
 type connectLogKey struct{}

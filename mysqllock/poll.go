@@ -12,23 +12,23 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// newPoller makes the poller that finds signals, because the server sends none. It reads
-// the entries of the names for which claims of this client wait, and the rows of lost
-// leases, all in one statement, which locks nothing and writes nothing.
+// newPoller makes the poller that finds signals, because the server sends none. One
+// statement reads the entries of the names for which claims of this client wait, and the
+// rows of lost leases. It locks nothing and writes nothing.
 //
 // A grant is in the entry, so a client that passes a name on writes nothing more, and a
-// waiter never sees the grant before its commit. It may see the grant late, even much
-// later if a replica answers the reads; a client can handle that.
+// waiter never sees the grant before its commit. The waiter may see the grant late, even
+// much later if a replica answers the reads; a client can handle that.
 func newPoller(s *store) *engine.Poller {
 	return &engine.Poller{
 		Claims: s.claims, Look: s.lookAtClaims, Losses: 500 * time.Millisecond,
-		Pace: engine.Growing(5*time.Millisecond, 250*time.Millisecond, 8), // the head looks four times a second at most
+		Pace: engine.Growing(5*time.Millisecond, 250*time.Millisecond, 8), // the head polls 4 times a second, or more
 	}
 }
 
 const (
 	maxNamesPerPoll   = 512 // names that one statement reads
-	crowdSize         = 8   // waiters; a longer queue is a crowd, see unchanged
+	crowdSize         = 8   // number of waiters; a longer queue is a crowd, see unchanged
 	maxCrowdedPerPoll = 64  // names for which one statement has the condition of unchanged
 )
 
@@ -36,7 +36,7 @@ const (
 func (s *store) lookAtClaims(ctx context.Context) error {
 	names, byName := engine.ByName(s.claims.Waiting(time.Now()))
 	for {
-		some := names[:min(len(names), maxNamesPerPoll)] // without names, it reads the lost leases
+		some := names[:min(len(names), maxNamesPerPoll)] // without names, the statement reads only the lost leases
 		if err := s.lookAtNames(ctx, some, byName); err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (s *store) lookAtNames(ctx context.Context, names []string, byName map[stri
 	err := s.do(ctx, func(ctx context.Context) error {
 		signals, read = nil, nil
 		for _, name := range names {
-			seen[name] = &locktable.Entry{} // if missing or damaged: the next call of its claims reports that
+			seen[name] = &locktable.Entry{} // empty if missing or damaged: the next call of its claims reports damage
 		}
 		return s.query(ctx, s.lookStatement(names, byName), func(rows *sql.Rows) error {
 			var kind int
@@ -114,12 +114,12 @@ func (s *store) lookStatement(names []string, byName map[string][]engine.Claim) 
 	return text
 }
 
-// unchanged is the condition that a name has no news for these waiters: no lease was
-// granted since, it has holders, none of them is a released one, and the waiters are
-// still in the queue. (The name of a released holder opens after its minimum hold,
-// without a change of the row.) Then the server does not send the entry, which hundreds
-// of others change all the time to keep their places. The condition is empty if the queue
-// is short.
+// unchanged returns the condition that a name has no news for these waiters: no lease was
+// granted since, it has holders, none of them has released, and the waiters are still in
+// the queue. (The name of a released holder opens after its minimum hold, without a
+// change of the row.) Then the server does not send the entry, which hundreds of waiters
+// change all the time to keep their places. The condition is empty for a short queue, and
+// if a crowd of these claims waits.
 func unchanged(waiting []engine.Claim) string {
 	fence, longest, there := uint64(0), 0, ""
 	for _, c := range waiting {

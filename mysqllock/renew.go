@@ -14,7 +14,7 @@ import (
 // time. If it computed more first, the last ones could come too late for their window.
 func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	answers := make([]error, 0, len(leases))
-	for _, l := range leases { // all, before the first request
+	for _, l := range leases { // check all leases before the first request
 		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (d *lockDriver) renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 }
 
 // renewFree renews some leases. If a transaction that called CheckLease keeps the row of
-// one of them locked, renewFree renews the others without it.
+// one lease locked, renewFree renews the other leases.
 func (d *lockDriver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	answers, err := d.Noted.Driver.Renew(ctx, leases)
 	if !isLocked(err) || len(leases) == 1 {
@@ -61,7 +61,7 @@ func (d *lockDriver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([
 		}
 	}
 	if len(some) == len(leases) || len(some) == 0 {
-		return nil, err // the lock is gone, or concerns all: the client repeats it soon
+		return nil, err // the lock is gone, or all rows are locked: the client soon renews again
 	}
 	others, err := d.Noted.Driver.Renew(ctx, some)
 	if err != nil {

@@ -34,8 +34,8 @@ func (o *Options) command() string {
 }
 
 // Schema returns the statements that make the tables of a driver with these options, for
-// a database in which the driver's user may not make any. That user needs the rights to
-// SELECT, INSERT, UPDATE and DELETE in both.
+// a database in which the driver's user may not make tables. That user needs the rights
+// to SELECT, INSERT, UPDATE and DELETE in both tables.
 func Schema(o *Options) (string, error) {
 	options, err := o.withDefaults()
 	if err != nil {

@@ -17,21 +17,21 @@ import (
 type server struct {
 	db          *sql.DB
 	pool        int    // size of a pool that the driver opened; 0 for the caller's pool
-	names, lost string // the tables
+	names, lost string // the quoted names of the tables
 	Options            // with their defaults; Where begins with the backend
 
-	prepared atomic.Pointer[sql.Stmt] // store.update, on the driver's own connections
+	prepared atomic.Pointer[sql.Stmt] // the statement of store.update, on the driver's own connections
 
 	remade   atomic.Pointer[string] // the table that was gone and was made again
 	maria    atomic.Bool            // the server is MariaDB, not MySQL
 	packet   atomic.Int64           // the largest statement, in bytes
-	ready    atomic.Bool            // it was found fit
+	ready    atomic.Bool            // checkServer found the server fit
 	checking chan struct{}          // holds one while a goroutine checks the server, which may take long
 	closed   atomic.Bool
 }
 
 // do runs f, which sends a statement that commits by itself. Before the first statement
-// it checks the server. It repeats f while others are in its way.
+// it checks the server. It repeats f while other statements are in its way.
 func (s *server) do(ctx context.Context, f func(ctx context.Context) error) error {
 	return s.repeatWhile(ctx, passing, f)
 }
@@ -47,7 +47,7 @@ func (s *server) repeatWhile(ctx context.Context, passing func(error) bool, f fu
 		if err = f(ctx); err == nil || again >= maxRepeats {
 			break
 		}
-		if number(err) == noSuchTable && !s.MustExist { // an operator dropped it
+		if number(err) == noSuchTable && !s.MustExist { // an operator dropped a table
 			s.ready.Store(false)
 			if err = s.checkServer(ctx); err != nil {
 				break
@@ -70,8 +70,8 @@ func (s *server) repeatWhile(ctx context.Context, passing func(error) bool, f fu
 	return s.failed(ctx, err, before)
 }
 
-// maxRepeats is the number of times that the driver repeats a statement that lost against
-// others.
+// maxRepeats is the number of times that the driver repeats a statement when other
+// statements are in its way.
 const maxRepeats = 8
 
 // checkServer finds out, once, whether the server can be used, and makes the tables if
@@ -127,8 +127,8 @@ func (s *server) checkServer(ctx context.Context) error {
 
 // prepare prepares the statement that the driver sends most, if it opened the pool. A
 // caller's pool may lead through a proxy that then needs a connection for each client, or
-// have connections that last for one statement. The pool prepares it again on each
-// connection.
+// have connections that last for one statement. The pool prepares the statement again on
+// each connection.
 func (s *server) prepare(ctx context.Context) {
 	if s.pool == 0 || s.prepared.Load() != nil {
 		return
@@ -139,8 +139,8 @@ func (s *server) prepare(ctx context.Context) {
 }
 
 // droppedTable returns the table that an operator has dropped while the other one
-// remains, or nil. The table of names is made first. So if only the other table is
-// missing, it was dropped only if there are names, because locking a name needs both
+// remains, or nil. create makes the table of names first. So if only the other table is
+// missing, an operator dropped it only if there are names: locking a name needs both
 // tables.
 func (s *server) droppedTable(ctx context.Context) *string {
 	used := false
@@ -219,7 +219,7 @@ func (v variables) on(name string) bool { return v[name] == "ON" || v[name] == "
 // unfitError means that a server, or the connection to it, cannot be used for locks.
 type unfitError struct {
 	problem, hint string
-	passing       bool // it may change by itself
+	passing       bool // the problem may pass by itself
 }
 
 func (e *unfitError) Error() string { return e.problem }
@@ -305,9 +305,9 @@ func changed(r sql.Result, err error) (rows int64, _ error) {
 	return r.RowsAffected()
 }
 
-// withShortLockWait bounds the wait of a statement for locks to a second. The driver's
-// own connections never wait longer. On a caller's pool MySQL has no such setting for a
-// single statement.
+// withShortLockWait bounds the wait of a statement for locks to a second on a caller's
+// pool of MariaDB. MySQL has no such setting for a single statement. The driver's own
+// connections never wait longer.
 func (s *server) withShortLockWait(statement string) string {
 	if s.maria.Load() && s.pool == 0 {
 		return "SET STATEMENT innodb_lock_wait_timeout = 1 FOR " + statement

@@ -25,7 +25,7 @@ type store struct {
 	claims  *engine.Claims
 	deliver func(driver.Signal)
 	tidying tidying
-	life    context.Context // until Close
+	life    context.Context // ends at Close
 	end     context.CancelFunc
 	running sync.WaitGroup
 }
@@ -45,10 +45,10 @@ func (s *store) Close() error {
 
 // Lingers implements optimistic.Lingerer. The statement checks the clock when it has
 // locked the row, but a backup, a disk or a replica may hold up the commit after that.
-// Until it ends, readers do not see the change.
+// Until the commit ends, readers do not see the change.
 func (s *store) Lingers() {}
 
-// serverTime is the server's time when this is evaluated, in microseconds since 1970.
+// serverTime is the server's time at its evaluation, in microseconds since 1970.
 // UTC_TIMESTAMP stands still during a statement, which may have waited for the lock of a
 // row. SYSDATE does not, but it is a time in the session's zone, where daylight saving
 // moves the clock by an hour. So serverTime takes only the time since the beginning of
@@ -117,8 +117,8 @@ func there(r optimistic.Stored) optimistic.Stored {
 	return r
 }
 
-// after notifies other clients of the leases that a swap took from them. That is only a
-// hint: a client that misses it finds out at its next renewal. Grants need no
+// after notifies other clients of the leases that a swap took from them. The row is only
+// a hint: a client that misses it finds out at its next renewal. Grants need no
 // notification, because waiters read the entry, see newPoller.
 func (s *store) after(ctx context.Context, w optimistic.Swap, r optimistic.Swapped) {
 	if !r.Done {
@@ -157,14 +157,14 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			if len(page) < scanPage {
 				return
 			}
-			after = page[len(page)-1].Name + "\x00" // no name is between these two
+			after = page[len(page)-1].Name + "\x00" // no name sorts between the last one and this
 		}
 	}
 }
 
 const scanPage = 256
 
-// page reads up to n entries, beginning with a name.
+// page reads up to n entries, beginning at a given name.
 func (s *store) page(ctx context.Context, from string, n int) (page []optimistic.Named, err error) {
 	err = s.do(ctx, func(ctx context.Context) error {
 		page = page[:0]

@@ -13,7 +13,7 @@ import (
 
 // Swap implements optimistic.Store. Each statement commits by itself.
 func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	if len(swaps) == 1 { // mostly
+	if len(swaps) == 1 { // the usual case
 		out, err := s.swapSome(ctx, swaps)
 		if err == nil {
 			s.after(ctx, swaps[0], out[0])
@@ -24,7 +24,7 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	for i := range order {
 		order[i] = i
 	}
-	// In the order of the names, like all clients, so that no two deadlock.
+	// All clients swap in the order of the names, so that no two deadlock.
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(swaps[i].Name, swaps[j].Name) })
 	out := make([]optimistic.Swapped, len(swaps))
 	for len(order) > 0 {
@@ -48,7 +48,7 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 }
 
 // batch is the number of rows that one statement changes: enough to share its cost, and
-// few enough that others do not wait long.
+// few enough that other clients do not wait long.
 const batch = 256
 
 // bytesOf returns the number of bytes of a statement that a row takes, if its value may
@@ -66,7 +66,7 @@ func (s *store) fit(swaps []optimistic.Swap, order []int) int {
 	return min(len(order), batch)
 }
 
-// full returns an error for a claim whose entry is too large for one more claim.
+// full returns an error for a claim on a name whose entry has no room for the claim.
 func (s *store) full(ctx context.Context, w *optimistic.Swap) error {
 	most := s.packet.Load()
 	if w.Spare == 0 || bytesOf(w, w.Spare) <= most {
@@ -137,7 +137,7 @@ func (s *store) changes(ctx context.Context, rows int, again func(error) bool, s
 // may have to wait for other clients that insert the same name, or for a transaction that
 // keeps the gap locked. The second row finds that the name exists, and checks the clock
 // then. If the row is this client's and too late, the version overflows, and that error
-// undoes the statement. It leaves a row of another client as it is.
+// undoes the statement. The statement leaves a row of another client as it is.
 func (s *store) insert(w optimistic.Swap, version uint64) string {
 	c := columnsOf(w.Entry)
 	return literally("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, x'', 0, x'', NULL) "+
@@ -152,9 +152,9 @@ func (s *store) insert(w optimistic.Swap, version uint64) string {
 // new row, and two for its change.
 const insertRowCount = 3
 
-// update uses a prepared statement on the driver's own connections: parsing is a third of
-// its cost for the server, and writing out the values a quarter of its cost for the
-// client.
+// update uses a prepared statement on the driver's own connections: otherwise parsing is
+// a third of the server's cost, and writing out the values a quarter of the client's
+// cost.
 func (s *store) update(w optimistic.Swap, version uint64) execution {
 	c := columnsOf(w.Entry)
 	args := []any{version, w.Value, c.fence, c.holders, c.until, []byte(w.Name), w.Version, int64(w.Window.From), int64(w.Window.To)}
@@ -175,10 +175,10 @@ func (s *server) updateText() string {
 		" WHERE name = ? AND version = ? AND " + serverTime + " BETWEEN ? AND ?"
 }
 
-// updateAll updates several rows. It reads the table of new values first, so that it
-// reads no other rows, and locks each row before it checks the clock for it. In a UNION,
-// MariaDB cuts a literal of 65536 bytes or more to its length modulo 65536, unless it is
-// cast.
+// updateAll updates several rows. The statement reads the table of new values first, so
+// that it reads no other rows. It locks each row before it checks the clock for that row.
+// In a UNION, MariaDB cuts a literal of 65536 bytes or more to its length modulo 65536,
+// unless it is cast.
 func (s *store) updateAll(swaps []optimistic.Swap, out []optimistic.Swapped, which []int) string {
 	var b strings.Builder
 	b.WriteString("UPDATE (")

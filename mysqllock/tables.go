@@ -47,7 +47,7 @@ func (s *server) altered(ctx context.Context) (found []driver.Finding) {
 		{"event", fmt.Sprintf("SELECT event_name FROM information_schema.events WHERE LOCATE(%s, event_definition) + LOCATE(%s, event_definition) > 0",
 			blob(s.Prefix+"names"), blob(s.Prefix+"lost"))},
 	} {
-		_ = s.query(ctx, x.statement, func(rows *sql.Rows) error { // some users may not
+		_ = s.query(ctx, x.statement, func(rows *sql.Rows) error { // some users may not read the table
 			var name string
 			err := rows.Scan(&name)
 			found = append(found, engine.Found(driver.SeverityError, x.kind, fmt.Sprintf("the %s %q works on the tables: if it deletes or changes a row, what is held is granted again", x.kind, name),

@@ -22,13 +22,13 @@ import (
 type tidying struct {
 	swaps  atomic.Uint64
 	wanted chan struct{} // holds one while tidying is due
-	cursor string        // of the goroutine; empty: begin at a random name
+	cursor string        // where run continues; empty: begin at a random name
 }
 
 const (
 	tidyEvery = 64
 	tidyRows  = 64
-	lostLife  = time.Minute // a client that has not read it by then has renewed
+	lostLife  = time.Minute // a client that has not read a row by then has renewed
 )
 
 func (t *tidying) noteSwap() {
@@ -69,7 +69,7 @@ func (t *tidying) tidySome(ctx context.Context, s *store) {
 		}
 	}
 	if len(names) > 0 {
-		// A version is unique to a name, and shows that no client has used the name
+		// No version occurs twice, so a row that still has its version was not used
 		// since.
 		_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE name IN (%s) AND version IN (%s)", s.names, blobs(names), strings.Join(versions, ", "))))
 	}
@@ -94,14 +94,14 @@ func (t *tidying) page(ctx context.Context, s *store) (page []optimistic.Named, 
 		page = append(page, first...)
 	}
 	if len(page) > 0 {
-		t.cursor = page[len(page)-1].Name + "\x00" // no name is between these two
+		t.cursor = page[len(page)-1].Name + "\x00" // no name sorts between the last one and this
 	}
 	return page, nil
 }
 
 // anywhere draws a name, or a prefix of some names. Names fork where their common prefix
-// ends. There it draws a byte between the lowest and the highest next byte, and takes
-// that or the next byte that a name has.
+// ends. There anywhere draws a byte between the lowest and the highest next byte. It
+// takes the drawn byte, or the next greater byte that a name has.
 func (s *store) anywhere(ctx context.Context) (string, error) {
 	begin := ""
 	for range forks {
@@ -124,12 +124,12 @@ func (s *store) anywhere(ctx context.Context) (string, error) {
 	return begin, nil
 }
 
-// forks is the number of forks at which anywhere draws a byte. After those, few enough
-// names have the prefix.
+// forks is the number of forks at which anywhere draws a byte. After that many, few
+// enough names have the prefix.
 const forks = 6
 
-// between returns the first and the last name that begin with begin and are not before
-// from. They are empty if there is no such name.
+// between returns the first and the last name that have the prefix begin and do not sort
+// before from. Both are empty if there is no such name.
 func (s *store) between(ctx context.Context, from, begin string) (first, last string, err error) {
 	err = s.query(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.names, blob(from), blob(begin+"\xff")),
 		func(rows *sql.Rows) error {

@@ -23,7 +23,7 @@ const (
 	what    = "mysql URL"
 )
 
-// parsed is a URL, parsed.
+// parsed has the content of a URL.
 type parsed struct {
 	config *mysql.Config
 	own    Options
@@ -36,7 +36,7 @@ func invalid(problem, allowed string) error {
 }
 
 // parse reads a URL, or a DSN with or without mysql:. If it cannot read a parameter, its
-// error has only the name, because the value may be a password.
+// error has only the parameter's name, because the value may be a password.
 func parse(raw string) (*parsed, error) {
 	rest, isURL := strings.CutPrefix(raw, "mysql://")
 	if !isURL {
@@ -187,8 +187,8 @@ func ownParameters(query url.Values) (p *parsed, rest url.Values, err error) {
 	return p, rest, err
 }
 
-// defaultPool is the largest number of connections that a driver opens. A step keeps one
-// while it runs.
+// defaultPool is the largest number of connections that a driver opens. A step keeps a
+// connection while it runs.
 const defaultPool = 16
 
 // finish checks and sets what depends on several parts of the URL.
@@ -206,13 +206,13 @@ func (p *parsed) finish() error {
 		c.TLS.ServerName = cmp.Or(c.TLS.ServerName, host)
 	}
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
-	c.ReadTimeout = cmp.Or(c.ReadTimeout, driver.MaxRequest) // for a connection that went silent
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, driver.MaxRequest) // ends a connection that went silent
 	c.ConnectionAttributes = cmp.Or(c.ConnectionAttributes, "program_name:pawl")
 	c.Logger = &mysql.NopLogger{}
 	p.own.Where = c.Addr + "/" + c.DBName
 	return c.Apply(mysql.BeforeConnect(func(ctx context.Context, each *mysql.Config) error {
 		if p.tls != nil {
-			each.TLS = p.tls.Config() // with what the files contain now
+			each.TLS = p.tls.Config() // reads the files again
 			each.TLS.ServerName = c.TLS.ServerName
 		}
 		if said, ok := ctx.Value(connectLogKey{}).(*connectLog); ok {
