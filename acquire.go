@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// obtain gets a lease: from the backend, or passed on inside the process.
+// obtain gets a lease from the backend, or from a holder of this process.
 func (c *core) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	var w *waiter
 	now := c.now()
@@ -36,7 +36,7 @@ func (c *core) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	defer a.leave()
 	h, now, err := a.run(now)
 	if err == nil && !c.keep(h, now) {
-		// Close has begun without knowing this hold, so it would not end it.
+		// Close has begun without knowing this hold, so Close would not end it.
 		c.undo(cl)
 		err = ErrClosed
 	}
@@ -71,7 +71,7 @@ func (l *Lease) announce(waited time.Duration) {
 		ending := l.pendingEnd
 		l.announced = true
 		l.h.mu.Unlock()
-		if !kept { // the Observer panicked, or ended the goroutine: no caller gets this lease
+		if !kept { // the Observer panicked, or ended the goroutine, so no caller gets this lease
 			defer l.ReleaseUnused(l.claim.ctx) //nolint:errcheck // the Observer gets the error of a failing backend
 		}
 		if ending != nil {
@@ -84,8 +84,8 @@ func (l *Lease) announce(waited time.Duration) {
 	kept = true
 }
 
-// awaitTurn waits in the local queue, until w may ask the backend, or gets a lease
-// without asking.
+// awaitTurn waits in the local queue until w may ask the backend, or a holder passes a
+// lease to w.
 func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	waits := true
 	defer func() {

@@ -22,28 +22,28 @@ type Group struct {
 // of them.
 //
 // A caller that waits holds nothing. It waits in the queue of a lock that is taken. When
-// it is granted that lock, it takes the others if they are free; otherwise it gives the
-// lock back, and waits for the one that is taken now. So it blocks no other caller, and
-// two callers never wait for each other. If the locks are of one client, one step of the
-// backend takes them, where the backend has such steps: memory, SQLite, PostgreSQL, and
-// Redis except across the slots of a cluster.
+// it is granted that lock, it takes the others if they are free; otherwise it gives that
+// lock back, and waits for the lock that is taken now. So it blocks no other caller, and
+// two callers never wait for each other. If all locks are of one client, memory, SQLite
+// and PostgreSQL grant them in one step. So does Redis, except across the slots of a
+// cluster.
 //
-// A caller that has given back eight times holds what it is granted from then on, so that
-// it does not starve while all locks are busy. It takes mutexes and read/write locks
-// first, and permits of semaphores last, each in the order of names, so that it holds no
-// permit while it waits for a mutex.
+// After a caller has given a lock back eight times, it holds each lock that it is
+// granted, so that it does not starve while all locks are busy. It takes mutexes and
+// read/write locks first, and permits of semaphores last, each in the order of names, so
+// that it holds no permit while it waits for a mutex.
 //
-// A Group with [WithValue] holds what it is granted from the beginning, because each
-// grant writes the value. One with [WithAbove] does so, too, in the order of names.
+// A Group with [WithValue] holds each granted lock from the beginning, because each grant
+// writes the value. A Group with [WithAbove] does the same, in the order of names.
 //
 // Callers do not deadlock, even if a name is a semaphore to one of them and a mutex to
-// another. But a caller without WithAbove that holds a lock, and waits for a permit whose
-// name comes before that lock, may block one that takes them the other way round. So it
-// gives everything back after 1 to 2 s, and after twice as long each time that it has to.
+// another. But a caller without WithAbove may hold a lock and wait for a permit of an
+// earlier name. That may block a caller that takes the two in the order of names. So it
+// gives everything back after 1 to 2 s, then after twice as long, and so on.
 //
-// A lock that is given twice counts once. Locking the Group returns ErrInvalid if a name
-// is given in two ways, with different options, or twice with [WithHealth], because Pawl
-// cannot compare two functions.
+// A lock that is passed twice counts once. Locking the Group returns ErrInvalid if one
+// name is two kinds of lock, or has different options. A name must not come twice with
+// [WithHealth], because Pawl cannot compare two functions.
 func All(locks ...Lockable) *Group {
 	l := &Group{}
 	if len(locks) == 0 {
@@ -88,10 +88,10 @@ func (l Group) Format(f fmt.State, verb rune) {
 	}
 }
 
-// Lock waits until all locks are granted. It holds none of them while it waits, with the
-// exceptions that [All] names. See [Mutex.Lock] for ctx and errors: the error names the
-// lock that was not granted. If a lock that it does hold is lost, it ends at once with a
-// *LostError.
+// Lock waits until all locks are granted. Lock holds none of them while it waits, with
+// the exceptions that [All] names. See [Mutex.Lock] for ctx and errors. The error names
+// the lock that was not granted. If Lock loses a lock that it does hold, it ends at once
+// with a *LostError.
 func (l *Group) Lock(ctx context.Context) (*GroupLease, error) { return l.acquire(ctx, waiting) }
 
 // TryLock makes one attempt and does not wait. Its error matches ErrHeld if others hold
@@ -131,7 +131,7 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 		return nil, errNoContext
 	}
 	wait := time.Duration(0)
-	for _, p := range l.parts { // before anything is sent
+	for _, p := range l.parts { // refuse a bad lock before anything is sent
 		if _, err := p.claim(ctx, p.weight, p.limit); err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 		return cmp.Or(cmp.Compare(a.StoredName(), b.StoredName()), cmp.Compare(a.Backend(), b.Backend()))
 	})
 	all.watch(ctx)
-	if err := all.Err(); err != nil { // one was lost before the last was granted
+	if err := all.Err(); err != nil { // a lease was lost before the last lock was granted
 		return nil, err
 	}
 	held = true

@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// firstWaits is the longest time that the first of several leases stays held for the
-// release of the others.
+// firstWaits is the longest time for which closeAll keeps the first lease while it
+// releases the others.
 const firstWaits = 100 * time.Millisecond
 
 // closeAll releases leases side by side, and returns when the backends have answered. It
-// waits no longer than one request may take, and no longer than bound: the client
-// releases the others in the background. ctx has the values for the Observer.
+// waits no longer than one request may take, and no longer than bound lasts. The client
+// releases the rest in the background. ctx has the values for the Observer.
 func closeAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
 	longest := time.Duration(0)
 	for _, l := range leases {
@@ -40,10 +40,10 @@ func closeAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
 
 // A crew is calls of a function that run side by side.
 type crew struct {
-	done chan struct{} // closed when all have ended
+	done chan struct{} // closed when all calls have ended
 
-	mu       sync.Mutex // protects both below
-	panicked any        // of one of the calls
+	mu       sync.Mutex // protects panicked and exited
+	panicked any        // the value of a call's panic, or nil
 	exited   bool       // one of the calls has ended its goroutine
 }
 

@@ -18,7 +18,7 @@ type GroupLease struct {
 	cancel context.CancelCauseFunc
 	stops  []func() bool
 
-	turn   chan struct{} // has room for the first caller of Release
+	turn   chan struct{} // has room for one value, which the first caller of Release sends
 	ended  chan struct{} // closed when Release has answered; not a sync.Once, in which virtual time stands still
 	answer error         // written before ended is closed
 }
@@ -62,8 +62,8 @@ func (l *GroupLease) none() bool { return l == nil || l.ctx == nil }
 // Done returns a channel that is closed when the first of the leases is over.
 func (l *GroupLease) Done() <-chan struct{} { return l.Context().Done() }
 
-// Err returns nil while all of the leases can be trusted, then why the first is over. See
-// [Lease.Err].
+// Err returns nil while all of the leases can be trusted, then the error of one that is
+// over. See [Lease.Err].
 func (l *GroupLease) Err() error {
 	if l == nil || len(l.leases) == 0 {
 		return errNoLease
@@ -89,12 +89,12 @@ func (l *GroupLease) Lease(name string) *Lease {
 // [Lease.Fence].
 func (l *GroupLease) Fence(name string) uint64 { return l.Lease(name).Fence() }
 
-// Release releases all leases, side by side, and takes no longer than one request. It may
-// be called more than once: every call returns the same. It joins the errors of
-// [Lease.Release].
+// Release releases all leases, side by side, and takes no longer than one request may
+// take. It may be called more than once: every call returns the same. The error joins the
+// errors of [Lease.Release].
 //
-// The name that is first in byte order becomes free last, unless the others take longer
-// than a tenth of a second: callers that want the same names wait for that one, and then
+// The first name in byte order becomes free last, unless the others take longer than a
+// tenth of a second. Callers that want the same names wait for the first one, and then
 // find the others free.
 func (l *GroupLease) Release(ctx context.Context) error { return l.end(ctx, false) }
 
@@ -126,9 +126,9 @@ func (l *GroupLease) end(ctx context.Context, unused bool) error {
 	return l.answer
 }
 
-// giveUp releases the acquired leases when not all could be acquired: no work was done
-// under them. It does not wait for the releases after the end of ctx, nor if the backend
-// fails.
+// giveUp releases the acquired leases when not all could be acquired. They are unused,
+// because no work was done under them. giveUp does not wait for the releases if ctx has
+// ended or the backend fails.
 func (l *GroupLease) giveUp(ctx context.Context, why error) {
 	if l.cancel != nil {
 		defer l.cancel(ErrReleased)
@@ -150,7 +150,7 @@ func (l *GroupLease) do(ctx context.Context, err error, f func(ctx context.Conte
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = l.end(ctx, !ran) }() // usually the second, with the same answer; a panic goes on
+	defer func() { _ = l.end(ctx, !ran) }() // usually the second release, with the same answer; a panic goes on
 	if err := l.Err(); err != nil {
 		return false, err
 	}
@@ -171,16 +171,16 @@ func (l *GroupLease) do(ctx context.Context, err error, f func(ctx context.Conte
 	ran = true
 	err = f(fctx)
 	stop()
-	cancel(nil) // goroutines that f left behind learn of it before a name is free
+	cancel(nil) // goroutines that f left behind see the end of fctx before a name is free
 	_ = l.end(ctx, false)
 	return true, l.withLosses(err)
 }
 
-// withLosses adds to the error of f what the releases have detected. See do.
+// withLosses adds the losses that the releases detected to the error of f. See do.
 func (l *GroupLease) withLosses(err error) error {
 	all := []error{err}
 	for _, lease := range l.leases {
-		_, lost := lease.answered() // it was released
+		_, lost := lease.answered() // without waiting, because the lease was released
 		switch {
 		case !errors.Is(lost, ErrLost) || errors.Is(err, lost): // f may have returned the cause of its ctx's end
 		case err == nil:

@@ -10,16 +10,16 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// A step is one attempt at several claims, all granted or none, in one step of the
-// backend. It never waits.
+// A step is one attempt at several claims. One step of the backend grants all of them or
+// none. The attempt never waits.
 type step struct {
 	c      *core
 	claims []*claim
-	asking bool // during a call of the driver, or of the Observer
+	asking bool // the backend may have granted the claims, so leave undoes them
 	begun  int  // how many of the claims have a lease
 }
 
-// steps reports whether the backend may grant n claims in fewer steps.
+// steps reports whether the backend may grant n claims in fewer than n steps.
 func (c *core) steps(n int) bool {
 	_, can := driver.As[driver.AllAcquirer](c.driver)
 	return can && n > 1
@@ -85,7 +85,7 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 	switch {
 	case answered(err), errors.Is(err, errors.ErrUnsupported), errors.Is(err, ErrClosed):
 	case ended(ctx) != nil:
-		s.asking = true // so that leave undoes it
+		s.asking = true // so that leave undoes the claims
 		return gaveUp(ctx, s.claims[0].Name, nil)
 	default:
 		s.asking = true
@@ -95,9 +95,9 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 	if err != nil {
 		return err
 	}
-	s.asking = true // until each has its lease
+	s.asking = true // until each claim has its lease
 	if err := ended(ctx); err != nil {
-		return err // no caller waits for them any more
+		return err // no caller waits for the leases any more
 	}
 	return s.begin(sent, s.c.now(), grants, all)
 }
@@ -148,7 +148,7 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lea
 	return nil
 }
 
-// inTheWay is the claim that an error is about: the first claim if it is about all.
+// inTheWay returns the index of the claim that err is about, or 0 if it is about all.
 func (s *step) inTheWay(err error) int {
 	name := ""
 	if held, ok := errors.AsType[*HeldError](err); ok {

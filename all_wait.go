@@ -12,29 +12,29 @@ import (
 )
 
 // politeRounds is the number of times that a caller gives back a granted lock because
-// another lock is taken. After that it holds the locks that it has while it waits.
+// another lock is taken. After that, the caller keeps its locks while it waits.
 //
-// No caller that holds nothing while it waits can be sure of its turn: if at each instant
-// one of its locks is held, as two busy locks may be, it never finds all of them free. To
-// get both, it has to keep one of them idle until the other is free.
+// A caller that holds nothing while it waits may starve: if two locks are so busy that
+// one of them is always held, the caller never finds both free. To get both, it has to
+// hold one of them unused until the other is free.
 const politeRounds = 8
 
-// A caller that may block another one waits for giveWayAfter to twice that at first, and
-// for maxPatience to twice that at last. See awaitPolitely.
+// A caller that may block another one waits for one to two times giveWayAfter at first,
+// and for one to two times maxPatience at last. See awaitPolitely.
 const (
 	giveWayAfter = time.Second
 	maxPatience  = 24 * time.Hour
 )
 
-// errGaveWay says that a wait ended for another caller.
+// errGaveWay ends a wait that might block another caller.
 var errGaveWay = errors.New("gave way")
 
-// waitForAll waits until all locks are granted. all gets the leases, also those before an
-// error.
+// waitForAll waits until all locks are granted. It appends the leases to all, even if a
+// later lock fails.
 //
 // It waits in the queue of a lock that is taken, and holds nothing meanwhile. When it is
-// granted that lock, it takes the others if they are free. Otherwise it gives the lock
-// back, and waits for the one that is taken now.
+// granted that lock, it takes the others if they are free. Otherwise it gives that lock
+// back, and waits for the lock that is taken now.
 func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 	next, why := parts[0], error(nil)
 	if oneClient(parts) && next.c.steps(len(parts)) {
@@ -44,7 +44,7 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 		all.giveUp(ctx, why)
 	}
 	if conditional(parts) {
-		_, err := inOrder(ctx, parts, all, 0) // these are in the order of names
+		_, err := inOrder(ctx, parts, all, 0) // parts are in the order of names
 		return err
 	}
 	rounds, order := politeRounds, permitsLast(parts)
@@ -63,7 +63,7 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 			}
 			all.giveUp(ctx, why)
 		}
-		// By chance, so that two callers do not give way to each other again and again.
+		// It is random, so that two callers do not give way to each other for ever.
 		patience := backoff.Late(backoff.Doubled(giveWayAfter, gaveWay, maxPatience))
 		at, err := inOrder(ctx, order, all, patience)
 		if !errors.Is(err, errGaveWay) {
@@ -79,14 +79,14 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 }
 
 // writes reports whether a grant of one of the locks changes the value of its name, or
-// depends on it. The caller then has no polite rounds: a lock that it gives back would
-// keep the value of a caller that never had all locks.
+// depends on that value. The caller then has no polite rounds, because a name that it
+// gave back would keep the value of a caller that never had all locks.
 func writes(parts []*locker) bool {
 	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.value != nil || p.o.above != nil })
 }
 
-// conditional reports whether a lock compares the value of its name. If such a lock were
-// given back, the value that its grant wrote would refuse the next claim.
+// conditional reports whether a lock compares the value of its name. If the caller gave
+// such a lock back, the value that the grant wrote would refuse its next claim.
 func conditional(parts []*locker) bool {
 	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.above != nil })
 }
@@ -102,19 +102,19 @@ func (l *locker) isWholeToOthers(ctx context.Context) bool {
 			slices.ContainsFunc(e.Waiters, func(w driver.Waiter) bool { return w.Limit == driver.Unlimited }))
 }
 
-// await waits for this lock among others. why is the error that has refused it before.
+// await waits for one lock of a group. why is the error that refused the lock before.
 func (l *locker) await(ctx context.Context, why error) (*Lease, error) {
 	if ended(ctx) != nil {
 		return nil, gaveUp(ctx, l.name, why)
 	}
 	one := *l
-	one.o.wait = 0 // ctx has the end of all
+	one.o.wait = 0 // ctx has the time limit of the whole group
 	return one.as(ctx, waiting)
 }
 
-// tryAll makes one attempt at all locks of which all has no lease: in one step of the
-// backend, if it can. If one of them is in the way, and the caller may wait for it, next
-// is that one, and err is the reason. Otherwise the call ends, with err.
+// tryAll makes one attempt at each lock that has no lease in all, in one step of the
+// backend if possible. If a lock is in the way and the caller may wait for it, next is
+// that lock, and err is the reason. Otherwise next is nil, and the call ends with err.
 func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next *locker, err error) {
 	began, n := time.Now(), len(all.leases)
 	var rest []*locker
@@ -129,7 +129,7 @@ func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next
 		}
 		rest, claims = append(rest, p), append(claims, cl)
 	}
-	// A lock that writes is not granted in vain, see writes.
+	// Locks that write are not tried one by one: a grant could be in vain, see writes.
 	at, err := attemptAll(ctx, rest, claims, &all.leases, m == trying || !writes(parts))
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -154,7 +154,7 @@ func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next
 }
 
 // attemptAll makes one attempt at each of the claims, and stops at the first that fails.
-// Without oneByOne it makes no attempt if the backend cannot grant them in steps.
+// Without oneByOne it grants nothing if the backend needs more than one step.
 func attemptAll(ctx context.Context, parts []*locker, claims []*claim, all *[]*Lease, oneByOne bool) (at int, err error) {
 	steps := oneClient(parts)
 	if !oneByOne && len(claims) > driver.MaxAll {
@@ -191,22 +191,22 @@ func endsCall(claims []*claim, err error) bool {
 		!errors.Is(err, ErrHeld) && slices.ContainsFunc(claims, conditional)
 }
 
-// before is the order of names, and of backends for the same name.
+// before compares two locks by name, and then by backend.
 func before(a, b *locker) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.backend, b.c.backend))
 }
 
-// permitsLast is the order in which callers take what they hold while they wait: mutexes
-// and read/write locks first, and then permits, each in the order of names. So a caller
-// keeps a permit from others only while it waits for other permits.
+// permitsLast returns the order in which a caller takes locks that it keeps while it
+// waits: mutexes and read/write locks first, and then permits, each in the order of
+// names. So a caller holds a permit only while it waits for other permits.
 func permitsLast(parts []*locker) []*locker {
 	permits := func(p *locker) bool { return p.limit < driver.Unlimited }
 	whole := slices.DeleteFunc(slices.Clone(parts), permits)
 	return append(whole, slices.DeleteFunc(slices.Clone(parts), func(p *locker) bool { return !permits(p) })...)
 }
 
-// inOrder waits for one lock after the other, and holds those before. It ends as soon as
-// one of these is lost. at is the lock at which it gave way. See awaitPolitely for
+// inOrder waits for one lock after the other, and keeps each. It ends as soon as one of
+// them is lost. After an error, at is the lock that it waited for. See awaitPolitely for
 // patience.
 func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience time.Duration) (at *locker, err error) {
 	waits, end := context.WithCancelCause(ctx)
@@ -230,15 +230,14 @@ func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience tim
 	return nil, nil
 }
 
-// awaitPolitely is await for a caller that holds a lock whose name is behind this one.
-// Another caller may hold this one and wait for that lock: it has a condition, and so
-// takes the locks in the order of their names; or this name is a semaphore to one of
-// them, and not to the other. Both would wait for ever. So the caller gives way when its
-// patience is over.
+// awaitPolitely is await for a caller that already holds a lock of a later name than l.
+// Another caller may hold l and wait for that later lock: either the other caller has a
+// condition, and so takes locks in the order of names, or l is a semaphore to only one of
+// the two. Then both would wait for ever. So this caller gives way after patience.
 //
 // In each circle of callers that wait for each other at least one waits against the order
-// of names, and so gives way. Its patience grows with each time, so that it does not
-// starve where each holder takes longer than that.
+// of names, and so gives way. Its patience grows each time, so that it does not starve
+// where each holder takes longer than the first patience.
 func (l *locker) awaitPolitely(ctx context.Context, patience time.Duration) (*Lease, error) {
 	waits, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

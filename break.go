@@ -21,9 +21,9 @@ type BreakOptions struct {
 	Delay time.Duration
 
 	// By names the person who breaks the lease, and Reason says why. The holder gets them
-	// in LostError.By, as the labels "by" and "reason", beside those of this client. If
-	// there are more than 16, the client's own that come last in byte order are left out.
-	// Options.Labels has the limits.
+	// in LostError.By, as the labels "by" and "reason", beside the labels of this client.
+	// If that makes more than 16, Break leaves out the client's own labels that come last
+	// in byte order. Options.Labels has the limits.
 	By, Reason string
 }
 
@@ -32,10 +32,10 @@ type BreakOptions struct {
 // ReasonBroken: LostError.By identifies the client that called Break, and
 // LostError.StopBy is the time at which the name opens.
 //
-// Inspect shows the fence. Break takes it so as not to end the lease of a later holder.
-// The error matches ErrNoSuchLease if no lease has this fence any more, and nothing was
-// changed; ErrUnavailable, ErrInvalid or ErrClosed; errors.ErrUnsupported if the backend
-// cannot break leases; or ctx's own.
+// Inspect shows the fence. Break takes the fence so that it does not end the lease of a
+// later holder. The error matches ErrNoSuchLease if no lease has this fence any more, and
+// nothing was changed; ErrUnavailable, ErrInvalid or ErrClosed; errors.ErrUnsupported if
+// the backend cannot break leases; or ctx's own.
 func (c *Client) Break(ctx context.Context, name string, fence uint64, o *BreakOptions) error {
 	if err := c.usable(ctx); err != nil {
 		return err

@@ -19,23 +19,23 @@ import (
 type claim struct {
 	driver.Claim
 	space   string          // the prefix of Name that Lease.Name does not show
-	ctx     context.Context // of the call: a lease has its values, but not its end
-	ttl     time.Duration   // the lock's own TTL: TTL may be shorter, because of the maximum hold
+	ctx     context.Context // the ctx of the call: a lease has its values, but does not end with it
+	ttl     time.Duration   // the TTL of the lock; Claim.TTL may be shorter, because of the maximum hold
 	margin  time.Duration
 	minHold time.Duration
 	maxHold time.Duration
 	health  func(ctx context.Context) error // nil: the lease is renewed without checks
 
-	// lateAttemptEnd is the latest end, counted from core.born, of the attempts that were
-	// not answered; 0 if all were. A later attempt that is granted does not reset it. It
-	// is not written after the grant.
+	// lateAttemptEnd is the latest time, counted from core.born, at which an unanswered
+	// attempt ends; 0 if all attempts were answered. A later attempt that is granted does
+	// not reset it. It is not written after the grant.
 	lateAttemptEnd time.Duration
 
 	inbox  inbox.Inbox[*hold]
-	waiter waiter // its place in the local queue, unless it is a try
-	passed *Lease // the lease that was passed to it in the local queue
+	waiter waiter // the claim's place in the local queue; a try has no place
+	passed *Lease // the lease that a holder of this process passed to the claim, or nil
 
-	request lazyctx.Room // for the context of its Acquire
+	request lazyctx.Room // memory for the context of the claim's Acquire
 }
 
 // A mode is the behaviour of a claim when the name is held.
@@ -44,7 +44,7 @@ type mode int
 const (
 	waiting mode = iota // joins the queue, here and in the backend
 	trying              // gives up at once
-	forcing             // takes the name
+	forcing             // takes the name from its holders
 )
 
 // A waiter is a claim in the local queue of its name.
@@ -56,8 +56,8 @@ func newQueues(handoff time.Duration) *localqueue.Queues[*claim] {
 	})
 }
 
-// marginOf is the margin for a lease of this claim that lasts ttl, which may be shorter
-// than the claim's TTL: a lease passed on from the queue lasts its QueueTTL at first.
+// marginOf returns the margin for a lease of this claim that lasts ttl. That may be less
+// than its TTL, because a lease granted from the queue first lasts the QueueTTL.
 func (c *claim) marginOf(ttl time.Duration) time.Duration {
 	return max(c.margin, trust.DefaultMargin(ttl))
 }
@@ -74,14 +74,14 @@ func (c *claim) alike(d *claim) bool {
 		maps.Equal(c.Owner.Labels, d.Owner.Labels)
 }
 
-// event is the part that all events of a claim have in common. ctx is the call's.
+// event returns the part that all events of a claim share. ctx is the ctx of the call.
 func (c *claim) event(ctx context.Context) Event {
-	// The token is secret, and cannot be computed from this.
+	// The token is secret, and cannot be computed from this hash.
 	hash := sha256.Sum256(c.Token[:])
 	return Event{Ctx: ctx, Claim: max(binary.BigEndian.Uint64(hash[:]), 1), Name: c.Name}
 }
 
-// later is event for the time after the call: of ctx, only the values are left.
+// later is event for the time after the call, when only the values of ctx are left.
 func (c *claim) later() Event { return c.event(context.WithoutCancel(c.ctx)) }
 
 // queued reports to the Observer that a claim waits. o may be nil.

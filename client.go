@@ -22,7 +22,7 @@ type Client struct {
 
 // New returns a client over a driver, for example memlock.New(nil). o may be nil. Close
 // closes the driver too; the driver closes the connections that it opened, and none that
-// it was given. The error matches ErrInvalid, also for times in o that are shorter than
+// it was given. The error matches ErrInvalid, also for a time in o that is shorter than
 // the backend can keep: see [Properties].MinTTL.
 func New(d driver.Driver, o *Options) (*Client, error) {
 	if v := reflect.ValueOf(d); d == nil || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -93,7 +93,7 @@ func (c *Client) lock(name string, options []LockOption) lock {
 		l.name, l.space, l.refusal = c.space+name, c.space, c.refusal
 	}
 	for _, option := range options {
-		if option != nil { // so that a condition may leave one out
+		if option != nil { // nil, so that a condition may leave an option out
 			option.ofLock(&l.o)
 		}
 	}

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// closePatience is the time for which Close waits for the backend, and Shutdown if
-	// its ctx has no deadline.
+	// closePatience is the time for which Close waits for the backend. Shutdown waits as
+	// long if its ctx has no deadline.
 	closePatience = 15 * time.Second
-	// lastPatience is the time that the last round of releases has after the end of ctx.
+	// lastPatience is the longest time that the last round of releases may take.
 	lastPatience = time.Second
 	// silenceMax is the longest wait of Close while the backend answers no request.
 	silenceMax = 1300 * time.Millisecond
 	// progressInterval is the interval at which Close looks for an answer.
 	progressInterval = 100 * time.Millisecond
-	// driverPatience is the longest time for the driver to close, whenever it begins.
+	// driverPatience is the time that the driver has to close, however late it begins.
 	driverPatience = 600 * time.Millisecond
-	// closeSoon is the time that Close takes if the backend is silent: the four above,
-	// one after the other.
+	// closeSoon is the time that Close takes if the backend is silent: the sum of the
+	// four times right above.
 	closeSoon = 3 * time.Second
 )
 
@@ -39,14 +39,14 @@ const (
 // same.
 //
 // Within the 15 s, Close also waits for each request whose caller gave up, because the
-// backend may still grant it: Close releases such a claim at once, and again when its
-// request has ended. So Close may take Options.RequestTimeout and 250 ms even with a
+// backend may still grant the claim. Close releases such a claim at once, and again when
+// its request has ended. So Close may take Options.RequestTimeout and 250 ms even with a
 // backend that works.
 func (c *Client) Close() error { return c.close(context.Background()) }
 
-// close is Close, bounded by ctx too. If ctx ends before a request whose caller gave up
-// can no longer take effect, close does not send its second release, and counts the claim
-// as not confirmed.
+// close is Close, bounded by ctx too. A request whose caller gave up may still take
+// effect. If ctx ends before that becomes impossible, close releases the claim only once,
+// and counts it as not confirmed.
 func (c *Client) close(ctx context.Context) error {
 	if err := c.closable(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c *Client) close(ctx context.Context) error {
 		}
 	}
 	claimed := c.refuse()
-	held := c.renewals.Stop() // before releases are shut: a Release that is refused leaves its lease to Close
+	held := c.renewals.Stop() // before releases.shut, because a Release that is refused leaves its lease to Close
 	released := c.releases.shut()
 	c.returner.returns.Closing()
 	for _, h := range held {
@@ -96,8 +96,8 @@ func (c *Client) close(ctx context.Context) error {
 	return c.answer
 }
 
-// closable refuses to close a client that was not made, or a namespace, which others
-// share.
+// closable refuses to close a client that was not made, or a client of a namespace, which
+// others share.
 func (c *Client) closable() error {
 	if !c.made() {
 		return errNotMade
@@ -133,9 +133,9 @@ func (c *Client) watchSilence(ctx context.Context, giveUp func()) {
 	}
 }
 
-// closeDriver closes the driver. If the driver waits for a backend that does not answer,
-// and Close, which began then, may take no longer, closeDriver returns without waiting
-// for it.
+// closeDriver closes the driver. If the driver still waits for the backend when Close,
+// which began at began, may take no longer, closeDriver returns without waiting for the
+// driver.
 func (c *Client) closeDriver(began time.Time, enough <-chan struct{}) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.driver.Close() }()
@@ -156,13 +156,13 @@ func (c *Client) closeDriver(began time.Time, enough <-chan struct{}) error {
 	return unavailable(c.backend, "close", "", errNoAnswer)
 }
 
-// drain waits until all calls have left and everything is given back, but no longer than
-// enough, which is closed when ctx ends, or before.
+// drain waits until all calls have left and everything is given back, but only until
+// enough is closed: when ctx ends, or before.
 func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan struct{}) error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		<-claimed // first: a call under way may still leave something to undo
+		<-claimed // first, because a call under way may still leave a claim to undo
 		<-released
 		c.mu.Lock()
 		c.drained = true
@@ -177,8 +177,8 @@ func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan str
 		drained = c.lastRound(over)
 	}
 	unreleased, failure := c.returner.abandon()
-	if !drained { // otherwise each call that is still counted is a call that enter is refusing
-		unreleased += c.claims.in() + c.releases.in() // these may still be granted
+	if !drained { // if drained, each call that is still counted is one that enter is refusing
+		unreleased += c.claims.in() + c.releases.in() // the claims of these calls may be held, or still be granted
 	}
 	if unreleased == 0 {
 		return nil
@@ -207,8 +207,8 @@ func (c *Client) lastRound(over <-chan struct{}) bool {
 	}
 }
 
-// refuse makes the client refuse new claims, and the waiting claims give up. The channel
-// is closed when the last claim has left.
+// refuse makes the client refuse new claims, and makes the waiting claims give up. The
+// channel is closed when the last claim has left.
 func (c *Client) refuse() <-chan struct{} {
 	claimed := c.claims.shut()
 	c.refused.Do(func() { close(c.closing) })
@@ -222,7 +222,7 @@ func (c *Client) refuse() <-chan struct{} {
 // every lease is released or lost, and every function of Do, TryDo, [Once] and Election
 // has returned. Meanwhile the client renews the leases. Then Shutdown closes the client.
 //
-// ctx bounds all of that. When it ends, the holders lose the remaining leases as by
+// ctx bounds all of that. When ctx ends, the holders lose the remaining leases as by
 // Close, and the error matches ctx's. A Close that is called meanwhile ends the leases at
 // once; a second Shutdown waits for the first. A holder that waits for Shutdown
 // deadlocks.
@@ -237,9 +237,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return errors.Join(late, c.close(ctx))
 }
 
-// finish waits until no lease is held, and no function of Do runs. It waits in this
-// order: a claim that is under way may become a lease, and a lease may be lost while its
-// function runs.
+// finish waits until no claim is under way, then until no lease is held, then until no
+// function of Do runs. It waits in this order, because a claim may become a lease, and a
+// lease may be lost while its function runs.
 func (c *Client) finish(ctx context.Context) error {
 	if !closedInTime(ctx, c.refuse()) {
 		return fmt.Errorf("pawl: shutdown: %w, and claims were still under way", ctx.Err())

@@ -21,22 +21,22 @@ import (
 // A core makes, keeps and ends the claims of a client. The methods for users build on it.
 type core struct {
 	driver     driver.Driver
-	backend    string            // its name and place, for messages
+	backend    string            // the backend's name and location, for messages
 	properties driver.Properties // the Properties of the driver at the beginning
-	hears      bool              // the driver is a Signaler; a wrapper of one may not be, whatever its Properties say
+	hears      bool              // the driver is a Signaler; a wrapper may be no Signaler, whatever its Properties say
 	settings   settings
 	observer   *Observer
 	now        func() clock.Reading
-	born       time.Time // what claim.lateAttemptEnd counts from
+	born       time.Time // the instant from which claim.lateAttemptEnd counts
 
 	queues   *localqueue.Queues[*claim]
 	inboxes  *inbox.Inboxes[*hold]
 	renewals *keepalive.Renewals[*hold]
 	returner *returner
 
-	claims    *calls        // under way; no call enters once closing is closed
-	releases  *calls        // under way; no call enters once closed is set
-	functions *calls        // of Do
+	claims    *calls        // calls that claim; no call enters once closing is closed
+	releases  *calls        // calls of Release, Confirm and SetValue; no call enters once closed is set
+	functions *calls        // calls of functions of Do
 	closing   chan struct{} // closed when Close or Shutdown begins: waiters give up
 
 	// For Close and Shutdown.
@@ -45,7 +45,7 @@ type core struct {
 	ran        chan struct{} // closed when the goroutine that renews has ended
 	stopListen func()
 	done       chan struct{} // closed when Close has ended
-	answer     error         // of Close; written before done is closed
+	answer     error         // the result of Close; written before done is closed
 
 	mu         sync.Mutex // protects closed and drained
 	closed     bool
@@ -90,8 +90,8 @@ func (c *core) isClosing() bool {
 	}
 }
 
-// attempt returns a context that bounds one request to the backend. It uses the space in
-// room, if room is not nil and still free. The caller cancels the context.
+// attempt returns a context that bounds one request to the backend. The context uses the
+// space in room, if room is not nil and still free. The caller cancels the context.
 func (c *core) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duration, now time.Time) *lazyctx.Context {
 	return room.WithDeadline(ctx, now.Add(c.requestTimeout(ttl)))
 }
@@ -103,8 +103,8 @@ func (c *core) requestTimeout(ttl time.Duration) time.Duration {
 // renewTimeout bounds a renewal. If one lease makes a batch hang, the client repeats the
 // batch in smaller ones, three times at most. The bound leaves time for that, so that the
 // other leases do not expire. A lease that is alone delays no other, and may need the
-// time: an engine that compares and swaps takes several round trips while others change
-// the name.
+// time, because an engine that compares and swaps takes several round trips while other
+// clients change the name.
 func (c *core) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
 	d := c.requestTimeout(ttl)
 	if smaller {
@@ -125,7 +125,7 @@ func (c *core) spawn(f func()) bool {
 	return true
 }
 
-// aside calls a function of the Observer on a goroutine for which Close waits.
+// aside runs f on a goroutine of its own. Close waits for f if f begins in time.
 func (c *core) aside(f func()) {
 	if !c.spawn(f) {
 		go f()
@@ -141,8 +141,8 @@ func (c *core) failedAside(e Event, op Op, count int, err error) {
 }
 
 // undo takes back a claim whose outcome is unknown or no longer wanted: its lease, and
-// its place in the queue. The returner releases it at once, so that no waiter waits for
-// it, and again when no Acquire of its token can arrive any more.
+// its place in the queue. The returner releases the claim at once, so that no waiter
+// waits for it, and again when no Acquire of its token can arrive any more.
 func (c *core) undo(cl *claim) {
 	ttl := max(cl.TTL, cl.QueueTTL)
 	now := time.Now()
@@ -153,8 +153,8 @@ func (c *core) undo(cl *claim) {
 }
 
 // releaseAgainAt returns the time at which a claim has to be released once more: when
-// none of its attempts can take effect any more, on any node of the backend. It is zero
-// if all were answered.
+// none of its attempts can take effect any more, on any node of the backend. The time is
+// zero if all attempts were answered.
 func (c *core) releaseAgainAt(cl *claim) time.Time {
 	if cl.lateAttemptEnd == 0 {
 		return time.Time{}
@@ -188,7 +188,7 @@ func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], se
 }
 
 // calls counts the calls of one kind that are under way, for Close and Shutdown to wait
-// for. It is a sync.WaitGroup that can be shut: after that no call enters, so the wait
+// for. It is a sync.WaitGroup that can be shut. Then no call enters any more, so the wait
 // ends.
 type calls struct {
 	n                 atomic.Int64 // how many are in; after shut, shutCalls more

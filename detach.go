@@ -18,11 +18,11 @@ import (
 
 // A Handle is the text that [Lease.Detach] returns, and with which [Client.Attach] goes
 // on with the lease, in this process or in another. It consists of letters, digits, - and
-// _, and has about 300 bytes, or more with a long name or address. It is a secret: its
-// owner can release the lease. So fmt, slog, JSON and XML hide it, with two exceptions:
-// JSON shows it as the key of a map, and fmt shows it in an unexported field. string(h)
-// is the text, for a file that only you can read; pawl.Handle(text) makes it a handle
-// again. It has a checksum: Attach refuses a handle that was cut or altered.
+// _, and has about 300 bytes, or more with a long name or address. It is a secret: a
+// program that has it can release the lease. So fmt, slog, JSON and XML hide it, with two
+// exceptions: JSON shows it as the key of a map, and fmt shows it in an unexported field.
+// string(h) is the text, for a file that only you can read; pawl.Handle(text) makes it a
+// handle again. Its checksum lets Attach refuse a handle that was cut or altered.
 type Handle string
 
 // hiddenHandle is the text that is printed and encoded instead of a handle.
@@ -39,7 +39,7 @@ func (Handle) MarshalText() ([]byte, error) { return []byte(hiddenHandle), nil }
 // lease.
 type detached struct {
 	Backend string        `json:"b"`           // the short name of the backend
-	Place   string        `json:"p,omitempty"` // its server, for errors only: one server may have several addresses
+	Place   string        `json:"p,omitempty"` // the backend's location, for errors only; one server may have several
 	Name    string        `json:"n"`
 	Token   []byte        `json:"t"` // not a driver.Token, which never marshals
 	Fence   uint64        `json:"f"`
@@ -91,13 +91,13 @@ func (given Handle) parse() (h detached, err error) {
 }
 
 // Detach ends the lease in this process and leaves the name held, for [Client.Attach] in
-// another process or, after a restart, in this one. It renews the lease once, for its
-// TTL: Attach must follow before that is over. Afterwards Err returns ErrDetached.
+// another process or, after a restart, in this one. Detach renews the lease once, for its
+// TTL, and Attach must follow within that time. Afterwards Err returns ErrDetached.
 //
 // The handle is a secret. Do not pass it on a command line, which others can read.
 //
 // Detach first waits until unanswered requests of this process can no longer reach the
-// backend. After an error the lease goes on as before. It returns the errors of
+// backend. After an error the lease goes on as before. Detach returns the errors of
 // [Lease.Confirm].
 func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 	if err := l.Err(); err != nil {
@@ -140,7 +140,7 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 //
 // The client detects the loss of an attached lease at the next renewal, within a third of
 // its TTL, because the backend notifies only the client that locked. So a Break with a
-// Delay shorter than that may let another client in before.
+// shorter Delay may let another client in before that.
 //
 // WithGrace, WithMaxHold and WithHealth apply from now on. Attach refuses other options,
 // because they were set at the grant. The error matches ErrLost if the lease is over; if
@@ -187,7 +187,7 @@ func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOptio
 }
 
 // elsewhere returns an error that names the backend on which the handle was made, or nil
-// if that is this one, or is not known.
+// if that backend is this one, or is not known.
 func (c *Client) elsewhere(h detached) error {
 	here := placeOf(c.backend)
 	if h.Place == "" || h.Place == here {
@@ -196,7 +196,7 @@ func (c *Client) elsewhere(h detached) error {
 	return fmt.Errorf("the handle is of a lease on %.310q, and this is %q", h.Place, here)
 }
 
-// setAtTheGrant refuses options that a lease has got at its grant.
+// setAtTheGrant refuses options that only the grant of a lease can set.
 func setAtTheGrant(options []LockOption) error {
 	const where = "a lease that is attached"
 	var o lockOptions

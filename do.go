@@ -33,7 +33,7 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = lease.close(ctx, nil, !ran) }() // usually the second, with the same answer; a panic goes on
+	defer func() { _ = lease.close(ctx, nil, !ran) }() // usually the second release, with the same answer; panics go on
 	if err := lease.Err(); err != nil {
 		return false, err
 	}
@@ -52,7 +52,7 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	ran = true
 	err = f(fctx)
 	stop()
-	cancel(nil) // goroutines that f left behind learn of it before the name is free
+	cancel(nil) // goroutines that f left behind see the end of fctx before the name is free
 	// The release may be the first to detect that the lease was lost. A release that the
 	// backend did not confirm is no error of f.
 	switch lost := lease.Release(ctx); {
@@ -65,7 +65,7 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	}
 }
 
-// finished is a loss that was detected after the work.
+// finished returns a loss as one that was detected after the work.
 func finished(lost error) error {
 	why, ok := errors.AsType[*LostError](lost)
 	if !ok {
@@ -80,11 +80,11 @@ func finished(lost error) error {
 // a lease's Context. It ignores leases on other names. It returns 0 and false if ctx runs
 // under no lease on name; every check of fences refuses 0.
 //
-// Within a namespace, name is the name inside it. If ctx runs under leases of two
-// namespaces on one name, FenceOf returns the fence of the innermost; [Client.StoredName]
-// tells them apart. If the innermost is inside a namespace, and another lease has the
-// name without one, FenceOf returns 0 and false. A name that begins with "@" and contains
-// ":" is always the stored name.
+// Within a namespace, name is the name without the namespace. If ctx runs under leases of
+// two namespaces on one name, FenceOf returns the fence of the innermost lease; use
+// [Client.StoredName] to choose one. FenceOf returns 0 and false if the innermost lease
+// is inside a namespace, and another lease has the name without a namespace. A name that
+// begins with "@" and contains ":" is always the stored name.
 //
 // Under a [Once] with [WithUnorderedKeys], name is the result of [Once.LockName].
 func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {

@@ -30,7 +30,7 @@ type Election struct {
 // Election returns the election of a name. It is a mutex of that name: see [Client.Mutex]
 // for names. Options of use here:
 //
-//   - WithTTL: how long after the last renewal of a dead leader the next one leads.
+//   - WithTTL: the time from a dead leader's last renewal until the next leader's term.
 //   - WithValue: what the leader says of itself, such as its address.
 //   - WithHealth: a leader that is stuck loses the lead.
 //   - WithMaxHold: each leader loses the lead after that time.
@@ -49,9 +49,9 @@ type Leader struct {
 	// Term is the fence of the leader's lease, so it rises with each new leader. 0 means
 	// that no instance leads.
 	Term  uint64
-	Owner Owner     // the leader, to people
-	Value []byte    // what it says of itself, see WithValue; nil if nothing
-	Since time.Time // when its term began, on the backend's clock
+	Owner Owner     // identifies the leader to people
+	Value []byte    // what the leader says of itself, see WithValue; nil if nothing
+	Since time.Time // when the leader's term began, on the backend's clock
 }
 
 // errResigned is the cause of the end of an elected function's context.
@@ -61,16 +61,16 @@ var errResigned = errors.New("pawl: resigned")
 // runs f. The term is the fence of the leader's lease: in f, FenceOf(ctx, NAME), with
 // the name of the Election, returns it.
 //
-// f's context is ctx. It also ends when the lead is resigned, and when it is lost, before
-// another instance can lead. f must then return, because Run waits for it. After a
-// resignation, or when ctx ends, the client renews the lease until f has returned,
-// however long f takes: the next leader begins after that. After a loss, an f that goes
-// on may run beside the next leader. So may, for a moment, an f whose process was paused.
-// Guard the writes of f with the term.
+// f's context is ctx. It also ends when this instance resigns the lead, and when it loses
+// the lead, before another instance can lead. f must then return, because Run waits for
+// it. After a resignation, or when ctx ends, the client renews the lease until f has
+// returned, however long f takes, and the next leader begins after that. After a loss, an
+// f that goes on may run beside the next leader. An f whose process was paused may do so,
+// too, for a moment. Guard the writes of f with the term.
 //
 // When f returns, there are four cases:
 //
-//   - f returned although it still led: Run returns f's error, or nil.
+//   - f returned while this instance still led: Run returns f's error, or nil.
 //   - The lead was resigned or lost, and f returned nil, or an error that matches
 //     context.Canceled, ErrLost or the cause of its context's end (also wrapped):
 //     Run waits for the lead again.
@@ -131,7 +131,7 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 	}
 }
 
-// electionPause returns the time to wait after so many failures in a row.
+// electionPause returns the time to wait after a number of failures in a row.
 func electionPause(fails int) time.Duration {
 	return backoff.Early(backoff.Doubled(50*time.Millisecond, fails, 10*time.Second))
 }
@@ -156,13 +156,13 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 	default:
 		return noTerm, err
 	}
-	var own, cause error // f's error, and what had ended its context by then
+	var own, cause error // f's error, and the cause of its context's end when f returned
 	_, err = do(ctx, lease, nil, func(ctx context.Context) error {
 		var beside sync.WaitGroup
 		defer beside.Wait()
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		beside.Go(func() { // Shutdown waits for functions, and this one has to give up the lead
+		beside.Go(func() { // Shutdown waits for f, so f has to give up the lead
 			select {
 			case <-e.c.closing:
 				cancel(errResigned)
@@ -181,7 +181,7 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 		cause = context.Cause(ctx)
 		return own
 	})
-	lost := lease.Release(ctx) // the same answer as do got
+	lost := lease.Release(ctx) // the same answer as in do
 	yields := own == nil || errors.Is(own, ErrLost) || errors.Is(own, errResigned) || errors.Is(own, context.Canceled)
 	switch {
 	case ctx.Err() != nil || !yields:
@@ -195,7 +195,7 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 
 // write writes the value that SetValue set while this instance waited for the lead. It
 // returns false if another try may succeed. A backend that fails this one request must
-// not keep an instance from leading, so term repeats it beside f.
+// not keep an instance from leading, so term repeats the write beside f.
 func (e *Election) write(ctx context.Context, lease *Lease) bool {
 	kept := lease.claim.Value
 	for {
@@ -267,9 +267,9 @@ func (e *Election) IsLeader() bool { return e.Status() == nil }
 
 // Status returns nil while this instance leads, and otherwise why it does not. It does
 // not ask the backend. While Run waits for the lead, the error is the last answer: it
-// matches ErrHeld if another instance leads, or ErrUnavailable if the backend fails, when
-// perhaps no instance leads. Between two terms it is the error that ended the last one.
-// After Run it is Run's error, or says that Run is over.
+// matches ErrHeld if another instance leads, or ErrUnavailable if the backend fails.
+// Perhaps no instance leads then. Between two terms, it is the error that ended the last
+// term. After Run, it is Run's error, or says that Run is over.
 func (e *Election) Status() error {
 	if !e.made() {
 		return errNotMade
@@ -293,11 +293,11 @@ func (e *Election) Status() error {
 	return errNotRun
 }
 
-// Resign ends the lead of this instance for now. The context of its function ends, with
-// a cause that reads "pawl: resigned". The client renews the lease until the function
-// has returned; then the next instance in the queue leads, and Run waits for the lead
-// again, behind the others. Only Close, Shutdown's ctx, WithMaxHold and WithHealth
-// bound a function that does not return. Resign does not wait for it, and reports
+// Resign ends the lead of this instance for now. The context of its function ends, with a
+// cause that reads "pawl: resigned". The client renews the lease until the function has
+// returned; then the next instance in the queue leads, and Run waits for the lead again,
+// behind the others. Only Close, Shutdown's ctx, WithMaxHold and WithHealth bound a
+// function that does not return. Resign does not wait for the function, and reports
 // whether this instance led.
 func (e *Election) Resign() bool {
 	if e == nil {
@@ -314,9 +314,9 @@ func (e *Election) Resign() bool {
 
 // SetValue changes what the leader says of itself, at most 1 KB: now, if this instance
 // leads, and for its later terms. The error is the error of [Lease.SetValue], or nil if
-// this instance does not lead. Run writes a value that was set while this instance waited
-// when its term begins, before it calls f. If the backend fails then, Run calls f all the
-// same and retries the write.
+// this instance does not lead. If SetValue was called while this instance waited, Run
+// writes the value when the term begins, before it calls f. If the backend fails then,
+// Run calls f all the same and retries the write.
 func (e *Election) SetValue(ctx context.Context, value []byte) error {
 	if !e.made() {
 		return errNotMade

@@ -20,10 +20,10 @@ type Entry = driver.Entry
 // Holder is one lease on a name. Its fields:
 //
 //   - Fence, and its Owner.
-//   - Permits and Limit: with the [Kind] KindPermits, how many permits it has, and how
-//     many there are by its count. Its method Kind returns the Kind.
+//   - Permits and Limit: with the [Kind] KindPermits, the number of its permits,
+//     and its own limit of all permits. Its method Kind returns the Kind.
 //   - Since: when it was granted, on the backend's clock.
-//   - TTL: what its last claim or renewal asked for. [Client.Break] closes the name for
+//   - TTL: the TTL of its last claim or renewal. [Client.Break] closes the name for
 //     that long, so that a holder that cannot reach the backend gives up by itself.
 //   - ExpiresIn: how long it lasts if it is not renewed.
 //   - Released: its holder has released it, and only its minimum hold keeps it.
@@ -32,8 +32,8 @@ type Holder = driver.Holder
 // Waiter is one claim in the queue of a name. Its fields:
 //
 //   - Owner: whose claim it is.
-//   - Permits and Limit: how many permits it claims, and how many there are by its
-//     count. Kind is as for a [Holder].
+//   - Permits and Limit: the number of permits that it claims, and its own limit of
+//     all permits. Kind is as for a [Holder].
 //   - Since: when it began to wait.
 //   - ExpiresIn: how long its place lasts if the waiter does not keep it.
 type Waiter = driver.Waiter
@@ -44,7 +44,7 @@ type Kind = driver.Kind
 
 // The kinds.
 const (
-	KindExclusive = driver.KindExclusive // of a mutex, or a writer
+	KindExclusive = driver.KindExclusive // of a mutex, or of a writer
 	KindShared    = driver.KindShared    // of a reader
 	KindPermits   = driver.KindPermits   // of a semaphore
 )
@@ -55,8 +55,8 @@ type Owner = driver.Owner
 
 // Properties are facts about a backend. Its fields:
 //
-//   - Backend is its short name: "redis". Where adds the place, as errors show it,
-//     and the namespace of the client, if it has one.
+//   - Backend is its short name: "redis". Where adds the location, as errors show
+//     it, and the namespace of the client, if it has one.
 //   - Clock decides what has expired.
 //   - FenceSurvives says across which events fences are known to rise.
 //   - MinTTL is the shortest TTL that the backend can keep; pawl refuses a shorter
@@ -74,9 +74,9 @@ type ClockSource = driver.ClockSource
 
 // The clocks.
 const (
-	ClockProcess = driver.ClockProcess // leases are of this process only
-	ClockHost    = driver.ClockHost    // leases are of this host only
-	ClockServer  = driver.ClockServer  // leases are of all hosts, by the server's clock
+	ClockProcess = driver.ClockProcess // all clients are in this process
+	ClockHost    = driver.ClockHost    // all clients are on this host
+	ClockServer  = driver.ClockServer  // clients are on any hosts, and the server's clock decides
 )
 
 // FenceSurvival says across which events fences are known to rise. Its String is a
@@ -85,10 +85,10 @@ type FenceSurvival = driver.FenceSurvival
 
 // The events across which fences rise.
 const (
-	FencesRiseInProcess     = driver.FencesRiseInProcess     // none: with the process its fences are forgotten
-	FencesRiseByClock       = driver.FencesRiseByClock       // lost data, too, by the clock that decides expiry
-	FencesRiseByClientClock = driver.FencesRiseByClientClock // lost data, too, by the wall clocks of the clients
-	FencesRiseByMajority    = driver.FencesRiseByMajority    // what leaves a majority of the nodes with their data
+	FencesRiseInProcess     = driver.FencesRiseInProcess     // no event: the end of the process loses the fences
+	FencesRiseByClock       = driver.FencesRiseByClock       // even a loss of data: fences follow the backend's clock
+	FencesRiseByClientClock = driver.FencesRiseByClientClock // even a loss of data: fences follow the clients' clocks
+	FencesRiseByMajority    = driver.FencesRiseByMajority    // any event that leaves a majority of the nodes their data
 )
 
 // Finding is one result of [Client.Diagnose]: its Severity, its Subject, the Detail, and

@@ -19,7 +19,7 @@ var (
 	// ErrLost means that the lease ended without a release. A [*LostError] says why.
 	ErrLost = errors.New("pawl: lock lost")
 	// ErrReleased is the error that Lease.Err returns after a release, and the cause of
-	// its context's end.
+	// the end of the lease's context.
 	ErrReleased = errors.New("pawl: lock released")
 	// ErrUnavailable means that a request to the backend failed, or was not answered. A
 	// [*BackendError] says which, and wraps the backend's own error.
@@ -35,8 +35,8 @@ var (
 	// value that is not smaller than the value of WithAbove. A [*ValueNotGreaterError]
 	// has the value.
 	ErrValueNotGreater = driver.ErrValueNotGreater
-	// ErrDetached is the error that Lease.Err returns after Detach, and the cause of its
-	// context's end.
+	// ErrDetached is the error that Lease.Err returns after Detach, and the cause of the
+	// end of the lease's context.
 	ErrDetached = errors.New("pawl: lease detached")
 	// ErrStale means that a transaction must not commit: the lease that it depends on
 	// does not hold the name any more. CheckLease of postgreslock, mysqllock and
@@ -47,9 +47,9 @@ var (
 // HeldError answers a claim that was not granted. It matches ErrHeld. Its fields:
 //
 //   - Name is the name that was claimed.
-//   - Holders is the number of leases that hold the name, and Holder the one of them
-//     that ends first. It may be a lease of this client: compare its Owner.Client with
-//     the one of [Client.Self]. [Client.Inspect] returns all.
+//   - Holders is the number of leases that hold the name, and Holder the one of
+//     them that ends first. It may be of this client: compare Holder.Owner.Client
+//     with the one of [Client.Self]. [Client.Inspect] returns all.
 //   - Position is the claim's place in the queue: 1 is next, 0 means that it does
 //     not queue.
 //   - ClosedFor is the time for which the backend still grants nothing, after a break
@@ -57,13 +57,13 @@ var (
 //   - RetryAfter is the time to wait before the next attempt: then a lease expires,
 //     the name opens, or a dead waiter loses its place. 0 means that this is not
 //     known. A release may free the name sooner.
-//   - Fence is the last fence granted on the name by then.
+//   - Fence is the last fence granted on the name before this answer.
 type HeldError = driver.HeldError
 
 // ValueNotGreaterError answers a claim that was not granted, because the name keeps a
 // value that is not smaller than the value of [WithAbove]. It matches ErrValueNotGreater.
-// Its fields are the Name, the Value that it keeps, and the Fence of the lease that wrote
-// it.
+// Its fields are the Name, the Value that the name keeps, and the Fence of the lease that
+// wrote it.
 type ValueNotGreaterError = driver.ValueNotGreaterError
 
 // InvalidError refuses input before anything is sent. It matches ErrInvalid. Its fields
@@ -73,11 +73,11 @@ type InvalidError = driver.InvalidError
 // BackendError says that a request to the backend failed. It matches ErrUnavailable. Its
 // fields:
 //
-//   - Backend names the backend and its place, never with a password: "redis
+//   - Backend names the backend and its location, never with a password: "redis
 //     10.0.0.7:6379".
 //   - Op is the request: OpAcquire, OpRenew, ...
 //   - Name is the name that the request was about, or empty.
-//   - Hint says what to do about it, or is empty.
+//   - Hint says what to do about the failure, or is empty.
 //   - Permanent means that a retry will not help: a wrong password, or no database.
 //   - Err is the backend's own error.
 type BackendError = driver.Error
@@ -110,12 +110,12 @@ const (
 type Reason int
 
 const (
-	ReasonExpired     Reason = iota + 1 // it was not renewed in time, or the backend forgot it
-	ReasonUnreachable                   // it was not renewed in time, because the backend did not answer
-	ReasonBroken                        // an operator broke it, or another client took it by force
-	ReasonMaxHold                       // it was held as long as WithMaxHold allows
+	ReasonExpired     Reason = iota + 1 // the lease was not renewed in time, or the backend forgot it
+	ReasonUnreachable                   // the lease was not renewed in time, because the backend did not answer
+	ReasonBroken                        // an operator broke the lease, or another client took the name by force
+	ReasonMaxHold                       // the lease was held as long as WithMaxHold allows
 	ReasonClosed                        // the client was closed
-	ReasonUnhealthy                     // its WithHealth function returned an error, or did not return
+	ReasonUnhealthy                     // the lease's WithHealth function returned an error, or did not return
 )
 
 func (r Reason) String() string {
@@ -139,13 +139,13 @@ func (r Reason) String() string {
 // LostError says that a lease ended without a release. It matches ErrLost.
 type LostError struct {
 	Name   string // as it is stored: see [Lease.StoredName]
-	Fence  uint64 // of the lost lease
+	Fence  uint64 // the fence of the lost lease
 	Reason Reason
-	By     Owner // with ReasonBroken, if the backend knows: the client that broke it or took it
+	By     Owner // the client that broke the lease or took the name, with ReasonBroken, if the backend knows
 
-	// StopBy is the time by which the work must have stopped, on this process's clock: no
-	// other client is granted the name before it. It may be past, after a forced claim or
-	// a pause of the process.
+	// StopBy is the time by which the work must have stopped, on this process's clock:
+	// the backend grants the name to no other client before it. StopBy may be past
+	// already, after a forced claim or a pause of the process.
 	StopBy time.Time
 
 	// Finished means that the function of Do or TryDo returned nil: its work is done, and
@@ -154,10 +154,10 @@ type LostError struct {
 	// have run beside it.
 	Finished bool
 
-	// Err is the backend's last error, with ReasonUnreachable; the error of WithHealth's
-	// function, with ReasonUnhealthy; where the handle was made, with ReasonExpired from
-	// Attach elsewhere; or nil. It matches no error of a ctx, because no ctx of the
-	// caller has ended.
+	// Err is the backend's last error with ReasonUnreachable, and the error of
+	// WithHealth's function with ReasonUnhealthy. If Attach returns ReasonExpired, Err
+	// says where the handle was made, if elsewhere. Otherwise it is nil. It matches no
+	// error of a ctx, because no ctx of the caller has ended.
 	Err error
 }
 
@@ -183,7 +183,7 @@ func (e *LostError) Error() string {
 	return s
 }
 
-// notHeld is the loss that the backend reported in its answer to a request sent then.
+// notHeld returns the loss that the backend reported when it answered a request.
 func notHeld(sent time.Time, err error) LostError {
 	lost := LostError{Reason: ReasonExpired, StopBy: sent}
 	if broken, ok := errors.AsType[*driver.BrokenError](err); ok {
@@ -200,8 +200,8 @@ type CloseError struct {
 	// Unreleased counts the leases whose release the backend did not confirm, and the
 	// claims that it may have granted. These leases expire after their TTL.
 	Unreleased int
-	// Err is the reason for which Close waited no longer: its ctx's error and the
-	// backend's last error, or an error that matches ErrUnavailable.
+	// Err ended the wait: the error of Shutdown's ctx and the backend's last error, or an
+	// error that matches ErrUnavailable.
 	Err error
 }
 
@@ -227,16 +227,16 @@ var errNotMade = &InvalidError{What: "client", Problem: "is missing", Allowed: "
 // errNoContext refuses a nil ctx.
 var errNoContext = &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
 
-// errNoFunction is returned before anything is claimed: calling a nil function would
-// panic under the lock, and use up a tick of a [Once].
+// errNoFunction refuses a nil function before anything is claimed. Calling that function
+// would panic under the lock, and use up a tick of a [Once].
 var errNoFunction = &InvalidError{What: "f", Problem: "is nil", Allowed: "a function"}
 
 var errNoLease = &InvalidError{What: "lease", Problem: "is nil", Allowed: "one that was granted"}
 
-// bare is an error's text inside another one, without a second "pawl: ".
+// bare returns the text of err without "pawl: ", for the text of another error.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
-// endedError is the error of a ctx that ended, with what was in the way until then.
+// endedError is the error of a ctx that ended, with the error that was in the way.
 type endedError struct {
 	ctx error
 	why error
@@ -246,8 +246,8 @@ func (e *endedError) Unwrap() []error { return []error{e.ctx, e.why} }
 
 func (e *endedError) Error() string { return e.ctx.Error() + ": " + bare(e.why) }
 
-// waitError ends a wait whose ctx ended. It matches the ctx's error, and also what was in
-// the way, if that is known: ErrHeld or ErrUnavailable.
+// waitError is the error of a wait that the deadline of ctx ended. It matches the ctx's
+// error, and also the error that was in the way: ErrHeld or ErrUnavailable.
 type waitError struct {
 	name string
 	endedError
@@ -257,9 +257,9 @@ func (e *waitError) Error() string {
 	return fmt.Sprintf("pawl: gave up waiting for %q: %v", e.name, &e.endedError)
 }
 
-// gaveUp is the error of a wait that ctx ended. A cancelled ctx is the caller's own
-// decision, so gaveUp returns its error as it is. A deadline is an answer about the lock,
-// so the error says what was in the way.
+// gaveUp returns the error of a wait that ctx ended. If the caller cancelled ctx, that is
+// ctx's error alone. If a deadline passed, the error also has why, the error that was in
+// the way.
 func gaveUp(ctx context.Context, name string, why error) error {
 	err := ended(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || why == nil {
@@ -273,10 +273,10 @@ func gaveUp(ctx context.Context, name string, why error) error {
 // meanwhile.
 const timerLagMax = time.Second
 
-// ended returns ctx.Err. If ctx's deadline has passed, ended first waits for ctx's timer:
-// a driver may return earlier, because it waits with something faster, such as a socket's
-// deadline. Callers branch on ctx.Err, so an error that matches ctx's must not come
-// before that is not nil.
+// ended returns ctx.Err. If ctx's deadline has passed, ended first waits for ctx's timer.
+// A driver may return before that timer fires, because it waits with something faster,
+// such as a socket's deadline. Callers branch on ctx.Err, so an error that matches ctx's
+// must not come while ctx.Err is nil.
 func ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
 		lag := time.NewTimer(timerLagMax)
@@ -311,8 +311,8 @@ func unavailable(backend string, op Op, name string, err error) error {
 	return &driver.Error{Backend: backend, Op: op, Name: name, Err: err, Hint: "check the server and the network"}
 }
 
-// notOfTheCaller is err as an error that matches no error of a ctx, because the caller's
-// ctx has not ended.
+// notOfTheCaller returns err as an error that matches no error of a ctx, because the
+// caller's ctx has not ended.
 func notOfTheCaller(err error) error {
 	if err == context.DeadlineExceeded { //nolint:errorlint // it has no other content
 		return errNoAnswer
@@ -323,9 +323,9 @@ func notOfTheCaller(err error) error {
 	return err
 }
 
-// attemptError is an error of the backend that was caused by an attempt's end. That
-// deadline was the client's own, for one attempt, so the error must not match the end of
-// the caller's ctx. It matches everything else in err.
+// attemptError is an error of the backend that the deadline of one attempt caused. The
+// client set that deadline, so the error must not match the end of the caller's ctx. The
+// error matches everything else in err.
 type attemptError struct{ err error }
 
 func (e *attemptError) Error() string { return e.err.Error() }

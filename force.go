@@ -6,14 +6,14 @@ import "context"
 // backend notifies the holder afterwards, too late to stop before this lease begins: only
 // the fence protects what the holder writes.
 //
-// Until then, but no longer than HandoffWindow (see [Options]) after its grant, the
-// client of the holder may pass the lease on to its own waiters, with a smaller fence.
+// Until that notice, the client of the holder may pass its lease on to its own waiters,
+// with a smaller fence, but only within HandoffWindow (see [Options]) of its grant.
 //
 // If the backend does not answer, ForceLock retries for as long as one request may last,
 // Options.RequestTimeout. The error matches ErrUnavailable, ErrInvalid or ErrClosed, or
 // is ctx's own. After an error the lock is not taken later, with one exception: after ctx
 // was cancelled, the backend may still grant the lock within that time, and the client
-// releases it.
+// then releases it.
 func (m *Mutex) ForceLock(ctx context.Context) (*Lease, error) {
 	return m.as(ctx, forcing)
 }

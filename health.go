@@ -7,7 +7,7 @@ import (
 )
 
 // WithHealth makes the client call check while a lease is held, every third of its TTL.
-// When check returns an error, or does not return within that time, the lease is lost
+// When check returns an error, or does not return within that third, the lease is lost
 // with ReasonUnhealthy. So a stuck holder, whose lease the client would otherwise renew
 // for ever, makes room for the next holder after the TTL, or at once when it calls
 // Release.

@@ -21,42 +21,42 @@ import (
 type hold struct {
 	c     *core
 	claim *claim
-	since clock.Reading // for the maximum hold: the sending of the granted attempt, or the arrival of its signal
+	since clock.Reading // the start of the maximum hold: when the granted attempt was sent, or its signal came
 
 	mu     sync.Mutex
 	term   trust.Term
-	lease  *Lease      // the present lease; nil between two, and after the last
+	lease  *Lease      // the present lease; nil between two leases, and after the last
 	user   *claim      // the claim that has the lease, or had the last one
 	lost   *LostError  // set once, when the term ended without a release
 	back   bool        // the last lease was detached, or its Release ends the hold
 	unused atomic.Bool // the holder has not begun its work: the minimum hold does not apply
 	next   uint64      // the next fence of the range
 	end    uint64      // the first fence after the range
-	// The error of the last renewal, nil after a success: it becomes the reason if the
-	// term ends.
+	// trouble is the error of the last renewal, or nil after a success. If the term ends,
+	// it becomes LostError.Err.
 	trouble error
 
-	renewal renewal // its state in core.renewals
+	renewal renewal // the hold's state in core.renewals
 
 	written atomic.Pointer[lastWrite] // nil until a value is written
 
 	first   Lease        // usually the only lease
-	request lazyctx.Room // for the context of its release
+	request lazyctx.Room // memory for the context of the hold's release
 }
 
 // A use is the time for which one claim has a hold. A Lease consists of it.
 type use struct {
 	h     *hold
-	claim *claim // the call that got it; it differs from h.claim if the hold was passed on
+	claim *claim // the claim that got the hold; it differs from h.claim if the hold was passed on
 	fence uint64
-	begun time.Duration // since core.born
+	begun time.Duration // when the use began, counted from core.born
 
 	// Protected by h.mu.
-	over       error           // nil while it is held; then ErrReleased or a *LostError, for good
+	over       error           // nil while the lease is held; then ErrReleased, ErrDetached or a *LostError, for good
 	answer     error           // what Release returned
 	ended      chan struct{}   // closed when Release has answered; made by a second Release
 	phase      phase           // how far Release has come
-	announced  bool            // the Observer knows that it was acquired
+	announced  bool            // the Observer knows that the lease was acquired
 	pendingEnd func()          // reports the end of the lease, if it came before the Observer knew of the lease
 	ctx        context.Context // made by the first call of Context
 	cancel     context.CancelCauseFunc
@@ -67,25 +67,24 @@ type renewal = keepalive.Renewal[*hold]
 // A lastWrite is the state of the writes of values under a hold. Only one write is under
 // way at a time, because the name has to keep the last value.
 type lastWrite struct {
-	turn chan struct{} // has room for the caller that writes
-	end  time.Time     // a write without an answer may arrive until then
+	turn chan struct{} // has room for one value, which the caller that writes sends
+	end  time.Time     // until then, a write without an answer may still arrive
 }
 
 func newHold(c *core, cl *claim, since clock.Reading, tm trust.Term, fence uint64, run int) *hold {
 	return &hold{c: c, claim: cl, user: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
 }
 
-// grant makes the next lease of the hold. For the first one the caller has checked the
-// term.
+// grant makes the first lease of the hold. The caller has checked the term.
 func (h *hold) grant(now clock.Reading) *Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.anotherLocked(h.claim, now)
 }
 
-// pass makes another lease of the hold, whose last one was released; or returns nil if
-// the hold is not good for that. It is one step, so that Close finds the hold either
-// passed on or given back.
+// pass makes another lease of the hold after the last one was released. It returns nil if
+// the hold is lost, or has no fence or too little time left. pass is one step, so that
+// Close finds the hold either passed on or given back.
 func (h *hold) pass(cl *claim, now clock.Reading) *Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +96,7 @@ func (h *hold) pass(cl *claim, now clock.Reading) *Lease {
 
 func (h *hold) anotherLocked(cl *claim, now clock.Reading) *Lease {
 	l := &h.first
-	if l.h != nil { // it is over, and its user may still read it
+	if l.h != nil { // the first lease is over, and its user may still read it
 		l = &Lease{}
 	}
 	l.h, l.claim, l.fence, l.begun = h, cl, h.next, now.Mono.Sub(h.c.born)
@@ -111,14 +110,14 @@ func (h *hold) anotherLocked(cl *claim, now clock.Reading) *Lease {
 	return l
 }
 
-// owningClaim is the claim that has the lease now, or had the last one.
+// owningClaim returns the claim that has the lease now, or had the last one.
 func (h *hold) owningClaim() *claim {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.user
 }
 
-// givenBack reports whether a Release ends the hold in the backend.
+// givenBack reports whether a Release ends the hold, or Detach has ended it here.
 func (h *hold) givenBack() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,8 +128,8 @@ func (h *hold) givenBack() bool {
 
 func (h *hold) Alike(cl *claim) bool { return h.claim.alike(cl) }
 
-// Pass refuses a hold that may be lost: a signal said so, and the backend has not
-// answered yet. The lease may have been taken and released meanwhile, so a later Lock
+// Pass refuses a hold that may be lost, because a signal said so and the backend has not
+// answered since. The lease may have been taken and released meanwhile, so a later Lock
 // must get a greater fence.
 func (h *hold) Pass(cl *claim) bool {
 	if h.renewal.InDoubt() {
@@ -252,8 +251,8 @@ func (h *hold) leave(now time.Time) {
 	}
 }
 
-// renewalRef is the lease for a renewal, with the TTL to ask for: the claim's TTL, or the
-// time left until its maximum hold if that is less.
+// renewalRef returns the lease for a renewal, with the TTL to ask for: the claim's TTL,
+// or the time left of its maximum hold if that is less.
 func (h *hold) renewalRef(now clock.Reading) driver.LeaseRef {
 	ttl := h.claim.TTL
 	if h.claim.maxHold > 0 {
@@ -262,7 +261,7 @@ func (h *hold) renewalRef(now clock.Reading) driver.LeaseRef {
 	return driver.LeaseRef{Name: h.claim.Name, Token: h.claim.Token, TTL: ttl}
 }
 
-// releaseRef is the lease for its release.
+// releaseRef returns the lease for its release.
 func (h *hold) releaseRef() driver.LeaseRef {
 	l := driver.LeaseRef{Name: h.claim.Name, Token: h.claim.Token, MinHold: h.claim.minHold}
 	if h.unused.Load() {
@@ -301,8 +300,8 @@ func (l *Lease) check(now clock.Reading) error {
 	return over
 }
 
-// finish ends the lease for the given reason, and returns nil; or returns why it was over
-// before.
+// finish ends the lease for the given reason, and returns nil. If the lease was over
+// before, finish returns the earlier reason.
 func (l *Lease) finish(why error) error {
 	l.h.mu.Lock()
 	if l.over != nil {
@@ -321,7 +320,7 @@ func (l *Lease) finish(why error) error {
 }
 
 // tellEnd calls tell, which reports the end of a lease to the Observer. If announce has
-// not reported its beginning yet, tellEnd leaves that call to announce. tell may be nil.
+// not reported the beginning yet, tellEnd leaves tell to announce. tell may be nil.
 func (l *Lease) tellEnd(tell func()) {
 	l.h.mu.Lock()
 	if !l.announced {

@@ -17,7 +17,7 @@ import (
 // ErrInvalid or ErrClosed, or is ctx's own.
 //
 // If the holders of one semaphore have different Limits, their programs gave it different
-// n: each keeps to its own, so no more permits are held than the greatest n.
+// n: each program keeps to its own n, so no more permits are held than the greatest n.
 func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 	if err := c.usable(ctx); err != nil {
 		return Entry{}, err
@@ -85,7 +85,7 @@ func (c *Client) Self() Owner {
 }
 
 // Properties returns facts about the backend: whose clock decides, what fences survive,
-// whether it pushes. Where ends with the namespace, if the client has one.
+// whether it pushes signals. Where ends with the namespace, if the client has one.
 func (c *Client) Properties() Properties {
 	if !c.made() {
 		return Properties{}

@@ -14,11 +14,11 @@ import (
 //
 // When a lease is lost, its client notifies the holder before the backend can grant the
 // name to another client: Done is closed, and Context is cancelled with a *LostError as
-// its cause. Err reads the clock itself, so it is right even in the instant before. There
-// are two exceptions: after ForceLock, and after Break with a Delay that is too short for
-// the holder, the backend may grant the name first. Then only the fence protects what the
-// holder writes. And no lock can stop a write that is already on its way, or a process
-// that is paused between Err and the write: see [Lease.Fence].
+// its cause. Err reads the clock itself, so it is right even in the instant before Done
+// is closed. There are two exceptions: after ForceLock, and after Break with a Delay that
+// is too short for the holder, the backend may grant the name first. Then only the fence
+// protects what the holder writes. And no lock can stop a write that is already on its
+// way, or a process that is paused between Err and the write: see [Lease.Fence].
 //
 // A nil *Lease, which comes with every error, is over: its Err and Release return an
 // error that matches ErrInvalid.
@@ -42,7 +42,7 @@ func (l *Lease) StoredName() string {
 }
 
 // Backend returns the backend that granted the lease, and where it is, as a
-// [BackendError] names it. CheckLease of an SQL backend refuses a lease of another one.
+// [BackendError] names it. CheckLease of a backend refuses a lease of another one.
 func (l *Lease) Backend() string {
 	if l.none() {
 		return ""
@@ -50,11 +50,11 @@ func (l *Lease) Backend() string {
 	return l.h.c.backend
 }
 
-// leaseNamed returns the first of the leases that has a name, by its own or by its stored
-// one. A name that has the form of a stored name is one: a tenant may have chosen it for
-// a lock inside its own namespace. leaseNamed returns nil if no lease has the name, and
-// if two have: one without a namespace, and one inside, because the caller may mean
-// either.
+// leaseNamed returns the first lease whose Name or StoredName is name. A name in the form
+// of a stored name matches only a StoredName, because a tenant may have chosen it for a
+// lock in its own namespace. leaseNamed returns nil if no lease matches. It also returns
+// nil if a lease in a namespace matches, and then one without a namespace, because the
+// caller may mean either.
 func leaseNamed(name string, leases iter.Seq[*Lease]) *Lease {
 	isStored := strings.HasPrefix(name, "@") && strings.Contains(name, ":")
 	var inside, stored *Lease
@@ -77,13 +77,13 @@ func leaseNamed(name string, leases iter.Seq[*Lease]) *Lease {
 // with each write, and let the resource compare:
 //
 //   - A Mutex, or a writer of an RWMutex: refuse the write if any greater fence was
-//     seen on this name. It belongs to an older lease, which is over.
+//     seen on this name. The write belongs to an older lease, which is over.
 //   - A reader of an RWMutex: readers hold side by side, so a smaller fence may be
 //     as good as a greater one. Refuse it only if a greater fence of a writer was
 //     seen.
 //   - Permits of a Semaphore: refuse nothing, because a lease with a much smaller
-//     fence may still be held. To guard such work, give each place a Mutex on a name
-//     of its own.
+//     fence may still be held. To guard such work, give each permit a Mutex on a
+//     name of its own.
 func (l *Lease) Fence() uint64 {
 	if l.none() {
 		return 0

@@ -62,10 +62,10 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 	return lease, nil
 }
 
-// inner is the name without its namespace.
+// inner returns the name without its namespace.
 func (l *lock) inner() string { return l.name[len(l.space):] }
 
-// named refuses a bad namespace, an empty name, and one too long with its namespace.
+// named refuses a bad namespace, an empty name, and a name too long with its namespace.
 func (l *lock) named() error {
 	switch {
 	case l.refusal != nil:
@@ -142,7 +142,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 			}
 		}
 		c.TTL = min(c.TTL, c.maxHold)
-		c.QueueTTL = min(c.QueueTTL, c.TTL) // a grant that is passed on lasts QueueTTL at first
+		c.QueueTTL = min(c.QueueTTL, c.TTL) // a grant from the queue lasts QueueTTL at first
 	}
 	if c.margin < 0 || c.margin > c.TTL/2 {
 		return nil, &InvalidError{

@@ -7,9 +7,9 @@ import (
 )
 
 // A Lockable is a lock of one name, for code that takes any kind of lock, and for [All].
-// A *[Mutex] and a *[RWMutex], which is its writer, are Lockables. [RWMutex.RLocker] and
-// [Semaphore.Permits] return one. It costs nothing until it is used. Many goroutines may
-// use it. Only this package implements it.
+// A *[Mutex] is a Lockable, and so is a *[RWMutex], as its writer. [RWMutex.RLocker] and
+// [Semaphore.Permits] return a Lockable. A Lockable costs nothing until it is used. Many
+// goroutines may use it. Only this package implements it.
 type Lockable interface {
 	// Lock waits until the lock is granted. See [Mutex.Lock] for ctx and errors.
 	Lock(ctx context.Context) (*Lease, error)
@@ -21,19 +21,19 @@ type Lockable interface {
 	// Do runs f under the lock. See [Mutex.Do].
 	Do(ctx context.Context, f func(ctx context.Context) error) error
 
-	// TryDo runs f under the lock, without waiting, and reports whether it ran. See
+	// TryDo runs f under the lock, without waiting, and reports whether f ran. See
 	// [Mutex.TryDo].
 	TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error)
 
-	locker() *locker // never nil, even of a typed nil
+	locker() *locker // never nil, even for a nil *Mutex
 }
 
-// A locker is a claim that can be made again and again: of the writer of a name, of a
-// reader, or of a number of permits.
+// A locker makes one kind of claim on a name again and again: as a writer, as a reader,
+// or for a number of permits.
 type locker struct {
 	lock
 	weight, limit int
-	bad           error // why it can never be acquired
+	bad           error // the reason for which the lock can never be acquired
 }
 
 func (l *locker) locker() *locker { return l }

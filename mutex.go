@@ -13,7 +13,7 @@ import (
 type Mutex struct{ lock }
 
 // Mutex returns the mutex of a name. A name is 1 to 255 bytes of UTF-8 without control
-// characters; Lock returns ErrInvalid for a bad one. All kinds of locks share one name
+// characters; Lock returns ErrInvalid for a bad name. All kinds of locks share one name
 // space: a mutex on "x" excludes the readers and permits of "x" too. Readers and permits
 // do not exclude each other: a reader counts as one permit.
 func (c *Client) Mutex(name string, options ...LockOption) *Mutex {
@@ -24,8 +24,8 @@ func (c *Client) Mutex(name string, options ...LockOption) *Mutex {
 // see HandoffWindow in [Options].
 //
 // ctx bounds the wait and nothing else: the lease lives on until Release, or until it is
-// lost. A wait that ctx ends leaves nothing behind. Its error matches ctx's, and also
-// ErrHeld when a deadline ended it while others held the lock.
+// lost. A wait that ctx ends leaves nothing behind. The error then matches ctx's, and
+// also ErrHeld when a deadline ended the wait while others held the lock.
 //
 // Other errors match ErrInvalid, ErrClosed, or ErrUnavailable when the backend failed for
 // longer than Options.RetryFor.
@@ -51,7 +51,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 // If Do cannot begin, f does not run. The error is then an error of Lock, or matches
 // ErrLost if the lease was lost before f began. Do does not say whether f ran: an error
 // of f may match ErrHeld, and after a loss the error may match ErrUnavailable too. To
-// know it, use TryDo, or let f set a variable.
+// know whether f ran, use TryDo, or let f set a variable.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return doUnder(ctx, m.Lock, f)
 }

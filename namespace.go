@@ -14,15 +14,15 @@ import (
 // options of c, and ends with c. Its own Close and Shutdown return ErrInvalid. A program
 // with one namespace can use Options.Namespace.
 //
-// prefix is 1 to 255 bytes of UTF-8 without control characters; for a bad one every
-// method returns ErrInvalid. A namespace may have namespaces inside; a client does not
-// see the names of those.
+// prefix is 1 to 255 bytes of UTF-8 without control characters; for a bad prefix every
+// method returns ErrInvalid. A namespace may have inner namespaces; a client does not see
+// the names inside those.
 //
 // The backend stores "@", the prefix, ":" and the name: "@acme:report", and in an inner
-// namespace "@eu/acme:report"; %, / and : of a prefix become %25, %2F and %3A. Together
-// they have 255 bytes at most. [Client.StoredName] returns that. Errors, events and logs
-// show it, because it tells two tenants apart. A client without a namespace lists and
-// reaches all names as they are stored, so its own names should not begin with "@".
+// namespace "@eu/acme:report"; %, / and : of a prefix become %25, %2F and %3A. That
+// stored name has 255 bytes at most. [Client.StoredName] returns it. Errors, events and
+// logs show it, because it tells two tenants apart. A client without a namespace lists
+// and reaches all names as they are stored, so its own names should not begin with "@".
 func (c *Client) Namespace(prefix string) *Client {
 	if !c.made() {
 		return &Client{}
@@ -34,8 +34,8 @@ func (c *Client) Namespace(prefix string) *Client {
 	return inner
 }
 
-// StoredName returns a name with the client's namespace, as the backend has it, and
-// errors, events and logs show it. Without a namespace it is the name itself.
+// StoredName returns a name with the client's namespace, as the backend, errors, events
+// and logs have it. Without a namespace the stored name is the name itself.
 func (c *Client) StoredName(name string) string {
 	if c == nil {
 		return name
@@ -43,7 +43,7 @@ func (c *Client) StoredName(name string) string {
 	return c.space + name
 }
 
-// stored is StoredName of a name that may be bad.
+// stored is StoredName, and refuses a bad name or namespace.
 func (c *Client) stored(name string) (string, error) {
 	if c.refusal != nil {
 		return "", c.refusal
@@ -54,7 +54,7 @@ func (c *Client) stored(name string) (string, error) {
 	return c.space + name, fits(c.space, name)
 }
 
-// shown returns an entry, and removes the namespace from its name.
+// shown returns an entry whose name is without the namespace.
 func (c *Client) shown(e Entry) Entry {
 	e.Name = strings.TrimPrefix(e.Name, c.space)
 	return e

@@ -6,8 +6,8 @@ import (
 )
 
 // Observer has functions that the client calls when something happens to its locks, for
-// logs, metrics and traces. Every field may be nil. New copies them. [JoinObservers]
-// joins several.
+// logs, metrics and traces. Every field may be nil. New copies the fields.
+// [JoinObservers] joins several Observers.
 //
 // Every lease that was reported to Acquired ends in exactly one call of Released or Lost,
 // after Acquired has returned. So a gauge that goes up in Acquired and down in Released
@@ -17,9 +17,9 @@ import (
 //
 // Several goroutines may call the functions at once. The goroutine that called Lock or
 // Release reports Queued, NotAcquired, Acquired and Released, the Failed of that call,
-// and a Lost that only Release detected. It goes on when the function returns, so the
-// functions should be quick. Goroutines of the client report what the client detects by
-// itself.
+// and a Lost that only Release detected. That goroutine goes on when the function
+// returns, so the functions should be quick. Goroutines of the client report what the
+// client detects by itself.
 //
 // The functions may use the client and its leases, with two exceptions. They must not
 // wait for Close and Shutdown, which wait for them. And a function that waits for the
@@ -29,9 +29,9 @@ import (
 // panics on, and a lease that was just acquired is released. On a goroutine of the client
 // a panic ends the program.
 type Observer struct {
-	// Queued: a claim waits, or its place in the queue has changed. If it waits behind
-	// other claims of the same client, the client reports it when it begins to wait, and
-	// again if other clients are still ahead when its turn in this process comes.
+	// Queued: a claim waits, or its place in the queue has changed. The client reports a
+	// claim behind other claims of its own when the claim begins to wait, and again if
+	// other clients are still ahead when the claim's turn in this process comes.
 	Queued func(QueuedEvent)
 	// NotAcquired: a claim ended without a lease. A try whose Err matches ErrHeld is a
 	// run that was skipped.
@@ -73,7 +73,7 @@ type NotAcquiredEvent struct {
 	Event
 	Try    bool          // a call that does not wait: TryLock, TryDo, ...
 	Waited time.Duration // how long the call took
-	Err    error         // what the call returns
+	Err    error         // the error that the call returns
 }
 
 // AcquiredEvent says that a lease was granted.
@@ -118,11 +118,11 @@ func (o *Observer) failed(e Event, op Op, count int, err error) {
 	}
 }
 
-// aboutMany is the event of a request for several claims.
+// aboutMany returns the event of a request for several claims.
 func aboutMany(name string) Event { return Event{Ctx: context.Background(), Name: name} }
 
-// JoinObservers joins observers: it calls all of them for each event, in their order. It
-// leaves out nil. If one panics, those behind it do not get the event.
+// JoinObservers returns an Observer that calls all given ones for each event, in their
+// order. It leaves out nil. If one panics, the observers behind it do not get the event.
 func JoinObservers(all ...*Observer) *Observer {
 	joined := &Observer{}
 	for _, o := range all {
@@ -139,7 +139,7 @@ func JoinObservers(all ...*Observer) *Observer {
 	return joined
 }
 
-// join leaves out nil functions: the client does less if it has none to call.
+// join leaves out nil functions, because the client does less without a function to call.
 func join[E any](a, b func(E)) func(E) {
 	switch {
 	case a == nil:

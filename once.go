@@ -30,10 +30,10 @@ import (
 // right to within the interval of the schedule.
 //
 // The backend keeps the last key for a day, by default, after the end of the last lease
-// on the name. An instance that is later than that runs the task again. [Client.Inspect]
-// shows the key as Entry.Value; [Client.List] does not list a name that only keeps a
-// value. Give the name to one Once alone: another lock that writes a value there, such as
-// an Election, makes Do skip or repeat tasks.
+// on the name. An instance that comes after that day runs the task again.
+// [Client.Inspect] shows the key as Entry.Value; [Client.List] does not list a name that
+// only keeps a value. Give the name to one Once alone: another lock that writes a value
+// there, such as an Election, makes Do skip or repeat tasks.
 type Once struct {
 	lock
 	atLeastOnce, unordered bool
@@ -56,10 +56,10 @@ func (c *Client) Once(name string, options ...OnceOption) *Once {
 }
 
 // WithAtLeastOnce makes a [Once] run a task until it is done: its function has returned
-// nil under a lease that was not lost. So it runs at least once. Other callers with the
-// key wait meanwhile; if the function fails or its process dies, one of them runs it.
-// Without WithAtLeastOnce a task runs at most once: its key counts as done as soon as the
-// lock is granted, even if the function then fails or its process dies.
+// nil under a lease that was not lost. So the task runs at least once. Other callers with
+// the key wait meanwhile. If the function fails or its process dies, one of these callers
+// runs it. Without WithAtLeastOnce a task runs at most once: its key counts as done as
+// soon as the lock is granted, even if the function then fails or its process dies.
 func WithAtLeastOnce() OnceOption { return onceOption(func(o *onceOptions) { o.atLeastOnce = true }) }
 
 // WithUnorderedKeys is for a [Once] whose keys have no order: ids of messages or orders.
@@ -80,8 +80,8 @@ func WithUnorderedKeys() OnceOption {
 //
 //	key := pawl.TimeKey(time.Now().Round(24 * time.Hour)) // of a job that starts at midnight, UTC
 //
-// After noon this is the next midnight. So a retry keeps the t of its first try, and a
-// program that makes up for missed ticks computes their times.
+// After noon, this key is of the next midnight. So a retry must keep the t of its first
+// try, and a program that makes up for missed ticks must compute their times.
 //
 // For a schedule in local time, t is time.Date(year, month, day, 2, 30, 0, 0, location).
 func TimeKey(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
@@ -145,7 +145,7 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 	return ran, err
 }
 
-// keepsKeys refuses a value of the caller's own: the name keeps the last key.
+// keepsKeys refuses a value of the caller's own, because the name keeps the last key.
 func (o *Once) keepsKeys() error {
 	switch {
 	case o.o.value != nil:
@@ -167,7 +167,7 @@ func (o *Once) LockName(key string) string {
 	return l.inner()
 }
 
-// mutex is the lock to acquire for a key, and the value that says that the key is done.
+// mutex returns the lock to acquire for a key, and the value that marks the key as done.
 func (o *Once) mutex(key string) (l lock, value []byte) {
 	l, value = o.lock, []byte(key)
 	if o.unordered {

@@ -21,7 +21,7 @@ import (
 // A program may start before its backend. While the backend cannot be reached, Open tries
 // again: for Options.RetryFor, 10 s by default, or until ctx ends. ctx bounds the opening
 // only. o may be nil. The error matches ErrInvalid for a bad URL or option, and
-// ErrUnavailable if the backend cannot be reached. It never contains a password.
+// ErrUnavailable if the backend cannot be reached. The error never contains a password.
 func Open(ctx context.Context, url string, o *Options) (*Client, error) {
 	return openWith(ctx, func() (driver.Driver, error) { return driver.Open(ctx, url) }, o)
 }

@@ -33,8 +33,8 @@ type Options struct {
 	TTL time.Duration
 
 	// QueueTTL is the time for which the queue keeps the place of a waiter that was
-	// killed, and so the time that waiters behind it may wait for it. 10 ms to 30 days,
-	// and no less than the backend can keep; default 5 s, or TTL if that is less.
+	// killed, and so the time that waiters behind the dead one may lose. 10 ms to 30
+	// days, and no less than the backend can keep; default 5 s, or TTL if that is less.
 	QueueTTL time.Duration
 
 	// RequestTimeout bounds one request to the backend. 0 to 1 minute; the default, 0,
@@ -61,7 +61,7 @@ type Options struct {
 	Observer *Observer
 }
 
-// maxLocalHandoff is the longest time for which the options may let a process keep other
+// maxLocalHandoff is the maximum of Options.HandoffWindow, in which a process keeps other
 // processes out.
 const maxLocalHandoff = time.Second
 
@@ -127,7 +127,7 @@ func validateNamespace(prefix string) error {
 	return &InvalidError{What: "namespace", Problem: bad.Problem, Allowed: bad.Allowed}
 }
 
-// spaceOf is the prefix of each name of a namespace, inside outer if that is not empty.
+// spaceOf returns the prefix of each name of a namespace. It starts with outer, if any.
 func spaceOf(outer, prefix string) string {
 	if outer = strings.TrimSuffix(outer, ":"); outer == "" {
 		outer = "@"
@@ -137,7 +137,7 @@ func spaceOf(outer, prefix string) string {
 	return outer + spaceEscapes.Replace(prefix) + ":"
 }
 
-// spaceEscapes makes the first ":" end the namespace, and each "/" before it divide it.
+// spaceEscapes keeps ":" for the namespace's end, and "/" for what divides its prefixes.
 var spaceEscapes = strings.NewReplacer("%", "%25", "/", "%2F", ":", "%3A")
 
 // randomID returns an ID in the form that driver.Owner.Who hides.
@@ -155,7 +155,7 @@ func (s *settings) fits(p driver.Properties) error {
 	return longEnough("QueueTTL", s.QueueTTL, p)
 }
 
-// ownerCopy is for callers, who may change the labels.
+// ownerCopy returns a copy for callers, which may change the labels.
 func (s *settings) ownerCopy() driver.Owner {
 	o := s.owner
 	o.Labels = maps.Clone(o.Labels)
@@ -163,7 +163,7 @@ func (s *settings) ownerCopy() driver.Owner {
 }
 
 // longEnough refuses a duration of a lease or a place that is shorter than the backend
-// can keep: it would be over before the client could renew it.
+// can keep, because the client could not renew it in time.
 func longEnough(what string, d time.Duration, p driver.Properties) error {
 	if d >= p.MinTTL {
 		return nil
@@ -171,10 +171,10 @@ func longEnough(what string, d time.Duration, p driver.Properties) error {
 	return &InvalidError{What: what, Problem: "is " + d.String(), Allowed: fmt.Sprintf("%v or more on %s", p.MinTTL, p.Backend)}
 }
 
-// A LockOption changes one lock, where it is named: locks.Mutex("report",
-// pawl.WithTTL(5*time.Second)). It is a [OnceOption] too. A nil option changes nothing.
-// Locking returns ErrInvalid for an option without effect there, such as WithAbove for an
-// Election.
+// A LockOption changes one lock. The call that names the lock takes it:
+// locks.Mutex("report", pawl.WithTTL(5*time.Second)). It is a [OnceOption] too. A nil
+// option changes nothing. Locking returns ErrInvalid for an option without effect there,
+// such as WithAbove for an Election.
 type LockOption interface {
 	OnceOption
 	ofLock(o *lockOptions)
@@ -187,13 +187,13 @@ func (set lockOption) ofOnce(o *onceOptions) { set(&o.lockOptions) }
 
 type lockOptions struct {
 	ttl       time.Duration
-	margin    time.Duration // 0: by the TTL
+	margin    time.Duration // 0: a default that depends on the TTL
 	minHold   time.Duration
 	lockDelay time.Duration
 	maxHold   time.Duration
-	wait      time.Duration // 0: as long as ctx; below 0: bad
-	value     []byte        // nil: what the name has
-	above     []byte        // nil: any value
+	wait      time.Duration // 0: as long as ctx lasts; below 0: refused
+	value     []byte        // nil: the name keeps its value
+	above     []byte        // nil: the name's value does not matter
 	health    func(ctx context.Context) error
 	noHealth  bool // WithHealth got no function
 	labels    map[string]string
@@ -232,23 +232,23 @@ func WithLockDelay(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.lockDelay = d })
 }
 
-// WithMaxHold limits how long a lease is held: to d, 10 ms to 30 days; default: no limit.
-// Shortly before d is over, the lease is lost with ReasonMaxHold, and f's context ends.
-// [WithGrace] sets how long before: by default at most 10 ms or a tenth of the TTL,
-// whichever is longer. ctx.Deadline does not show that. The backend grants the name to
-// the next holder when d is over, or as soon as f returns and the lease is released. An f
-// that ignores its context runs on beside the next holder; an f that returns before
-// LostError.StopBy does not. To end f alone, use context.WithTimeout inside it: then the
-// lock is held until f returns.
+// WithMaxHold limits the time for which a lease is held to d, 10 ms to 30 days; default:
+// no limit. Shortly before d is over, the lease is lost with ReasonMaxHold, and the
+// context of Do's function f ends. [WithGrace] sets how long before: by default at most
+// 10 ms or a tenth of the TTL, whichever is longer. The context's Deadline does not show
+// it. The backend grants the name to the next holder when d is over, or as soon as f
+// returns and the lease is released. An f that ignores its context runs on beside the
+// next holder; an f that returns before LostError.StopBy does not. To end f alone, use
+// context.WithTimeout inside it: then the lock is held until f returns.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.maxHold = d })
 }
 
 // WithWait bounds the wait of Lock, Acquire and Do, of RLock and RDo, and of [Once.Do] to
-// d, more than 0. Unlike a deadline of ctx it does not end the work after that. Default:
-// as long as ctx allows. The error matches context.DeadlineExceeded, and ErrHeld if
-// others hold the lock. [All] waits for the shortest d of its locks, for all of them
-// together. TryLock, TryDo and ForceLock do not wait. Election.Run and Attach refuse
+// d, more than 0. Unlike a deadline of ctx, it does not bound the work after the wait.
+// Default: as long as ctx allows. The error matches context.DeadlineExceeded, and ErrHeld
+// if others hold the lock. [All] waits for all its locks together, for the shortest d
+// among them. TryLock, TryDo and ForceLock do not wait. Election.Run and Attach refuse
 // WithWait.
 //
 // While the backend fails, the wait may end sooner, with ErrUnavailable: after
@@ -270,8 +270,8 @@ func WithWait(d time.Duration) LockOption {
 // grant from the queue and near the end of WithMaxHold.
 func WithGrace(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.margin = d }) }
 
-// WithLabel adds a label to the lock's leases, which Inspect and List show with them, in
-// addition to Options.Labels. Options.Labels has the limits.
+// WithLabel adds a label to the lock's leases, in addition to Options.Labels, which has
+// the limits. Inspect and List show each lease with its labels.
 func WithLabel(key, value string) LockOption {
 	return lockOption(func(o *lockOptions) {
 		o.labels = maps.Clone(o.labels) // the clones of a lock share the map until one writes
@@ -282,7 +282,7 @@ func WithLabel(key, value string) LockOption {
 	})
 }
 
-// pointless refuses an option that would have no effect: its user relies on it.
+// pointless refuses an option without effect, because its user relies on an effect.
 func pointless(option, where, allowed string) error {
 	return &InvalidError{What: option, Problem: "would do nothing for " + where, Allowed: allowed}
 }

@@ -9,15 +9,14 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// Release ends the lease and lets the next claim in. It may be called more than once,
-// also at the same time: every call returns the same.
+// Release ends the lease and lets the next claim in. Release may be called more than
+// once, also at the same time: every call returns the same.
 //
 // ctx carries values only, and Release does not end with it: a lock must not stay held
-// because the time of its user was up. Release takes no longer than one request. It
-// returns nil; an error that matches ErrLost if the lease was no longer held, so that
-// other holders may have run beside this one; or an error that matches ErrUnavailable if
-// the backend did not confirm the release. Then the client retries in the background
-// until the lease would have expired.
+// because the time of its user was up. Release takes no longer than one request may take.
+// Its error matches ErrLost if the lease was no longer held. Then other holders may have
+// run beside this one. It matches ErrUnavailable if the backend did not confirm the
+// release. Then the client retries in the background until the lease would have expired.
 func (l *Lease) Release(ctx context.Context) error {
 	return l.close(ctx, nil, false)
 }
@@ -26,8 +25,8 @@ func (l *Lease) Release(ctx context.Context) error {
 // has not begun its work.
 func (l *Lease) ReleaseUnused(ctx context.Context) error { return l.close(ctx, nil, true) }
 
-// close is every release. It waits no longer for the backend than one request may take,
-// and no longer than bound, if bound is not nil.
+// close implements every release. It waits no longer for the backend than one request may
+// take, and no longer than bound, if bound is not nil.
 func (l *Lease) close(ctx, bound context.Context, unused bool) error {
 	if l.none() {
 		return errNoLease
@@ -67,9 +66,9 @@ func (l *Lease) close(ctx, bound context.Context, unused bool) error {
 	return answer
 }
 
-// answered returns true and the answer of the first Release to every later caller, and
-// waits for it. It returns false to the first caller, which must then call tellOthers.
-// The others wait on a channel, because virtual time stands still while one waits on a
+// answered returns false to the first caller, which must then call tellOthers. For every
+// later caller, it waits for the answer of the first Release, and returns true and the
+// answer. Later callers wait on a channel, because virtual time stands still in a
 // sync.Once.
 func (l *Lease) answered() (bool, error) {
 	l.h.mu.Lock()
@@ -103,14 +102,14 @@ func (l *Lease) tellOthers(answer error) {
 
 var errCutShort = errors.New("the driver panicked, so the outcome is unknown")
 
-// release ends the lease. If the call has not entered, Close gives the hold back.
+// release ends the lease. If entered is false, Close gives the hold back.
 func (l *Lease) release(bound context.Context, entered bool) error {
 	h, c := l.h, l.h.c
 	now := c.now()
 	_ = l.check(now) // a lease whose term is over is lost, not released
 	if lost := l.finish(ErrReleased); lost != nil {
 		if errors.Is(lost, ErrDetached) {
-			return lost // another process has it now
+			return lost // another process may have the lease now
 		}
 		// The backend may still hold it for us, for the margin or longer, and we do not
 		// need it any more. Close gives back the leases that it has ended; a lease that
@@ -153,9 +152,9 @@ func (l *Lease) tellRelease(ctx context.Context, err error) {
 	})
 }
 
-// giveBackLater releases the hold again in the background, because the backend did not
-// answer the first release; or because it did, and an attempt that is still under way may
-// be granted once more.
+// giveBackLater releases the hold again in the background, if the backend did not answer
+// the first release. If the backend did, giveBackLater releases the hold again only while
+// an unanswered attempt may still be granted.
 func (h *hold) giveBackLater(now time.Time, answered bool) {
 	r, x := h.c.returner, h.toReturn(now)
 	switch {
@@ -168,8 +167,8 @@ func (h *hold) giveBackLater(now time.Time, answered bool) {
 	}
 }
 
-// wakeQueued makes the waiter of this process ask for the name at once, after this
-// process gave it back, if the backend does not push.
+// wakeQueued makes the queued waiter of this process ask at once for a name that this
+// process gave back, if the backend does not push.
 func (c *core) wakeQueued(name string) {
 	if cl, ok := c.queues.Queued(name); ok && !c.pushed() {
 		_ = c.inboxes.Put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})

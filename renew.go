@@ -46,8 +46,8 @@ func (c *core) signal(s driver.Signal) {
 }
 
 // keepRenewing renews all leases of a client and ends those whose term is over, until ctx
-// ends. It is one goroutine, however many leases there are, and one for each request
-// under way. Package keepalive decides what is due when, and what goes in one request.
+// ends. It uses one goroutine, however many leases there are, and one more for each
+// request under way. Package keepalive decides which are due, and which share a request.
 func (c *core) keepRenewing(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -72,8 +72,8 @@ func (c *core) keepRenewing(ctx context.Context) {
 }
 
 // dispatchRenewals sends the batches that may go now, each in a goroutine of its own, so
-// that a backend that does not answer delays nothing else. It returns how long until
-// there may be more; negative means not before Wake.
+// that a backend that does not answer delays nothing else. It returns the time until
+// there may be more; a negative time means not before Wake.
 func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.Duration) {
 	for {
 		batch, flight, wait := c.renewals.Take(now)
@@ -90,7 +90,7 @@ func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.D
 func (c *core) renew(ctx context.Context, batch []*renewal, flight *keepalive.Flight) {
 	sent := c.now()
 	leases := make([]driver.LeaseRef, len(batch))
-	shortest := driver.MaxTTL // of the claims: shortly before a maximum hold, a renewal asks for less
+	shortest := driver.MaxTTL // the claims' shortest TTL; shortly before a maximum hold, a renewal asks for less
 	for i, x := range batch {
 		leases[i] = x.Lease.renewalRef(sent)
 		shortest = min(shortest, x.Lease.claim.TTL)
@@ -104,7 +104,7 @@ func (c *core) renew(ctx context.Context, batch []*renewal, flight *keepalive.Fl
 	if err != nil {
 		err = unavailable(c.backend, "renew", leases[0].Name, err)
 	}
-	if err != nil && ctx.Err() == nil { // otherwise Close has ended it
+	if err != nil && ctx.Err() == nil { // otherwise Close has ended the request
 		c.failedAside(about(batch), "renew", len(batch), err)
 	}
 	now := c.now()

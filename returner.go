@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-go/pawl/internal/keepalive"
 )
 
-// returner gives leases and claims back in the background: those whose release the
-// backend did not confirm, claims whose outcome is unknown, and at Close all that are
-// left. Package keepalive decides which, and when. The returner is one timer, and a
+// returner gives leases and claims back in the background: leases whose release the
+// backend did not confirm, claims whose outcome is unknown, and at Close all leases that
+// are left. Package keepalive decides which are due. The returner has one timer, and one
 // goroutine for each request under way, keepalive.Out at most.
 type returner struct {
 	request returnRequest
 	returns keepalive.Returns[*claim]
 
 	mu        sync.Mutex      // protects all below
-	ctx       context.Context // of its requests
+	ctx       context.Context // the ctx of all requests
 	stop      context.CancelFunc
 	timer     *time.Timer
 	finishing bool
@@ -100,7 +100,7 @@ func (r *returner) finish() <-chan struct{} {
 }
 
 // cutShort ends the requests under way, which have no answer. The last round sends them
-// again: perhaps only their connections are silent.
+// again, because perhaps only their connections are silent.
 func (r *returner) cutShort() {
 	r.mu.Lock()
 	stop := r.stop
@@ -111,14 +111,14 @@ func (r *returner) cutShort() {
 	stop()
 }
 
-// lastRound sends everything once more, and not again.
+// lastRound sends every release that is left once more, and never again.
 func (r *returner) lastRound() {
 	r.returns.LastRound()
 	r.sendDue()
 }
 
-// abandon ends the requests under way, and returns how many were not given back, and the
-// last error.
+// abandon ends the requests under way. It returns the number of leases and claims that
+// were not given back, and the last error.
 func (r *returner) abandon() (left int, failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -44,7 +44,7 @@ func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) err
 	return m.writer().Do(ctx, f)
 }
 
-// TryDo runs f as a writer, without waiting, and reports whether it ran. See
+// TryDo runs f as a writer, without waiting, and reports whether f ran. See
 // [Mutex.TryDo].
 func (m *RWMutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	return m.writer().TryDo(ctx, f)
@@ -55,13 +55,13 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) er
 	return m.reader().Do(ctx, f)
 }
 
-// TryRDo runs f as a reader, without waiting, and reports whether it ran. See
+// TryRDo runs f as a reader, without waiting, and reports whether f ran. See
 // [Mutex.TryDo].
 func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	return m.reader().TryDo(ctx, f)
 }
 
-// reader is the side of a reader.
+// reader returns the lock as a reader takes it.
 func (m *RWMutex) reader() *locker {
 	if m == nil {
 		return &locker{bad: errNotMade}
@@ -69,7 +69,7 @@ func (m *RWMutex) reader() *locker {
 	return &locker{lock: m.lock, weight: 1, limit: driver.Unlimited}
 }
 
-// writer is the side of a writer, as a mutex.
+// writer returns the lock as a writer takes it: as a mutex.
 func (m *RWMutex) writer() *Mutex {
 	if m == nil {
 		return nil

@@ -48,7 +48,7 @@ func (s *Semaphore) Acquire(ctx context.Context, k int) (*Lease, error) {
 }
 
 // TryAcquire makes one attempt to get k permits, 1 to n, as one lease. Its error matches
-// ErrHeld if they are not free, or others wait.
+// ErrHeld if k permits are not free, or others wait.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Lease, error) {
 	return s.permits(k).TryLock(ctx)
 }
@@ -59,7 +59,7 @@ func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context) error) e
 	return s.permits(1).Do(ctx, f)
 }
 
-// TryDo runs f with one permit, without waiting, and reports whether it ran. See
+// TryDo runs f with one permit, without waiting, and reports whether f ran. See
 // [Mutex.TryDo].
 func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	return s.permits(1).TryDo(ctx, f)

@@ -10,10 +10,10 @@ import (
 )
 
 // WithValue makes the name keep a value of at most 1 KB, such as a leader's address or
-// the last tick of a schedule. The step that grants the lock writes it. The name keeps
-// it, even when it is not held, until a later holder writes another: for as long as the
-// backend remembers the name, by default a day after the end of the last lease on it.
-// Inspect shows it.
+// the last tick of a schedule. The step that grants the lock writes the value. The name
+// keeps it, even when the name is not held, until a later holder writes another. The
+// backend forgets name and value, by default, a day after the end of the last lease.
+// Inspect shows the value.
 //
 // A lock with a value is not passed among the waiters of one process (see
 // Options.HandoffWindow): the backend makes each grant.
@@ -21,16 +21,16 @@ func WithValue(value []byte) LockOption {
 	return lockOption(func(o *lockOptions) { o.value = bytes.Clone(orEmpty(value)) })
 }
 
-// WithAbove makes the grant depend on the value that the name keeps: there must be none,
-// or a smaller one, compared as bytes. Otherwise the error matches ErrValueNotGreater.
-// The backend compares and grants in one step, so together with [WithValue] each value is
-// written once, by one holder. It compares for a waiter when its turn comes, and maybe
-// before.
+// WithAbove makes the grant depend on the value that the name keeps: the name must keep
+// no value, or a smaller one, compared as bytes. Otherwise the error matches
+// ErrValueNotGreater. The backend compares and grants in one step, so together with
+// [WithValue] each value is written once, by one holder. For a waiter it compares when
+// the waiter's turn comes, and maybe before.
 func WithAbove(value []byte) LockOption {
 	return lockOption(func(o *lockOptions) { o.above = bytes.Clone(orEmpty(value)) })
 }
 
-// orEmpty is value, but not nil: for the driver, nil means no value.
+// orEmpty returns value, but never nil, because nil means no value to the driver.
 func orEmpty(value []byte) []byte {
 	if value == nil {
 		return []byte{}
@@ -47,8 +47,8 @@ func (h *hold) writes() *lastWrite {
 	return h.written.Load()
 }
 
-// write takes the turn to write, when no earlier write can arrive any more. The caller
-// ends it with done.
+// write takes the turn to write, and waits until no earlier write can arrive any more.
+// The caller ends the turn with done.
 func (l *Lease) write(ctx context.Context) (*lastWrite, error) {
 	w := l.h.writes()
 	select {
@@ -58,7 +58,7 @@ func (l *Lease) write(ctx context.Context) (*lastWrite, error) {
 	}
 	err := l.sleep(ctx, time.Until(w.end))
 	if err == nil {
-		err = l.Err() // it may have been detached meanwhile
+		err = l.Err() // the lease may have been detached meanwhile
 	}
 	if err != nil {
 		w.done()
@@ -75,8 +75,8 @@ func (w *lastWrite) done() { <-w.turn }
 // ctx bounds the call. The error matches ErrLost or ErrReleased if the lease is over;
 // then nothing is written. It matches ErrUnavailable, or ctx's own error, if it is not
 // known whether the value was written. The next SetValue of this lease then waits until
-// the first write cannot arrive any more, so that an earlier value never overwrites a
-// later one.
+// the unanswered write cannot arrive any more, so that an earlier value never overwrites
+// a later one.
 func (l *Lease) SetValue(ctx context.Context, value []byte) error {
 	value = bytes.Clone(orEmpty(value))
 	if err := driver.ValidateValue(value); err != nil {
@@ -85,10 +85,10 @@ func (l *Lease) SetValue(ctx context.Context, value []byte) error {
 	return l.ask(ctx, "write the value of", value)
 }
 
-// Confirm asks the backend whether the lease still holds the name, and renews it. It
-// returns nil if it does. The error matches ErrLost or ErrReleased if the lease is over.
-// It matches ErrUnavailable, or ctx's own error, if Confirm cannot find out; the lease
-// then goes on until its Deadline.
+// Confirm asks the backend whether the lease still holds the name, and renews it. Confirm
+// returns nil if the lease does. The error matches ErrLost or ErrReleased if the lease is
+// over. It matches ErrUnavailable, or ctx's own error, if Confirm cannot find out; the
+// lease then goes on until its Deadline.
 //
 // Call it right before something that cannot be undone. It takes a round trip, where Err
 // takes none, and detects what the backend has not reported yet: a ForceLock, a Break
@@ -119,7 +119,7 @@ func (l *Lease) ask(ctx context.Context, op Op, value []byte) error {
 	defer c.releases.leave()
 	sent := c.now()
 	ref := h.renewalRef(sent)
-	ref.Value, ref.TTL = value, max(ref.TTL, driver.MinTTL) // before the end of a maximum hold there may be less
+	ref.Value, ref.TTL = value, max(ref.TTL, driver.MinTTL) // near the end of a maximum hold, ref.TTL may be less
 	attempt := c.attempt(ctx, nil, h.claim.TTL, sent.Mono)
 	defer attempt.Cancel()
 	answers, err := c.driver.Renew(attempt, []driver.LeaseRef{ref})

@@ -29,7 +29,7 @@ type attempts struct {
 	fails   int
 	failure error
 
-	asking  bool // during a call of the driver, or of the Observer
+	asking  bool // a call of the driver or the Observer is under way: if it panics, leave undoes the claim
 	granted bool
 }
 
@@ -61,13 +61,13 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 		if !first {
 			sent = c.now()
 		}
-		if !first || a.w != nil && a.w.Turn() != nil { // otherwise no waiter is behind it yet
+		if !first || a.w != nil && a.w.Turn() != nil { // otherwise no waiter is behind this claim yet
 			cl.Fences = a.fences()
 		}
 		grant, err := a.ask(sent)
 		if err == nil {
 			if ended(a.ctx) != nil {
-				break // no caller waits for it any more
+				break // no caller waits for the lease any more
 			}
 			now, tm := c.now(), trust.NewTerm(sent, grant.TTL, a.margin)
 			if tm.Fresh(now) {
@@ -90,20 +90,20 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 	return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.why())
 }
 
-// An exclusive claim reserves fences for several rounds of a short queue. When they are
-// used up, the lease goes to the backend and the head of the waiters queues there, which
-// costs two whole scripts on Redis.
+// An exclusive claim reserves fences for several rounds of a short queue. When these are
+// used up, the process gives the lease back, and its first waiter queues in the backend.
+// On Redis, that costs two whole scripts.
 const (
 	rounds   = 4
 	mostMore = 256
-	mostRun  = 1024 // how many waiters are counted at most, because the queue's mutex is held meanwhile
+	mostRun  = 1024 // the most waiters to count, because counting holds the queue's mutex
 )
 
 // fences returns the number of fences that an exclusive claim should reserve: one for
 // itself, and one for each waiter here to which its lease can be passed. If no other
-// claim waits, it reserves several for each, because a waiter may lock again before the
-// hand-off closes. For a long queue it reserves only one for each: each reserved fence
-// that is not used puts the fences a microsecond further ahead of the clock.
+// claim waits, it reserves several for each waiter, because a waiter may lock again
+// before the hand-off closes. For a long queue it reserves only one for each waiter,
+// because each unused fence puts the fences a microsecond further ahead of the clock.
 func (a *attempts) fences() int {
 	cl := a.claim
 	if a.w == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.alike(cl) {
@@ -121,7 +121,7 @@ var errTooLate = errors.New("the answer took longer than the lease lasts")
 // ask makes one attempt, bounded in time. An attempt without an answer may take effect
 // until its end.
 //
-// All attempts of a forced claim have the same end. After that, the claim has failed.
+// All attempts of a forced claim have the same end. After that end, the claim has failed.
 func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	cl := a.claim
 	ctx := a.c.attempt(a.ctx, &cl.request, cl.TTL, sent.Mono)
@@ -156,8 +156,8 @@ func (a *attempts) tell(f func(o *Observer)) {
 	a.asking = false
 }
 
-// judge decides what an attempt that was not granted means: nil to go on, or the error to
-// end with.
+// judge decides whether the claim goes on after an attempt that was not granted: it
+// returns nil, or the error that ends the claim.
 func (a *attempts) judge(sent clock.Reading, err error) error {
 	c, cl := a.c, a.claim
 	if held, ok := errors.AsType[*driver.HeldError](err); ok {
@@ -193,7 +193,7 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 	if cl.Force && !permanent(err) {
 		a.fails++
 		a.failure = err
-		return nil // it asks again, until its end
+		return nil // the claim asks again, until its end
 	}
 	if a.w == nil {
 		c.undo(cl)
@@ -223,11 +223,11 @@ func (c *core) byOthers(held *driver.HeldError) bool {
 	return held.Holders > 0 && (holder.Client != me.Client || holder.Host != me.Host || holder.PID != me.PID)
 }
 
-// endForValue is the end of a claim that the name's value refuses. The claim has lost its
-// place in the queue. But an attempt without an answer may still arrive, when the name
-// has another value. Or the backend granted that attempt, and its lease has ended since.
-// Then the claim itself wrote the value, so the refusal does not say that the claim never
-// held the name.
+// endForValue ends a claim that the name's value refuses. The claim has lost its place in
+// the queue. But an attempt without an answer may still arrive, when the name has another
+// value. Or the backend granted that attempt, and the lease has ended since. Then the
+// claim itself wrote the value, so the refusal does not say that the claim never held the
+// name.
 func (a *attempts) endForValue(refused *driver.ValueNotGreaterError) error {
 	c, cl := a.c, a.claim
 	if cl.lateAttemptEnd == 0 {
@@ -264,9 +264,9 @@ func (a *attempts) why() error {
 	return nil
 }
 
-// wait waits until another attempt makes sense: for a signal, for the moment when things
-// change by themselves, for the keep-alive of the place, or for the end of a pause after
-// a failure. A signal that says "granted" is the grant itself.
+// wait waits until another attempt makes sense: for a signal, for the time when a lease
+// or a place expires, for the keep-alive of the claim's place, or for the end of a pause
+// after a failure. If the signal says "granted", wait returns the hold.
 func (a *attempts) wait() (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
 	pause, last := a.pause(), false
@@ -299,11 +299,11 @@ func (a *attempts) wait() (*hold, clock.Reading, error) {
 //
 // The backend made the grant after it had handled the last attempt that was answered
 // "held". So the lease lasts at least the QueueTTL from the sending of that attempt. If
-// not enough of that is left, signaled returns nil: the next attempt extends it to a full
-// TTL. It also returns nil for an outdated signal, which has a fence no greater than the
-// answer's. Its grant may have ended while this process was paused, before the claim
-// queued again. Or a quorum granted the claim before that attempt, and the attempt did
-// not extend the grant on all of its nodes.
+// too little of that time is left, signaled returns nil, and the next attempt extends the
+// lease to a full TTL. It also returns nil for an outdated signal, which has a fence no
+// greater than the fence of that answer. Its grant may have ended while this process was
+// paused, before the claim queued again. Or a quorum granted the claim before that
+// attempt, and the attempt did not extend the grant on all of its nodes.
 func (a *attempts) signaled(s driver.Signal, now clock.Reading) *hold {
 	if s.Kind != driver.SignalGranted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil
@@ -336,9 +336,9 @@ func (a *attempts) pause() time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// poll is the pause if the backend does not push: from 5 ms, growing by half each time to
-// a quarter of a second, with jitter so that several processes do not ask at the same
-// instants.
+// poll returns the pause if the backend does not push. It begins at 5 ms, and grows by
+// half each time, to a quarter of a second. It has jitter, so that processes do not ask
+// in step.
 func (a *attempts) poll() time.Duration {
 	d := backoff.Halfway(5*time.Millisecond, a.polls, 250*time.Millisecond)
 	a.polls++

@@ -24,12 +24,12 @@ import (
 // changes all the time, it costs 100 requests a second at most.
 // docs/internals/guarantees.md has the cost of the push itself.
 //
-// Watch ends when ctx does, without an error, or when the loop is left. It repeats a
-// request that fails, or is not answered within 5 s (or Options.RequestTimeout). If that
-// lasts for Options.RetryFor, Watch yields the error once, with the zero Entry, because
-// the state is not known any more, and goes on: the next entry says that the backend
-// answers again. An error that a retry cannot mend ([BackendError].Permanent, ErrClosed,
-// ErrInvalid) is the last thing yielded.
+// Watch ends when ctx does, without an error, or when the caller leaves the loop. It
+// repeats a request that fails, or is not answered within 5 s (or
+// Options.RequestTimeout). If the failure lasts for Options.RetryFor, Watch yields the
+// error once, with the zero Entry, because the state is unknown, and goes on. The next
+// entry shows that the backend answers again. An error that a retry cannot mend
+// ([BackendError].Permanent, ErrClosed, ErrInvalid) is the last thing yielded.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if !c.made() {
@@ -78,7 +78,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 type watch struct {
 	c       *Client
 	name    string
-	changed chan struct{} // has room for one
+	changed chan struct{} // has room for one change
 
 	last    Entry
 	looked  time.Time // when the last read began
@@ -139,7 +139,7 @@ func (w *watch) inspect(ctx context.Context) (Entry, error) {
 
 const (
 	watchPace     = 10 * time.Millisecond // the shortest time between two reads, however quickly a name changes
-	watchInterval = 5 * time.Second       // the longest, and the limit of one read unless RequestTimeout is set
+	watchInterval = 5 * time.Second       // the longest time, and the limit of one read unless RequestTimeout is set
 )
 
 // wait waits until another read makes sense. It returns false when the client closes.
