@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Schedule determines when a job runs: Next is the first time after t, or zero if there
-// is no next time. A cron.Schedule of robfig/cron is a Schedule.
+// Schedule determines when a job runs: Next returns the first time after t, or zero if
+// there is no next time. A cron.Schedule of robfig/cron is a Schedule.
 type Schedule interface {
 	Next(t time.Time) time.Time
 }
@@ -59,7 +59,7 @@ func (j *Job) Run() {
 	var failed, unanswered error
 	err := j.o.again(ctx, nil, func() (err error) {
 		if ran, err = j.once.TryDo(ctx, key, j.f); ran {
-			failed, err = err, nil // it must not run again, whatever the error
+			failed, err = err, nil // f must not run again, whatever the error
 		}
 		if err != nil {
 			unanswered = err
@@ -76,7 +76,7 @@ func (j *Job) Run() {
 	}
 }
 
-// last is the last tick of a schedule, up to now.
+// last returns the last tick of a schedule, up to now.
 func last(s Schedule, now time.Time) time.Time {
 	tick := now
 	for back := time.Second; back < 10*366*24*time.Hour; back *= 4 {

@@ -15,10 +15,10 @@ type Options struct {
 	// Prefix precedes the job's name in the name of its lock. Default: "cron:".
 	Prefix string
 
-	// MinHold is the time for which the name of a job stays held after it began, even if
-	// the job has ended. Set it longer than the difference of the instances' clocks, and
-	// shorter than the schedule's interval. Default: 500 ms; a negative value means no
-	// time. A [Job] ignores it, because each of its ticks runs once anyway.
+	// MinHold is the time for which the name of a job stays held after the job began,
+	// even if the job has ended. Set it longer than the difference of the instances'
+	// clocks, and shorter than the schedule's interval. Default: 500 ms; a negative value
+	// means no time. A [Job] ignores it, because each of its ticks runs once anyway.
 	MinHold time.Duration
 
 	// RetryFor is the time for which to retry if the backend does not answer. It should
@@ -36,7 +36,7 @@ type Options struct {
 	Skipped func(job string, err error)
 
 	// Failed gets the error of a [Job]'s function, and an error that matches pawl.ErrLost
-	// if another instance may have run beside it. Default: the log, at the level Error.
+	// if another instance may have run it, too. Default: the log, at the level Error.
 	Failed func(job string, err error)
 
 	// Lock are options of the locks, such as pawl.WithTTL. With an invalid one, such as
@@ -70,7 +70,7 @@ func logSkipped(job string, err error) {
 	}
 }
 
-// again calls try until the backend answers, RetryFor has passed, or ended is closed.
+// again calls try until the backend answers, RetryFor or ctx is over, or ended is closed.
 func (o *Options) again(ctx context.Context, ended <-chan struct{}, try func() error) error {
 	for began, pause := time.Now(), 50*time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := try()
