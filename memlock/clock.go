@@ -23,7 +23,7 @@ type Clock struct {
 // NewClock makes a clock that shows t.
 func NewClock(t time.Time) *Clock { return &Clock{t: t} }
 
-// Now is the time that the clock shows.
+// Now returns the time that the clock shows.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,8 +10,8 @@
 // # URLs
 //
 //   - "mem:" is a Memory of its own, which no other client can open.
-//   - "mem:NAME" is shared by all callers in this process that open that name, until it
-//     ends.
+//   - "mem:NAME" is shared by all callers in this process that open that name,
+//     until the process ends.
 //
 // There are no parameters.
 //

@@ -35,18 +35,18 @@ func (m *Memory) Driver() driver.Driver {
 	})
 }
 
-// Forget empties the memory, as a server does that loses its data: for tests. It sends no
-// signal; a holder finds out at its next renewal.
+// Forget empties the memory, like a server that loses its data. It is for tests. It sends
+// no signal; a holder finds out at its next renewal.
 func (m *Memory) Forget() {
 	for i := range m.table.shards {
 		m.table.shards[i].forget()
 	}
 }
 
-// New makes the only client of a Memory of its own.
+// New makes a Memory, and its only client.
 func New(o *Options) driver.Driver { return NewMemory(o).Driver() }
 
-// client is the table that one driver works on: the Memory's, and the driver's inbox.
+// client is the table of a Memory, and the inbox of one driver that works on it.
 type client struct {
 	*table
 	inbox string

@@ -16,17 +16,17 @@ import (
 type shard struct {
 	mu      sync.Mutex
 	entries map[string]*entry
-	spare   *entry // a forgotten one, for the next name: most names are held for a moment
+	spare   *entry // a forgotten entry, for the next name, because most names are held only for a moment
 	floor   uint64 // the highest fence of the forgotten entries
 	later   []birth
-	next    int // of later
+	next    int // the index in later of the next birth that sweepLocked checks
 	born    int
 	steps   int
 	_       [64]byte // keeps neighbours out of each other's cache line
 }
 
-// An entry has the number of its birth on the shard, and so has each birth in the list
-// that sweepLocked goes through: a name may be forgotten and come again.
+// An entry and its birth, in the list that sweepLocked checks, have the same number. A
+// later entry of the same name has another number.
 type entry struct {
 	locktable.Entry
 	born int
@@ -37,11 +37,11 @@ type birth struct {
 	born int
 }
 
-// sweepEvery is after how many steps on a shard sweepLocked checks its oldest names.
+// sweepEvery is the number of steps on a shard between two checks of sweepLocked.
 const sweepEvery = 16
 
-// step runs f on the entry of a step, and returns its signals, and whether it made a
-// change that people can see.
+// step runs f on the entry of a step. It returns the signals of the step, and whether the
+// step made a change that people can see.
 func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock func() time.Time, f func(i int, e *locktable.Entry, now locktable.Instant)) (signals []locktable.Signal, news bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *shard) leaveLocked(name string, e *entry, now locktable.Instant) (signa
 	return slices.Clone(e.Signals), e.News
 }
 
-// read copies an entry, which is empty if there is none.
+// read copies the entry of a name. The copy is empty if the shard has no entry.
 func (s *shard) read(name string, clock func() time.Time) (*locktable.Entry, locktable.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *shard) appendNames(to []string, prefix string) []string {
 const keepValues = 24 * time.Hour
 
 // forgettable reports whether the shard may forget an entry. The shard remembers the
-// highest fence of all its forgotten names, so it need not keep each one's.
+// highest fence of all its forgotten names, so it need not keep the fence of each name.
 func forgettable(e *entry, now locktable.Instant) bool {
 	return e.Idle(now) || e.Value.Bytes != nil && e.Forgettable(now, keepValues)
 }
@@ -116,14 +116,14 @@ func (s *shard) forgetLocked(name string, e *entry) {
 	delete(s.entries, name)
 	s.spare = e
 	if last := len(s.later) - 1; last >= s.next && s.later[last].born == e.born {
-		s.later = s.later[:last] // usually it was the last to come, and need not be swept
+		s.later = s.later[:last] // usually e was the last to come, and need not be swept
 	}
 }
 
 // sweepLocked forgets the names that became idle after their last step: they expired, or
-// were released in the microsecond of their grant. Now and then it checks twice as many
-// names as can have come since, the oldest first, so all get their turn, however many
-// there are.
+// were released in the microsecond of their grant. Every sweepEvery steps it checks twice
+// as many names as can have come since, the oldest first. So it comes to every name,
+// however many there are.
 func (s *shard) sweepLocked(now locktable.Instant) {
 	if s.steps++; s.steps%sweepEvery != 0 {
 		return
@@ -132,20 +132,20 @@ func (s *shard) sweepLocked(now locktable.Instant) {
 		old := s.later[s.next]
 		s.next++
 		switch e := s.entries[old.name]; {
-		case e == nil || e.born != old.born: // it was forgotten, and may have come again since
+		case e == nil || e.born != old.born: // the name was forgotten, and may have come again since
 		case forgettable(e, now):
 			s.forgetLocked(old.name, e)
 		default:
 			s.later = append(s.later, old)
 		}
 	}
-	if 2*s.next >= len(s.later) { // usually it is empty now, and begins again in the same memory
+	if 2*s.next >= len(s.later) { // usually later is empty now, and begins again in the same memory
 		s.later, s.next = append(s.later[:0], s.later[s.next:]...), 0
 	}
 }
 
-// takeLocked makes an empty entry for a name. Its slices have elements beyond their
-// length, which are from an earlier entry, and are overwritten.
+// takeLocked makes an empty entry for a name. Beyond their length, its slices have
+// elements of an earlier entry, which later steps overwrite.
 func (s *shard) takeLocked(name string) *entry {
 	e := s.spare
 	if e == nil {

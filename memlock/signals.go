@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// clients are the drivers of a table, by their inboxes. The zero value has none.
+// clients are the drivers of a table, by their inboxes. The zero value has no driver.
 type clients struct {
 	mu   sync.RWMutex
 	open map[string]*locktable.GroupedDriver
@@ -33,7 +33,7 @@ func (c *clients) leave(inbox string) {
 	delete(c.open, inbox)
 }
 
-// find is the driver that has an inbox, or nil if it is closed.
+// find returns the driver that has an inbox, or nil if the driver is closed.
 func (c *clients) find(inbox string) *locktable.GroupedDriver {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

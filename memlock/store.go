@@ -36,8 +36,8 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	return nil
 }
 
-// UpdateAll implements locktable.Grouped. It locks the shards of all names, and all
-// callers lock them in the same order.
+// UpdateAll implements locktable.Grouped. It locks the shards of all names, always in the
+// same order, so that callers do not deadlock.
 func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	signals, news, err := t.stepAll(ctx, steps, f)
 	if err != nil {
