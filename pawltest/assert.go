@@ -35,7 +35,7 @@ func (b *Backend) AssertFree(name string) {
 }
 
 // AssertWaiting fails the test unless n claims wait for the name in the backend's queue.
-// A client has one claim there; its others wait behind that in the process.
+// A client has one claim there; its other claims wait behind that one, in the process.
 func (b *Backend) AssertWaiting(name string, n int) {
 	b.t.Helper()
 	if e := b.entry(name); len(e.Waiters) != n {
@@ -43,7 +43,7 @@ func (b *Backend) AssertWaiting(name string, n int) {
 	}
 }
 
-// held counts who holds it, and not what a minimum hold keeps.
+// held counts the leases, without those that only a minimum hold keeps.
 func held(e *pawl.Entry) (n int) {
 	for _, h := range e.Holders {
 		if !h.Released {

@@ -28,7 +28,7 @@
 //     the queue after the TTL. The code of the client runs on; a killed process
 //     would not.
 //   - A process is paused: [Backend.Expire] its lease. The name goes to the next in
-//     the queue at once, and the holder learns of it later.
+//     the queue at once, and the holder detects the loss later.
 //   - The network is cut: Hang. A server refuses requests: [Backend.Fail].
 //   - The network is slow: [Backend.Delay]. The backend acts at once, and the client
 //     may give up before the answer.
@@ -63,13 +63,13 @@ type TB interface {
 type Backend struct {
 	t      TB
 	memory *memlock.Memory
-	look   driver.Driver // the operator's own, which no fault concerns
+	look   driver.Driver // the operator's own driver, which has no faults
 	born   time.Time
 	ahead  atomic.Int64 // how far the backend's clock has jumped
 
 	mu      sync.Mutex // protects all below
 	clients map[*pawl.Client]*process
-	all     fault // of clients that are made later, too
+	all     fault // the fault of clients that are made later
 }
 
 // New returns a backend without locks. It ends with the test.
@@ -82,16 +82,16 @@ func New(t TB) *Backend {
 	return b
 }
 
-// patience is the time in which the rest of a test has to end: a request that was not
-// answered, and may still be granted, ends within 3.25 s.
+// patience is the time in which the rest of a test has to end. It is longer than 3.25 s,
+// after which the backend grants no unanswered request.
 const patience = 5 * time.Second
 
 // Client returns a client, as another process would have it. o may be nil. At the end of
-// the test it is shut down ([pawl.Client.Shutdown]) after Restore, and a leader resigns.
-// The test fails if something of the client has not ended by itself 5 s later: a
+// the test, Restore ends all faults, and [pawl.Client.Shutdown] the client, so a leader
+// resigns. The test fails if something of the client has not ended by itself 5 s later: a
 // goroutine that waits in Lock, Do, Election.Run, Watch or WaitUntilFree, a lease, or a
-// function of Do or Election.Run. What was called with t.Context() ends by itself. The
-// test may close the client before, also during a fault.
+// function of Do or Election.Run. A call with t.Context() ends by itself. The test may
+// close the client before, also during a fault.
 func (b *Backend) Client(o *pawl.Options) *pawl.Client {
 	b.t.Helper()
 	p := newProcess(engine.Full(b.memory.Driver()))
@@ -109,10 +109,10 @@ func (b *Backend) Client(o *pawl.Options) *pawl.Client {
 	return c
 }
 
-// end closes a client, and says what the test left behind.
+// end closes a client, and reports everything that the test left behind.
 func (b *Backend) end(c *pawl.Client, p *process) {
 	b.Restore()
-	own := error(nil) // what the test's own Close said: it may have been about a fault
+	own := error(nil) // the error of the test's own Close, which a fault may have caused
 	if p.isClosed() {
 		own = c.Close()
 	}
@@ -137,7 +137,7 @@ func (b *Backend) end(c *pawl.Client, p *process) {
 	}
 }
 
-// shown are all names, for messages.
+// shown returns a description of all names, for messages.
 func (b *Backend) shown() (lines string) {
 	for e, err := range b.look.(driver.Lister).List(context.Background(), "") { //nolint:forcetypeassert // it is memlock's
 		if err == nil {
@@ -161,7 +161,7 @@ func describe(e *driver.Entry) string {
 	return fmt.Sprintf("%q is free, %d wait", e.Name, len(e.Waiters))
 }
 
-// now is the backend's clock.
+// now reads the backend's clock.
 func (b *Backend) now() time.Time {
 	return b.born.Round(0).Add(time.Since(b.born) + time.Duration(b.ahead.Load()))
 }

@@ -12,10 +12,9 @@ import (
 // errDown is the error of a backend that fails, if the test sets no other.
 var errDown = errors.New("pawltest: the backend is down")
 
-// Fail makes each request of these clients fail with err until Restore; nil means an
-// error of pawltest. The backend pushes nothing to them meanwhile. Without clients Fail
-// concerns all of them, also those that are made later. It replaces a fault that they
-// had.
+// Fail makes each request of these clients fail with err until Restore; a nil err means
+// an error of pawltest. The backend pushes nothing to them meanwhile. Without clients,
+// Fail concerns all clients, also later ones. It replaces their earlier fault.
 func (b *Backend) Fail(err error, clients ...*pawl.Client) {
 	if err == nil {
 		err = errDown
@@ -24,15 +23,15 @@ func (b *Backend) Fail(err error, clients ...*pawl.Client) {
 }
 
 // Hang makes each request of these clients wait until Restore, or until its caller gives
-// up. The backend pushes nothing to them meanwhile. Without clients Hang concerns all of
-// them, also those that are made later. It replaces a fault that they had.
+// up. The backend pushes nothing to them meanwhile. Without clients, Hang concerns all
+// clients, also later ones. It replaces their earlier fault.
 func (b *Backend) Hang(clients ...*pawl.Client) {
 	b.fault(fault{hangs: make(chan struct{})}, clients)
 }
 
 // Delay makes each answer to these clients arrive d late, until Restore. The backend acts
-// on the request at once. Without clients Delay concerns all of them, also those that are
-// made later. It replaces a fault that they had.
+// on the request at once. Without clients, Delay concerns all clients, also later ones.
+// It replaces their earlier fault.
 func (b *Backend) Delay(d time.Duration, clients ...*pawl.Client) {
 	b.fault(fault{late: d}, clients)
 }
@@ -61,8 +60,8 @@ func (b *Backend) fault(f fault, clients []*pawl.Client) {
 }
 
 // Forget makes the backend lose its data: leases, queues, values and the last fences. A
-// holder detects that at its next renewal, within a third of the TTL. Later fences are
-// greater all the same, because they follow the time.
+// holder detects the loss at its next renewal, within a third of the TTL. Later fences
+// are greater all the same, because they follow the time.
 func (b *Backend) Forget() { b.memory.Forget() }
 
 // Jump moves the backend's clock by d, which may be negative. Clients have clocks of

@@ -14,16 +14,16 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// A process is the driver of one client, with faults between it and the backend. What it
-// does not declare the driver below does: pushing is among that, so it is cut here.
+// A process is the driver of one client, with faults between it and the backend. It has
+// each method that a fault concerns, also those that push.
 type process struct {
 	engine.Driver
 
 	mu     sync.Mutex // protects all below
 	now    fault
-	lookup map[driver.Token]string // the names of the leases that it was granted
-	waits  map[driver.Token]string // the names for which its claims wait
-	looks  map[string]int          // how many watches it has on a name
+	lookup map[driver.Token]string // the name of each lease that the client was granted
+	waits  map[driver.Token]string // the name for which each claim waits
+	looks  map[string]int          // how many watches the client has on each name
 	closed bool
 }
 
@@ -31,10 +31,10 @@ func newProcess(d engine.Driver) *process {
 	return &process{Driver: d, lookup: map[driver.Token]string{}, waits: map[driver.Token]string{}, looks: map[string]int{}}
 }
 
-// A fault is the current fault of a process, if it has one.
+// A fault is the current fault of a process. The zero fault means no fault.
 type fault struct {
 	fails error
-	hangs chan struct{} // closed when it does not any more
+	hangs chan struct{} // closed when the requests need not hang any more
 	late  time.Duration
 }
 
@@ -47,7 +47,7 @@ func (p *process) set(f fault) {
 		close(p.now.hangs)
 	}
 	if f.hangs != nil {
-		f.hangs = make(chan struct{}) // one for each, as each closes its own
+		f.hangs = make(chan struct{}) // one for each process, because each closes its own
 	}
 	p.now = f
 }
@@ -58,7 +58,7 @@ func (p *process) fault() fault {
 	return p.now
 }
 
-// asks sends a request through what is wrong.
+// asks sends a request, and applies the fault of p.
 func asks[T any](ctx context.Context, p *process, op driver.Op, name string, request func() (T, error)) (T, error) {
 	var none T
 	wrong := p.fault()
@@ -88,7 +88,7 @@ func asks[T any](ctx context.Context, p *process, op driver.Op, name string, req
 	return answer, err
 }
 
-// granted remembers whose lease a token is.
+// granted remembers the name of the lease that a token has.
 func (p *process) granted(name string, token driver.Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +175,7 @@ func (p *process) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error,
 	return asks(ctx, p, driver.OpRenew, leases[0].Name, func() ([]error, error) {
 		answers, err := p.Driver.Renew(ctx, leases)
 		for i := range answers {
-			if answers[i] == nil { // one passed on from the queue may begin so
+			if answers[i] == nil { // this may be the first answer about a lease that was granted from the queue
 				p.granted(leases[i].Name, leases[i].Token)
 			}
 		}
