@@ -79,7 +79,7 @@ func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) {
 	if !ok || h.claim.Name != l.Name || slices.Contains(h.lacks, node) != has {
 		return
 	}
-	h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned the old slice
+	h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned the old
 	if !has {
 		h.lacks = append(h.lacks, node)
 	}

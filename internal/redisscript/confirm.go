@@ -15,8 +15,8 @@ import (
 //
 // WAIT counts the replicas that have what its own connection has written. Another
 // connection may have written the grant: the connection of the holder that passed the
-// name on, or that of an attempt whose reply was lost. Replication is one stream in the
-// order of the writes. So the driver writes something itself after it has learned of the
+// name on, or of an attempt whose reply was lost. Replication is one stream in the order
+// of the writes. So the driver writes something itself after it has learned of the
 // grant, and waits until the replicas have that. One script checks the lease and writes,
 // because after a fail-over the server may never have had the lease.
 
