@@ -48,12 +48,12 @@ import (
 //     gave up or another request overtook it, changes nothing.
 //   - After an error that is not named here, the outcome is unknown. The caller then
 //     sends the request again with the same token, or releases the token. If an Acquire
-//     with the token was not answered, the caller releases it once more after the end of
-//     the last such Acquire. One release is not enough, because the backend may handle
-//     the Acquire after it.
-//   - Input that [Claim.Validate] refuses is answered with its error before anything is
-//     sent. After Close every method returns [ErrClosed]. A failure of the backend is an
-//     [*Error].
+//     with the token was not answered, the caller releases the token once more after the
+//     end of the last such Acquire. One release is not enough, because the backend may
+//     handle the Acquire after that release.
+//   - If [Claim.Validate] refuses the input, the method returns that error and sends
+//     nothing. After Close every method returns [ErrClosed]. A failure of the backend is
+//     an [*Error].
 type Driver interface {
 	// Acquire makes one attempt and never waits.
 	//
@@ -64,18 +64,18 @@ type Driver interface {
 	// has lapsed joins again at the end.
 	//
 	// A step that passes a name on (a Release, or any step that finds an expired holder)
-	// also grants it to the head of the queue. Such a grant lasts as long as the place
-	// would have; the next Acquire or Renew extends it to a TTL.
+	// also grants the name to the head of the queue. Such a grant lasts as long as the
+	// waiter's place would have lasted. The next Acquire or Renew extends it to a TTL.
 	//
 	// A claim that arrives after its end is not granted, does not queue, and breaks no
 	// lease.
 	//
 	// With c.Value the name keeps that value from the grant on, even if the claim is
-	// granted later, from the queue. A repeat by a token that holds writes nothing. With
-	// c.Above the claim may be refused with a [*ValueNotGreaterError]; then it breaks no
-	// lease and loses its place in the queue, if it had one. A waiter whose turn comes
-	// while its Above is not above the value loses its place in the same step. It gets a
-	// SignalLook, and the next waiter gets the turn.
+	// granted later, from the queue. If the token already holds the name, a repeat writes
+	// nothing. With c.Above the claim may be refused with a [*ValueNotGreaterError]; then
+	// it breaks no lease and loses its place in the queue, if it had one. A waiter whose
+	// turn comes while its Above is not above the value loses its place in the same step.
+	// It gets a SignalLook, and the next waiter gets the turn.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew makes leases last their TTL from now. It compares the token, then extends: it
@@ -87,8 +87,8 @@ type Driver interface {
 
 	// Release ends a lease, or leaves the queue, and passes the name on. It returns
 	// ErrNoSuchLease if the token neither holds nor waits: it never held, was released
-	// before, expired, or was broken. With l.MinHold, the name stays held until that long
-	// after the grant, though no longer by this token. With l.OnTime, or a Value, the
+	// before, expired, or was broken. With l.MinHold, the name stays held until MinHold
+	// after the grant, but no longer by this token. With l.OnTime, or a Value, the
 	// release has an end, as an Acquire has.
 	Release(ctx context.Context, l LeaseRef) error
 
@@ -123,8 +123,8 @@ type Watcher interface {
 	//
 	// A call may be late, repeated or missing: only speed may depend on it. Neither Watch
 	// nor stop waits for the backend. If the driver subscribes to the name after Watch
-	// has returned, or subscribes again after a failure, it calls f then: something may
-	// have changed before.
+	// has returned, or subscribes again after a failure, it then calls f, because the
+	// name may have changed before.
 	Watch(name string, f func()) (stop func())
 }
 
@@ -150,8 +150,8 @@ type LeaseBreaker interface {
 
 // Diagnoser is a driver that can judge how its server is set up.
 type Diagnoser interface {
-	// Diagnose returns what a careful operator would change, most serious first. It also
-	// says which server it is, of which version: a Finding without advice.
+	// Diagnose returns what a careful operator would change, most serious first. A
+	// Finding without advice names the server and its version.
 	Diagnose(ctx context.Context) ([]Finding, error)
 }
 
@@ -159,14 +159,14 @@ type Diagnoser interface {
 // granted one claim with different fences, the quorum raises them all to a fence that a
 // majority agrees on, before it returns the grant.
 type FenceRaiser interface {
-	// RaiseFence makes the fence of the token's lease at least fence, and returns the
-	// fence that it has then. A range keeps its length.
+	// RaiseFence raises the fence of the token's lease to fence at least, unless it is as
+	// high already. It returns the resulting fence. A range keeps its length.
 	//
 	// No number is ever the fence of two leases of one name. If other leases were granted
-	// after this one, and so hold beside it, the result is greater than all of their
-	// fences, and perhaps greater than the fence asked for. The next grant gets a greater
-	// one still. If the limit of this lease leaves no room beside the later leases, the
-	// error is a [*HeldError].
+	// after this one, the result is greater than all of their fences, and perhaps greater
+	// than the fence asked for. The next grant gets a fence above the result. If the
+	// limit of this lease leaves no room beside the later leases, the error is a
+	// [*HeldError].
 	//
 	// With l.Value the name keeps that value, unless this lease has already written one.
 	// So a quorum writes a claim's value when a majority has granted the claim.
@@ -179,15 +179,15 @@ type FenceRaiser interface {
 // AllAcquirer is a driver that can grant claims of several names in one atomic step.
 type AllAcquirer interface {
 	// AcquireAll makes one attempt at all of the claims: it grants each, or none. The
-	// claims must pass [ValidateAll]. If some cannot be granted, the error is the error
-	// of Acquire for the first of them, in the order of claims, and contains its name.
-	// Like every step, AcquireAll passes on a name whose holder has expired, even if it
-	// grants nothing; the error then names the new holder.
+	// claims must pass [ValidateAll]. If some claims cannot be granted, the error is the
+	// answer of Acquire to the first of these in the slice, and contains its name. Like
+	// every step, AcquireAll passes on a name whose holder has expired, even if it grants
+	// nothing; the error then names the new holder.
 	//
-	// The rules of Acquire hold for each claim: its end, which all have in common; a
-	// repeat with the same token; an unknown outcome, after which the caller releases
-	// each token. A token that already holds its name keeps it, whether or not the others
-	// are granted.
+	// The rules of Acquire hold for each claim. All claims have the same end. A claim may
+	// be repeated with its token. After an unknown outcome the caller releases each
+	// token. A token that already holds its name keeps it, whether or not the other
+	// claims are granted.
 	//
 	// An error that is [errors.ErrUnsupported] says that these claims cannot be granted
 	// in one step, for example because their names are on different servers. Then nothing
@@ -198,7 +198,7 @@ type AllAcquirer interface {
 // Claim is one attempt to hold a name.
 type Claim struct {
 	Name  string // what is locked, see ValidateName
-	Token Token  // new for each claim. It is secret: it can release the lease
+	Token Token  // new for each claim; secret, because it can release the lease
 	Owner Owner  // for people; never proof of anything
 
 	// A claim is granted when no waiter is ahead of it, the name is not closed, and the
@@ -210,10 +210,10 @@ type Claim struct {
 	TTL      time.Duration // how long the lease lasts without a renewal, MinTTL to MaxTTL
 	QueueTTL time.Duration // how long a place in the queue lasts without a repeat; needed with Queue
 
-	Queue bool // if it cannot be granted: take, or keep, a place in the queue
+	Queue bool // take, or keep, a place in the queue if the claim cannot be granted
 	Force bool // break all holders, open the name, pass all waiters, and be granted, in one step
 
-	LockDelay time.Duration // how long the name stays closed after this lease expires; 0 is not at all
+	LockDelay time.Duration // how long the name stays closed after this lease expires; 0 leaves it open
 	Fences    int           // how many fences to reserve in a row, for an exclusive claim; 0 means 1
 
 	// Value is the value of the name from the grant on, MaxValue bytes at most; nil
@@ -228,14 +228,14 @@ type Claim struct {
 	// MinFence is the lowest fence that the caller would like to get. With it the nodes
 	// of a quorum, whose clocks never agree to the microsecond, grant the same fence. It
 	// is only a wish, which a backend may ignore. A backend that heeds it goes no more
-	// than MaxLead ahead of its own clock, so that no client can use up the numbers for
-	// all. A claim that is granted later, from the queue, ignores MinFence.
+	// than MaxLead ahead of its own clock, so that no client can use up all fences. A
+	// claim that is granted later, from the queue, ignores MinFence.
 	MinFence uint64
 
 	// Ticket says when the claim came, in microseconds since 1970, so that all nodes of a
 	// quorum queue claims in the same order. The claim is queued as if it had come then,
-	// but no more than MaxLead before it did, and never later. 0 means now. A claim that
-	// is already in the queue keeps its place: the ticket of a repeat has no effect. A
+	// but at most MaxLead before it came, and never after. 0 means now. A claim that is
+	// already in the queue keeps its place: the ticket of a repeat has no effect. A
 	// FenceRaiser heeds tickets; other drivers, and a quorum itself, may ignore them.
 	Ticket uint64
 }
@@ -246,12 +246,12 @@ type Claim struct {
 // greater than an earlier one.
 //
 // It also bounds how far back Claim.Ticket counts, and how far the clocks of a backend's
-// own nodes may differ: a caller that has to release after an Acquire's end waits MaxLead
-// longer.
+// own nodes may differ. So a caller that has to release after an Acquire's end waits
+// MaxLead longer.
 const MaxLead = 250 * time.Millisecond
 
-// The two are the same number, so an exclusive claim fits its limit only if no other
-// lease holds the name.
+// Exclusive and Unlimited are the same number, so an exclusive claim fits its limit only
+// if no other lease holds the name.
 const (
 	Exclusive = 1<<31 - 1 // the weight of a claim that tolerates no other holder
 	Unlimited = Exclusive // the limit of a claim that tolerates any holder that is not exclusive
@@ -259,8 +259,8 @@ const (
 
 // Grant is the answer to a claim that was granted.
 type Grant struct {
-	Fence  uint64        // the first of the range
-	Fences int           // how many there are in the range, at least 1; fewer than asked for is allowed
+	Fence  uint64        // the lease's fence; of a range, the first
+	Fences int           // the number of fences in the range, at least 1; it may be less than the claim asked for
 	TTL    time.Duration // the lease lasts at least this long from the moment Acquire was called
 }
 
@@ -269,10 +269,10 @@ type LeaseRef struct {
 	Name    string
 	Token   Token
 	TTL     time.Duration // for Renew: how long the lease lasts from now
-	MinHold time.Duration // for Release: how long after the grant the name stays held; 0 is not at all
+	MinHold time.Duration // for Release: how long after the grant the name stays held at least; 0 means no minimum
 
 	// Value, for Renew and Release, is the value of the name from then on, if the token
-	// holds it; nil leaves the value as it is. The token of a waiter writes nothing. A
+	// holds the name; nil changes nothing. The token of a waiter writes nothing. A
 	// request with a Value takes effect before the end of its ctx, see End, or never. So
 	// a caller that got no answer waits for that end before it writes another value.
 	Value []byte
@@ -292,8 +292,8 @@ type Entry struct {
 	ClosedFor time.Duration // how much longer nothing will be granted, after a break or an expiry
 
 	// Value is the value of the name, and ValueFence the fence of the lease that wrote
-	// it. nil means that no lease wrote a value, or that the backend forgot it: it keeps
-	// a value as long as it keeps the last fence of an unused name.
+	// it. A nil Value means that no lease wrote one, or that the backend forgot it. The
+	// backend keeps a value as long as the last fence of an unused name.
 	Value      []byte
 	ValueFence uint64
 }
@@ -303,9 +303,9 @@ type Holder struct {
 	Fence          uint64
 	Permits, Limit int
 	Owner          Owner
-	Since          time.Time     // of the grant, on the backend's clock: the latest that it can be
-	TTL            time.Duration // that the last Acquire or Renew of its token asked for
-	ExpiresIn      time.Duration // from the reading of the entry
+	Since          time.Time     // the latest possible time of the grant, on the backend's clock
+	TTL            time.Duration // the TTL that the last Acquire or Renew of its token asked for
+	ExpiresIn      time.Duration // the time left when the entry was read
 	Released       bool          // released, and kept for its minimum hold
 }
 
@@ -314,21 +314,21 @@ type Waiter struct {
 	Permits, Limit int
 	Owner          Owner
 	Since          time.Time
-	ExpiresIn      time.Duration // of its place, unless the waiter keeps it
+	ExpiresIn      time.Duration // the time until its place lapses, unless the waiter keeps it
 }
 
 // Owner identifies a holder or a waiter to people.
 type Owner struct {
 	Client string            // a client's id, the same for all its claims
 	Host   string            // where that client runs
-	PID    int               // its process
+	PID    int               // the client's process id
 	Labels map[string]string // what the user says about the claim; at most MaxLabels
 }
 
 // Properties are facts about a backend.
 type Properties struct {
 	Backend       string        // its short name: "memory", "sqlite"
-	Where         string        // its name and place, as in messages: "redis host:6379"; empty without a place
+	Where         string        // its name and location for messages: "redis host:6379"; empty if it has no location
 	Clock         ClockSource   // whose clock decides expiry
 	FenceSurvives FenceSurvival // the events across which fences are known to rise
 	MinTTL        time.Duration // the shortest TTL that the backend can keep; clients refuse shorter ones
@@ -349,22 +349,22 @@ type ClockSource string
 
 // The clocks.
 const (
-	ClockProcess ClockSource = "process" // of this process, so leases are valid in this process only
-	ClockHost    ClockSource = "host"    // of this host, so leases are valid on this host only
-	ClockServer  ClockSource = "server"  // of the server, or of several
+	ClockProcess ClockSource = "process" // the clock of this process, so leases are valid in this process only
+	ClockHost    ClockSource = "host"    // the clock of this host, so leases are valid on this host only
+	ClockServer  ClockSource = "server"  // the clock of the server, or the clocks of several servers
 )
 
 // FenceSurvival says across which events fences are known to rise. A backend for which
 // none of the constants is true sets a sentence of its own.
 type FenceSurvival string
 
-// The events. By a clock fences rise even across lost data, as long as that clock is not
-// set back past the last grant of a name that was forgotten.
+// The events. Fences that follow a clock rise even after a loss of data, unless that
+// clock is set back past the last grant of a forgotten name.
 const (
-	FencesRiseInProcess     FenceSurvival = "process"       // none: with the process its fences are forgotten
-	FencesRiseByClock       FenceSurvival = "clock"         // lost data, too, by the clock that decides expiry
-	FencesRiseByClientClock FenceSurvival = "client clocks" // lost data, too, by the wall clocks of the clients
-	FencesRiseByMajority    FenceSurvival = "majority"      // what leaves a majority of the nodes with their data
+	FencesRiseInProcess     FenceSurvival = "process"       // no event: the fences end with the process
+	FencesRiseByClock       FenceSurvival = "clock"         // a loss of data, too: fences follow Properties.Clock
+	FencesRiseByClientClock FenceSurvival = "client clocks" // a loss of data, too: fences follow clients' wall clocks
+	FencesRiseByMajority    FenceSurvival = "majority"      // all that leaves a majority of the nodes with their data
 )
 
 // String is the sentence for people.
@@ -408,8 +408,8 @@ const (
 type Signal struct {
 	Kind   SignalKind
 	Token  Token  // the claim that it concerns; zero, with SignalLook, means every claim
-	Fence  uint64 // with SignalGranted
-	Fences int    // with SignalGranted
+	Fence  uint64 // the fence that was granted; of a range, the first
+	Fences int    // how many fences were granted; like Fence, only with SignalGranted
 }
 
 // SignalKind says what a signal is about.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MaxRequest is the longest time after its sending at which an Acquire can take effect,
-// if its ctx does not end sooner.
+// MaxRequest is the longest time from the sending of an Acquire until it takes effect, if
+// its ctx does not end sooner.
 const MaxRequest = time.Minute
 
 // End returns when a request with this ctx, sent now, can no longer take effect: at ctx's

@@ -23,21 +23,21 @@ var (
 // HeldError answers a claim that was not granted. It matches ErrHeld.
 type HeldError struct {
 	Name      string
-	Holders   int           // how many others hold it; 0 if it is only closed or has waiters ahead
-	Holder    Holder        // the one of them whose lease ends first; Inspect has all
+	Holders   int           // how many other leases hold the name; 0 if it is only closed or has waiters ahead
+	Holder    Holder        // the holder whose lease ends first; Inspect returns all of them
 	Position  int           // the place in the queue, from 1; 0 if the claim did not queue
 	ClosedFor time.Duration // how much longer the name stays closed, after a break or an expiry
 
-	// Fence is the last fence granted by then. A SignalGranted with this fence or a lower
-	// one is outdated. Its grant ended before the claim queued again; or a quorum made
-	// the grant, and this attempt did not extend it on each of its nodes.
+	// Fence is the last fence granted before this answer. A SignalGranted with this fence
+	// or a lower one is outdated. Either its grant ended before the claim queued again,
+	// or a quorum made the grant, and this attempt did not extend it on each node.
 	Fence uint64
 
-	// RetryAfter is the time until something changes by itself: a claim sent before that
-	// is refused unless a holder or waiter acts. A closed name opens again. Otherwise the
-	// Holder expires, and its lock-delay ends; or, if the claim would fit beside the
-	// holders, the place of the first waiter lapses. 0 means that the driver cannot know
-	// this.
+	// RetryAfter is the time until something changes by itself. A claim sent before that
+	// is refused unless a holder or waiter acts. A closed name opens then. Otherwise
+	// Holder's lease and lock-delay end then, or the first waiter's place lapses, if that
+	// is sooner and the claim would fit beside the holders. 0 means that the driver does
+	// not know.
 	RetryAfter time.Duration
 }
 
@@ -72,12 +72,12 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// ValueNotGreaterError answers a claim whose Above is not above what the name keeps. It
+// ValueNotGreaterError answers a claim whose Above is not above the value of the name. It
 // matches ErrValueNotGreater.
 type ValueNotGreaterError struct {
 	Name  string
-	Value []byte // what the name keeps
-	Fence uint64 // of the lease that wrote it
+	Value []byte // the value of the name
+	Fence uint64 // the fence of the lease that wrote Value
 }
 
 // Is makes errors.Is(err, ErrValueNotGreater) true.
@@ -87,8 +87,8 @@ func (e *ValueNotGreaterError) Error() string {
 	return fmt.Sprintf("pawl: %q has the value %.80q, which is not smaller", e.Name, e.Value)
 }
 
-// String names an owner in messages: as Who does, and with its labels. Text that other
-// people wrote is quoted where it could confuse a terminal.
+// String returns the owner for messages: the text of Who, and the labels. It quotes text
+// that could confuse a terminal, because other people wrote it.
 func (o Owner) String() string {
 	who := o.Who()
 	for _, k := range o.labelKeys() {
@@ -110,7 +110,7 @@ func (o Owner) Who() string {
 	case randomID.MatchString(o.Client):
 		return where
 	}
-	return plain(o.Client) + " at " + where // people have named it, and look for that name
+	return plain(o.Client) + " at " + where // people chose this id, and look for it
 }
 
 // randomID matches an id that is empty, or that pawl.New made, which people do not know.
@@ -131,7 +131,7 @@ func (e *BrokenError) Error() string { return "pawl: broken by " + e.By.String()
 // InvalidError refuses input before anything is sent. It matches ErrInvalid.
 type InvalidError struct {
 	What    string // "name", "TTL", ...
-	Problem string // what was wrong with it, to be read after What: "is 1ms"
+	Problem string // what was wrong; a message has it after What: "is 1ms"
 	Allowed string // what would have been right
 }
 
@@ -145,7 +145,7 @@ func (e *InvalidError) Error() string {
 // Op is the operation that a client asked of a backend, as errors name it.
 type Op string
 
-// The operations of clients. A backend may have more of its own.
+// The operations of clients. A backend may define more.
 const (
 	OpOpen     Op = "open"
 	OpAcquire  Op = "acquire"
@@ -161,9 +161,9 @@ const (
 // Error says that the backend failed. It matches ErrUnavailable, and has the backend's
 // own error inside.
 type Error struct {
-	Backend   string // as in Properties, and where: "sqlite /var/lib/pawl/locks.db". Never a password
+	Backend   string // its name and location: "sqlite /var/lib/pawl/locks.db". Never a password
 	Op        Op     // what was asked of it
-	Name      string // on which name; "" if it concerned no single name
+	Name      string // the name that the operation concerned; "" if not a single one
 	Hint      string // what the person who reads this at night can do; may be empty
 	Permanent bool   // a repeat will not help: wrong password, file is no database, ...
 	Err       error

@@ -7,9 +7,9 @@ type Kind string
 
 // The kinds of claims.
 const (
-	KindExclusive Kind = "exclusive" // all others: a mutex, a writer
-	KindShared    Kind = "shared"    // those that are not shared: a reader
-	KindPermits   Kind = "permits"   // what does not fit into the limit: a semaphore
+	KindExclusive Kind = "exclusive" // excludes all other claims: a mutex, a writer
+	KindShared    Kind = "shared"    // excludes claims that are not shared: a reader
+	KindPermits   Kind = "permits"   // excludes claims that do not fit into its limit: a semaphore
 )
 
 // KindOf returns the kind of a claim with this weight and limit.

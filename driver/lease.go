@@ -5,9 +5,9 @@ package driver
 // come from one value, so a caller cannot mix two leases.
 //
 // Two more methods are optional, and a *pawl.Lease has both. Err() error returns nil
-// while its client trusts the lease: the check refuses a lease that its client knows to
-// be over. Backend() string returns the backend that granted it, as Properties.Where: the
-// check refuses a lease that another backend granted.
+// while its client trusts the lease; otherwise the check refuses the lease. Backend()
+// string returns the backend that granted it, as Properties.Where; the check refuses a
+// lease of another backend.
 type Lease interface {
 	StoredName() string // as the backend stores it, with its namespace
 	Fence() uint64

@@ -20,7 +20,7 @@ func (l *Listeners) Listen(f func(Signal)) (stop func()) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all = append(slices.Clone(l.all), &f) // Notify may be reading the old one
+	l.all = append(slices.Clone(l.all), &f) // Notify may be reading the old list
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

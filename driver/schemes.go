@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/backends"
 )
 
-// Opener makes a driver from a URL whose scheme it was registered for. It owns what it
-// opens: Close frees it. Its errors never hold a password; u.Redacted() is safe to show.
+// Opener makes a driver from a URL of its scheme. The driver's Close frees all that it
+// opened. The Opener's errors never hold a password; u.Redacted() is safe to show.
 type Opener func(ctx context.Context, u *url.URL) (Driver, error)
 
 var (

@@ -11,10 +11,10 @@ import (
 // encoding says how to write characters that have a meaning in a URL.
 const encoding = "user, password and parameters percent-encoded: %40 for @, %3A for :, %2F for /, %3F for ?, %23 for #, %25 for %"
 
-// ParseURL is url.Parse for a URL that may have a password in it: its error, an
-// [*InvalidError], shows no part of the URL, and says how to write a password. The URL
-// may have several hosts with commas between them, each with or without a port. An IPv6
-// address is in brackets: without them, its last part may be meant as a port.
+// ParseURL is url.Parse for a URL that may contain a password. Its error, an
+// [*InvalidError], shows at most the scheme of the URL, and says how to write a password.
+// The URL may have several hosts with commas between them, each with or without a port.
+// An IPv6 address must be in brackets, because its last part could be a port.
 func ParseURL(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -72,8 +72,8 @@ func parseHosts(rawURL string) *url.URL {
 }
 
 // URLParameters reads the parameters of a URL for a backend that knows the names in
-// known. Only those in repeatable may occur more than once. Each error begins with what,
-// such as "redis URL".
+// known. Only the names in repeatable may occur more than once. Each error begins with
+// the text of what, such as "redis URL".
 //
 // Its errors are [*InvalidError], and show no part of a password. A password that is not
 // percent-encoded may contain a /, a ? or a #. Then url.Parse takes a part of the
@@ -114,8 +114,8 @@ func URLParameters(u *url.URL, what string, known []string, repeatable ...string
 	return values, nil
 }
 
-// sameForTLS lists the names of each TLS parameter: first ours, then those of libpq and
-// of MongoDB, which read their own URLs, then those that people try.
+// sameForTLS lists the names of each TLS parameter: first ours, then the names in URLs
+// that libpq or MongoDB reads itself, then names that people try.
 var sameForTLS = [][]string{
 	{"ca_cert", "sslrootcert", "tlsCAFile", "ca", "cacert", "cafile", "ca_file", "tls_ca", "tls_ca_cert", "tls_ca_file", "sslca", "ssl_ca", "ssl_ca_certs"},
 	{"client_cert", "sslcert", "tlsCertificateKeyFile", "cert", "certfile", "cert_file", "tls_cert", "tls_cert_file", "ssl_cert", "ssl_certfile"},

@@ -86,9 +86,9 @@ func (c *Claim) Validate() error {
 	return c.Owner.Validate()
 }
 
-// ValidateAll refuses claims that cannot be granted together: more than MaxAll, two of
-// one name or of one token, one that is not valid, and one that queues or is forced. Its
-// error is an [*InvalidError].
+// ValidateAll refuses claims that cannot be granted together: no claim or more than
+// MaxAll, two claims with the same name or token, an invalid claim, and a claim that
+// queues or is forced. Its error is an [*InvalidError].
 func ValidateAll(claims []Claim) error {
 	if len(claims) < 1 || len(claims) > MaxAll {
 		return invalid("claims", fmt.Sprintf("are %d", len(claims)), fmt.Sprintf("1 to %d", MaxAll))

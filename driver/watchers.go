@@ -7,7 +7,7 @@ import (
 )
 
 // Watchers are the functions that watch the names of one driver. A [Watcher] keeps its
-// list of watches in it. The zero value has none.
+// list of watches in a Watchers. The zero value is an empty list.
 type Watchers struct {
 	hasWatches atomic.Bool // whether byName has an entry, so that Notify without watches costs nothing
 
@@ -49,7 +49,7 @@ func (w *Watchers) Watch(name string, f func()) (stop func()) {
 		w.byName[name] = n
 		w.hasWatches.Store(true)
 	}
-	n.all = append(slices.Clone(n.all), &f) // Notify may be reading the old one
+	n.all = append(slices.Clone(n.all), &f) // Notify may be reading the old list
 	if len(n.all) == 1 && w.follow != nil {
 		n.stop = w.follow(name, func() { w.Notify(name) })
 	}
@@ -90,7 +90,7 @@ func (w *Watchers) Notify(name string) {
 	}
 }
 
-// NotifyAll notifies the watches of all names: the driver does not know what has changed.
+// NotifyAll notifies the watches of all names, if the driver does not know what changed.
 func (w *Watchers) NotifyAll() {
 	for _, name := range w.Names() {
 		w.Notify(name)
