@@ -25,7 +25,7 @@ func (c *cache) put(name string, s Stored) {
 		c.seen = map[string]Stored{}
 	}
 	if _, known := c.seen[name]; !known && len(c.seen) >= maxCachedNames {
-		for old := range c.seen { // any one: that costs at most a load
+		for old := range c.seen { // any name: dropping it costs at most a load
 			delete(c.seen, old)
 			break
 		}

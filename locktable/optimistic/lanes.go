@@ -21,7 +21,7 @@ type Gatherer interface {
 // lanes put the swaps of several goroutines into one request. While few requests are
 // under way, each swap is sent alone. Later swaps gather until one of those requests is
 // answered, or until gatherTime after the last one was sent. Then they are sent together.
-// There are two lanes, because swaps gather for one while the other is answered.
+// A quick server needs only two lanes: swaps gather for one while it answers the other.
 type lanes struct {
 	store Store
 	fit   func([]Swap) int
@@ -29,7 +29,7 @@ type lanes struct {
 	mu       sync.Mutex    // protects all below, and the fields of each queuedSwap and batch
 	gathered []*queuedSwap // not sent yet
 	inFlight int           // requests under way
-	lastSent time.Time     // when the last of them was sent
+	lastSent time.Time     // when the last request was sent
 	timer    *time.Timer
 }
 
@@ -102,7 +102,7 @@ func (l *lanes) sendAlone(ctx context.Context, s Swap) (Swapped, error) {
 	return all[0], nil
 }
 
-// run is a lane: it sends what has gathered, until nothing has.
+// run is the goroutine of a lane. It sends swaps that have gathered, until none is left.
 func (l *lanes) run() {
 	for {
 		runtime.Gosched() // callers that were answered together send their next swaps together
@@ -112,7 +112,7 @@ func (l *lanes) run() {
 		}
 		all, err := l.store.Swap(ctx, swaps)
 		b.cancel()
-		for i, r := range b.queued { // a caller that has given up does not read it
+		for i, r := range b.queued { // a caller that has given up does not read its result
 			if r.err = err; err == nil {
 				r.result = all[i]
 			}
@@ -156,8 +156,8 @@ func (l *lanes) openLaneLocked() {
 	}
 }
 
-// giveUp is for a caller that gives up. It also prevents the sending of its swap, if
-// there is still time.
+// giveUp drops the swap of a caller that gives up, if it is not sent yet. When all
+// callers of a batch have given up, it cancels the request.
 func (l *lanes) giveUp(r *queuedSwap) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

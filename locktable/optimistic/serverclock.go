@@ -13,20 +13,20 @@ import (
 // stated: a lower bound of its time now, and a window for a request that is sent now. The
 // zero value knows nothing.
 type Clock struct {
-	// Tick is for a server that states its time in whole ticks, such as seconds. Its
-	// clock then stands still for a Tick: windows begin with a tick, and the store is a
-	// Lingerer. The store's Properties say MaxOverrun: Widest.
+	// Tick is for a server that states its time in whole ticks, such as seconds. That
+	// clock stands still for a Tick at a time. So windows begin with a tick, and the
+	// store must be a Lingerer. The store's MaxOverrun must be Widest.
 	Tick time.Duration
 
 	mu    sync.Mutex        // protects what follows
 	known engine.ServerTime // zero if the client has to ask the server
-	trip  time.Duration     // how long the request took that brought known
+	trip  time.Duration     // how long the request took whose answer set known
 	wider int               // how often to double the width: Late adds 1, InTime subtracts 1
 }
 
 const (
-	// askServerAfter is after how long the client asks the server again: by then the
-	// clocks may differ by a thousandth of it.
+	// askServerAfter is the age of the known time at which the client asks again. By then
+	// the clocks may differ by a thousandth of that age.
 	askServerAfter = 30 * time.Second
 
 	// minWindow is the least width of a window. A lease lasts that much longer.
@@ -34,9 +34,9 @@ const (
 	maxWindow = 5 * time.Second
 )
 
-// Window is the server's time now, and how far its clock may go until a request that is
-// sent now has arrived. ok is false if the client has to ask the server for its time
-// first.
+// Window returns the server's time now, and the latest time on its clock at which a
+// request that is sent now should arrive. ok is false if the client has to ask the server
+// for its time first.
 func (c *Clock) Window(now time.Time) (w Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,9 +63,9 @@ func (c *Clock) width() time.Duration {
 // Widest is the greatest width of a window: a lease may last that much longer.
 func (c *Clock) Widest() time.Duration { return maxWindow + 2*c.Tick }
 
-// Ask is Window for a caller that may ask the server: ask does that, and calls Learn with
-// the answer. Ask repeats that while concurrent swaps find out that the known time is
-// wrong.
+// Ask is Window for a caller that may ask the server: the function ask sends the request,
+// and calls Learn with the answer. Ask calls it again if a concurrent swap finds out that
+// the known time is wrong.
 func (c *Clock) Ask(ctx context.Context, ask func(ctx context.Context) error) (Window, error) {
 	for {
 		if w, ok := c.Window(time.Now()); ok {
@@ -88,9 +88,9 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 }
 
 // Late notes that the store's clock was not within the window of a swap. It makes the
-// next window wider, unless that is already wider than w: of many swaps that are late for
-// one reason, only the first makes it wider. Before the next window the client asks the
-// server for its time, unless the server has stated it since.
+// next window wider, unless that window is already wider than w. So of many swaps that
+// are late for one reason, only the first makes it wider. Before the next window the
+// client asks the server for its time, unless the server has stated it since.
 func (c *Clock) Late(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,8 +102,8 @@ func (c *Clock) Late(w Window) {
 	}
 }
 
-// InTime notes that a window was wide enough. If windows are as wide now, or wider, the
-// next one is narrower.
+// InTime notes that a window was wide enough. If the next window would be as wide, or
+// wider, InTime makes it narrower.
 func (c *Clock) InTime(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 	nothing outcome = iota
 	changed
 	waited    // a claim got its place in the queue, or kept it, and no claim was granted
-	refrained // waited, and it did not even try to swap that in: see stepBack
+	refrained // as waited, but the claim did not try the swap: see stepBack
 )
 
 func outcomeOf(s locktable.Step, e *locktable.Entry) outcome {
@@ -45,8 +45,8 @@ func placeOf(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 // lasts a while longer, so a claim that keeps its place pauses when it has lost a race,
 // and when a holder seems to be losing races.
 type stepBack struct {
-	times int           // how often it has paused
-	lost  int           // how many races it has lost
+	times int           // how often the claim has paused
+	lost  int           // how many races the claim has lost
 	trip  time.Duration // how long the store takes to answer; 0 means unknown
 	failures
 }
@@ -55,9 +55,9 @@ type stepBack struct {
 // renewed. A renewal needs two round trips without another swap.
 const maxPausesForHolder = 3
 
-// refrains reports whether a live holder would already have renewed its lease: it renews
-// at a third of its TTL, and less than half is left. The claim does not know that TTL, so
-// it takes its own QueueTTL instead. A dead holder costs the claim a few round trips.
+// refrains reports whether a live holder should already have renewed its lease. A holder
+// renews after a third of its TTL, so it is late when less than half is left. The claim
+// takes its own QueueTTL for that TTL. A dead holder costs the claim a few round trips.
 func (b *stepBack) refrains(s locktable.Step, e *locktable.Entry, now locktable.Instant) bool {
 	half := now + (placeOf(s, e).Expires-now)/2
 	return b.times-b.lost < maxPausesForHolder && slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool {
@@ -76,7 +76,7 @@ func (b *stepBack) pause(ctx context.Context) error {
 // failures counts the failures of a step, for the person who reads its error. A step is
 // repeated as long as its ctx lasts, because it may still succeed.
 type failures struct {
-	version uint64 // of the value that a swap was to replace, and did not
+	version uint64 // the version of the value that a swap failed to replace
 	same    int    // how often in a row Load gave that version again after the swap failed
 	late    int    // how often in a row the store's clock was outside of the window
 }

@@ -11,10 +11,10 @@ import (
 
 // A Store keeps one value per name and replaces it by compare-and-swap, no more.
 //
-// Its clock decides, as in every backend. But a step's function cannot run at the moment
-// in which the store swaps. So it runs before, at a lower bound of the store's clock, and
-// the store swaps only while its clock is within the swap's window. A lease or place that
-// begins with the step lasts longer by the width of that window, see
+// The store's clock decides what has expired. But a step's function cannot run at the
+// moment in which the store swaps. So it runs before, at a lower bound of the store's
+// clock, and the store swaps only while its clock is within the swap's window. A lease or
+// place that begins with the step lasts longer by the width of that window, see
 // [locktable.Entry.Blur]. So no lease is found expired too early, and none ends sooner
 // than its holder knows.
 type Store interface {
@@ -24,15 +24,15 @@ type Store interface {
 	Load(ctx context.Context, names []string) ([]Stored, error)
 
 	// Time returns the store's time: its clock is not before From now, and will not be
-	// after To when a swap that begins now takes effect. Time asks the store only if it
-	// does not know. Only Swap can find out that Time was wrong.
+	// after To when a swap that begins now takes effect. Time sends a request only if it
+	// cannot compute the time. Only Swap can find out that Time was wrong.
 	Time(ctx context.Context) (Window, error)
 
 	// Swap replaces values, each on its own, and returns the results in their order. A
-	// swap takes effect if the value still has its version while the store's clock is
-	// within the window, or never: not later, and not after the caller gave up. If it
-	// takes effect, Swap sends its signals to the inboxes of other clients. After an
-	// error the outcome of all of them is unknown.
+	// swap takes effect only if the value still has its version and the store's clock is
+	// within the window, and never after the caller gave up. If it takes effect, Swap
+	// sends its signals to the inboxes of other clients. After an error the outcome of
+	// all swaps is unknown.
 	Swap(ctx context.Context, swaps []Swap) ([]Swapped, error)
 
 	// Scan yields the values of the names that start with a prefix, as the Scan of
@@ -73,10 +73,10 @@ type Window struct {
 // A Swap is the replacement of one value.
 type Swap struct {
 	Name    string
-	Version uint64 // of the value that it replaces; 0 if there must be no value
-	Value   []byte // the new one
+	Version uint64 // the version of the value that the swap replaces; 0 if there must be no value
+	Value   []byte // the new value
 	Was     []byte // the old value, for a store that may have to restore it
-	Note    any    // of the old value, see Stored
+	Note    any    // the note of the old value, see Stored
 	Window  Window
 	OnTime  bool // the step has an end, and the window ends before it
 	Signals []locktable.Signal
@@ -94,18 +94,18 @@ type Swap struct {
 
 // Swapped is the result of a Swap.
 type Swapped struct {
-	Done    bool   // it took effect
-	Version uint64 // of the new value, if Done
+	Done    bool   // the swap took effect
+	Version uint64 // the version of the new value, if Done
 
 	// Late means that the store's clock was not within the window. Then the next Time is
-	// more exact. Unless Known is set, the stored value is taken to be unchanged.
+	// more exact. Unless Known is set, the table takes the value to be unchanged.
 	Late bool
 
 	// Known means that Now is the stored value; otherwise the table loads it.
 	Known bool
 	Now   Stored
 
-	Note any // of the new value, see Stored
+	Note any // the note of the new value, see Stored
 
 	// Err concerns this swap alone: only its own step fails. If every step fails, and not
 	// with ErrLocked, the table takes that as a failure of the store.
@@ -120,17 +120,17 @@ var ErrLocked = errors.New("it is locked by a transaction")
 // caller gave up, while its clock stands still. Or, while its clock stands still, its
 // Load may not show a swap that took effect in time, although another Swap compares with
 // that swap's version. Therefore a release writes the entry even if it finds nothing to
-// release: a claim that was given up before it, and arrives after it, then finds another
-// version. A repeated claim that is already granted or queued also writes, so that a
-// release that was given up before it does not end that.
+// release: a claim that was given up before the release, and arrives after it, then finds
+// another version. A repeated claim that is already granted or queued also writes, so
+// that a release that was given up before does not end its lease or place.
 type Lingerer interface{ Lingers() }
 
-// A Transactor is a Store that can also lock values, and run f on them then. Its
+// A Transactor is a Store that can also lock values, and run a function on them. Its
 // transactions take the steps for which a swap is not good: on names that other clients
 // change at the same time; on names whose queue is stored apart from the entry, see
 // [locktable.Apart], or has become long enough for that; and releases and repeated claims
 // that find nothing to change, because an earlier step may be written, and not committed
-// yet. A driver of [locktable.NewGrouped] over the Table grants several names in one.
+// yet. A driver of [locktable.NewGrouped] grants several names in one transaction.
 type Transactor interface {
 	// Transact takes steps like UpdateAll of [locktable.Grouped], and delivers the
 	// signals for this client, too.

@@ -25,7 +25,7 @@ type Table struct {
 	deliver   func(driver.Signal)
 	lingers   bool
 	cache     cache
-	turns     turns.Turns   // one step of this process per name: of several swaps at once all but one would fail
+	turns     turns.Turns   // one step of this process per name at a time: of several swaps at once, one succeeds
 	lanes     *lanes        // nil if the store does not gather
 	swapSlots chan struct{} // has room for the swaps that may be under way at once; nil: any number
 
@@ -89,7 +89,7 @@ func (t *Table) transactOne(ctx context.Context, s locktable.Step, f func(e *loc
 		return true
 	})
 	if !long {
-		t.cache.drop(s.Name) // an outdated value still says that the queue is long, which is enough
+		t.cache.drop(s.Name) // if the queue is long, an outdated value still says so, which is enough
 	}
 	return err
 }
@@ -121,7 +121,7 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 // A knownValue is a value of a name, as this client last saw it.
 type knownValue struct {
 	Stored
-	fresh bool // loaded alone in this step, or known from its swap; otherwise it may have changed long ago
+	fresh bool // this step loaded it alone, or its swap returned it; otherwise the value may be outdated
 }
 
 // retriesWithoutPause is the number of times that a step whose swap failed is repeated
@@ -145,8 +145,8 @@ func (t *Table) takeOne(ctx context.Context, s locktable.Step, f func(e *locktab
 	}
 }
 
-// inTurn is untilTaken, while no other step of this process on the name runs. Steps other
-// than claims go first.
+// inTurn calls untilTaken while no other step of this process runs on the name. Steps
+// other than claims go first.
 func (t *Table) inTurn(ctx context.Context, s locktable.Step, back *stepBack, f func(e *locktable.Entry, now locktable.Instant)) (waits bool, err error) {
 	enter := t.turns.EnterAhead
 	if s.Place {
@@ -262,7 +262,7 @@ type computed struct {
 func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
 
 // compute runs f on a known value, at the beginning of a window of the store's clock. It
-// makes the window wider by wider.
+// extends the window by `wider`.
 func (t *Table) compute(ctx context.Context, s locktable.Step, seen knownValue, wider time.Duration, f func(e *locktable.Entry, now locktable.Instant)) (computed, error) {
 	w, err := t.store.Time(ctx)
 	if err != nil {
@@ -298,8 +298,8 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen knownValue, 
 }
 
 // overtakes reports whether a step has to invalidate, or wait for, an earlier request
-// that was given up, see Lingerer: a release has to do so for an earlier claim, and a
-// claim that stays granted or queued for an earlier release.
+// that was given up, see Lingerer. A release has to do so because of an earlier claim. A
+// claim that stays granted or queued has to do so because of an earlier release.
 func overtakes(s locktable.Step, e *locktable.Entry) bool {
 	if s.Token.IsZero() || !s.Place {
 		return !s.Token.IsZero()
@@ -361,7 +361,7 @@ func (t *Table) note(s Swap, r Swapped) {
 	case r.Err != nil:
 		t.cache.drop(s.Name)
 	case r.Done && len(s.Entry.Queue) > maxCachedQueue:
-		t.cache.drop(s.Name) // others keep their places in it, so a swap from this value would fail
+		t.cache.drop(s.Name) // waiters keep their places in the queue, so a swap from this value would fail
 	case r.Done:
 		t.cache.put(s.Name, Stored{s.Value, r.Version, r.Note})
 	case r.Known:

@@ -14,10 +14,10 @@ import (
 // atATime is the number of steps that are computed before they are swapped. A client
 // computes some hundred steps within a window, even on a busy machine; beyond
 // stepsPerWindow, each step makes the window wider by windowPerStep. If more than
-// retryTogetherAbove swaps failed, the steps are tried together once more. Steps that
-// were late again are then tried in parts, each a quarter as large as those before. The
-// rest is tried together again as long as each try halves it. The steps that are left
-// then are taken one by one.
+// retryTogetherAbove swaps failed, the table tries their steps together once more. It
+// tries the steps that were late again in parts: quarters, then sixteenths, and so on. It
+// tries the rest together as long as each try halves it, and takes the steps that are
+// left one by one.
 const (
 	atATime            = 1024
 	stepsPerWindow     = 500
@@ -26,11 +26,11 @@ const (
 	lateParts          = 4
 )
 
-// many takes several steps, as many as it can at a time. It adds the steps that failed
-// each by itself to failed.
+// many takes several steps, as many as it can at a time. It adds to failed the steps
+// whose swap has an error of its own.
 func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) error {
 	left, late, err := t.together(ctx, steps, which, f, failed)
-	if err == nil && len(left)+len(late) > retryTogetherAbove { // usually the store's clock has gone on
+	if err == nil && len(left)+len(late) > retryTogetherAbove { // usually they were late: the store's clock has gone on
 		again := slices.Concat(left, late)
 		slices.Sort(again) // two steps on one name keep their order
 		left, late, err = t.together(ctx, steps, again, f, failed)
@@ -87,8 +87,8 @@ func chunksOf(list []int, alike func(i, j int) bool) iter.Seq[[]int] {
 // to share its cost, few enough that others do not wait for long.
 const stepsPerTransaction = 256
 
-// ofOneName takes steps of one name: many in a transaction, if the store has them,
-// because each swap would have to wait its turn among other clients on the name.
+// ofOneName takes steps of one name: many in one transaction, if the store has any,
+// because each swap would have to wait its turn among other clients.
 func (t *Table) ofOneName(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	if t.transactor == nil || len(which) == 1 {
 		for _, i := range which {
@@ -120,9 +120,9 @@ func (t *Table) ofOneName(ctx context.Context, steps []locktable.Step, which []i
 	return nil
 }
 
-// together takes several steps in one request. left are those whose swap failed, or that
-// have to be taken by themselves; late are those that missed their window. It adds the
-// steps that failed each by itself to failed.
+// together takes several steps in one request. left has the steps whose swap failed, or
+// that must be taken alone. late has those that missed their window. It adds to failed
+// the steps whose swap has an error of its own.
 func (t *Table) together(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (left, late []int, err error) {
 	chosen := make([]locktable.Step, len(which))
 	for k, i := range which {
@@ -166,7 +166,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 	swapped, err := t.store.Swap(ctx, swaps)
 	if err != nil {
 		for k := range swaps {
-			t.cache.drop(swaps[k].Name) // they may have been taken all the same
+			t.cache.drop(swaps[k].Name) // the swaps may have taken effect all the same
 		}
 		return left, nil, err
 	}

@@ -9,12 +9,12 @@
 // or that was computed from a wrong time of the server, changes nothing except the
 // version of the name.
 //
-// For that the writer must know, too, whether its swap counts. An acknowledgement is not
-// enough, because the server's clock may have been set, or another machine may have
-// become the leader, since the writer last learned the time. So a writer reads the stamp
-// of what it wrote, in the answer to the write or with one more request, before it
-// reports success. If another swap has replaced it by then, the envelope of that swap
-// lists which swaps before it were void, see [Envelope.Counted].
+// The writer, too, must know whether its swap counts. An acknowledgement is not enough,
+// because the server's clock may have been set, or another machine may have become the
+// leader, since the writer last learned the time. So a writer reads the stamp of what it
+// wrote, in the answer to the write or with one more request, before it reports success.
+// If another swap has replaced it by then, the envelope of that swap lists which swaps
+// before it were void, see [Envelope.Counted].
 //
 // # Assumptions about clocks
 //
@@ -23,6 +23,6 @@
 // has expired. If it is set back, or the next leader's clock is behind, swaps are void
 // until their writers have learned the new time, and leases last longer by the
 // difference. If it jumps ahead, or the next leader's clock is ahead, leases end sooner
-// by the difference, less the time by which windows are wider than a request takes. The
-// latter is so for each backend whose server's clock decides. Fences rise all the same.
+// by the difference, less the time by which windows are wider than a request takes. A
+// jump ahead does so on each backend whose server's clock decides. Fences still rise.
 package stamped

@@ -11,9 +11,9 @@ import (
 
 // An Envelope is the stored record of a name.
 type Envelope struct {
-	Window optimistic.Window // in which the swap had to be stored to count
-	Value  []byte            // of the name, if the swap counts
-	Before []byte            // of the name, if it does not count: what the swap replaced
+	Window optimistic.Window // the window in which the swap had to be stored to count
+	Value  []byte            // the value of the name, if the swap counts
+	Before []byte            // the value of the name, if the swap does not count: the value that it replaced
 
 	// Void are the versions of earlier swaps that were void, in order; only the last
 	// maxVoid of them. It is for stores whose writers read their stamps afterwards.
@@ -43,8 +43,7 @@ func (e *Envelope) At(stamp locktable.Instant) []byte {
 // void swap before that many others follow.
 const maxVoid = 32
 
-// VoidAt is the Void of the next envelope, if this one has the version and was stored at
-// that time.
+// VoidAt is the Void of the next envelope, if this envelope has that version and stamp.
 func (e *Envelope) VoidAt(version uint64, stamp locktable.Instant) []uint64 {
 	if e.InTime(stamp) {
 		return e.Void
