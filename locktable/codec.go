@@ -15,8 +15,8 @@ import (
 // and has one encoding per entry.
 //
 // Decode trusts nothing: a newer Pawl, an editor or a failing disk may have written what
-// is stored. It accepts only what Append can write of an entry that keeps its rules, and
-// says what is wrong otherwise. It never takes an unreadable row for a free name.
+// is stored. It accepts only what Append writes of an entry that keeps its rules, and
+// reports any mistake. It never takes an unreadable row for a free name.
 const version = 0xA4
 
 // Bounds on decoded numbers. The largest instant is in the year 2255, and as exact in a
@@ -253,7 +253,7 @@ type reader struct {
 	rest    []byte
 	problem string
 	recent  [4]string
-	next    int // in recent
+	next    int // the index in recent of the next new string
 }
 
 func (r *reader) fail(format string, args ...any) {
@@ -359,8 +359,8 @@ func (r *reader) weight() (weight, limit int) {
 	return weight, limit
 }
 
-// count reads how many elements follow. Each takes at least a byte, so count refuses a
-// large number with few bytes behind it before anything is allocated for it.
+// count reads how many elements follow. An element takes at least a byte. So count
+// refuses a number greater than that of the bytes left, before memory is allocated.
 func (r *reader) count(what string, most uint64) int {
 	n := int(r.uint(what, 0, most))
 	if n > len(r.rest) {
@@ -370,12 +370,12 @@ func (r *reader) count(what string, most uint64) int {
 	return n
 }
 
-// room is for how many of n to make room at once: a count that is damaged must not cost
-// memory.
+// room returns the number of elements to allocate at once, n at most: a damaged count
+// must not cost memory.
 func (r *reader) room(n int) int { return min(n, len(r.rest)/len(driver.Token{}), 1000) }
 
-// string reads a string. Of a crowd many have the same client, host and inbox: a string
-// that was read a moment ago is not made again.
+// string reads a string. Many claims have the same client, host or inbox, so it returns a
+// string again that it read a moment ago.
 func (r *reader) string() string {
 	b := r.take(r.count("bytes", 1<<16))
 	if len(b) == 0 {

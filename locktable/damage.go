@@ -14,7 +14,7 @@ import (
 const named = 5
 
 // Damaged returns the findings of a backend's doctor about entries that cannot be read.
-// It reads all entries, or the entries of a namespace, if ctx is from a client of one.
+// It reads all entries, or only those of the namespace of the client that made ctx.
 func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	var names string
 	var first error
@@ -47,7 +47,7 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	}}
 }
 
-// bare is an error of the backend without the operation.
+// bare returns the backend's own error, without the operation that failed.
 func bare(err error) error {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		return e.Err

@@ -7,8 +7,8 @@ import (
 
 // Idle reports whether a table may forget the entry: only its last fence would be lost,
 // and the clock has passed that fence. The next fence is then greater all the same, as
-// long as the clock does not run back. A holder or a waiter counts until its time is
-// over, whether or not a step has found that out.
+// long as the clock does not run back. A holder or a waiter whose time is over does not
+// count, even if no step has removed it yet.
 func (e *Entry) Idle(now Instant) bool { return e.Value.Bytes == nil && e.unused(now) }
 
 // Forgettable is for a table that keeps an entry until retention after its last grant,
@@ -19,7 +19,7 @@ func (e *Entry) Idle(now Instant) bool { return e.Value.Bytes == nil && e.unused
 func (e *Entry) Forgettable(now Instant, retention time.Duration) bool {
 	last := max(Instant(e.Fence), e.Value.At)
 	for _, h := range e.Holders {
-		last = max(last, h.Expires) // no step has found that yet
+		last = max(last, h.Expires) // perhaps no step has noted this end in Value.At
 	}
 	return e.unused(now) && last.Add(retention) <= max(now, e.Day)
 }
@@ -33,8 +33,8 @@ func (e *Entry) unused(now Instant) bool {
 		!slices.ContainsFunc(e.Marks, func(m Mark) bool { return m.Until > now })
 }
 
-// Ends is the instant from which only the entry's last fence and its value count. Both
-// are older than that instant.
+// Ends is the instant from which only the last fence and the value of the entry count. It
+// is not earlier than either of them.
 func (e *Entry) Ends() Instant {
 	ends := max(e.Closed, e.Rest.Lapses, e.Value.At)
 	for _, h := range e.Holders {

@@ -46,18 +46,18 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 //   - after settle no holder and no waiter is expired, and the head of the queue does not
 //     fit
 type Entry struct {
-	Fence   uint64   // the last one ever granted, the last of a range included
+	Fence   uint64   // the last fence ever granted; of a range, its last
 	Closed  Instant  // nothing is granted before this: a lease was broken, or expired with a lock-delay
 	Holders []Holder // in the order of their grants
 	Queue   []Waiter // in the order in which they will be served: all of them, or the first ones
-	Rest    Rest     // the waiters behind them, if they are stored apart from the entry, see Apart
+	Rest    Rest     // the waiters behind Queue, if they are stored apart from the entry, see Apart
 	Broken  []Broken // leases that were taken from their holders, until they would have ended anyway
 	Value   Value    // what the name keeps
 	Marks   []Mark   // the clients that watch
 
-	// Blur is the longest time after its given time at which a step may take effect, on a
-	// table that cannot know the time exactly: see [Store]. A lease or place that begins
-	// then lasts longer by Blur. Blur is not stored.
+	// Blur is the longest time by which a step may take effect after its given time, on a
+	// table that cannot know the time exactly, see package optimistic. A lease or place
+	// that begins in the step lasts longer by Blur. Blur is not stored.
 	Blur time.Duration
 
 	// Day is the wall-clock time, for a table whose own clock may be behind it. Fences
@@ -68,12 +68,12 @@ type Entry struct {
 	// The result of the last method, for the table that stores the entry. It is not
 	// stored.
 	Changed bool     // the entry differs from before
-	News    bool     // people can see the difference: it is more than a renewal, or a place that was kept
+	News    bool     // people can see the difference; they cannot see a renewal, or that a place is kept
 	Short   bool     // the method has to see more of the queue: the table drops the result and runs it again
 	Signals []Signal // to send once the entry is stored
 
-	// The head of the queue may not know when the name opens by itself: the head has
-	// changed, or the name opens sooner than the head knows.
+	// sooner means that the head of the queue may not know when the name opens by itself:
+	// the head has changed, or the name opens sooner than the head knows.
 	sooner bool
 }
 
@@ -88,7 +88,7 @@ type Carried struct {
 	Weight    int
 	Limit     int
 	LockDelay time.Duration
-	TTL       time.Duration // as the last Acquire or Renew of the token asked
+	TTL       time.Duration // the TTL that the last Acquire or Renew of the token asked for
 }
 
 func carried(c *driver.Claim, inbox string) Carried {
@@ -103,28 +103,28 @@ type Holder struct {
 	Carried
 	Fence   uint64  // the first of its range
 	Since   Instant // the latest instant at which it was granted, see Entry.Blur
-	Expires Instant // it is over when now == Expires
-	Wrote   bool    // it has written a value
+	Expires Instant // the lease is over at this instant
+	Wrote   bool    // the lease has written a value
 }
 
 // A Waiter is a place in the queue: a claim that is not granted yet.
 type Waiter struct {
 	Carried
-	Since   Instant // when it came, or its ticket says that it came: the queue is in this order
-	Expires Instant // of the place, unless the waiter sends its claim again before
-	Value   []byte  // what the name keeps from the grant on; nil leaves what it has
-	Above   []byte  // it is granted only if the name's value is smaller; nil means any value
+	Since   Instant // when the claim came, or came by its ticket; the queue is in this order
+	Expires Instant // when the place lapses, unless the waiter repeats its claim
+	Value   []byte  // the value of the name from the grant on; nil leaves the value as it is
+	Above   []byte  // the claim is granted only if the name's value is smaller; nil means any value
 }
 
 // A Value is the value of a name. Its bytes are never changed, only replaced.
 type Value struct {
 	Bytes []byte  // nil means no value
-	Fence uint64  // of the lease that wrote it
+	Fence uint64  // the fence of the lease that wrote it
 	At    Instant // when it was written, or when the last lease since then ended
 }
 
-// Broken remembers a lease that was broken, so that its holder's next renewal can say by
-// whom.
+// Broken remembers a lease that was broken, so that the answer to its holder's next
+// renewal names the breaker.
 type Broken struct {
 	Token driver.Token
 	By    driver.Owner
@@ -174,8 +174,8 @@ func (e *Entry) expire(now Instant) {
 	}
 }
 
-// promote grants to the head of the queue, and to the next, until one does not fit. No
-// claim passes that one, so the queue is fair.
+// promote grants the claim at the head of the queue, and then the next, until a claim
+// does not fit. No claim passes a claim that waits, so the queue is fair.
 //
 // The waiter does not know of the grant yet, so the grant lasts as long as the place
 // would have. A dead waiter then costs the others only its QueueTTL. A live waiter may
@@ -185,7 +185,7 @@ func (e *Entry) promote(now Instant) {
 	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
 		w := e.Queue[0]
 		e.Queue, e.sooner = slices.Delete(e.Queue, 0, 1), true
-		if !e.below(w.Above) { // its condition held when the waiter came
+		if !e.below(w.Above) { // the condition was true when the waiter came, and is not now
 			e.Changed, e.News = true, true
 			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalLook, Token: w.Token})
 			continue
@@ -213,7 +213,7 @@ func (e *Entry) fits(now Instant, weight, limit int) bool {
 
 // grant adds a holder, with the next fences. Counting from the last fence makes them rise
 // when the clock ran back. Counting from the time in microseconds makes them rise when
-// the entry was lost or forgotten. A wish counts up to MaxLead ahead of the time.
+// the entry was lost or forgotten. MinFence counts up to MaxLead ahead of the time.
 func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 	if h.Weight != driver.Exclusive {
 		h.Fences = 1 // ranges of holders side by side would overlap in time; only an exclusive holder is alone
@@ -231,7 +231,7 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 	return h
 }
 
-// write makes the name keep a value, if there is one, under a lease.
+// write stores a value that a lease writes; a nil value changes nothing.
 func (e *Entry) write(now Instant, by *Holder, value []byte) {
 	if value != nil {
 		e.Value, e.Changed, e.News = Value{Bytes: value, Fence: by.Fence, At: now}, true, true
@@ -247,7 +247,7 @@ func (e *Entry) used(ended Instant) {
 }
 
 // below reports whether the name has no value, or a value less than v. A nil v is above
-// all.
+// every value.
 func (e *Entry) below(v []byte) bool {
 	return v == nil || e.Value.Bytes == nil || bytes.Compare(e.Value.Bytes, v) < 0
 }
@@ -258,8 +258,8 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 	e.settle(now)
 	defer e.tell()
 
-	// A repeat: its caller lost the reply, or it was a waiter that settle, or an earlier
-	// step, promoted.
+	// The claim is a repeat: its caller lost the reply, or settle or an earlier step
+	// granted it from the queue.
 	if h := e.holder(c.Token); h != nil {
 		e.extend(now, h, c.TTL)
 		return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}, nil
@@ -274,7 +274,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		for len(e.Holders) > 0 {
 			e.take(now, 0, c.Owner)
 		}
-		e.Closed = 0 // otherwise gone would report that the name stays closed
+		e.Closed = 0 // otherwise Entry.gone would report that the name stays closed
 		grant := e.admit(now, c, inbox)
 		e.promote(now) // beside a forced claim that is not exclusive, the head of the queue may fit
 		return grant, nil
@@ -282,8 +282,8 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 
 	w, position := e.place(c.Token)
 	if w == nil {
-		// No waiter may be ahead. A claim that has a place cannot be at the head and fit:
-		// settle would have granted it.
+		// No waiter may be ahead. A claim with a place cannot be at the head and fit,
+		// because settle would have granted it.
 		came, first := e.arrival(now, c)
 		if first == 1 && e.fits(now, c.Weight, c.Limit) {
 			return e.admit(now, c, inbox), nil
@@ -306,8 +306,8 @@ func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
 	return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}
 }
 
-// Renew makes the lease last its TTL from now, and writes its value. It never creates
-// one, and never shortens one.
+// Renew makes the lease last its TTL from now, and writes its value. It never creates or
+// shortens a lease.
 func (e *Entry) Renew(now Instant, l *driver.LeaseRef) error {
 	e.settle(now)
 	defer e.tell()
@@ -343,20 +343,20 @@ func (e *Entry) gone(now Instant, token driver.Token) error {
 }
 
 // Release ends the token's lease and writes its value, or takes the token out of the
-// queue, and passes the name on. With MinHold, the lease stays until that long after its
+// queue, and passes the name on. With MinHold, the lease stays until MinHold after its
 // grant, but the token no longer names it.
 func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 	token, minHold := l.Token, l.MinHold
 	e.settle(now)
 	defer e.tell()
 	if h := e.holder(token); h != nil {
-		e.write(now, h, l.Value) // before the name is passed on: a waiter's Above is compared with it
+		e.write(now, h, l.Value) // before the name is passed on: a waiter's Above is compared with the new value
 		// The grant came no later than the end of its own window, and no later than the
-		// end of this step's window. The latter can be earlier, for example after the
-		// clock ran back.
+		// end of this step's window. The end of this step's window can be the earlier one
+		// after the clock ran back.
 		if until := min(h.Since, now.Add(e.Blur)).Add(minHold); minHold > 0 && until > now {
-			// It ends as a release does: without a lock-delay, and no client can renew
-			// it.
+			// The lease ends like a released one: no lock-delay follows, and no client
+			// can renew it.
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
 			e.sooner = true
 		} else {
@@ -390,11 +390,11 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 }
 
 // maxBroken bounds how many broken leases an entry remembers, because a client in a loop
-// could break for ever. The holder of a forgotten one gets ErrNoSuchLease, without the
+// could break for ever. The holder of a forgotten lease gets ErrNoSuchLease, without the
 // name of the breaker.
 const maxBroken = 256
 
-// take ends a holder's lease against its will, and remembers that for its next renewal.
+// take breaks a holder's lease, and remembers the break for the holder's next renewal.
 func (e *Entry) take(now Instant, i int, by driver.Owner) {
 	h := e.Holders[i]
 	e.used(now)
@@ -409,9 +409,9 @@ func (e *Entry) take(now Instant, i int, by driver.Owner) {
 	e.Changed, e.News = true, true
 }
 
-// Raise makes the fence of the token's lease at least fence, and returns the new fence.
-// The lease whose fence rises becomes the last one granted. So the rules of Entry still
-// hold. If the lease could not have been granted after the leases that were granted
+// Raise raises the fence of the token's lease to fence at least, and returns the new
+// fence. The lease whose fence rises becomes the last one granted. So the rules of Entry
+// still hold. If the lease could not have been granted after the leases that were granted
 // since, nothing changes.
 func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, error) {
 	e.settle(now)
@@ -436,7 +436,7 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 		return 0, e.held(now, &driver.Claim{Name: c.Name, Token: c.Token, Weight: raised.Weight, Limit: raised.Limit}, 0)
 	}
 	if e.Value.Fence == raised.Fence {
-		e.Value.Fence = fence // this lease wrote the value, so its fence rises too
+		e.Value.Fence = fence // this lease wrote the value, so the value's fence rises too
 	}
 	raised.Fence = fence
 	e.writeFirst(now, &raised, c.Value)
@@ -452,8 +452,8 @@ func (e *Entry) writeFirst(now Instant, by *Holder, value []byte) {
 	}
 }
 
-// holder finds a lease by its token. The zero token finds none: all leases that are kept
-// for their minimum hold have it.
+// holder finds a lease by its token. The zero token finds no lease, because all leases
+// that are kept for their minimum hold have it.
 func (e *Entry) holder(token driver.Token) *Holder {
 	for i := range e.Holders {
 		if e.Holders[i].Token == token && !token.IsZero() {

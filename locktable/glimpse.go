@@ -19,7 +19,7 @@ type Glimpse struct {
 // whether people can see a difference.
 func (g *Glimpse) News(stored []byte) bool {
 	now := stored
-	if e, err := decode(stored); err == nil { // otherwise a reader of the entry reports it
+	if e, err := decode(stored); err == nil { // if the entry is damaged, a reader reports that
 		now = e.visible()
 	}
 	news := !g.taken || !bytes.Equal(now, g.seen)
@@ -27,8 +27,8 @@ func (g *Glimpse) News(stored []byte) bool {
 	return news
 }
 
-// visible is the stored form of an entry without what people do not see, or see change by
-// itself: broken leases, expiries, and the requests of waiters.
+// visible returns the stored form of an entry without the fields that people do not see,
+// and those that a renewal, a repeat or the passing of time changes.
 func (e *Entry) visible() []byte {
 	v := *e
 	v.Broken, v.Marks, v.Value.At, v.Rest.Lapses = nil, nil, 0, 0

@@ -48,8 +48,8 @@ func (d *GroupedDriver) AcquireAll(ctx context.Context, claims []driver.Claim) (
 	}
 	grants, told := make([]driver.Grant, n), make([]bool, n)
 	var refused error
-	// The first pass looks at all names, and passes on those whose holders have expired;
-	// the table stores that even if the claims are refused. The second pass grants.
+	// The first n steps check the claims, and pass on names whose holders have expired.
+	// The table stores that even if a claim is refused. The other steps grant.
 	steps = slices.Concat(steps, steps)
 	err := d.grouped.UpdateAll(ctx, steps, func(i int, e *Entry, now Instant) bool {
 		if i < n {

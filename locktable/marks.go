@@ -14,7 +14,7 @@ import (
 // one.
 type Mark struct {
 	Token driver.Token // which of the client's watches it is
-	Inbox string       // of the client
+	Inbox string       // the inbox of the client
 	Until Instant
 }
 
@@ -22,16 +22,17 @@ type Mark struct {
 // there is no room polls.
 const maxMarks = 64
 
-// signalChanged is for the client whose mark has that token. It reaches no listener.
+// signalChanged is for the client whose mark has the signal's token. It reaches no
+// listener.
 const signalChanged = driver.SignalLost + 1
 
 // IsChange reports whether a signal is for a watch, and not for a claim or a lease. A
 // table may have to tell them apart, see [Driver.Deliver].
 func IsChange(s driver.Signal) bool { return s.Kind == signalChanged }
 
-// Mark makes the entry signal changes to a client, for the time d from now. Marking it
-// again extends that. known says that the mark was still there, so the client has missed
-// nothing; ok, that there was room.
+// Mark makes the entry signal changes to a client, for the time d from now. A repeat
+// extends that time. known means that the mark was still there, so the client has missed
+// nothing. ok means that there was room.
 func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 	e.settle(now)
 	defer e.tell()
@@ -64,9 +65,8 @@ func (e *Entry) tell() {
 	}
 }
 
-// hush drops the signals that tell has added for marks. It is for the second step of a
-// transaction whose first step has added them already: the client reads the entry after
-// the whole transaction.
+// hush drops the signals that tell has added for marks. It is for the second step on a
+// name in a transaction, if the first added them: the client reads the entry after both.
 func (e *Entry) hush() {
 	e.News = false
 	e.Signals = slices.DeleteFunc(e.Signals, func(s Signal) bool { return IsChange(s.Signal) })

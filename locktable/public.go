@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// shown copies an owner for a receiver, who may change its labels without changing the
+// shown copies an owner, so that a caller who changes the labels does not change the
 // entry.
 func shown(o driver.Owner) driver.Owner {
 	o.Labels = maps.Clone(o.Labels)

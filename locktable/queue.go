@@ -11,15 +11,15 @@ import (
 // their entry, a step sees the first of them and the place of its own claim, so its cost
 // does not grow with the queue.
 //
-// A stored Rest describes all waiters, because the stored Queue is then empty. It has
-// only the first three fields.
+// A stored Rest has only the first three fields. It describes all waiters, because the
+// stored Queue is then empty.
 type Rest struct {
 	Len    int     // how many waiters there are behind those in Entry.Queue
 	Last   Instant // no waiter came later than this
 	Lapses Instant // no place lapses before this
 
-	Own   *Waiter // the step's own claim, if it is one of the Len
-	Ahead int     // how many of the Len are ahead of it, or of the place that it would take
+	Own   *Waiter // the step's own claim, if it is among these Len waiters
+	Ahead int     // how many of these waiters are ahead of the step's claim, or of the place that it would take
 }
 
 // waiting is the length of the whole queue.
@@ -97,7 +97,7 @@ func (e *Entry) leave(token driver.Token) bool {
 		e.Queue = slices.Delete(e.Queue, position-1, position)
 		e.sooner = e.sooner || position == 1
 	default:
-		e.sooner = e.sooner || len(e.Queue) == 0 // it may have been the head, which is not seen
+		e.sooner = e.sooner || len(e.Queue) == 0 // the claim may have been the head, which the step does not see
 		e.Rest.Own = nil
 		e.Rest.Len--
 	}

@@ -9,7 +9,7 @@ import (
 
 // Refuses is the first half of Acquire, for a claim that neither queues nor forces. It
 // passes the name on if its holder has expired, and returns the error with which Acquire
-// would refuse the claim. nil means that Acquire would grant it; Refuses does not.
+// would refuse the claim. After nil, Acquire would grant the claim; Refuses does not.
 func (e *Entry) Refuses(now Instant, c *driver.Claim) error {
 	e.settle(now)
 	defer e.tell()
@@ -26,7 +26,7 @@ func (e *Entry) Refuses(now Instant, c *driver.Claim) error {
 	return e.held(now, c, position)
 }
 
-// notAbove refuses a claim for the value of the name, and takes away its place.
+// notAbove refuses a claim whose Above is not above the name's value, and ends its place.
 func (e *Entry) notAbove(now Instant, c *driver.Claim) error {
 	if e.below(c.Above) {
 		return nil
@@ -34,7 +34,7 @@ func (e *Entry) notAbove(now Instant, c *driver.Claim) error {
 	refused := &driver.ValueNotGreaterError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
 	if e.leave(c.Token) {
 		e.Changed, e.News = true, true
-		e.promote(now) // it may have been the head, and the next one fits
+		e.promote(now) // the claim may have been the head, and the next waiter may fit
 	}
 	return refused
 }
@@ -42,13 +42,13 @@ func (e *Entry) notAbove(now Instant, c *driver.Claim) error {
 // held makes the error of a refused claim: what is in its way, and when that changes by
 // itself.
 func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
-	e.sooner = e.sooner && position != 1 // this answer reaches the head
+	e.sooner = e.sooner && position != 1 // at position 1 this answer reaches the head
 	var head Instant
 	switch {
 	case len(e.Queue) > 0:
 		head = e.Queue[0].Expires
 	case e.waiting() > 0 && e.fits(now, c.Weight, c.Limit):
-		e.Short = true // it depends on the head, which is not seen
+		e.Short = true // the answer depends on the head, which the step does not see
 	}
 	first, others := e.others(c.Token)
 	refused := &driver.HeldError{
@@ -61,8 +61,8 @@ func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldErr
 	return refused
 }
 
-// others counts the holders, and finds the one that expires first; of several that expire
-// at once, the one with the longest lock-delay. It leaves out the claim's own lease.
+// others counts the holders except the claim's own lease. first is the holder that
+// expires first; of several that expire at once, the holder with the longest lock-delay.
 func (e *Entry) others(own driver.Token) (first *Holder, n int) {
 	for i := range e.Holders {
 		h := &e.Holders[i]
@@ -77,10 +77,10 @@ func (e *Entry) others(own driver.Token) (first *Holder, n int) {
 }
 
 // retryAfter returns the time for which sending c again is of no use, unless a client
-// acts. While the name is closed, nothing changes before it opens. Otherwise the first
-// holder expires, and its lock-delay closes the name to all; or, if only the queue is in
-// the way of a claim that would fit, the place of its head lapses. head is the time at
-// which that place lapses, 0 if there is no queue.
+// acts. While the name is closed, nothing changes before it opens. On an open name, it is
+// the time until the first holder's lease and lock-delay end, or until the place of the
+// queue's head lapses, if that is sooner and c would fit. head is the time of that lapse,
+// 0 if there is no queue.
 func (e *Entry) retryAfter(now Instant, c *driver.Claim, first *Holder, head Instant) (d time.Duration) {
 	if e.Closed > now {
 		return now.Until(e.Closed)

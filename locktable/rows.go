@@ -32,8 +32,8 @@ type Rows interface {
 type Look struct {
 	First int          // how many of the first waiters
 	Token driver.Token // the claim whose place to find; zero means none
-	Rank  bool         // count the waiters ahead of it, too
-	Early bool         // if Token has no place: count the waiters that came no later than Came, because some came later
+	Rank  bool         // count the waiters ahead of Token's place, too
+	Early bool         // if Token has no place: count the waiters that came no later than Came, as others came later
 	Came  Instant
 }
 
@@ -56,8 +56,8 @@ type Moves struct {
 // waiters both cost the same.
 var ordinary = bounds{long: 8, short: 2}
 
-// bounds say where a queue is stored: one of more than long waiters moves into rows, and
-// one that has shrunk to short moves back into the entry.
+// bounds say where a queue is stored: a queue of more than long waiters moves into rows,
+// and a queue that has shrunk to short waiters moves back.
 type bounds struct{ long, short int }
 
 // Apart runs f on the entry of a step, and stores the waiters in rows if they are many. f

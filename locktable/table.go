@@ -30,7 +30,7 @@ type Table interface {
 	// the table compares that end with its clock inside the step, when nothing can delay
 	// the step any more: once it has the lock, or in the condition of the write. If
 	// Update returns only after all that it began is done or undone, it is enough to
-	// check ctx there.
+	// check ctx at that point.
 	//
 	// An entry that cannot be decoded is an error for its name, never an empty entry.
 	// After an error the outcome is unknown: some names may have been changed.
@@ -41,8 +41,8 @@ type Table interface {
 	Read(ctx context.Context, name string) (*Entry, Instant, error)
 
 	// Scan yields the stored entries whose names start with prefix, in byte order of the
-	// names. An error that concerns one row comes with its name, and the scan goes on;
-	// any other error ends it.
+	// names. An error of one row comes with the row's name, and the scan goes on; any
+	// other error ends it.
 	Scan(ctx context.Context, prefix string) iter.Seq2[Row, error]
 
 	Properties() driver.Properties
@@ -60,10 +60,10 @@ type Watchable interface {
 // rest.
 type Step struct {
 	Name   string
-	Token  driver.Token // the claim whose place in the queue it concerns; zero: no place
-	Place  bool         // it counts the waiters ahead of that place, or of the place that it would take
-	Ticket uint64       // with Place: of the claim, see driver.Claim
-	OnTime bool         // it has an end, see Table.Update
+	Token  driver.Token // the claim whose place in the queue the step concerns; zero if it concerns no place
+	Place  bool         // the step counts the waiters ahead of Token's place, or of the place that Token would take
+	Ticket uint64       // with Place, the ticket of the claim, see driver.Claim
+	OnTime bool         // the step has an end, see Table.Update
 }
 
 // A Row is one entry of a scan.
@@ -105,7 +105,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
-	c.Owner = shown(c.Owner) // the table keeps it, and the caller may change its map
+	c.Owner = shown(c.Owner) // the table keeps the owner, and the caller may change its own map
 	c.Value, c.Above = bytes.Clone(c.Value), bytes.Clone(c.Above)
 	a := struct { // one allocation for everything that outlives this frame
 		claim   driver.Claim
@@ -321,7 +321,7 @@ func (d *Driver) run(ctx context.Context, op driver.Op, name string, steps []Ste
 		return driver.ErrClosed
 	}
 	onTime := slices.ContainsFunc(steps, func(s Step) bool { return s.OnTime })
-	if !onTime && ctx.Err() != nil { // otherwise the table checks it, at the right time
+	if !onTime && ctx.Err() != nil { // with OnTime the table checks ctx, at the right time
 		return ctx.Err()
 	}
 	err := d.table.Update(ctx, steps, f)
