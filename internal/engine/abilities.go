@@ -2,8 +2,8 @@ package engine
 
 import "github.com/pawl-go/pawl/driver"
 
-// Driver is a driver with the abilities of memlock's. A fake around it embeds it, and
-// calls them without looking for each.
+// Driver is a driver with all abilities of memlock. A fake around a memlock driver embeds
+// a Driver, so that it need not look for each ability.
 type Driver interface {
 	driver.Driver
 	driver.Signaler

@@ -11,8 +11,8 @@ type Background struct {
 	closed bool
 }
 
-// Go runs f in a goroutine. Once Close has begun, it runs f before it returns: Close may
-// no longer be waiting.
+// Go runs f in a goroutine. After Close has begun, Go runs f itself, because Close may no
+// longer be waiting.
 func (b *Background) Go(f func()) {
 	b.mu.Lock()
 	if b.closed {

@@ -2,11 +2,11 @@ package engine
 
 import "strings"
 
-// CertificateHint returns what to do about an error about a certificate that has expired
-// or that a server refuses, or "" for any other error. Nothing of that is permanent: each
-// new connection reads the files of the client again, and the server may get others, too.
+// CertificateHint returns advice for an error about a certificate that has expired or
+// that a server refuses, or "" for any other error. Such an error is not permanent: each
+// new connection reads the client's files again, and the server may get new files.
 //
-// It looks at the text: not all clients wrap the error.
+// It reads the error's text, because not all clients wrap the error.
 func CertificateHint(err error) string {
 	says := func(parts ...string) bool {
 		for _, part := range parts {

@@ -23,7 +23,7 @@ type Claims struct {
 	due          due
 	swept        time.Time
 	awake        bool          // a Poller knows that there is a claim to look for
-	hurry        chan struct{} // holds one: a look is due sooner than a Poller knows
+	hurry        chan struct{} // has room for one; receives when a look is due sooner than a Poller knows
 }
 
 // A Claim is one of Claims.
@@ -46,12 +46,12 @@ func NewClaims() *Claims {
 	return &Claims{waits: map[driver.Token]*Claim{}, holds: map[driver.Token]*Claim{}, hurry: make(chan struct{}, 1)}
 }
 
-// Hurry receives when a look is due sooner than was known, for example for the first
+// Hurry receives when a look is due sooner than a Poller knows, for example for the first
 // claim.
 func (c *Claims) Hurry() <-chan struct{} { return c.hurry }
 
-// Acquired notes the answer to a claim that was sent then, and reports whether the claim
-// surely waits or holds. After an error that is no answer that is unknown.
+// Acquired notes the answer to a claim that was sent at `sent`. It reports whether the
+// claim surely waits or holds: an error that is no answer leaves that unknown.
 func (c *Claims) Acquired(claim *driver.Claim, sent time.Time, err error) bool {
 	held, refused := errors.AsType[*driver.HeldError](err)
 	switch {
@@ -88,7 +88,7 @@ func (c *Claims) wait(claim *driver.Claim, held *driver.HeldError, sent time.Tim
 	}
 }
 
-// Hold notes a lease that ends then, unless it is renewed.
+// Hold notes a lease that ends at `until`, unless it is renewed.
 func (c *Claims) Hold(t driver.Token, name string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func (c *Claims) Hold(t driver.Token, name string, until time.Time) {
 	}
 }
 
-// Renewed notes the answers to renewals that were sent then.
+// Renewed notes the answers to renewals that were sent at `sent`.
 func (c *Claims) Renewed(leases []driver.LeaseRef, sent time.Time, answers []error) {
 	for i, answer := range answers {
 		switch {
@@ -121,8 +121,8 @@ func (c *Claims) Drop(t driver.Token) {
 	delete(c.holds, t)
 }
 
-// Heard notes a signal for this client. A lease that was passed on to it lasts as long as
-// the place would have.
+// Heard notes a signal for this client. A lease that a waiter got from the queue lasts as
+// long as its place would have lasted.
 func (c *Claims) Heard(s driver.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,9 +132,9 @@ func (c *Claims) Heard(s driver.Signal) {
 	}
 }
 
-// Compare compares some claims with the entry of their name, which was requested then. It
-// returns signals for the client about changes. It skips claims about which the client
-// has learned something since the request.
+// Compare compares some claims with the entry of their name, which was requested at
+// `asked`. It returns signals for the client about changes. It skips claims about which
+// the client has learned something since the request.
 func (c *Claims) Compare(some []Claim, e *locktable.Entry, asked time.Time) (news []driver.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,8 +179,8 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 	return s, true
 }
 
-// told is for a claim whose client gets a signal that it was granted, or that it should
-// ask. From then on it counts as one that may be lost.
+// told moves a claim from waits to holds, because its client gets a signal: the claim was
+// granted, or has to ask. A Poller then looks for its loss only.
 func (c *Claims) told(x *Claim, granted bool) {
 	delete(c.waits, x.Token)
 	c.holds[x.Token], x.held = x, granted
@@ -194,7 +194,7 @@ func (c *Claims) All(now time.Time) []Claim {
 	return slices.Concat(copies(c.waits), copies(c.holds))
 }
 
-// Any reports whether there are any at that time.
+// Any reports whether any claim waits or holds at that time.
 func (c *Claims) Any(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +225,7 @@ func (c *Claims) Waiting(now time.Time) []Claim {
 	return copies(c.waits)
 }
 
-// some reports whether there are any, or were a moment ago.
+// some reports whether any claim waits or holds, or did a moment ago.
 func (c *Claims) some(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Columns are the readable part of an entry in an SQL table. They are as true as the
-// stored form when a client writes them. When a lease runs out, no client writes.
+// Columns are the readable part of an entry in an SQL table. A client writes them along
+// with the stored form. When a lease runs out, no client writes.
 type Columns struct {
-	Holders string            // their owners; empty if the name is free
-	Fence   uint64            // the last one granted
+	Holders string            // the owners of the holders; empty if the name is free
+	Fence   uint64            // the last fence granted
 	Until   locktable.Instant // when the last of the leases runs out, unless its holder renews it; 0 without holders
 }
 

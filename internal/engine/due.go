@@ -10,13 +10,13 @@ import (
 // be thousands, so due computes the time from all of them only once after each look.
 // Until the next look it takes only those claims into account that may be due earlier.
 type due struct {
-	looked  time.Time // the look after which it was computed
+	looked  time.Time // the look after which first was computed
 	first   time.Time
-	changed []*Claim // that may be due before first
+	changed []*Claim // claims that may be due before first
 }
 
-// mostChanged bounds due.changed: after more changes all claims count again. A client
-// without a Poller never asks.
+// mostChanged bounds due.changed, because a client without a Poller never empties it.
+// After more changes, next looks at all claims again.
 const mostChanged = 64
 
 // sooner notes that a claim may be due sooner than before.

@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Failure turns an error of an engine's client into a [*driver.Error] with what a person
-// can do about it, which advice knows. It returns errors of that type, and
+// Failure turns an error of an engine's client into a [*driver.Error]. The hint comes
+// from [CertificateHint], or otherwise from advice. It returns errors of that type, and
 // driver.ErrClosed, as they are.
 func Failure(err error, backend string, op driver.Op, advice func(error) (hint string, permanent bool)) error {
 	if _, typed := errors.AsType[*driver.Error](err); err == nil || typed || errors.Is(err, driver.ErrClosed) {

@@ -12,8 +12,8 @@ func Found(severity driver.Severity, subject, detail, advice string) []driver.Fi
 	return []driver.Finding{{Severity: severity, Subject: subject, Detail: detail, Advice: advice}}
 }
 
-// Version returns the finding that says which server it is, such as "Redis 7.2.4", or
-// nothing if the server does not say.
+// Version returns the finding that names the server and its version, such as "Redis
+// 7.2.4", or nothing if the version is unknown.
 func Version(product, version string) []driver.Finding {
 	if version == "" {
 		return nil

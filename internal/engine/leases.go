@@ -16,7 +16,7 @@ import (
 // transaction locks the rows in this order, so two of them cannot wait for each other.
 type Leases []CheckedLease
 
-// A CheckedLease is one of these leases.
+// A CheckedLease is one of Leases.
 type CheckedLease struct {
 	Name  string
 	Fence uint64
@@ -65,7 +65,7 @@ func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allow
 // GrantedElsewhere returns a foreign for LeasesOf. It accepts a lease of this kind of
 // backend if the description of the backend ends in tail, the part of Properties.Where
 // that names the tables. A server has many addresses, so the text before tail may differ.
-// One of options in it, such as " schema=", names other tables.
+// If that text contains one of options, such as " schema=", the tables are others.
 func GrantedElsewhere(kind, tail string, options ...string) func(backend string) (problem, allowed string) {
 	return func(backend string) (problem, allowed string) {
 		if backend != kind && !strings.HasPrefix(backend, kind+" ") {

@@ -40,7 +40,7 @@ type NotedAll struct {
 	grouped *locktable.GroupedDriver
 }
 
-// NewNotedAll is NewNoted for such a table.
+// NewNotedAll is NewNoted for a driver over such a table.
 func NewNotedAll(d *locktable.GroupedDriver, c *Claims, begun func()) NotedAll {
 	return NotedAll{NewNoted(d.Driver, c, begun), d}
 }

@@ -26,8 +26,8 @@ func Open(ctx context.Context, rawURL string, open driver.Opener) (driver.Driver
 	return open(ctx, u)
 }
 
-// Made returns what a backend has built, as New and Open return it: a nil pointer would
-// not be a nil driver.Driver.
+// Made turns a backend's own type into the result of its New and Open. After an error it
+// returns a nil driver.Driver, which a nil pointer would not be.
 func Made[D driver.Driver](d D, err error) (driver.Driver, error) {
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 type Poller struct {
 	Claims  *Claims
 	Pace    Pace
-	Losses  time.Duration   // between looks of a client that only holds
+	Losses  time.Duration   // the time between two looks of a client that holds leases, and waits for none
 	LookNow <-chan struct{} // makes a look due, even without claims; may be nil
 
 	// Look looks once, at the claims that wait and for lost leases. No caller gets its
@@ -28,8 +28,8 @@ type Pace func(waited time.Duration, ahead int) time.Duration
 // Growing is a pace that grows: it is a part of the time since something last happened.
 // So a hand-over is noticed late by a small part of the wait, and a long wait costs next
 // to nothing. Claims further behind in a queue look less often than its head: it is not
-// their turn next. While nothing happens, the head looks every slow, and others up to
-// four times less often.
+// their turn next. While nothing happens, the head looks once per `slow`, and others up
+// to four times less often.
 func Growing(quick, slow time.Duration, part int) Pace {
 	return func(waited time.Duration, ahead int) time.Duration {
 		most := slow * time.Duration(min(1+ahead, 4))

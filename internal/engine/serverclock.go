@@ -22,7 +22,7 @@ const (
 )
 
 // By is a lower bound of the server's clock at a moment of the client's clock. Two clocks
-// never run at the same speed, so By subtracts a thousandth of the time between.
+// never run at the same speed, so By subtracts a thousandth of the time since At.
 func (s ServerTime) By(t time.Time) locktable.Instant {
 	passed := t.Sub(s.At)
 	off := passed / 1000
@@ -30,10 +30,10 @@ func (s ServerTime) By(t time.Time) locktable.Instant {
 }
 
 // Outdated reports whether an answer that was received now replaces the known time. The
-// server stated its time is, in whole ticks, in answer to a request that was sent then.
+// server stated the time `is`, in whole ticks, in answer to a request sent at `sent`.
 //
-// An answer that is earlier than the known time at its request comes from another server,
-// or the clock was set back. Any other answer replaces the known time if it is later.
+// An answer that is too early for its request comes from another server, or from a clock
+// that was set back. Other answers replace a known time that is earlier or too old.
 func (s ServerTime) Outdated(is locktable.Instant, tick time.Duration, sent, now time.Time) bool {
 	return is.Add(tick) < s.By(sent) || is > s.By(now)+leastGainMicros || now.Sub(s.At) > replaceAfter
 }

@@ -35,8 +35,8 @@ func DecodeSignal(text string) (s driver.Signal, ok bool) {
 }
 
 // OpensAt returns the time at which a name opens by itself for a claim at the head of its
-// queue, see [locktable.Entry.OpensAt]; 0 for other claims. The client may know a later
-// instant.
+// queue, see [locktable.Entry.OpensAt]; 0 for other claims. The client of that claim may
+// expect a later instant.
 func OpensAt(e *locktable.Entry, t driver.Token) locktable.Instant {
 	if len(e.Queue) == 0 || e.Queue[0].Token != t {
 		return 0

@@ -33,7 +33,7 @@ func NewTLS() *TLS { return &TLS{config: &tls.Config{MinVersion: tls.VersionTLS1
 
 // ParseTLS makes the configuration that the [TLSParameters] of a query describe, or nil
 // without any of them. Its errors are of type [*driver.InvalidError]; their field What
-// is what, such as "etcd URL".
+// has the text of what, such as "etcd URL".
 func ParseTLS(query url.Values, what string) (*TLS, error) {
 	t, found := NewTLS(), false
 	for _, name := range TLSParameters {
