@@ -7,15 +7,15 @@ import (
 
 // Dispatch decides which renewals are sent now, and in which batches, so that a name, a
 // node or a backend that hangs costs no other lease. Leases that were always answered go
-// in large batches. Leases of a batch without an answer go in smaller and smaller ones,
-// beside the others, until the lease that hangs is alone; from then on it goes beside
-// both.
+// in large batches. Leases of a batch without an answer go in smaller and smaller
+// batches, in a class of their own, until the lease that hangs is alone. From then on it
+// goes in a third class.
 //
-// After a while a batch no longer counts for the limit of batches at once, but only for a
-// larger one: a backend that does not answer is hardly burdened by it.
+// After youngFlight a batch counts only for the larger of two limits on the batches under
+// way, because a batch that hangs hardly burdens the backend.
 //
-// Leases with a short TTL have classes of their own. They have no time to find the one
-// that hangs among hundreds, nor to wait until those requests have ended.
+// Leases with a short TTL have classes of their own. There is no time to find the lease
+// that hangs among hundreds, or to wait for the requests of longer leases.
 type Dispatch[T any] struct {
 	mu          sync.Mutex           // protects all below
 	healthy     [spans][]T           // leases in the classes of those that were answered
@@ -23,7 +23,7 @@ type Dispatch[T any] struct {
 	flights     map[*Flight]struct{}
 	lastAnswer  time.Time // when the backend last answered, as far as is known
 	retryFailed bool      // the last batch of leases without an answer failed again
-	nextRetry   time.Time // when the next of those batches may go
+	nextRetry   time.Time // when the next batch of such leases may go
 }
 
 type inLine[T any] struct {
@@ -34,7 +34,7 @@ type inLine[T any] struct {
 // Health is the state of one lease in Dispatch. The zero value is a lease that was
 // answered.
 type Health struct {
-	group int16 // the largest batch that it goes in; 0 is Batch
+	group int16 // the largest size of its batch; 0 means Batch
 	alone bool  // it failed in a batch of its own
 }
 
@@ -46,25 +46,25 @@ type Flight struct {
 }
 
 const (
-	// Batch is the number of leases in one request: a backend holds its lock for a few ms
-	// at most.
+	// Batch is the largest number of leases in one request, so that a backend holds its
+	// lock for a few ms at most.
 	Batch = 256
 	// Flights is the largest number of requests under way for the leases of one span.
 	Flights = 96 + 128 + 16
 
 	healths = 3 // classes of a span: answered so far, not answered, not answered alone
-	spans   = 3 // of TTLs
+	spans   = 3 // groups of TTLs, see span
 	classes = spans * healths
 
-	youngFlight    = 20 * time.Millisecond // a batch that was sent within this may still be answered soon
+	youngFlight    = 20 * time.Millisecond // the age up to which a batch may still be answered soon
 	failedPause    = 20 * time.Millisecond // between two failures, in the classes of leases without an answer
-	silentFor      = 5 * time.Second       // without an answer, the backend seems to be down
+	silentFor      = 5 * time.Second       // the time without any answer after which the backend seems to be down
 	splitWhileDown = 64                    // how many leases are still split up while nothing at all is answered
 )
 
 var (
-	maxFlights      = [healths]int{96, 128, 16} // under way in each class
-	maxYoungFlights = [healths]int{4, 16, 4}    // of those, sent within youngFlight
+	maxFlights      = [healths]int{96, 128, 16} // the most batches under way in a class, by health
+	maxYoungFlights = [healths]int{4, 16, 4}    // the most of these that were sent within youngFlight
 )
 
 // span groups TTLs: below a second, below ten, and longer ones.
@@ -240,10 +240,10 @@ func later(t, u time.Time) time.Time {
 	return t
 }
 
-// Failed returns the health of a lease without an answer, if n leases of its batch got
-// none: it goes in a batch an eighth as large. If nothing at all was answered for
-// silentFor, the backend seems to be down, and only splitWhileDown leases at a time are
-// split further. split is the number of leases that are split now.
+// Failed returns the new health of a lease, if n leases of its batch, itself included,
+// got no answer: it goes in a batch an eighth as large. If nothing at all was answered
+// for silentFor, the backend seems to be down, and only splitWhileDown leases at a time
+// are split further. split is the number of leases that are split now.
 func (l *Dispatch[T]) Failed(f *Flight, n, split int, h Health) Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// byDue is a heap: the renewal that is due first comes first. Each knows its index.
+// byDue is a heap: the renewal that is due first is at the top. Each knows its own index.
 type byDue[L Lease] []*Renewal[L]
 
 // put adds x, or moves it to its new place.
@@ -36,14 +36,14 @@ func (h byDue[L]) Swap(i, j int) {
 	h[i].index, h[j].index = int32(i+1), int32(j+1)
 }
 
-// Push adds one at the end.
+// Push adds a renewal at the end.
 func (h *byDue[L]) Push(x any) {
 	r := x.(*Renewal[L]) //nolint:forcetypeassert // container/heap's signature; only put calls it
 	*h = append(*h, r)
 	r.index = int32(len(*h))
 }
 
-// Pop takes the last one.
+// Pop removes the last renewal.
 func (h *byDue[L]) Pop() any {
 	last := len(*h) - 1
 	x := (*h)[last]

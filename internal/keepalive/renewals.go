@@ -17,7 +17,7 @@ import (
 // things end it: the backend's answer that the token no longer holds, or the end of the
 // term. A request that fails is repeated until then.
 type Renewals[L Lease] struct {
-	wake       chan struct{}         // holds one
+	wake       chan struct{}         // has room for one
 	dispatch   Dispatch[*Renewal[L]] // the leases that are due, until they are sent; their terms may end meanwhile
 	anyFailing atomic.Bool           // failing is not 0; read without the mutex
 	began      time.Time
@@ -26,8 +26,8 @@ type Renewals[L Lease] struct {
 	heap      byDue[L]
 	slept     time.Duration // how long the machine had slept at the last Due
 	failing   int           // how many leases got no answer the last time
-	split     int           // how many of those are in small batches
-	nextDue   time.Duration // since began: when the caller of Due calls it again anyway; 0 if it was woken before that
+	split     int           // how many of the failing leases are in small batches
+	nextDue   time.Duration // since began: when the caller of Due calls it again anyway; 0 if the caller was woken
 	scheduled bool          // something was scheduled since the last Due
 	stopped   bool
 	emptied   chan struct{} // closed when no lease is left; made by Empty
@@ -42,8 +42,8 @@ type Lease interface {
 
 // An Outlook describes a lease at some time.
 type Outlook struct {
-	Left   time.Duration // of its term: at zero the term is over
-	TTL    time.Duration // that a renewal would ask for
+	Left   time.Duration // the rest of its term; at zero the term is over
+	TTL    time.Duration // the TTL that a renewal would ask for
 	Longer time.Duration // by how much a renewal would extend it, if it is above zero
 }
 
@@ -55,12 +55,12 @@ type Renewal[L Lease] struct {
 	// Protected by the lock of the renewals.
 	ttl    time.Duration
 	at     time.Duration // since Renewals.began: when it is due
-	slack  time.Duration // how much earlier it may go along with others
+	slack  time.Duration // how much earlier it may be renewed, along with others
 	index  int32         // in the heap, from 1; 0 if it is not in it
 	health Health
 	fails  uint8
 	asking bool          // a renewal is under way, or waits to be sent
-	sent   bool          // it is under way: a release waits for its end
+	sent   bool          // the renewal is under way: a release waits for its end
 	check  bool          // renew the lease even if that does not make it longer
 	idle   chan struct{} // closed when no renewal is under way any more; made by Idle
 
@@ -75,7 +75,7 @@ func NewRenewals[L Lease](now clock.Reading) *Renewals[L] {
 }
 
 // Add begins to renew x, which belongs to lease, and whose last request asked for ttl.
-// The first renewal is due after in: see [RenewIn]. Add returns false after Stop.
+// The first renewal is due after `in`, see [RenewIn]. Add returns false after Stop.
 func (r *Renewals[L]) Add(x *Renewal[L], lease L, ttl, in time.Duration, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +124,7 @@ func (r *Renewals[L]) Len() int {
 	return len(r.heap)
 }
 
-// Empty is closed when no lease is left. It is called when no lease is added any more.
+// Empty is closed when no lease is left. Call it when no lease is added any more.
 func (r *Renewals[L]) Empty() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,8 +144,8 @@ func (r *Renewals[L]) closeEmptiedLocked() {
 	}
 }
 
-// Check makes the client ask the backend at once whether some leases are still held; none
-// means all of them.
+// Check makes the client ask the backend at once whether these leases are still held. If
+// some is empty, it asks about all leases.
 func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +167,7 @@ func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 // InDoubt reports whether a check was requested, and is not answered yet.
 func (x *Renewal[L]) InDoubt() bool { return x.doubt.Load() }
 
-// Idle is closed when no renewal of x is under way any more; nil if none is now.
+// Idle is closed when the renewal of x has ended, or nil if no renewal is under way.
 func (r *Renewals[L]) Idle(x *Renewal[L]) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,8 +204,8 @@ func (r *Renewals[L]) scheduleLocked(x *Renewal[L], at time.Time, slack time.Dur
 }
 
 // Due queues the leases that have to be renewed now, returns those whose term is over,
-// and says when to call it again. After the machine slept, it looks at all leases: the
-// heap is in the order of a clock that stood still.
+// and says when to call it again. After the machine slept, it looks at all leases,
+// because the clock that orders the heap stood still.
 func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -275,8 +275,8 @@ func (r *Renewals[L]) departing(batch []*Renewal[L]) []*Renewal[L] {
 	})
 }
 
-// Drop gives up a batch that was not sent, and wakes those that wait for one of its
-// renewals.
+// Drop gives up a batch that was not sent, and wakes the callers that wait for the end of
+// its renewals.
 func (r *Renewals[L]) Drop(batch []*Renewal[L], f *Flight) {
 	_ = r.dispatch.Landed(f, time.Time{}, false)
 	r.drop(batch)
@@ -315,7 +315,7 @@ func (r *Renewals[L]) Answered(x *Renewal[L], f *Flight, unanswered int, left ti
 	if unanswered > 0 {
 		x.fails = min(x.fails+1, 200)
 		in = min(RetryIn(int(x.fails), x.ttl), left)
-		x.check = true // the purpose of the request is not fulfilled
+		x.check = true // the request has not done what it was sent for
 		r.setHealthLocked(x, r.dispatch.Failed(f, unanswered, r.split, x.health))
 	} else {
 		x.fails = 0

@@ -26,30 +26,30 @@ type Return[C any] struct {
 	Until time.Time
 
 	at    time.Time // when it is due
-	fails int       // in a row
+	fails int       // the failed releases in a row
 	last  bool      // it was sent in the last round
 }
 
-// Failed notes that a release of it was sent before, without an answer.
+// Failed notes that an earlier release of r got no answer.
 func (r *Return[C]) Failed() { r.fails = 1 }
 
-// Returns are the returns of one client. New ones go out at once, as far as there is
-// room. Of those that failed, only a few at a time are tried again, one while nothing
+// Returns are the returns of one client. New returns go out at once, as far as there is
+// room. Returns that failed go out again a few at a time, or one at a time while nothing
 // succeeds, with pauses between. So a backend that refuses everything gets one request a
-// second, however much there is to return. Once it answers, everything goes out as fast
-// as it can take it.
+// second, however many returns there are. Once it answers, all go out as fast as it can
+// take them.
 type Returns[C any] struct {
 	mu          sync.Mutex // protects all below
 	later       byTime[C]  // not due yet
 	fresh       queue[C]   // due, and not failed
 	failed      queue[C]   // due again after a failure
-	inFlight    int        // under way
-	retrying    int        // of these, those that had failed before
-	maxRetrying int        // how many of those that failed may be under way
+	inFlight    int        // requests under way
+	retrying    int        // requests under way for returns that failed before
+	maxRetrying int        // how many returns that failed may be under way
 	pause       time.Duration
-	nextRetry   time.Time // when the next of those that failed may go
+	nextRetry   time.Time // when the next return that failed may go
 	lastRound   bool      // no return is tried again any more
-	givenUp     int       // how many were given up since Closing
+	givenUp     int       // how many returns were given up since Closing
 	done        int       // how many requests were answered
 }
 
@@ -73,8 +73,7 @@ func (r *Returns[C]) Add(x *Return[C], now time.Time) {
 	r.fresh.push(x)
 }
 
-// AddLater queues a return that was released, and is due when it has to be released
-// again.
+// AddLater queues a return that was released, and is due again at x.Again.
 func (r *Returns[C]) AddLater(x *Return[C]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,8 +93,8 @@ func (r *Returns[C]) Take(now time.Time) (x *Return[C], wait time.Duration) {
 			r.fresh.push(x)
 		}
 	}
-	// One of those that failed goes first if none of them is under way. Otherwise a
-	// steady stream of new ones would keep them waiting for ever.
+	// A return that failed goes first if no such return is under way. Otherwise a steady
+	// stream of new returns would keep it waiting for ever.
 	if x := r.retryLocked(now, 1); x != nil {
 		return x, 0
 	}
@@ -112,7 +111,7 @@ func (r *Returns[C]) Take(now time.Time) (x *Return[C], wait time.Duration) {
 	return nil, r.nextLocked(now)
 }
 
-// retryLocked takes one of those that failed, if fewer than room are under way.
+// retryLocked takes a return that failed, if fewer than room of these are under way.
 func (r *Returns[C]) retryLocked(now time.Time, room int) *Return[C] {
 	if r.retrying >= room || r.inFlight >= Out || now.Before(r.nextRetry) {
 		return nil
@@ -145,7 +144,7 @@ type Outcome int
 const (
 	Done   Outcome = iota // the backend answered that the token holds nothing now
 	Failed                // the outcome is unknown
-	Never                 // it will never be answered
+	Never                 // the backend will never answer it
 )
 
 // Answered notes the outcome of a return from Take, whose request was sent then.
@@ -175,11 +174,11 @@ func (r *Returns[C]) Answered(x *Return[C], sent, now time.Time, o Outcome) {
 	}
 }
 
-// failureLocked schedules another try for x, and a pause for all that failed: a longer
-// one each time that nothing succeeded in between.
+// failureLocked schedules another try for x, and a pause for all returns that failed. The
+// pause grows while no release succeeds.
 func (r *Returns[C]) failureLocked(x *Return[C], now time.Time) {
 	r.maxRetrying = 1
-	if x.fails > 0 || r.pause == 0 { // otherwise failures of new ones would keep the others waiting
+	if x.fails > 0 || r.pause == 0 { // otherwise failures of new returns would keep the others waiting
 		r.pause = min(max(2*r.pause, firstPause), maxPause)
 		r.nextRetry = now.Add(r.pause)
 	}
@@ -205,8 +204,8 @@ func (r *Returns[C]) Closing() {
 	r.givenUp = 0
 }
 
-// LastRound sends everything once more, at once, and nothing after that. It sends what is
-// under way once more when that has failed.
+// LastRound makes every return due at once, for the last time. A return that is under way
+// goes out once more if that request fails.
 func (r *Returns[C]) LastRound() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

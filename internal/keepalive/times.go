@@ -9,10 +9,10 @@ import (
 // RenewIn returns the time until a lease with that much of its term left is to be
 // renewed: at a third of its TTL, counted from the sending of the request that granted or
 // renewed it. It is a little early at random, so that leases that started together do not
-// stay together. That request may be long ago: a grant that is passed on lasts only as
-// long as the place in the queue, and an engine that compares and swaps may need many
-// round trips for one request. If a third has passed already, the lease is renewed at
-// once. RenewIn returns no more than half of left, because some leases come with less.
+// stay together. That request may be long ago if the grant came from the queue, or if an
+// engine that compares and swaps needed many round trips. If a third has passed already,
+// the lease is renewed at once. RenewIn returns no more than half of left, because some
+// leases begin with little time left.
 func RenewIn(ttl, since, left time.Duration) time.Duration {
 	third := ttl / 3
 	return max(0, min(third-backoff.Below(third/8)-since, left/2))
