@@ -17,9 +17,9 @@
 // the queue like any other, and another process waits no longer than the hand-off time
 // and one lease.
 //
-// A process that had to wait for others passes the hold only to as many waiters as were
-// there at the grant; later ones wait for its next turn. While a process is alone, the
-// hold may go round among all waiters, because no other process is known to wait.
+// A process that had to wait for other processes passes the hold only to as many waiters
+// as were there at the grant; later ones wait for its next turn. While a process is
+// alone, the hold may go round among all waiters, as no other process is known to wait.
 //
 // The cost of an operation does not depend on the length of the queue, except that
 // finding a waiter's place costs its logarithm. Times are parameters; nothing here reads

@@ -1,9 +1,9 @@
 package localqueue
 
-// ranks counts the waiters that are left up to one of them, in logarithmic time. It is a
-// Fenwick tree, in which the n-th number counts those of the last n&-n slots up to n.
-// Slots are numbered from 1 in the order of coming, and are not used again; when too many
-// are empty the queue makes new ranks.
+// ranks counts the waiters up to one of them that have not left, in logarithmic time. It
+// is a Fenwick tree: the n-th number counts the waiters in the n&-n slots that end with
+// n. Slots are numbered from 1 in the order of coming, and are not used again; when too
+// many are empty the queue makes new ranks.
 type ranks []int32
 
 // add returns the next slot.
@@ -23,7 +23,7 @@ func (r ranks) remove(slot int32) {
 	}
 }
 
-// upTo counts the waiters that are left up to and with a slot.
+// upTo counts the waiters in the slots up to and including this one.
 func (r ranks) upTo(slot int32) int {
 	n := 0
 	for i := slot; i > 0; i -= i & -i {

@@ -17,26 +17,26 @@ type queue[W any] struct {
 	front, back *Waiter[W]
 	local       *Waiter[W] // the first waiter whose turn has not come
 	length      int
-	weight      int64 // of the waiters ahead of local; the sum may exceed an int
-	asks        int   // how many of them may ask, and were not answered "held"
-	queued      int   // how many of them were answered "held"
-	maxAsking   int   // how many may ask at once; 0 means no limit
-	ranks       ranks // of all waiters; nil until a place is needed
+	weight      int64 // the weight of all waiters ahead of local; the sum may exceed an int
+	asks        int   // how many waiters may ask, and were not answered "held"
+	queued      int   // how many waiters were answered "held"
+	maxAsking   int   // how many waiters may ask at once; 0 means no limit
+	ranks       ranks // the ranks of all waiters; nil until one is needed
 
 	lastHeld    *driver.HeldError // the last answer about the holder of the name
-	othersAhead int               // how many claims of other processes were ahead of the waiter that got it
+	othersAhead int               // how many claims of other processes were ahead of the waiter that got lastHeld
 	hasRivals   bool              // other processes held the name, or were ahead, at the head's last answer "held"
 
-	// Since when the backend has failed all claims that asked, and the error; zero if it
-	// answers.
+	// failing is the time since which all claims that asked got an error, and failure
+	// that error; both are zero if the backend answers.
 	failing time.Time
 	failure error
 
-	// The hold that may be passed on, nil if there is none: how often, and until when.
+	// The hold that may be passed on passesLeft times until passUntil; nil without one.
 	hold       Hold[W]
 	passesLeft int
 	passUntil  time.Time
-	stop       func() bool // stops the timer that then gives the head its turn; nil if it was not needed
+	stop       func() bool // stops the timer that gives the head its turn at passUntil; nil without a timer
 }
 
 // A state is the stage that a waiter has reached.
@@ -96,20 +96,20 @@ func (q *queue[W]) unlink(w *Waiter[W], became state) {
 	if q.ranks != nil {
 		q.ranks.remove(w.slot)
 		if len(q.ranks) > 2*q.length+64 {
-			q.ranks = nil // as many have left as it costs to make new ones
+			q.ranks = nil // so many have left that new ranks are worth their cost
 		}
 	}
 	w.queue, w.prev, w.next, w.state = nil, nil, nil, became
 }
 
-// advance lets the waiters ask whose turn it is. It is called after each change.
+// advance lets the waiters whose turn it is ask the backend, after each change.
 func (q *queue[W]) advance(now time.Time) {
 	for w := q.local; w != nil; w = q.local {
 		q.shard.looked++
 		switch {
 		case w != q.front:
-			// It may ask beside those ahead only if all could be granted together, and no
-			// answer says that they could not.
+			// w may ask beside the waiters ahead only if all could be granted together,
+			// and no answer says that they could not.
 			if q.queued > 0 || q.weight+int64(w.weight) > int64(w.limit) || q.maxAsking > 0 && q.asks >= q.maxAsking {
 				return
 			}
@@ -134,8 +134,8 @@ func (q *queue[W]) askOneByOne(w *Waiter[W]) {
 	}
 }
 
-// doubleAsking lets twice as many waiters ask at once after w was granted at once: there
-// is room.
+// doubleAsking doubles the number of waiters that may ask together, if w was granted
+// without an answer "held": there is room.
 func (q *queue[W]) doubleAsking(w *Waiter[W]) {
 	if w.state == asking {
 		q.maxAsking = min(2*q.maxAsking, driver.Unlimited)
@@ -162,7 +162,7 @@ func (q *queue[W]) wakeAtPassEnd(now time.Time) {
 	})
 }
 
-// endHold forgets the hold, and lets the waiters ask that waited for it.
+// endHold forgets the hold, and lets the waiters that waited for it ask.
 func (q *queue[W]) endHold(now time.Time) {
 	q.forgetHold()
 	q.advance(now)
@@ -180,7 +180,7 @@ func (q *queue[W]) forgetHold() {
 // answered notes that the backend answers.
 func (q *queue[W]) answered() { q.failing, q.failure = time.Time{}, nil }
 
-// waitedSince is since when w has waited for a failing backend.
+// waitedSince returns the time since which w has waited for a failing backend.
 func (q *queue[W]) waitedSince(w *Waiter[W]) time.Time {
 	if came := q.shard.start.Add(w.came); came.After(q.failing) {
 		return came
@@ -188,8 +188,8 @@ func (q *queue[W]) waitedSince(w *Waiter[W]) time.Time {
 	return q.failing
 }
 
-// known returns the holder of the name: of the last answer of the backend, or a hold of
-// this process, whose waiters did not ask the backend.
+// known returns the holder of the name: from the backend's last answer, or, if the
+// waiters did not ask, the hold of this process.
 func (q *queue[W]) known() *driver.HeldError {
 	held := &driver.HeldError{Name: q.name}
 	switch {

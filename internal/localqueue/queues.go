@@ -47,8 +47,8 @@ type shard[W any] struct {
 
 	mu     sync.Mutex // protects all below, and the queues and waiters
 	queues map[string]*queue[W]
-	idle   *queue[W]   // an unused one for the next name: an uncontended lock uses a queue only for a moment
-	open   []window[W] // the holds that can be passed on, or could, in the order in which that ends
+	idle   *queue[W]   // an unused queue for the next name: an uncontended lock uses a queue only for a moment
+	open   []window[W] // the holds that can be passed on, or could, in the order of their passUntil
 	looked int         // how many waiters loops have visited, for the tests
 }
 
@@ -59,9 +59,9 @@ type window[W any] struct {
 	hold  Hold[W]
 }
 
-// New makes the queues of a process, from now on. Holds may be passed on for handoff
-// after their grant, or never if it is negative. after calls f after a time, unless it is
-// stopped, as time.AfterFunc does.
+// New makes the queues of a process, from now on. A hold may be passed on for `handoff`
+// after its grant, or never if handoff is negative. The function after works like
+// time.AfterFunc.
 func New[W any](
 	now time.Time, handoff time.Duration, after func(d time.Duration, f func()) (stop func() bool),
 ) *Queues[W] {
@@ -110,7 +110,7 @@ func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time)
 }
 
 // Tried returns an error if waiters here are in the way of a try. Waiters that ask, and
-// could hold beside it, are not. Tried does not ask the backend.
+// could hold beside the try, are not in its way. Tried does not ask the backend.
 func (q *Queues[W]) Tried(c *driver.Claim) error {
 	s := q.of(c.Name)
 	s.mu.Lock()
@@ -132,9 +132,9 @@ func (q *Queues[W]) Tried(c *driver.Claim) error {
 
 // Granted takes w, whose claim the backend has granted, out of the queue; w is nil for a
 // try, which was never in it. From now on h, if it is exclusive, may be passed on spare
-// times. If w had to wait for other processes, they may be waiting again. Then h is
-// passed to as many waiters as there are now, and goes back to the backend, even if more
-// have come meanwhile. An earlier hold of this name is not ours any more.
+// times. If w had to wait for other processes, they may be waiting again. Then only as
+// many waiters as there are now get h before it goes back to the backend, even if more
+// come meanwhile. An earlier hold of this name has ended.
 func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now time.Time) {
 	s := q.of(name)
 	s.mu.Lock()
@@ -152,10 +152,10 @@ func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now
 	if x.hasRivals {
 		spare = min(spare, x.length-1)
 	}
-	// If it is lost, Drop was called already, and will not be called again.
+	// If h is lost, Drop was called already, and will not be called again.
 	opens := s.handoff >= 0 && spare > 0 && !h.Lost()
 	x.lastHeld, x.othersAhead = nil, 0 // the earlier holder does not hold it any more, or holds beside us
-	x.forgetHold()                     // a hold that was taken from us, and whose loss is not known here yet
+	x.forgetHold()                     // an earlier hold was taken from us, but its loss is not known here yet
 	if opens {
 		x.hold, x.passesLeft, x.passUntil = h, spare, now.Add(s.handoff)
 		s.open = append(s.open, window[W]{x, h})

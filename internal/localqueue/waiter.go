@@ -16,10 +16,10 @@ type Waiter[W any] struct {
 
 	// Protected by the shard's lock.
 	state      state
-	slot       int32     // in the queue's ranks
+	slot       int32     // its slot in the queue's ranks
 	queue      *queue[W] // nil when it has left
 	prev, next *Waiter[W]
-	came       time.Duration // since the start of the queues, if it had to wait for its turn
+	came       time.Duration // when it came, counted from shard.start, if it had to wait for its turn
 	err        *error        // why it is out of the queue; written before turn is closed
 }
 
@@ -43,9 +43,9 @@ func (w *Waiter[W]) Err() error {
 	return *w.err
 }
 
-// Alike counts the waiters right behind w to which alike says that w's hold could be
-// passed, up to most. all reports whether they are all waiters behind w, and no other
-// process waits for the name.
+// Alike counts the waiters right behind w for which alike reports that w's hold could be
+// passed to them, up to `most`. all reports whether no other waiter is behind w, and no
+// other process waits for the name.
 func (w *Waiter[W]) Alike(most int, alike func(W) bool) (n int, all bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -60,7 +60,7 @@ func (w *Waiter[W]) Alike(most int, alike func(W) bool) (n int, all bool) {
 	return n, x == nil && !w.queue.hasRivals
 }
 
-// Told notes that the backend answered w with "held", and whether by other processes.
+// Told notes the answer "held" to w. rivals means that other processes hold the name.
 func (w *Waiter[W]) Told(held *driver.HeldError, rivals bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -79,8 +79,8 @@ func (w *Waiter[W]) Told(held *driver.HeldError, rivals bool) {
 	q.answered()
 }
 
-// Failed notes that w got no answer to a request that was sent then. It returns since
-// when w has waited for a failing backend: waiters behind others have waited with them.
+// Failed notes that w got no answer to a request that was sent at `sent`. It returns when
+// w began to wait for a failing backend, perhaps behind other waiters.
 func (w *Waiter[W]) Failed(sent time.Time, err error) (since time.Time) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -98,9 +98,9 @@ func (w *Waiter[W]) Failed(sent time.Time, err error) (since time.Time) {
 	return q.waitedSince(w)
 }
 
-// FailOthers ends the waiting of all here that have waited for a failing backend for
-// patience, after w asked for all of them. Each of them alone would find out only after
-// those ahead of it.
+// FailOthers ends the waiting of all waiters that have waited for a failing backend for
+// `patience`. w asked for all of them; each alone would have to ask after those ahead of
+// it.
 func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
