@@ -14,8 +14,8 @@ import (
 // their locks.
 const shards = 16
 
-// Inboxes are the inboxes of a client's claims. H is a hold, which a signal makes it
-// check.
+// Inboxes are the inboxes of a client's claims. H is the type of a hold, which a signal
+// makes the client check.
 type Inboxes[H any] struct {
 	shard [shards]struct {
 		shard[H]
@@ -25,7 +25,7 @@ type Inboxes[H any] struct {
 
 type shard[H any] struct {
 	mu     sync.Mutex                 // protects the map, and each inbox in it
-	claims map[driver.Token]*Inbox[H] // the last one that was added, see Inbox.other
+	claims map[driver.Token]*Inbox[H] // the inbox that was added last, see Inbox.other
 }
 
 // An Inbox is for the signals of one claim: it has the last signal until the claim is
@@ -35,7 +35,7 @@ type Inbox[H any] struct {
 	signal  *driver.Signal // a pointer, because most claims never get a signal
 	full    bool
 	look    bool          // something other than "granted" came, and the client has not asked the backend since
-	arrived chan struct{} // holds one if signal is there; made by Arrival, which most claims never call
+	arrived chan struct{} // has one value if signal is there; made by Arrival, which most claims never call
 	hold    H
 	holds   bool
 	other   *Inbox[H] // of the same token, if a lease is attached twice
@@ -67,7 +67,7 @@ func (a *Inboxes[H]) Add(t driver.Token, b *Inbox[H]) {
 	b.other, s.claims[t] = first, b
 }
 
-// Remove takes no more signals for the claim. Others with the same token stay.
+// Remove takes no more signals for the claim. Other inboxes with the same token stay.
 func (a *Inboxes[H]) Remove(t driver.Token, b *Inbox[H]) {
 	s := a.of(t)
 	s.mu.Lock()
@@ -167,9 +167,9 @@ func (a *Inboxes[H]) PutAll(signal driver.Signal) {
 	}
 }
 
-// put replaces another signal by "granted", which saves a request; and "granted" by
-// "lost", in either order: then only a request helps. Any other signal means "look", as
-// the present one does too.
+// put keeps "lost" rather than any other signal, because then only a request helps. It
+// keeps "granted" rather than "look", because "granted" saves a request. The order of
+// arrival does not matter.
 func (b *Inbox[H]) put(s driver.Signal) {
 	if b.holds {
 		return
