@@ -34,7 +34,7 @@ func (t Term) Since(now clock.Reading) time.Duration { return now.Since(t.from) 
 // Left is the rest of the term; at zero it is over.
 func (t Term) Left(now clock.Reading) time.Duration { return t.lasts - t.Since(now) }
 
-// LeaseLeft returns the least time for which the backend still keeps the lease. It
+// LeaseLeft returns the least time for which the backend still keeps the lease. The lease
 // outlasts the term by the margin.
 func (t Term) LeaseLeft(now clock.Reading) time.Duration { return t.ttl - t.Since(now) }
 
@@ -52,8 +52,8 @@ func (t Term) Renewed(sent clock.Reading, ttl, margin time.Duration) Term {
 }
 
 // DefaultMargin covers the drift between two clocks, and the time from a timer's end
-// until the holder learns of it. A tenth of the TTL is far more than clocks drift; a
-// busy scheduler may take 10 ms. Very short leases give up half of themselves.
+// until the holder learns of it. A tenth of the TTL is far more than clocks drift; a busy
+// scheduler may take 10 ms. A very short lease gives up half of its TTL.
 func DefaultMargin(ttl time.Duration) time.Duration {
 	return min(max(ttl/10, 10*time.Millisecond), ttl/2)
 }
@@ -63,8 +63,8 @@ func DefaultMargin(ttl time.Duration) time.Duration {
 func RequestTimeout(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
 
 // BreakDelay returns the time after which a holder that does not learn of a break gives
-// up the lease with this fence: its TTL, or 0 if that is not shown. Of a range of fences
-// only the first is shown; for another one it is the longest TTL of all holders.
+// up the lease with this fence: its TTL, or 0 if that is not shown. Only the first fence
+// of a range is shown; for another fence the delay is the longest TTL of all holders.
 func BreakDelay(holders []driver.Holder, fence uint64) time.Duration {
 	if i := slices.IndexFunc(holders, func(h driver.Holder) bool { return h.Fence == fence }); i >= 0 {
 		return holders[i].TTL
