@@ -9,19 +9,19 @@ import (
 // A contender is a lock library, as its users would set it up.
 type contender struct {
 	name   string
-	engine string // that it is on
-	// open makes a client of its own connections to a server, whose leases last ttl
-	// without a renewal. It is at that address.
+	engine string // the engine on which it locks
+	// open makes a client, with connections of its own, of the server at addr. Its leases
+	// last ttl without a renewal.
 	open func(addr string, ttl time.Duration) (client, error)
-	// quorum makes a client of several independent servers; nil for those that cannot.
+	// quorum makes a client of several independent servers; nil if the library cannot.
 	quorum func(addrs []string, ttl time.Duration) (client, error)
-	// what it has, for scenarios that need it
+	// abilities of the contender, for scenarios that need them
 	renews bool     // a lease is renewed while it is held
-	tells  bool     // it notifies its holder of a loss
-	sends  []string // the commands that it sends to lock and unlock, besides what its scripts call
+	tells  bool     // the library notifies a holder that lost its lease
+	sends  []string // the commands that its client sends to lock and unlock, without those inside its scripts
 
-	// how its lock can be taken from a holder: what is stored of it is deleted, what it
-	// hangs on ends; nil where there is nothing such
+	// drop deletes the stored lock; end ends the session or lease on which the lock
+	// hangs; nil if the contender has neither
 	drop, end taker
 }
 

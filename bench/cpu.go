@@ -29,8 +29,8 @@ func startMeter(s server) meter {
 	return meter{s, selfCPU(), theirs}
 }
 
-// perCycle returns the mean processor time of one of n cycles since the start, in µs: of
-// this process, and of the server.
+// perCycle returns the mean processor time, in µs, that this process and the server have
+// used for each of n cycles since the start.
 func (m meter) perCycle(n int64) (client, server float64) {
 	mine := selfCPU() - m.mine
 	theirs := m.s.cpu() - m.theirs
@@ -43,7 +43,7 @@ func (m meter) perCycle(n int64) (client, server float64) {
 type machine struct {
 	at           time.Time
 	busy, stolen time.Duration
-	ours         time.Duration // of that: this process, and the servers that have ended
+	ours         time.Duration // the part of busy that this process, and the servers that have ended, used
 }
 
 // look reads the machine's counters; they stay 0 where there is no /proc/stat.
@@ -63,15 +63,15 @@ func look() machine {
 	return m
 }
 
-// A measurement is worth less when others used more of a core than this meanwhile, the
-// hypervisor took more, or the load was higher before it began.
+// The limits of a quiet machine: the cores that other processes use during a measurement,
+// the cores that the hypervisor takes, and the load before it.
 const (
 	mostOthers = 0.10
 	mostStolen = 0.02
 	mostLoad   = 0.5
 )
 
-// unquiet says why what was measured between two looks is worth less; empty if it is not.
+// unquiet returns why a measurement between two looks is worth less, or "".
 func unquiet(from, to machine) string {
 	took := to.at.Sub(from.at).Seconds()
 	stolen := (to.stolen - from.stolen).Seconds() / took

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// distant is one goroutine whose server is far away: how many round trips a cycle takes.
-// Two would be one to lock and one to unlock.
+// distant measures the round trips of a cycle of one goroutine whose server is far away.
+// The least is two: one to lock and one to unlock.
 func distant(name string, roundTrip time.Duration) scenario {
 	return scenario{
 		name: name, what: fmt.Sprintf("one goroutine, the server %v away", roundTrip), unit: "round trips/cycle",

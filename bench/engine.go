@@ -11,9 +11,9 @@ import (
 type engine struct {
 	name       string
 	start      func() (server, error)
-	url        func(addr string) string // that Pawl opens
+	url        func(addr string) string // returns the URL that Pawl opens
 	contenders func() []contender
-	note       func() string // what a reader has to know of the numbers; nil if there is nothing
+	note       func() string // returns what a reader has to know of the numbers; nil if there is nothing
 }
 
 var engines = []engine{

@@ -73,8 +73,8 @@ type etcdServer struct {
 	c *clientv3.Client
 }
 
-// handled returns the number of requests that etcd has received by its own count, those
-// in streams included.
+// handled returns etcd's own count of the requests that it has received, including those
+// in streams.
 func handled(addr string) (n int64) {
 	r, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {
@@ -143,15 +143,15 @@ func deleteKey(c *clientv3.Client, key string, options ...clientv3.OpOption) err
 	return err
 }
 
-// etcdMutex is etcd's own lock. Two of one session both lock a name, so goroutines that
-// want the same one need a session each: the first of a name uses the first, and so on.
+// etcdMutex is etcd's own lock. Two locks of one session do not exclude each other, so
+// goroutines that want one name need a session each.
 type etcdMutex struct {
 	c   *clientv3.Client
 	ttl time.Duration
 
 	mu       sync.Mutex // protects all below
 	sessions []*concurrency.Session
-	used     map[string]map[int]bool // by name: whose session
+	used     map[string]map[int]bool // the indexes of the sessions that are in use, by name
 }
 
 func openEtcdMutex(addr string, ttl time.Duration) (client, error) {

@@ -14,17 +14,17 @@ import (
 
 // growthOptions say what -growth measures.
 type growthOptions struct {
-	loads string // the beginnings of their names, separated by commas; empty: all
+	loads string // the beginnings of the names of the wanted loads, separated by commas; empty: all
 	most  int
 	plant string
-	keep  string // the folder of the figures of all engines; empty: they are not kept
+	keep  string // the folder that keeps the figures of all engines; empty: no file is written
 }
 
-// A load is a kind of things on a server, such as names: steps are measured beside more
-// and more of them.
+// A load is a kind of thing on a server, such as a name. The steps are measured beside
+// more and more of these things.
 type load struct {
 	name, what string
-	most       int                           // more than this cannot be made on one machine; 0: no limit
+	most       int                           // the largest number that one machine can make; 0: no limit
 	fill       func(g *growing, n int) error // raises the number to n
 	steps      []step
 }
@@ -33,17 +33,17 @@ type load struct {
 type step struct {
 	name  string
 	do    func(g *growing, d driver.Driver, i int) error
-	rests time.Duration // how long it sleeps, which is not counted
+	rests time.Duration // how long the step sleeps; the sleep is not counted
 }
 
 // growing is a server with a load.
 type growing struct {
 	url    func(addr string) string
 	s      server
-	d      driver.Driver // which is measured
-	other  driver.Driver // which makes the load
-	line   *proxy        // between far and the server; nil where there is no network
-	far    driver.Driver // through the line, which counts bytes; d where there is none
+	d      driver.Driver // the driver that is measured
+	other  driver.Driver // the driver that makes the load
+	line   *proxy        // the proxy between far and the server; nil for an engine without a network
+	far    driver.Driver // a driver behind line, which counts its bytes; without a line it is d
 	n      int
 	tokens []driver.Token
 	more   []driver.Driver
@@ -54,7 +54,7 @@ type growing struct {
 // A cost is the measured cost of one step at one size of its load.
 type cost struct {
 	N                     int
-	Took                  time.Duration // the median
+	Took                  time.Duration // the median time of the step
 	Client, Server, Bytes float64       // µs and B, the means
 	Err                   string        `json:",omitempty"`
 }
@@ -217,7 +217,7 @@ const (
 	stepMost  = 300
 )
 
-// measure does a step until the figures mean something.
+// measure repeats a step until the figures mean something.
 func (g *growing) measure(s step) cost {
 	c, err := g.costOf(s)
 	if err != nil {
@@ -228,7 +228,7 @@ func (g *growing) measure(s step) cost {
 
 func (g *growing) costOf(s step) (c cost, err error) {
 	c.N = g.n
-	if err = s.do(g, g.d, 0); err != nil { // the first one prepares what is used for all
+	if err = s.do(g, g.d, 0); err != nil { // the first call prepares what all later calls use
 		return c, err
 	}
 	var each []time.Duration
@@ -270,7 +270,7 @@ var (
 	errNotPushed = errors.New("the server pushes no changes")
 )
 
-// hears waits for a call of a watch.
+// hears waits until a watch has reported a change.
 func (g *growing) hears() error {
 	select {
 	case <-g.told:

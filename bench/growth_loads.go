@@ -18,7 +18,7 @@ func loads() []load {
 
 func heldName(i int) string { return fmt.Sprintf("held%06d", i) }
 
-// middle is the claim in the middle of those that make the load.
+// middle is the index of the middle one of the claims that make the load.
 func (g *growing) middle() int { return g.n / 2 }
 
 // add makes claims, 32 at a time, until there are n.
@@ -31,7 +31,7 @@ func (g *growing) add(n int, one func(i int) (driver.Token, error)) error {
 	})
 }
 
-// inOrder is add, one after the other.
+// inOrder does the same as add, but makes one claim after the other.
 func (g *growing) inOrder(n int, one func(i int) (driver.Token, error)) error {
 	for i := len(g.tokens); i < n; i++ {
 		t, err := one(i)
@@ -96,7 +96,7 @@ func holdersLoad() load {
 	}
 }
 
-// waitersLoad has the holder of the name in front of those who wait.
+// waitersLoad has one holder of a name, and waiters behind that holder.
 func waitersLoad() load {
 	const name = "one"
 	joins := func(d driver.Driver) (driver.Token, error) {
@@ -145,7 +145,7 @@ func waitersLoad() load {
 				name: "break, the end of its delay, and a new waiter", rests: afterBreak,
 				do: func(g *growing, d driver.Driver, _ int) error {
 					held := with(exclusive(name), g.tokens[0])
-					grant, err := whenOpen(d, held) // it holds since the last delay ended
+					grant, err := whenOpen(d, held) // the first waiter got the name when the last delay ended
 					if err != nil {
 						return err
 					}
@@ -163,9 +163,9 @@ func waitersLoad() load {
 	}
 }
 
-// waiter is the place of a waiter in the middle of the queue, among the tokens: the first
-// is the holder's, the others are in the order of the queue. A waiter that has gone has
-// left a zero there.
+// waiter is the index in g.tokens of a waiter in the middle of the queue. The first token
+// is the holder's, and the others are in the order of the queue. A waiter that has gone
+// has left a zero token.
 func (g *growing) waiter() int {
 	at := len(g.tokens) / 2
 	for at == 0 || g.tokens[at].IsZero() {
@@ -209,7 +209,7 @@ func watchersLoad() load {
 					return err
 				}
 			}
-			// A client that subscribes to a name tells of it.
+			// A watch also reports a change when its subscription has begun.
 			time.Sleep(time.Second)
 			g.quiet()
 			return nil

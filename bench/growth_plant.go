@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-go/pawl/internal/claimtest"
 )
 
-// plants are steps whose cost grows with what is there, to show that the table sees them.
-// Each comes before a driver's own Acquire.
+// plants are steps whose cost grows with the load. They show that the table sees such a
+// growth. Each runs before a driver's own Acquire.
 var plants = map[string]func(p *plantedDriver, ctx context.Context, c driver.Claim){
-	// The client goes through all leases that it has.
+	// The client goes through all its leases.
 	"client": func(p *plantedDriver, _ context.Context, _ driver.Claim) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -33,9 +33,9 @@ var plants = map[string]func(p *plantedDriver, ctx context.Context, c driver.Cla
 			}
 		}
 	},
-	// The answer has all holders and waiters.
+	// The answer contains all holders and waiters.
 	"bytes": func(p *plantedDriver, ctx context.Context, c driver.Claim) { _, _ = p.Inspect(ctx, c.Name) },
-	// One request for every tenth lease of the client.
+	// The client sends one request for every tenth lease that it has.
 	"requests": func(p *plantedDriver, ctx context.Context, c driver.Claim) {
 		p.mu.Lock()
 		all := slices.Collect(maps.Values(p.held))

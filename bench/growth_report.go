@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// growthTable prints a load as a table of Markdown: of each step the processor time of
+// growthTable prints a load as a table of Markdown. Each step has the processor time of
 // client and server in µs, and the bytes both ways.
 func growthTable(w io.Writer, l load, rows []grown) {
 	fmt.Fprintf(w, "\n### %s: %s\n\n| step | what |", strings.ToUpper(l.name[:1])+l.name[1:], l.what)
@@ -58,12 +58,12 @@ func (r grown) cell(k, what int) string {
 	}
 }
 
-// A cost grows if ten times the load makes it more than this many times what it was. A
-// logarithm becomes a third more from 1 000 to 10 000, and no measurement is better than
-// to some ten percent.
+// noMoreThan is the largest factor by which ten times the load may raise a cost that does
+// not grow. A logarithm rises by a third from 1 000 to 10 000, and a measurement may be
+// wrong by some ten percent.
 const noMoreThan = 1.7
 
-// slope is the exponent of the cost in the last tenfold, and what it is of.
+// slope returns the greatest exponent of a cost in the last tenfold, and its name.
 func (r grown) slope() (exponent float64, what string) {
 	n := len(r.Costs)
 	if n < 2 || r.Costs[n-1].Err != "" || r.Costs[n-2].Err != "" {
@@ -123,8 +123,8 @@ func keepGrowth(folder, engine string, all []grown) error {
 	return os.WriteFile(filepath.Join(folder, engine+".json"), text, 0o600)
 }
 
-// growthOverview prints a table of all engines in a folder: of each step the processor
-// time with 10, and with the most. It draws a picture of each engine there.
+// growthOverview prints a table of all engines in a folder: the processor time of each
+// step at a load of 10, and at the largest. It draws a picture of each engine there.
 func growthOverview(w io.Writer, folder string) error {
 	var names []string
 	of := map[string]map[string]grown{}
@@ -170,7 +170,7 @@ func drawGrowth(file, engine string, all []grown) error {
 	return f.Close()
 }
 
-// ends is the cost with 10, and with the most.
+// ends returns the cost at a load of 10, and at the largest load.
 func (r grown) ends() string {
 	if len(r.Costs) < 2 {
 		return ""
@@ -186,7 +186,7 @@ func (r grown) ends() string {
 	return short(r.Costs[1].cpu()) + " → " + short(last.cpu()) + most
 }
 
-// commit is the commit that this program is run in.
+// commit describes the commit of the repository in the working directory.
 func commit() string {
 	text, err := exec.Command("git", "describe", "--always", "--dirty").Output()
 	if err != nil {
@@ -195,8 +195,8 @@ func commit() string {
 	return "commit " + strings.TrimSpace(string(text))
 }
 
-// growthChart draws each load as a field with a line for each step: its processor time,
-// both axes logarithmic. Lines that grow are dark, and named.
+// growthChart draws each load as a field. Each step is a line in it: its processor time,
+// with both axes logarithmic. Lines that grow are dark, and have a name.
 func growthChart(w io.Writer, engine string, all []grown) {
 	const left, wide, high, gap = 70, 420, 190, 60
 	var order []string
@@ -258,7 +258,7 @@ type label struct {
 	text string
 }
 
-// writeLabels writes labels below each other that would lie on each other.
+// writeLabels moves labels that would cover each other below each other.
 func writeLabels(w io.Writer, labels []label) {
 	slices.SortFunc(labels, func(a, b label) int { return cmp.Compare(a.y, b.y) })
 	for i := range labels {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/internal/claimtest"
 )
 
-// long is a TTL that does not end while something is measured.
+// long is a TTL that does not end during a measurement.
 const long = time.Hour
 
 func exclusive(name string) driver.Claim { return lasting(claimtest.Mutex(name)) }
@@ -28,7 +28,7 @@ func with(c driver.Claim, token driver.Token) driver.Claim {
 	return c
 }
 
-// bounded is for one request: a backend gives it an end.
+// bounded returns a ctx for one request.
 func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 20*time.Second)
 }
@@ -102,7 +102,7 @@ func listsPage(d driver.Driver) error {
 	return nil
 }
 
-// breaks breaks the claim's lease, which has this fence.
+// breaks breaks the claim's lease. The fence is the lease's.
 func breaks(d driver.Driver, c driver.Claim, fence uint64, delay time.Duration) error {
 	b, ok := driver.As[driver.LeaseBreaker](d)
 	if !ok {
@@ -113,7 +113,7 @@ func breaks(d driver.Driver, c driver.Claim, fence uint64, delay time.Duration) 
 	return b.Break(ctx, c.Name, fence, delay, driver.Owner{Client: "growth"})
 }
 
-// whenOpen is takes, when a delay after a break is over.
+// whenOpen waits for the end of the delay after a break, and takes the name.
 func whenOpen(d driver.Driver, c driver.Claim) (driver.Grant, error) {
 	for {
 		g, err := takes(d, c)
@@ -136,7 +136,7 @@ func breaksOwn(d driver.Driver, c driver.Claim) error {
 	return breaks(d, c, grant.Fence, 0)
 }
 
-// watch has g.told say when a name changes.
+// watch makes g.told receive a value when a name changes.
 func (g *growing) watch(d driver.Driver, name string) error {
 	w, ok := driver.As[driver.Watcher](d)
 	if !ok {
@@ -145,16 +145,16 @@ func (g *growing) watch(d driver.Driver, name string) error {
 	g.stops = append(g.stops, w.Watch(name, func() {
 		select {
 		case g.told <- struct{}{}:
-		default: // it is full
+		default: // g.told is full
 		}
 	}))
 	return nil
 }
 
-// quietFor is for how long no watch tells anything when it has told all.
+// quietFor is the longest time between two reports of pending changes.
 const quietFor = 50 * time.Millisecond
 
-// quiet waits until no watch tells anything more.
+// quiet waits until no watch has reported a change for quietFor.
 func (g *growing) quiet() {
 	for {
 		select {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// trusted is the part of its TTL for which a holder trusts a lease by default. Then the
-// lease is lost.
+// trusted is the default part of its TTL for which a holder trusts a lease. After that
+// the lease is lost.
 const trusted = 0.9
 
-// held is leases that are held and renewed: what they cost this process and the server,
-// and how old the oldest of them became before it was renewed. A third of the TTL is on
-// time.
+// held measures the cost of leases that are held and renewed, for this process and for
+// the server, and the greatest age of a lease when it was renewed. A third of the TTL is
+// on time.
 func held(name string, leases int, long time.Duration) scenario {
 	const ttl = 10 * time.Second
 	return scenario{
@@ -83,8 +83,8 @@ func share(n int, do func(i int) error) error {
 // A holding is a lock that is held.
 type holding struct {
 	unlock func() error
-	lost   func() <-chan struct{} // nil if nothing would tell
-	lasts  func() time.Time       // until when, as its holder knows; nil if it does not
+	lost   func() <-chan struct{} // nil if the library does not notify holders
+	lasts  func() time.Time       // returns the end of the lease, as the holder knows it; nil if the holder does not
 }
 
 func take(cl client, name string) (h holding, err error) {
@@ -111,8 +111,8 @@ func (h holding) gone() int {
 	}
 }
 
-// leastLeft looks for so long at how long the leases still last, and returns the least,
-// or less than nothing if that is not known. It looks at a thousand of them at most.
+// leastLeft looks at up to a thousand leases for that long. It returns the least time
+// left that it saw, or less than 0 if that is not known.
 func leastLeft(all []holding, long time.Duration) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for until := time.Now().Add(long); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {

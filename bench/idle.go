@@ -43,10 +43,10 @@ func idle(name string, waiters int, engines []string) scenario {
 					}
 				})
 				if i%10 == 9 {
-					time.Sleep(50 * time.Millisecond) // they come one after the other
+					time.Sleep(50 * time.Millisecond) // so that they join one after the other
 				}
 			}
-			time.Sleep(time.Second + time.Duration(waiters)*20*time.Millisecond) // until all have come
+			time.Sleep(time.Second + time.Duration(waiters)*20*time.Millisecond) // until all have joined
 			calls, used := s.calls(c), startMeter(s)
 			time.Sleep(long)
 			mine, theirs := used.perCycle(int64(waiters))

@@ -44,7 +44,7 @@ func dead() scenario {
 			defer cancel()
 			unlock, _, err := waiter.lock(wait, "dead")
 			if err != nil {
-				return figures{90_000}, nil // not within a minute and a half
+				return figures{90_000}, nil // the waiter did not get the lock within a minute and a half
 			}
 			late := time.Since(died) - ttl
 			return figures{ms(late)}, unlock()
@@ -76,7 +76,7 @@ func killed() scenario {
 	}
 }
 
-// succeeds is one such succession, where the holder is killed so long after its grant.
+// succeeds kills a holder some time after its grant, and measures until a waiter holds.
 func succeeds(s server, c contender, ttl, after time.Duration) (float64, error) {
 	waiter, err := c.open(s.address(), ttl)
 	if err != nil {

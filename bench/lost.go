@@ -19,12 +19,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A loser is a contender of the mode -lost: what it loses under the faults of pawl prove.
+// A loser is a contender of -lost, which counts losses under the faults of pawl prove.
 type loser struct {
 	name   string
-	open   func(addr string, ttl time.Duration) (locker, error) // nil: Pawl
+	open   func(addr string, ttl time.Duration) (locker, error) // nil for Pawl
 	fenced bool                                                 // each grant has a greater fence
-	checks bool                                                 // the register that its users have checks fences
+	checks bool                                                 // its users write to a register that checks fences
 }
 
 var (
@@ -73,7 +73,7 @@ var lostFaults = []string{
 
 const (
 	lostWorkers = 6
-	lostSection = 200 * time.Millisecond // most sections are shorter, so the names are held nearly all the time
+	lostSection = 200 * time.Millisecond // most sections are shorter, so the names are nearly always held
 )
 
 // lostOptions are the flags of the mode.
@@ -82,7 +82,7 @@ type lostOptions struct {
 	seed      uint64
 	only      string
 	json      bool
-	keep      string // the folder for the histories; empty to keep none
+	keep      string // the folder that keeps the histories; empty: no folder
 }
 
 // lose runs one contender after the other, and prints what each of them lost.
@@ -140,7 +140,7 @@ func (c loser) lose(e engine, o lostOptions) (l losses, err error) {
 		return l, err
 	}
 	defer file.Close()
-	said, err := os.Create(strings.TrimSuffix(file.Name(), "jsonl") + "log") // by the workers and the server
+	said, err := os.Create(strings.TrimSuffix(file.Name(), "jsonl") + "log") // what workers and server print
 	if err != nil {
 		return l, err
 	}
@@ -161,7 +161,7 @@ func (c loser) lose(e engine, o lostOptions) (l losses, err error) {
 	return c.lossesOf(history.Read(file))
 }
 
-// lock is the name for the history, whose reader expects more of Pawl.
+// lock names the lock in the history. A reader of the history expects more of Pawl.
 func (c loser) lock() string {
 	if c.open == nil {
 		return "pawl"

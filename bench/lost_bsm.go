@@ -26,7 +26,7 @@ func openLostBsm(addr string, ttl time.Duration) (locker, error) {
 	return lostBsm{c.(*bsmLocker)}, nil
 }
 
-// sentTimes notes when the last try is due, because Obtain does not say when it sent it.
+// sentTimes notes when the last try is due, because Obtain does not return that time.
 type sentTimes struct {
 	bsm.RetryStrategy
 	last time.Time

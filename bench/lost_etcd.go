@@ -18,8 +18,8 @@ import (
 // each other out. Done of the session tells the holder, as issue 6127 says. A session
 // that has ended, or whose Lock has failed, is closed, and the next lock gets a new one.
 //
-// Its fencing answer is a Txn with IsOwner, for data in etcd itself. The register of a
-// run is not in etcd. For it the fence is the revision of the header that Lock got.
+// To check a fence, etcd has a Txn with IsOwner, for data in etcd itself. The register of
+// a run is not in etcd, so its fence is the revision of the header that Lock got.
 type lostEtcd struct {
 	c   *clientv3.Client
 	ttl time.Duration

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// goose's lockers with a table, by the documents of NewPostgresTableLocker: a lease that
-// a heartbeat renews. It tells its holder nothing: a heartbeat that fails is logged only.
-// In its favour the heartbeat is after each third of the TTL, and it polls each 100 ms;
-// its defaults are 5 s for both.
+// goose's lockers with a table, by the documents of NewPostgresTableLocker: a heartbeat
+// renews the lease. goose only logs a heartbeat that fails, and does not notify the
+// holder. In goose's favour, the heartbeat comes after each third of the TTL, and a
+// waiter polls each 100 ms. The default of both is 5 s.
 type lostGoose struct{ *gooseTable }
 
 func openLostGoose(driver string, url func(string) string, make func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (locker, error) {

@@ -20,7 +20,7 @@ type losses struct {
 	Overlaps  int    `json:"overlaps"`
 
 	Holders    int           `json:"lost_holders"`
-	Untold     int           `json:"not_told"` // whose section ended before they knew
+	Untold     int           `json:"not_told"` // lost holders whose section ended before they knew of the loss
 	ToldMedian time.Duration `json:"told_median_ns"`
 	ToldWorst  time.Duration `json:"told_worst_ns"`
 
@@ -28,7 +28,7 @@ type losses struct {
 	WaitP99    time.Duration  `json:"wait_p99_ns"`
 	Faults     map[string]int `json:"faults"`
 
-	failed string // how workers ended that no fault explains
+	failed string // how workers ended in a way that no fault explains
 }
 
 // lossesOf reads a history.
@@ -85,8 +85,8 @@ func (c loser) lossesOf(lines iter.Seq2[history.Line, error]) (losses, error) {
 	return l, nil
 }
 
-// nextOf is the first of the later grants whose holder believed in it. A grant whose
-// answer came so late that its lease was over has ended no other lease.
+// nextOf returns the first later grant whose holder believed in it. A grant that was over
+// when its answer came has ended no other lease.
 func nextOf(later []*history.Claim) *history.Claim {
 	i := slices.IndexFunc(later, func(c *history.Claim) bool { return c.Believed > c.Got })
 	if i < 0 {
@@ -95,8 +95,8 @@ func nextOf(later []*history.Claim) *history.Claim {
 	return later[i]
 }
 
-// lost reports whether an update is lost by a write: the holder had read the register
-// that its users have before another holder changed it.
+// lost reports whether a write loses an update: another holder had changed the register
+// since this holder read it. The register is the one that its users have.
 func (c loser) lost(w *history.Write) bool {
 	if c.checks {
 		return w.Accepted && w.Read != w.Before
@@ -104,7 +104,7 @@ func (c loser) lost(w *history.Write) bool {
 	return w.PlainRead != w.PlainBefore
 }
 
-// tell counts a holder if it was lost, and returns when it knew.
+// tell counts a holder that was lost, and returns when the holder knew of the loss.
 func (l *losses) tell(holder, next *history.Claim) (knew int64, lost bool) {
 	for _, t := range []int64{holder.Lost, holder.Told} {
 		if t > 0 && (knew == 0 || t < knew) {
@@ -121,8 +121,8 @@ func (l *losses) tell(holder, next *history.Claim) (knew int64, lost bool) {
 	return knew, lost
 }
 
-// runsAgain is a time, or the end of the stop that a worker was in then: a holder that is
-// stopped learns nothing.
+// runsAgain returns at, or, if the worker was stopped then, the end of the stop, because
+// a stopped holder learns nothing.
 func runsAgain(stops []*history.Fault, at int64) int64 {
 	for _, s := range stops {
 		if s.From <= at && at < s.To {

@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// redsync, by its README and the documents of Mutex: WithExpiry is the TTL, Until says
-// how long the lock is good (Valid is deprecated in its favour, issue 72), and Extend
+// redsync, by its README and the documents of Mutex: WithExpiry sets the TTL, Until
+// returns the end of the lock (Valid is deprecated in its favour, issue 72), and Extend
 // renews. Its maintainers leave the renewing to the user (pull request 153), so a
 // goroutine extends after each third of the TTL. The holder takes the lock for lost when
-// Until has passed, or when Extend finds that it is another's. In its favour it does not
-// give up after 32 tries.
+// Until has passed, or when Extend finds another holder. In redsync's favour, Lock does
+// not give up after 32 tries.
 type lostRedsync struct{ *redsyncLocker }
 
 func openLostRedsync(addr string, ttl time.Duration) (locker, error) {

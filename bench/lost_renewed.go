@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// renewed is a lease that its user renews in a goroutine, as libraries without a renewal
-// of their own leave it to their users. It knows when the lease ends. It notifies the
-// holder of the loss at that time, or when a renewal is refused.
+// renewed is a lease that its user renews in a goroutine, because the library does not
+// renew. The goroutine notifies the holder of the loss when the lease ends, or when the
+// server refuses a renewal.
 type renewed struct {
 	loss
-	mu     sync.Mutex // of until
+	mu     sync.Mutex // protects until
 	until  time.Time
 	stop   context.CancelFunc
 	ended  chan struct{}
@@ -70,7 +70,7 @@ func (r *renewed) keep(ctx context.Context, every time.Duration, extend func(ctx
 	}
 }
 
-// Err looks at the clock, too: the goroutine may not have run yet.
+// Err looks at the clock, too, because the goroutine may not have run yet.
 func (r *renewed) Err() error {
 	r.mu.Lock()
 	late := time.Now().After(r.until)

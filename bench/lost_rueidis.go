@@ -50,7 +50,7 @@ func (r lostRueidis) claim(ctx context.Context, name string, try bool) (worker.L
 
 func (r lostRueidis) close() { r.l.Close() }
 
-// ofContext is a lease that lasts as long as a ctx.
+// ofContext is a lease that ends with its ctx.
 type ofContext struct {
 	context.Context
 	release func()

@@ -11,12 +11,12 @@ import (
 // it and starts it again.
 type prepared struct {
 	addr, dir string
-	command   string // for the shell
+	command   string // starts the server, for the shell
 }
 
-// prepare sets a server up. A Redis writes each change to its disk before it answers,
-// because a lock of any library that is only in memory is gone when the server is killed.
-// The other servers do so by default.
+// prepare sets a server up. It has Redis write each change to the disk before the answer:
+// otherwise a kill of the server loses the locks of any library. The other servers do so
+// by default.
 func prepare(e engine) (*prepared, error) {
 	srv, err := e.start()
 	if err != nil {

@@ -23,7 +23,7 @@ type lostSession struct {
 }
 
 type sessionSQL struct {
-	// lock takes the name and, if waits is set, how many seconds it may wait.
+	// lock takes the name and, if waits is set, the number of seconds that it may wait.
 	lock, try, unlock string
 	waits             bool
 }
@@ -79,7 +79,7 @@ func (s *lostSession) claim(ctx context.Context, name string, try bool) (worker.
 
 func (s *lostSession) close() { _ = s.db.Close() }
 
-// drop has the pool close a connection, so that the server ends its session.
+// drop makes the pool close a connection, so that the server ends its session.
 func drop(c *sql.Conn) {
 	_ = c.Raw(func(any) error { return driver.ErrBadConn })
 }

@@ -35,12 +35,12 @@ var names = []history.Name{
 }
 
 const (
-	workerOf     = "BENCH_WORKER" // the contender that this process locks with
+	workerOf     = "BENCH_WORKER" // the name of the contender with which this process locks
 	workerEngine = "BENCH_ENGINE"
 )
 
-// workIfAsked is a worker of a run: it locks with one contender until it is killed, or
-// told to end.
+// workIfAsked is a worker of a run. It locks with one contender until the run kills it or
+// asks it to end.
 func workIfAsked() {
 	who := os.Getenv(workerOf)
 	if who == "" {
@@ -78,13 +78,12 @@ type lockerClient struct{ locker }
 func (c lockerClient) Claim(ctx context.Context, name history.Name, _ string, _ int, try bool) (worker.Lease, error) {
 	lease, err := c.claim(ctx, name.Name, try)
 	if err != nil && ctx.Err() != nil {
-		return nil, ctx.Err() // a library may have an error of its own for it
+		return nil, ctx.Err() // a library may return an error of its own when ctx ends
 	}
 	return lease, err
 }
 
-// All takes the names in one order, because two clients could wait for each other
-// otherwise.
+// All takes the names in one order. Otherwise two clients could wait for each other.
 func (c lockerClient) All(ctx context.Context, names []history.Name) ([]worker.Lease, error) {
 	order := make([]int, len(names))
 	for i := range order {
@@ -128,9 +127,9 @@ func (c lockerClient) Close() error {
 	return nil
 }
 
-// waiting returns a ctx for a library that ends the lease with the ctx that it waited
-// with. own ends with ctx until held is called, and after that only by end. held returns
-// false if ctx ended first.
+// waiting returns a ctx for a library whose lease ends with the ctx of its wait. own ends
+// with ctx; after a call of held, only end ends it. held returns false if ctx ended
+// first.
 func waiting(ctx context.Context) (own context.Context, held func() bool, end context.CancelFunc) {
 	own, end = context.WithCancel(context.Background())
 	return own, context.AfterFunc(ctx, end), end

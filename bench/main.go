@@ -1,6 +1,6 @@
-// Command bench runs Pawl on one engine beside its peers and the floor: one server that
-// it starts itself, one scenario after the other, the contenders in turns, and of the
-// rounds the medians. Ratios mean more than absolute numbers.
+// Command bench compares Pawl on one engine with its peers and the floor. It starts one
+// server itself, and runs one scenario after the other. The contenders take turns, and
+// the figures are the medians of the rounds. Ratios mean more than absolute numbers.
 //
 //	go run . [-engine redis] [-scenario own] [-only pawl,raw] [-svg chart.svg]
 //	go run . -growth [-engine redis] [-most 1000]
@@ -164,8 +164,8 @@ func run(e engine, pick, only string, rounds int, length time.Duration, svg stri
 	return f.Close()
 }
 
-// measure gives the contenders turns, each round in another order, each on an empty
-// server.
+// measure runs each contender once a round, each round in another order. Each run begins
+// with an empty server.
 func measure(e engine, s scenario, in []contender, rounds int, length time.Duration) ([]result, error) {
 	runs := make([][]figures, len(in))
 	errs := make([]error, len(in))

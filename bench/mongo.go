@@ -19,8 +19,8 @@ import (
 	_ "github.com/pawl-go/pawl/mongolock"
 )
 
-// realMongo is the URL of a server that is not ours, if one was named. Without it the
-// tests' FerretDB stands in, which does one thing at a time, on SQLite.
+// realMongo is the URL of a server that bench does not start, or empty. Without such a
+// server, bench uses the tests' FerretDB, which does one thing at a time, on SQLite.
 func realMongo() string { return os.Getenv("PAWL_TEST_MONGODB_URL") }
 
 func mongoNote() string {
@@ -65,7 +65,7 @@ func startMongo() (server, error) {
 	p := &program{addr: addr, dir: dir}
 	p.count = func() int64 { return counted(count) }
 	p.cmd = exec.Command(bin, "-data", dir, "-listen", addr, "-count", count)
-	if _, err := p.cmd.StdinPipe(); err != nil { // it ends with us
+	if _, err := p.cmd.StdinPipe(); err != nil { // the stand-in ends with this process
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
@@ -116,7 +116,7 @@ func (s mongoServer) stop() {
 	}
 }
 
-// removes takes a lock away that is a document of a collection.
+// removes returns a taker that deletes the document of a lock.
 func removes(collection string) taker {
 	return func(s server, _, _ client, name string) error {
 		c, err := mongo.Connect(options.Client().ApplyURI(mongoURL(s.address())))
@@ -139,9 +139,9 @@ func mongoContenders() []contender {
 	}
 }
 
-// mongoDocument is the floor: a document with an end by the client's clock, taken and
-// given back by one findAndModify each, with no fence, no queue and no renewal. A client
-// that does not get it tries again after a pause that grows from 1 ms to 10.
+// mongoDocument is the floor: a document with an end by the client's clock, and no fence,
+// queue or renewal. One findAndModify takes it, and one gives it back. A client that does
+// not get it tries again after a pause that grows from 1 ms to 10.
 type mongoDocument struct {
 	c     *mongo.Client
 	locks *mongo.Collection
@@ -182,7 +182,7 @@ func (m *mongoDocument) set(ctx context.Context, which bson.D, token bson.Object
 	change := bson.D{{Key: "$set", Value: bson.D{{Key: "token", Value: token}, {Key: "ends", Value: ends}}}}
 	err := m.locks.FindOneAndUpdate(ctx, which, change, options.FindOneAndUpdate().SetUpsert(upsert)).Err()
 	if upsert && errors.Is(err, mongo.ErrNoDocuments) {
-		return nil // there was none before
+		return nil // the collection had no such document before
 	}
 	return err
 }

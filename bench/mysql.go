@@ -85,10 +85,10 @@ func mysqlContenders() []contender {
 	}
 }
 
-// gooseDSN has what goose's lockers cannot do without.
+// gooseDSN adds the parameter that goose's lockers need.
 func gooseDSN(addr string) string { return mysqlDSN(addr) + "?parseTime=true" }
 
-// kills ends the sessions that a query finds, given the name.
+// kills returns a taker that ends the sessions that a query finds for the name.
 func kills(which string) taker {
 	return func(s server, _, _ client, name string) error {
 		db := s.(*sqlServer).db

@@ -62,8 +62,7 @@ func startNATS() (server, error) {
 	return p, nil
 }
 
-// received returns the number of messages that clients have sent, by the server's own
-// count.
+// received returns the server's own count of the messages that clients have sent.
 func received(monitor string) int64 {
 	r, err := http.Get("http://" + monitor + "/varz")
 	if err != nil {
@@ -77,7 +76,7 @@ func received(monitor string) int64 {
 	return said.InMsgs
 }
 
-// purges takes a lock away that is a key in a bucket.
+// purges returns a taker that deletes the key of a lock.
 func purges(bucket string) taker {
 	return func(s server, _, _ client, name string) error {
 		c, err := nats.Connect("nats://" + s.address())
@@ -109,8 +108,8 @@ func natsContenders() []contender {
 	}
 }
 
-// natsKey is the floor: a key that is created, and deleted. It never expires. A client
-// that does not get it tries again after a pause that grows from 1 ms to 10.
+// natsKey is the floor: a client creates a key, and deletes it. The key never expires. A
+// client that does not get it tries again after a pause that grows from 1 ms to 10.
 type natsKey struct {
 	c  *nats.Conn
 	kv jetstream.KeyValue

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// perCycle are the further figures of scenarios that count cycles: what each costs this
-// process, which is the clients, and the server. They move less than the throughput from
-// one machine, and one day, to the other.
+// perCycle are the further figures of scenarios that count cycles: the cost of a cycle
+// for this process, which has the clients, and for the server. These figures vary less
+// than the throughput between machines and between days.
 var perCycle = []string{"client µs/cycle", "server µs/cycle"}
 
-// own is goroutines of one client that lock and unlock names of their own: cycles per
-// second.
+// own measures cycles per second: goroutines of one client lock and unlock names of their
+// own.
 func own(name, what string, goroutines int) scenario {
 	return scenario{
 		name: name, what: what, unit: "cycles/s", more: true, others: perCycle,
@@ -29,16 +29,16 @@ func own(name, what string, goroutines int) scenario {
 	}
 }
 
-// cycles locks and unlocks in goroutines for a while: how many cycles a second, and what
-// each costs.
+// cycles locks and unlocks in goroutines for a while. It returns the number of cycles per
+// second, and the cost of a cycle.
 func cycles(s server, cl client, goroutines int, length time.Duration, name func(g int) string) (figures, error) {
 	var count atomic.Int64
 	var failed atomic.Pointer[error]
 	run := func(length time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), length)
 		defer cancel()
-		// A goroutine that has no lock long after the end will get none. That is a
-		// failure, and must not hold up the others.
+		// A goroutine without a lock long after the end will get none. Report a failure
+		// then, and do not hold up the others.
 		patience, cancel := context.WithTimeout(context.Background(), length+5*time.Second)
 		defer cancel()
 		var wg sync.WaitGroup
@@ -58,7 +58,7 @@ func cycles(s server, cl client, goroutines int, length time.Duration, name func
 		}
 		wg.Wait()
 	}
-	run(length / 5) // connections, scripts, caches
+	run(length / 5) // warms up connections, scripts and caches
 	count.Store(0)
 	used, began := startMeter(s), time.Now()
 	run(length)

@@ -93,13 +93,13 @@ func openBsm(addr string, ttl time.Duration) (client, error) {
 }
 
 func (b *bsmLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
-	if _, ok := ctx.Deadline(); !ok { // it invents one of its TTL otherwise, and gives up
+	if _, ok := ctx.Deadline(); !ok { // otherwise Obtain sets a deadline of one TTL, and gives up then
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Hour)
 		defer cancel()
 	}
-	// Its README's strategy for waiting, ten times as often: at 100 ms it has no chance
-	// to begin with.
+	// Wait as its README does, but try ten times as often: with 100 ms the library has no
+	// chance.
 	l, err := b.l.Obtain(ctx, name, b.ttl, &bsm.Options{RetryStrategy: bsm.LinearBackoff(10 * time.Millisecond)})
 	if err != nil {
 		return nil, nil, err

@@ -18,8 +18,8 @@ import (
 	_ "github.com/pawl-go/pawl/postgreslock"
 )
 
-// startPostgres starts a PostgreSQL as initdb sets it up, fsync included, and has it
-// count its statements.
+// startPostgres starts a PostgreSQL as initdb sets it up, with fsync, and makes it count
+// its statements.
 func startPostgres() (server, error) {
 	bin := os.Getenv("PGBIN")
 	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin"); bin == "" && len(found) > 0 {
@@ -68,12 +68,12 @@ type sqlServer struct {
 	db *sql.DB
 }
 
-// deletes takes a lock away by a statement, with the name as its argument.
+// deletes returns a taker that runs a statement with the name as its argument.
 func deletes(statement string, argument func(name string) any) taker {
 	return func(s server, _, _ client, name string) error {
 		var done sql.Result
 		err := errors.New("not tried")
-		for i := 0; err != nil && i < 10; i++ { // who waits may be in the way, up to a deadlock
+		for i := 0; err != nil && i < 10; i++ { // a waiter may be in the way, up to a deadlock
 			done, err = s.(*sqlServer).db.Exec(statement, argument(name))
 		}
 		if err != nil {
@@ -200,8 +200,8 @@ func (r *rowLocker) lock(ctx context.Context, name string) (func() error, func()
 
 func (r *rowLocker) close() { _ = r.db.Close() }
 
-// sessionLocker is a lock of the database's own, which belongs to a connection: each
-// holder and each waiter keeps one.
+// sessionLocker is a lock of the database itself. It belongs to a connection, so each
+// holder and each waiter keeps a connection.
 type sessionLocker struct {
 	db         *sql.DB
 	take, free string

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// A holder is a process of its own that holds "dead".
+// A holder is a separate process that holds the name "dead".
 type holder struct{ cmd *exec.Cmd }
 
-// startHolder returns when it holds.
+// startHolder starts a holder, and returns when it has the name.
 func startHolder(addr string, c contender, ttl time.Duration) (*holder, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -37,7 +37,7 @@ func startHolder(addr string, c contender, ttl time.Duration) (*holder, error) {
 	return h, nil
 }
 
-// kill returns when it killed the process.
+// kill kills the process, and returns the time of the kill.
 func (h *holder) kill() time.Time {
 	died := time.Now()
 	_ = h.cmd.Process.Kill()
@@ -45,7 +45,7 @@ func (h *holder) kill() time.Time {
 	return died
 }
 
-// holdIfAsked is the other side: this process locks, says so, and waits to be killed.
+// holdIfAsked is the process of a holder: it locks, reports that, and waits to be killed.
 func holdIfAsked() {
 	who := os.Getenv("BENCH_HOLD")
 	if who == "" {
@@ -55,7 +55,7 @@ func holdIfAsked() {
 	os.Exit(1)
 }
 
-// hold returns only if it cannot.
+// hold returns only if it cannot hold the name.
 func hold(who string) error {
 	ttl, err := time.ParseDuration(os.Getenv("BENCH_TTL"))
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// proxy is a line to the server that is longer by a delay, half of it each way. It
-// delays, and does not throttle: what was sent one after the other arrives so, as far
-// apart as it was sent.
+// proxy is a line to the server with a longer round trip: it adds half of delay each way.
+// It does not throttle. Data arrives in the order and at the distances in which it was
+// sent.
 type proxy struct {
 	l     net.Listener
 	to    string

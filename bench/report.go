@@ -12,11 +12,11 @@ import (
 type result struct {
 	contender string
 	medians   figures
-	err       error // of the last round that failed, if none worked
+	err       error // the error of the last round that failed, if no round worked
 }
 
-// table prints one scenario. The ratio is to the first contender that worked, in favour
-// of who is better.
+// table prints one scenario. The ratio compares a contender with the first one that
+// worked. A ratio above 1 is better.
 func table(w io.Writer, s scenario, results []result) {
 	fmt.Fprintf(w, "\n%s: %s\n", s.name, s.what)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -48,7 +48,7 @@ func table(w io.Writer, s scenario, results []result) {
 	}
 }
 
-// asRatio is empty where there is nothing to compare.
+// asRatio formats a ratio; "-" if there is nothing to compare.
 func asRatio(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) || v == 0 {
 		return "-"

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// requests measures the requests of a cycle as the server counts them (statements,
+// requests measures the requests of a cycle by the server's own count (statements,
 // requests or messages), and the connections of a client.
 func requests() scenario {
 	return scenario{
@@ -51,7 +51,7 @@ func requests() scenario {
 	}
 }
 
-// asks runs cycles in goroutines: how many requests each was.
+// asks runs cycles in goroutines, and returns the number of requests per cycle.
 func asks(s server, c contender, goroutines, each int, cycle func(g, i int) error) (float64, error) {
 	calls := s.calls(c)
 	var wg sync.WaitGroup
@@ -67,7 +67,7 @@ func asks(s server, c contender, goroutines, each int, cycle func(g, i int) erro
 	return float64(s.calls(c)-calls) / float64(goroutines*each), errors.Join(errs...)
 }
 
-// holdAll locks so many names at once.
+// holdAll locks that number of names at once.
 func holdAll(cl client, names int) ([]func() error, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -11,13 +11,13 @@ import (
 type scenario struct {
 	name    string
 	what    string   // a sentence for the report
-	unit    string   // of the first figure
-	more    bool     // a larger first figure is better
+	unit    string   // the unit of the first figure
+	more    bool     // a larger first figure is better; otherwise a smaller one
 	others  []string // the further figures
 	charts  []string // the further figures that the chart writes beside the bar
-	rounds  int      // in which the contenders take turns; 0 means the number of the flag
-	engines []string // that run it; nil: all
-	asked   bool     // on other engines than Redis it is run only if it is named
+	rounds  int      // the number of rounds, in which the contenders take turns; 0: the number in the flag
+	engines []string // the engines that run it; nil: all
+	asked   bool     // engines other than Redis run it only if a flag names it
 	fit     func(c contender) bool
 	run     func(s server, c contender, length time.Duration) (figures, error)
 }
@@ -55,13 +55,13 @@ func scenarios() []scenario {
 	}
 }
 
-// whenAsked marks a scenario that takes its time, and says little more than others do.
+// whenAsked marks a scenario that takes long, and adds little to the other scenarios.
 func whenAsked(s scenario) scenario {
 	s.asked = true
 	return s
 }
 
-// wanted reports whether the scenario is run. pick has beginnings of the wanted names.
+// wanted reports whether to run the scenario. pick has beginnings of the wanted names.
 func (s scenario) wanted(e engine, pick string) bool {
 	if pick == "" {
 		return !s.asked || e.name == "redis"
@@ -69,7 +69,7 @@ func (s scenario) wanted(e engine, pick string) bool {
 	return begins(s.name, pick)
 }
 
-// begins reports whether a name begins with one of those that were asked for.
+// begins reports whether a name begins with one of the beginnings in pick.
 func begins(name, pick string) bool {
 	return slices.ContainsFunc(strings.Split(pick, ","), func(p string) bool { return strings.HasPrefix(name, p) })
 }

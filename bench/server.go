@@ -14,11 +14,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A server is one of our own, on a free port and in a temporary folder.
+// A server is one that this program starts, on a free port and in a temporary folder.
 type server interface {
 	address() string
-	cpu() time.Duration      // how much processor time it has used
-	calls(c contender) int64 // how many requests of a contender's it has answered
+	cpu() time.Duration      // the processor time that the server has used
+	calls(c contender) int64 // the number of requests of a contender that the server has answered
 	stop()
 }
 
@@ -62,7 +62,7 @@ func (s *redisServer) stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// halt ends the server, and leaves its folder.
+// halt ends the server, but does not delete its folder.
 func (s *redisServer) halt() {
 	_ = s.c.Close()
 	_ = s.cmd.Process.Kill()

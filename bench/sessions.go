@@ -14,15 +14,15 @@ import (
 )
 
 // The prototype of docs/internals/one-renewal.md: a lease belongs to a session of its
-// client, and one row says how long that lasts. Two tables do what the study needs, and
-// no more.
+// client, and one row has the end of the session. The two tables have only what the study
+// needs.
 const sessionTables = `
 	CREATE TABLE session (id text PRIMARY KEY, until timestamptz NOT NULL) WITH (fillfactor = 50);
 	CREATE TABLE held (name text PRIMARY KEY, session text, fence bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
 	INSERT INTO session VALUES ('me', now() + '1 hour'), ('other', now() + '1 hour')`
 
-// The statements of the prototype. A grant locks the session of its client, so that it
-// cannot end meanwhile, and reads that of the holder.
+// The statements of the prototype. A grant locks the session of its client, so that the
+// session cannot end meanwhile, and reads the session of the name's holder.
 const (
 	renewSession = `UPDATE session SET until = clock_timestamp() + '30 s' WHERE id = 'me' AND until > clock_timestamp()`
 	grantHeld    = `WITH mine AS (SELECT FROM session WHERE id = 'me' AND until > clock_timestamp() FOR SHARE)
@@ -31,8 +31,8 @@ const (
 	grantAlone = `UPDATE held SET session = 'me', fence = fence + 1 WHERE name = $1`
 )
 
-// sessions measures what one renewal for all leases of a client saves, and what it costs
-// each grant.
+// sessions measures the savings of one renewal for all leases of a client, and the cost
+// of that for each grant.
 func sessions(e engine) error {
 	if e.name != "postgres" {
 		return fmt.Errorf("the prototype is one for postgres, not for %s", e.name)
@@ -83,7 +83,7 @@ func (c sqlCost) String() string {
 	return fmt.Sprintf("%.2f | %.2f, %.2f | %.1f", float64(c.took.Microseconds())/1e3, c.client/1e3, c.server/1e3, c.wal/1e3)
 }
 
-// measureSQL does something for a while.
+// measureSQL repeats an operation for a while, and returns its cost.
 func measureSQL(s server, db *sql.DB, do func() error) (c sqlCost, err error) {
 	if err := do(); err != nil {
 		return c, err
@@ -100,7 +100,7 @@ func measureSQL(s server, db *sql.DB, do func() error) (c sqlCost, err error) {
 	return c, nil
 }
 
-// walOf returns the number of bytes that the server has logged.
+// walOf returns the number of bytes in the write-ahead log of the server.
 func walOf(db *sql.DB) (bytes float64) {
 	if err := db.QueryRow("SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&bytes); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -108,7 +108,7 @@ func walOf(db *sql.DB) (bytes float64) {
 	return bytes
 }
 
-// holdMore makes it n leases.
+// holdMore takes leases until there are n.
 func holdMore(d driver.Driver, leases []driver.LeaseRef, n int) ([]driver.LeaseRef, error) {
 	var mu sync.Mutex
 	already := len(leases)
@@ -126,7 +126,7 @@ func holdMore(d driver.Driver, leases []driver.LeaseRef, n int) ([]driver.LeaseR
 	return leases, err
 }
 
-// renewAll renews leases as a client does, no more than so many at a time.
+// renewAll renews leases as a client does, at most batch at a time.
 func renewAll(d driver.Driver, leases []driver.LeaseRef) error {
 	const batch = 1000
 	for len(leases) > 0 {
@@ -145,8 +145,8 @@ func renewAll(d driver.Driver, leases []driver.LeaseRef) error {
 	return nil
 }
 
-// grants measures the grants of names of their own, by as many goroutines, with the check
-// of the session and without.
+// grants measures grants, with the check of the session and without. Each goroutine takes
+// names of its own.
 func grants(s server, db *sql.DB) error {
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(16)
@@ -159,7 +159,7 @@ func grants(s server, db *sql.DB) error {
 				return err
 			}
 		}
-		if _, err := grantMany(s, db, grantHeld, n); err != nil { // for the connections
+		if _, err := grantMany(s, db, grantHeld, n); err != nil { // warms up the connections
 			return err
 		}
 		for _, statement := range []string{grantAlone, grantHeld} {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// shared measures clients with connections of their own that want one name: the time of a
-// hand-over, the longest wait of a client, the fairness, and the cost for the server.
+// shared measures clients, each with its own connections, that want one name: the time of
+// a hand-over, the longest wait of a client, the fairness, and the cost for the server.
 //
 // The mean hand-over is the time per cycle without the work.
 func shared(name, what string, clients int, work time.Duration) scenario {
 	return scenario{
 		name: name, what: what, unit: "ms/hand-over",
 		others: append([]string{"longest wait ms", "Jain", "calls/cycle", "cycles"}, perCycle...),
-		charts: []string{"longest wait ms", "Jain"}, // who goes back to the same client is quick, and not fair
+		charts: []string{"longest wait ms", "Jain"}, // a lock that goes back to the same client is quick, but not fair
 		run: func(s server, c contender, length time.Duration) (figures, error) {
 			all := make([]client, clients)
 			for i := range all {
@@ -42,7 +42,7 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 						unlock, _, err := cl.lock(ctx, "one")
 						longest[i] = max(longest[i], time.Since(asked))
 						if err != nil {
-							return // the time is over: its wait counts, a cycle it is not
+							return // the time is over: this wait counts, but it is no cycle
 						}
 						got := time.Now()
 						time.Sleep(work)
@@ -80,7 +80,7 @@ func once(cl client, name string) error {
 	return unlock()
 }
 
-// local is 64 goroutines of one client that want one name.
+// local measures 64 goroutines of one client that want one name.
 func local() scenario {
 	return scenario{
 		name: "local-64", what: "one process, 64 goroutines on one name", unit: "cycles/s", more: true,

@@ -12,26 +12,26 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A taker takes the lock of a name away from its holder; the other is another client.
+// A taker takes the lock of a name from its holder. other is another client.
 type taker func(s server, holder, other client, name string) error
 
-// patience is the longest time that a holder may take to learn that its lock is gone, and
-// that the next holder may take to get it. A later event counts as one that never came.
+// patience is the longest wait for a holder to learn that its lock is gone, and for the
+// next holder to get the lock. A later event counts as one that never came.
 const patience = 15 * time.Second
 
-// deleted is for locks that are stored: the row or key is deleted.
+// deleted measures locks that are stored: the taker deletes the row or key.
 func deleted() scenario {
 	return taken("deleted", "the row or key of the lock is deleted behind the holder's back; "+often(20), 20,
 		func(c contender) taker { return c.drop })
 }
 
-// ended is for locks that hang on something, as a session or a lease of etcd's.
+// ended measures locks that hang on a session, or on a lease of etcd: the taker ends it.
 func ended() scenario {
 	return taken("ended", "the session ends on which the lock hangs (for Pawl: all that it has)", 1,
 		func(c contender) taker { return c.end })
 }
 
-// broken is Pawl's own: `pawl break`, with a delay of two seconds.
+// broken measures Pawl only: `pawl break`, with a delay of two seconds.
 func broken() scenario {
 	return taken("broken", "an operator breaks the lock, and keeps it closed for 2 s; "+often(20), 20,
 		func(c contender) taker {
@@ -51,9 +51,9 @@ func broken() scenario {
 
 func often(n int) string { return fmt.Sprintf("median and worst of %d", n) }
 
-// taken measures two times from when a lock is taken away: until the client notifies the
-// old holder, and until a waiter gets the lock. Between the two both believe that they
-// hold it.
+// taken measures two times, both from the moment when a lock is taken away: until the
+// client notifies the old holder, and until a waiter gets the lock. If the waiter gets it
+// first, both believe for a while that they hold it.
 func taken(name, what string, names int, how func(c contender) taker) scenario {
 	return scenario{
 		name: name, what: what, unit: "ms to told", others: []string{"worst", "ms to the next holder", "unlock fails"}, rounds: 1,
@@ -106,7 +106,7 @@ func taken(name, what string, names int, how func(c contender) taker) scenario {
 type robbery struct {
 	name       string
 	unlock     func() error
-	at         time.Time      // when it was taken away
+	at         time.Time      // when the taker took the name away
 	told, next chan time.Time // each has room for one
 	over       func()         // ends all that waits
 }
@@ -130,7 +130,7 @@ func rob(cl, other client, name string) (*robbery, error) {
 			}
 		})
 	} else {
-		r.told = nil // nothing would tell
+		r.told = nil // the library does not notify a holder
 	}
 	wg.Go(func() {
 		unlock, _, err := other.lock(ctx, name)
@@ -143,8 +143,8 @@ func rob(cl, other client, name string) (*robbery, error) {
 	return r, nil
 }
 
-// since returns the time from one instant until another, in ms, or infinity if the other
-// did not come within the patience.
+// since returns the time from an instant until a later one, in ms, or infinity if the
+// later one did not come within patience.
 func since(from time.Time, comes <-chan time.Time) float64 {
 	if comes == nil {
 		return math.Inf(1)

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// templates are the folders of databases as they are installed. To install one takes a
-// second or two, to copy it a tenth of that, and every turn begins with an empty server.
+// templates are folders with installed databases, by name. To install a database takes a
+// second or two, to copy one a tenth of that, and every turn begins with an empty server.
 var templates = map[string]string{}
 
 // installed makes a folder of its own for a server, with an installed database in its

@@ -19,8 +19,8 @@ type program struct {
 	addr  string
 	cmd   *exec.Cmd
 	dir   string
-	count func() int64 // requests that it has answered; nil if it does not say
-	ends  func()       // before it is stopped; nil if there is nothing to end
+	count func() int64 // returns the number of requests that it has answered; nil if it does not count them
+	ends  func()       // runs before the server is stopped; nil if there is nothing to end
 }
 
 func (p *program) address() string { return p.addr }
@@ -37,7 +37,7 @@ func (p *program) stop() {
 	_ = os.RemoveAll(p.dir)
 }
 
-// halt ends the server, and leaves its folder.
+// halt ends the server, but does not delete its folder.
 func (p *program) halt() {
 	if p.ends != nil {
 		p.ends()
@@ -65,9 +65,9 @@ func (p *program) cpu() time.Duration {
 		if len(fields) < 17 {
 			continue
 		}
-		times := fields[13:15] // its own
+		times := fields[13:15] // the times of the process itself
 		if pid == p.cmd.Process.Pid {
-			times = fields[13:17] // and of the children that it has waited for
+			times = fields[13:17] // and the times of the children that it has waited for
 		}
 		for _, f := range times {
 			n, _ := strconv.ParseInt(f, 10, 64)
@@ -77,10 +77,10 @@ func (p *program) cpu() time.Duration {
 	return time.Duration(sum) * tick
 }
 
-// stat are the fields of /proc/PID/stat, from 0.
+// stat returns the fields of /proc/PID/stat, from index 0.
 func stat(pid int) []string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, after, ok := strings.Cut(string(text), ") ") // the name may have spaces
+	_, after, ok := strings.Cut(string(text), ") ") // the name of the process may have spaces
 	if !ok {
 		return nil
 	}
@@ -138,8 +138,8 @@ func built(name string) (string, error) {
 	return bin, nil
 }
 
-// unprivileged makes a command run as another user than root, because some servers refuse
-// to run as root, and gives that user the folder.
+// unprivileged makes a command run as another user if this process is root, because some
+// servers refuse to run as root. It gives that user the folder.
 func unprivileged(cmd *exec.Cmd, dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -154,7 +154,7 @@ func unprivileged(cmd *exec.Cmd, dir string) error {
 	return os.Chown(dir, uid, gid)
 }
 
-// ready tries until it works.
+// ready calls try until it succeeds.
 func ready(try func() error) (err error) {
 	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(30 * time.Millisecond) {
 		if err = try(); err == nil {

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// established returns the number of connections that a server at addr has by the count of
-// the system, or 0 where there is no /proc. It sends the server nothing, so it is the
-// same for every engine.
+// established returns the number of connections that the system counts for a server at
+// addr, or 0 without /proc. It sends the server nothing, so it works for every engine.
 func established(addr string) (n int) {
 	_, port, _ := net.SplitHostPort(addr)
 	number, _ := strconv.ParseUint(port, 10, 16)
