@@ -100,9 +100,9 @@ func (f *acquireFlags) run(v *voice, where *location, cmd *cobra.Command, name s
 }
 
 // replaceable refuses to replace the handle of a lease that is still held, because
-// nothing could release that lease any more. It attaches the handle only after the lease
-// was seen to be over: attaching renews, so a job that retries would keep the lease of a
-// dead one alive.
+// nothing could release that lease any more. Attaching renews, so replaceable attaches
+// the handle only after it has seen that the lease is over. Otherwise a job that retries
+// would keep a dead job's lease alive.
 func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *location) error {
 	if h.old == "" {
 		return nil
@@ -122,7 +122,7 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *loc
 	lease, err := c.Attach(ctx, pawl.Handle(h.old))
 	lost, over := errors.AsType[*pawl.LostError](err)
 	switch {
-	case over && lost.Err != nil: // of another server, where it may be held
+	case over && lost.Err != nil: // the handle is of another server, where the lease may be held
 		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", words.Plain(h.path), lost.Err)}
 	case over:
 		return h.knownOver(ctx, c, where.inside(lost.Name), lost.Fence)
@@ -145,11 +145,10 @@ func (h *handleFile) stillHeld(name string, fence uint64) error {
 // default.
 const remembered = 24 * time.Hour
 
-// knownOver refuses to replace a handle whose lease is not held here, but may be held in
-// another schema or under another prefix, which a handle may not show. Fences only rise,
-// so if the last fence of the name is smaller, the lease was never here. If the name has
-// no fence, the database may have forgotten it: knownOver then allows to replace an old
-// handle.
+// knownOver refuses to replace a handle whose lease may be held in another schema or
+// under another prefix, because a handle may not show these. Fences only rise, so if the
+// last fence of the name is smaller, the lease was never here. If the name has no fence,
+// the database may have forgotten it: knownOver then allows to replace an old handle.
 func (h *handleFile) knownOver(ctx context.Context, c *pawl.Client, name string, fence uint64) error {
 	e, err := c.Inspect(ctx, name)
 	switch {

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	benchName   = "pawl-bench"     // or a name that begins so, with a colon
+	benchName   = "pawl-bench"     // or a name that begins with this and a colon
 	benchTTL    = 30 * time.Second // after kill -9, the next bench waits this long
 	mostClients = 256
 
-	maxFirstResult = time.Minute // how much longer a phase lasts that has measured nothing
+	maxFirstResult = time.Minute // how much longer a phase without a result lasts
 )
 
 func newBench(v *voice, where *location) *cobra.Command {
@@ -146,8 +146,8 @@ func (b *bench) run(ctx context.Context) error {
 }
 
 // measure makes each client lock and release its name until the phase is over. If the
-// clients share a name, it measures the time from each release to the next grant. Where
-// nothing was measured by then, the phase lasts until something is.
+// clients share a name, it measures the time from each release to the next grant. A phase
+// without a result lasts until the first result.
 func (b *bench) measure(ctx context.Context, bar *progress, name func(client int) string) (pace, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.phase+maxFirstResult)
 	defer cancel()

@@ -37,7 +37,7 @@ type breaking struct {
 func (b *breaking) end(ctx context.Context, e pawl.Entry, fence uint64) (closed time.Duration, err error) {
 	o := &pawl.BreakOptions{Delay: time.Duration(b.delay), By: b.by, Reason: b.reason}
 	if o.Delay == 0 {
-		o.Delay = trust.BreakDelay(e.Holders, fence) // for the receipt; 0 is left to Break
+		o.Delay = trust.BreakDelay(e.Holders, fence) // for the receipt; if it is 0, Break chooses the delay
 	}
 	return max(0, o.Delay), b.client.Break(ctx, b.name, fence, o)
 }
@@ -143,7 +143,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 }
 
 func (b *breaking) one(ctx context.Context, fence uint64) error {
-	e, err := b.client.Inspect(ctx, b.name) // for the receipt; it may change now
+	e, err := b.client.Inspect(ctx, b.name) // for the receipt; the entry may change before the break
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (b *breaking) ask(ctx context.Context, cmd *cobra.Command) error {
 	fence, err := readFence(ctx, os.Stdin)
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(b.v.err) // the question did not end its line
+		fmt.Fprintln(b.v.err) // ends the line of the question
 		return ctx.Err()
 	case err != nil:
 		return usage(cmd, errors.New("not a fence; nothing was broken"))

@@ -13,12 +13,12 @@ import "time"
 //	key()                                 the signal that ended it, if a key of the terminal sent that
 //	close()                               gives back what it took, such as the terminal
 //
-// and the channels ended, which gets its end once, and paused.
+// and the channels ended, which receives its end once, and paused.
 
 // An ending is the end of a child: its exit code, and whether a signal ended it.
 type ending struct {
 	code int  // the exit code, 128 + n after signal n
-	cut  bool // by a signal
+	cut  bool // a signal ended it
 }
 
 // killPatience is the time for which pawl waits after SIGKILL for a group to end, before

@@ -16,8 +16,8 @@ import (
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 // stopProcess stops this process, and returns when it is continued. It signals the
-// calling thread, so that it stops before the call returns; another thread could take a
-// signal for the process, later.
+// calling thread, so that the thread stops before the call returns. If it signaled the
+// process, another thread could take the signal, later.
 func stopProcess() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -25,10 +25,10 @@ func stopProcess() {
 }
 
 // stopAfter stops this process after do has stopped the others of its group, and returns
-// when it is continued. It does not stop if it is continued before: a shell that sees the
-// others stopped may continue the group at once, and only once. So stopAfter blocks its
-// own stop signal, sends it first, and unblocks it after do: a SIGCONT meanwhile discards
-// it. The signal is SIGTTIN, because SIGSTOP cannot be blocked, and Go catches SIGTSTP.
+// when it is continued. A SIGCONT before the stop prevents it, because a shell that sees
+// the others stopped may continue the group at once, and only once. So stopAfter blocks
+// its own stop signal, SIGTTIN, sends it first, and unblocks it after do: a SIGCONT
+// meanwhile discards it. SIGSTOP cannot be blocked, and Go catches SIGTSTP.
 func stopAfter(do func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -55,11 +55,11 @@ type child struct {
 
 	env      []string
 	checking sync.Mutex
-	checks   map[int]chan unix.WaitStatus // by pid; each channel has room for the status of its end
-	over     chan struct{}                // closed with reaped
+	checks   map[int]chan unix.WaitStatus // by pid; each channel has room for the exit status
+	over     chan struct{}                // closed when reaped is set
 
-	reaped atomic.Bool    // written before ended is sent
-	cut    syscall.Signal // the signal that ended it, or 0; written before reaped
+	reaped atomic.Bool    // set before ended gets the end
+	cut    syscall.Signal // the signal that ended it, or 0; written before reaped is set
 
 	tty     *terminal      // nil if there is none
 	keys    chan os.Signal // Ctrl-Z, when it reaches pawl and not the child
@@ -94,8 +94,8 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	started := make(chan error)
 	go c.run(path, argv, attr, started)
 	err := <-started
-	// Only now, because the child would inherit it: pawl may write to the terminal, and
-	// take it back, while another group is in its foreground.
+	// Ignore SIGTTOU only now, because the child would inherit that. It lets pawl write
+	// to the terminal, and take it back, while another group is in its foreground.
 	ignoresTTOU = ignoresTTOU || !signal.Ignored(unix.SIGTTOU)
 	signal.Ignore(unix.SIGTTOU)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 		return
 	}
 	for {
-		// It waits for any process: as the first process of a container, pawl is also the
+		// Wait for any process: as the first process of a container, pawl is also the
 		// parent of orphans.
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WUNTRACED, nil)
@@ -132,7 +132,7 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 		case status.Stopped():
 			select {
 			case c.paused <- status.StopSignal():
-			default: // one is enough
+			default: // the channel has a signal already
 			}
 		case status.Signaled():
 			c.cut = status.Signal()
@@ -217,7 +217,7 @@ func (c *child) killChecks() {
 }
 
 // pass sends a signal to the group. If the signal asks the group to end, pass also
-// continues it, because a stopped process does not get the signal before.
+// continues the group, because a stopped process gets no signal before.
 func (c *child) pass(s os.Signal) {
 	c.hand(s)
 	switch s {
@@ -226,7 +226,7 @@ func (c *child) pass(s os.Signal) {
 	}
 }
 
-// hand is pass for a group that stays stopped.
+// hand sends a signal to the group, and leaves a stopped group stopped.
 func (c *child) hand(s os.Signal) {
 	if asksToEnd(s) {
 		c.toldToEnd = true
@@ -241,9 +241,9 @@ func (c *child) kill(s syscall.Signal) {
 	}
 }
 
-// stop ends the group: SIGTERM, then SIGKILL at the time of killAt, which may become
-// earlier meanwhile. It returns true when nothing of the group is left, or false some
-// time after SIGKILL.
+// stop ends the group: SIGTERM, then SIGKILL at the time that killAt returns, which may
+// become earlier meanwhile. It returns true when nothing of the group is left, or false
+// some time after SIGKILL.
 func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	begun := time.Now()
 	var killed time.Time // when it sent SIGKILL for the first time
@@ -255,9 +255,9 @@ func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	for looks := 1; !c.gone(looks%8 == 0); looks++ {
 		left := time.Until(killAt(begun))
 		if left <= 0 {
-			c.kill(unix.SIGKILL) // each time, because a process may just have forked
+			c.kill(unix.SIGKILL) // in each round, because a process may just have forked
 			if killed.IsZero() {
-				killed = time.Now() // not when it was due: pawl itself may have been stopped
+				killed = time.Now() // not the time when it was due, because pawl itself may have been stopped
 			}
 		}
 		if !killed.IsZero() && time.Since(killed) > killPatience {
@@ -274,13 +274,13 @@ func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 }
 
 // gone reports whether nothing is left of the group. A dead process belongs to its group
-// until its parent, which may be a slow init, has waited for it. Telling dead processes
-// from living ones costs more, so gone does it only if thorough.
+// until its parent, which may be a slow init, has waited for it. Only if thorough is set,
+// gone tells dead processes from living ones, because that costs more.
 func (c *child) gone(thorough bool) bool {
 	if !c.reaped.Load() {
 		return false // even if it is dead: run is about to reap it
 	}
-	for { // orphans of the group, if pawl is the first process of a container
+	for { // reap orphans of the group, if pawl is the first process of a container
 		if pid, err := unix.Wait4(-c.pid, nil, unix.WNOHANG, nil); pid <= 0 || err != nil {
 			break
 		}

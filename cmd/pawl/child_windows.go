@@ -35,11 +35,11 @@ type child struct {
 	job       windows.Handle
 	env       []string
 	ended     chan ending
-	paused    chan syscall.Signal // never
-	keys      chan os.Signal      // never
-	toldToEnd bool                // never: Ctrl-C reaches all processes of the console by itself
+	paused    chan syscall.Signal // receives nothing, because Windows has no Ctrl-Z
+	keys      chan os.Signal      // receives nothing
+	toldToEnd bool                // always false, because Ctrl-C reaches all processes of the console by itself
 
-	undelivered func(syscall.Signal, error) // is not called
+	undelivered func(syscall.Signal, error) // pawl never calls it here
 	over        chan struct{}               // closed when the process has ended
 }
 
@@ -94,11 +94,11 @@ func limitJob(job windows.Handle, flags uint32) error {
 	return err
 }
 
-// adopt puts the process into the job. Processes that it has started before are not in
-// it.
+// adopt puts the process into the job. The job does not get processes that the process
+// has started before.
 func (c *child) adopt() error {
 	return c.process.WithHandle(func(h uintptr) {
-		_ = windows.AssignProcessToJobObject(c.job, windows.Handle(h)) // or it has ended already
+		_ = windows.AssignProcessToJobObject(c.job, windows.Handle(h)) // fails if the process has ended already
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 // These are the times for which pawl waits for a backend that does not answer.
 const (
 	straggle  = 500 * time.Millisecond  // after --wait: the answer may still name the holder
-	lastWords = 3 * time.Second         // to release what is on its way
+	lastWords = 3 * time.Second         // to release a grant that is on its way
 	endTime   = 2500 * time.Millisecond // the same after a signal, so that pawl ends within 3 s
 )
 
@@ -29,9 +29,9 @@ type claimed struct {
 	err    error
 }
 
-// claim opens the backend and waits for the lock, no longer than j.patience: it returns
-// even if the backend does not notice the end of its ctx, for example when it waits for a
-// disk. A signal ends the wait, and is never lost: one that comes at the moment of the
+// claim opens the backend and waits for the lock, no longer than j.patience. It returns
+// then even if the backend does not notice the end of its ctx, for example when it waits
+// for a disk. A signal ends the wait, and is never lost: a signal at the moment of the
 // grant stays in j.signals, for hold.
 func (j *job) claim() (*pawl.Client, jobLease, error) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -45,7 +45,7 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 		if a.client, a.err = j.open(ctx); a.err == nil {
 			a.lease, a.err = j.acquire(ctx, a.client)
 			if a.err != nil {
-				a.lease = nil // not a nil of a concrete type
+				a.lease = nil // make it a nil interface, not a nil of a concrete type
 			}
 		}
 		got <- a
@@ -102,8 +102,8 @@ func isOver(ctx context.Context) bool {
 	return bounded && !time.Now().Before(deadline)
 }
 
-// refused makes the error of a claim. over says whether pawl's patience is over. A
-// backend has its own bounds, such as a dial timeout; those are errors like any other.
+// refused makes the error of a claim. over says whether pawl's patience is over. Other
+// limits, such as a backend's dial timeout, cause errors like any other.
 func (j *job) refused(over bool, err error) error {
 	held, isHeld := errors.AsType[*pawl.HeldError](err)
 	switch {

@@ -158,7 +158,7 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 
 // job makes a claim of the name by these flags. The caller decides what the lock is for.
 func (f *claimFlags) job(v *voice, where *location, url string, byDefault bool, name string, margin time.Duration) *job {
-	switch nested := os.Getenv(fenceVariable) != ""; { // the outer pawl has warned
+	switch nested := os.Getenv(fenceVariable) != ""; { // then the outer pawl has warned
 	case isMemory(url):
 		v.warn("mem: keeps locks in the memory of this process, so it excludes no other process")
 	case byDefault && !f.quiet && !nested && v.onTerminal():
@@ -211,7 +211,7 @@ func (f *claimFlags) options(v *voice, where *location) *pawl.Options {
 			}
 		}
 		o.Failed = func(e pawl.FailedEvent) {
-			if e.Op == pawl.OpAcquire { // later a child needs pawl, and a terminal may be slow
+			if e.Op == pawl.OpAcquire { // not later, because a terminal may be slow, and a child needs pawl
 				v.say("%s", words.Bare(e.Err))
 			}
 		}
@@ -247,7 +247,7 @@ func (f *claimFlags) acquire(name string, options []pawl.LockOption) func(contex
 	}
 }
 
-// lock is a name as the kind of lock that the flags choose.
+// lock returns the name as the kind of lock that the flags choose.
 func (f *claimFlags) lock(c *pawl.Client, name string, options []pawl.LockOption) pawl.Lockable {
 	switch {
 	case f.shared:

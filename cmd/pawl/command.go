@@ -106,8 +106,8 @@ func (f *commandFlags) checked(options []pawl.LockOption, j *job) []pawl.LockOpt
 // Grace and reserve take at most half of the lease: the other half is for renewals.
 func reserve(ttl time.Duration) time.Duration { return max(ttl/10, 10*time.Millisecond) }
 
-// graceFits refuses a --grace that is too long for the command to get it when the lock is
-// lost.
+// graceFits refuses a --grace that is too long: after a loss of the lock, the command
+// would not get all of it.
 func (f *commandFlags) graceFits(cmd *cobra.Command, ttl time.Duration) error {
 	grace := time.Duration(f.grace)
 	if err := driver.ValidateDelay("--grace", grace); err != nil {
@@ -124,7 +124,7 @@ func (f *commandFlags) graceFits(cmd *cobra.Command, ttl time.Duration) error {
 	return usage(cmd, problem)
 }
 
-// margin returns the time before the end of its lease at which a lock counts as lost:
+// margin returns how long before the end of its lease a lock counts as lost. That is
 // early enough for the child to have its grace, or the part that fits, before another
 // client can have the lock.
 func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Duration {

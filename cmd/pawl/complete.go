@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// Completion asks the backend, but not for long, and completes nothing on failure.
+// completionTime bounds the requests of a completion, which offers no names on failure.
 var completionTime = 500 * time.Millisecond // tests set a longer time
 
 func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -104,7 +104,7 @@ func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []s
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
 		return pawl.Open(ctx, url, e.listening(claim.options(v, where)))
 	}
-	e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil } // it campaigns instead
+	e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil } // elect campaigns instead
 	e.options = []pawl.LockOption{
 		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
 		pawl.WithGrace(f.margin(cmd, time.Duration(f.ttl))),
@@ -124,7 +124,7 @@ type election struct {
 	leading *pawl.Lease // the last lease; written before its term is announced
 	down    atomic.Bool // pawl has warned that the backend fails
 	terms   chan turn
-	key     stopKey // between two terms
+	key     stopKey // catches Ctrl-Z between two terms
 }
 
 // A turn is one term. The goroutine that gets the signals runs its command.
@@ -199,17 +199,17 @@ func (e *election) run() error {
 			e.key.stop()
 		case s := <-e.signals:
 			if continues(s) {
-				continue // it was for the command of an earlier term
+				continue // the signal was for the command of an earlier term
 			}
 			cancel()
 			e.askedToEnd()
-			e.await(over) // for what is on its way
+			e.await(over) // the campaign gives back a grant on its way
 			return stoppedBy(s)
 		}
 	}
 }
 
-// lead is the elected function. It returns no nil when the command ends: after nil,
+// lead is the elected function. When the command ends, it returns an error: after nil,
 // Election would campaign again if the lead were lost at the same moment.
 func (e *election) lead(ctx context.Context) error {
 	t := turn{lease: e.leading, end: make(chan error, 1)}
@@ -239,8 +239,8 @@ func (e *election) term(lease *pawl.Lease) error {
 	return end
 }
 
-// verdict is the exit error of elect, when the command ended with end and the election
-// with err, or did not end in time.
+// verdict returns the exit error of elect: end is how the last term ended. err is how the
+// election ended, or nil if it did not end in time.
 func (e *election) verdict(end, err error) error {
 	if errors.Is(err, pawl.ErrLost) && !e.toldLost {
 		lost, _ := errors.AsType[*pawl.LostError](err)

@@ -62,7 +62,7 @@ func notStarted(name, path string, err error) error {
 		return &exit{code: exitNotFound, err: fmt.Errorf("%s: command not found", words.Plain(name))}
 	}
 	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(err) {
-		err = cause // without its path, which may be there twice
+		err = cause // drop the path, which the message may have twice
 	}
 	if _, found := exec.LookPath(by); by != "" && found != nil {
 		return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: interpreter %s cannot be executed: %w", words.Plain(name), words.Plain(by), err)}

@@ -13,14 +13,14 @@ import (
 )
 
 // forkExec is syscall.ForkExec for a command that may be a script without #!. It runs
-// such a script with /bin/sh, as execvp and the shells do, but not a program for another
-// machine.
+// such a script with /bin/sh, as execvp and the shells do. It does not run a program for
+// another machine so.
 func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if !errors.Is(err, syscall.ENOEXEC) || !isText(path) {
 		return pid, err
 	}
-	if !strings.Contains(path, "/") { // so that it is no flag, and not looked for in PATH
+	if !strings.Contains(path, "/") { // so that sh does not take it for a flag, or look for it in PATH
 		path = "./" + path
 	}
 	return syscall.ForkExec(shellName, append([]string{shellName, path}, argv[1:]...), attr)
@@ -51,7 +51,7 @@ func interpreterOf(path string) string {
 	if !is || len(words) == 0 {
 		return ""
 	}
-	return string(words[0]) // a \r from Windows stays, because it is the mistake
+	return string(words[0]) // a \r from Windows stays, because it is the mistake to report
 }
 
 // loaderOf is the dynamic linker that a program names, or empty. A program for another C

@@ -18,10 +18,10 @@ const (
 	exitNotHeld       = 1   // renew, release: the handle's lease is over
 	exitUsage         = 64  // refused before the first request
 	exitUnavailable   = 69  // the backend did not answer
-	exitHeld          = 75  // the lock was not acquired; not free; nothing was broken. -E changes it
+	exitHeld          = 75  // the lock was not acquired, or is not free; or break broke nothing. -E changes the code
 	exitLost          = 76  // the lock was lost, and the command was stopped
 	exitUnsound       = 78  // the doctor found that the backend breaks a promise
-	exitTooLong       = 124 // --max-hold was over; as timeout(1) does
+	exitTooLong       = 124 // --max-hold was over; timeout(1) has the same code
 	exitNotExecutable = 126 // the command exists, but cannot run
 	exitNotFound      = 127 // there is no such command
 	exitSignal        = 128 // + n: signal n ended it
@@ -31,7 +31,7 @@ const (
 const exitCodes = `The exit code is that of COMMAND, or 128 + n when signal n ended it, or:
 ` + runCodes
 
-// runCodes is the part that once shares.
+// runCodes is the part of exitCodes that is also in the help of once.
 const runCodes = `   64  wrong usage; nothing was done
    69  the database is unavailable or too slow; COMMAND was not run
    75  the lock was not acquired (-E changes this code)
@@ -59,7 +59,7 @@ type exit struct {
 	code int
 	err  error
 	key  os.Signal // the signal of the terminal's key that ended the child, or nil
-	dies os.Signal // the signal that ended pawl, which then dies of it; or nil
+	dies os.Signal // the signal that ended pawl, and of which pawl dies; or nil
 }
 
 func (e *exit) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e.err) }

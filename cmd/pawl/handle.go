@@ -127,10 +127,10 @@ type handleFile struct {
 	since time.Time
 }
 
-// newHandleFile creates the temporary file before the lock is claimed, so that a user who
-// waits an hour for the lock does not learn only then that it cannot be written. It
-// refuses an existing file unless that has only a handle; replaceable checks later
-// whether that handle's lease is over.
+// newHandleFile creates the temporary file before the lock is claimed. Otherwise a user
+// could wait an hour for the lock, and learn only then that the file cannot be written.
+// It refuses an existing file, unless that has only a handle. replaceable checks later
+// whether the lease of that handle is over.
 func newHandleFile(path string) (*handleFile, error) {
 	h := &handleFile{path: path}
 	info, err := os.Lstat(path)

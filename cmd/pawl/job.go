@@ -29,7 +29,7 @@ type job struct {
 	patience time.Duration // for the opening and the lock together; 0 is for ever
 	maxHold  time.Duration // how long the command may run; 0 is for ever
 	hidden   []string      // variables that the command does not get
-	key      string        // of the task, with once
+	key      string        // the key of the task, for once
 	signals  chan os.Signal
 	open     func(context.Context) (*pawl.Client, error)
 	acquire  func(context.Context, *pawl.Client) (jobLease, error)
@@ -40,8 +40,8 @@ type job struct {
 
 	toldLost bool                  // pawl has reported that the lock was lost
 	ran      bool                  // the command was started
-	endBy    time.Time             // zero unless a signal has asked pawl to end
-	hurries  bool                  // a second signal has asked for that
+	endBy    time.Time             // when pawl must end; zero until a signal has asked pawl to end
+	hurries  bool                  // pawl waits no longer: a second signal has come, or endBy is over
 	child    atomic.Pointer[child] // the command, for --health
 }
 
@@ -78,8 +78,8 @@ func (v *voice) warnReleased(err error) {
 	}
 }
 
-// hold runs the child under the lease, and returns when no process of it may run any
-// more.
+// hold runs the child under the lease, and returns when no process of the group may run
+// any more.
 func (j *job) hold(lease jobLease) error {
 	j.v.flush(startFlush)
 	select {
@@ -168,8 +168,8 @@ func (v *voice) sayLost(err error) { v.say("%s: stopping the command", words.Bar
 var errStillRunning = errors.New("some of the command is still running: it outlived SIGKILL, or may not be signalled; look for it before you run it again")
 
 // killTime returns the time at which to kill a group that was asked to stop at begun:
-// after its grace, but in any case before another client can be granted the name, by a
-// tenth of the time until then and 20 ms at least.
+// after its grace. After a loss of the lock, that is at least a tenth of the time, and
+// 20 ms, before another client can be granted the name.
 func killTime(lease jobLease, begun time.Time, grace time.Duration) time.Time {
 	at := begun.Add(grace)
 	if lost, ok := errors.AsType[*pawl.LostError](lease.Err()); ok {

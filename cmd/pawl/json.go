@@ -13,22 +13,22 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What `--json` prints, for programs: fields may be added, but never change.
+// These types are the output of `--json`. Fields may be added, but never change.
 type (
 	jsonEntry struct {
 		Name        string       `json:"name"`
 		Known       bool         `json:"known"`         // false: it was never locked, or is forgotten
 		Fence       uint64       `json:"fence"`         // the last one granted; 0 if unknown
-		ClosedForMS int64        `json:"closed_for_ms"` // nothing is granted before that; 0 if it is open
+		ClosedForMS int64        `json:"closed_for_ms"` // how long the name stays closed; 0 if it is open
 		Holders     []jsonHolder `json:"holders"`
 		Waiters     []jsonWaiter `json:"waiters"`               // in the order in which they will be served
 		Value       any          `json:"value,omitempty"`       // the name's value, in base64
-		ValueFence  uint64       `json:"value_fence,omitempty"` // of the lease that wrote it
+		ValueFence  uint64       `json:"value_fence,omitempty"` // the fence of the lease that wrote the value
 	}
 	jsonHolder struct {
 		Fence uint64 `json:"fence"`
 		jsonWaiter
-		TTLMS    int64 `json:"ttl_ms"`             // of the last claim or renewal
+		TTLMS    int64 `json:"ttl_ms"`             // the TTL of the last claim or renewal
 		Released bool  `json:"released,omitempty"` // released, and kept for its minimum hold
 	}
 	jsonWaiter struct {
@@ -37,12 +37,12 @@ type (
 		Limit       int       `json:"limit"`   // the limit of the permits; 0 for other kinds
 		Owner       jsonOwner `json:"owner"`
 		Since       time.Time `json:"since"`         // on the backend's clock
-		ExpiresInMS int64     `json:"expires_in_ms"` // unless it is renewed
+		ExpiresInMS int64     `json:"expires_in_ms"` // the time left, unless it is renewed
 	}
 	jsonBroken struct {
 		Name        string    `json:"name"`
 		Fence       uint64    `json:"fence"`
-		Owner       jsonOwner `json:"owner"` // empty if not seen
+		Owner       jsonOwner `json:"owner"` // empty if pawl has not seen the holder
 		ClosedForMS int64     `json:"closed_for_ms"`
 		By          string    `json:"by"`
 		Reason      string    `json:"reason,omitempty"`
@@ -100,7 +100,7 @@ func entryJSON(e *pawl.Entry) jsonEntry {
 	return j
 }
 
-// still is the entry without what changes only with time.
+// still returns the entry without the parts that change with time alone.
 func (j jsonEntry) still() jsonEntry {
 	j.ClosedForMS = min(j.ClosedForMS, 1)
 	for i := range j.Holders {

@@ -15,9 +15,9 @@ const sameSignal = 200 * time.Millisecond
 func (j *job) askedToEnd() { j.endBy = time.Now().Add(endTime) }
 
 // leave releases the lease, if it is not nil, and closes the client, if it is not nil.
-// Closing takes back a place in the queue, or a grant on its way. After a signal leave
-// takes endTime at most, and a second signal ends it at once, because the server may be
-// gone: what leave has not given back expires.
+// Closing takes back a place in the queue, or a grant on its way. The server may be gone,
+// so after a signal leave takes endTime at most, and a second signal ends it at once. The
+// rest expires.
 func (j *job) leave(client *pawl.Client, lease jobLease, closing time.Duration) {
 	if client == nil {
 		return

@@ -59,7 +59,7 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 		if where, err = l.readURL(); err != nil {
 			return "", false, usage(cmd, fmt.Errorf("%s: %w", urlFileVariable, err))
 		}
-		if !hasScheme(where) { // it may be another file, with secrets
+		if !hasScheme(where) { // the file may be another one, with secrets
 			return "", false, usage(cmd, fmt.Errorf("%s: the first line of %s is no URL of a backend; want one of %s%s",
 				urlFileVariable, words.Plain(os.Getenv(urlFileVariable)), strings.Join(backends(), " "), leftOut))
 		}
@@ -209,9 +209,9 @@ func fileURL(path string) string {
 	return "sqlite:" + slashed // net/url takes C:/... as opaque, which sqlitelock also accepts
 }
 
-// existing is the URL for a command that takes no lock. It must not create a file: a typo
-// would name a new, empty file, in which every lock is free. Only opening a SQLite file
-// can create it.
+// existing returns the URL for a command that takes no lock. Such a command must not
+// create a file: a typo would name a new, empty file, in which every lock is free. Only
+// opening a SQLite file can create it.
 func existing(where string) string {
 	u, err := url.Parse(where)
 	if err != nil || u.Scheme != "sqlite" {
@@ -257,9 +257,9 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 // closeSoon closes the client, and does not wait long for a backend that does not answer.
 func closeSoon(c *pawl.Client) error { return closeWithin(c, lastWords) }
 
-// closeWithin gives Shutdown half of the time. After that, Shutdown tries once more to
-// release what is left, which takes time, too. closeWithin returns after d in any case,
-// and what is left ends with pawl.
+// closeWithin gives Shutdown half of d. After that, Shutdown tries once more to release
+// what is left, which takes time, too. closeWithin returns after d in any case, and the
+// end of pawl ends what is left.
 func closeWithin(c *pawl.Client, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d/2)
 	defer cancel()

@@ -153,8 +153,8 @@ func (f *onceFlags) run(v *voice, where *location, cmd *cobra.Command) error {
 	return f.conflict(err)
 }
 
-// claim takes the lock for a task that is not done. The error is a ValueNotGreaterError
-// if it is.
+// claim takes the lock for a task that is not done. If the task is done, the error is a
+// ValueNotGreaterError.
 func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin time.Duration) (jobLease, error) {
 	t := keyed(f.key)
 	if f.every > 0 {
@@ -178,14 +178,14 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin ti
 	}
 	lease, err := f.acquire(j.name, f.checked(options, j))(ctx, c)
 	if done, ok := errors.AsType[*pawl.ValueNotGreaterError](err); ok {
-		if err := t.fits(j.name, done.Value); err != nil { // it was written since
+		if err := t.fits(j.name, done.Value); err != nil { // another client may just have written it
 			return nil, err
 		}
 	}
 	return lease, err
 }
 
-// sayDone prints why the command did not run: the key that is stored.
+// sayDone prints why the command did not run, with the stored key.
 func (v *voice) sayDone(name string, stored []byte, every time.Duration) {
 	last := words.Plain(string(stored))
 	if every > 0 {

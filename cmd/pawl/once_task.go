@@ -12,15 +12,15 @@ import (
 )
 
 // A task is the task of one `pawl once`. Its key is stored as the value of the name. The
-// task is done if the stored key is not smaller than above: the grant compares them in
-// one step of the database.
+// task is done if the stored key is equal to the field above, or greater. The grant
+// compares the two in one step of the database.
 type task struct{ key, above string }
 
-// keyed is a task of the user's own key.
+// keyed is a task with the user's own key.
 func keyed(key string) task { return task{key, key} }
 
-// startedAt is the task of a pawl that has started then, with --every. It is done if the
-// last start was less than half of the period before, because both belong to one tick.
+// startedAt is the task of a pawl with --every that has started at start. It is done if
+// the last start was less than half a period before, because both belong to one tick.
 func startedAt(start time.Time, every time.Duration) task {
 	return task{pawl.TimeKey(start), pawl.TimeKey(start.Add(-every / 2))}
 }
@@ -28,9 +28,9 @@ func startedAt(start time.Time, every time.Duration) task {
 // clockSuffix makes the name of a lock from which serverTime reads the clock.
 const clockSuffix = "#clock"
 
-// serverTime returns what the clock of the server showed at a time of this process. The
-// clocks of hosts may be wrong. It takes a lock that all hosts share, because the entry
-// of a holder has the time of its grant.
+// serverTime returns the server's time at a time of this process, because the clocks of
+// hosts may be wrong. It takes a lock that all hosts share, and reads the time of the
+// grant in the entry of the name.
 func serverTime(ctx context.Context, c *pawl.Client, name string, at time.Time) (time.Time, error) {
 	name += clockSuffix
 	sent := time.Now()

@@ -74,7 +74,7 @@ type released struct{ since atomic.Int64 }
 
 func (r *released) set(began time.Time) { r.since.Store(int64(time.Since(began)) + 1) }
 
-// swapZero returns that time and clears it; zero if it was cleared.
+// swapZero returns the time of the release, and clears it; zero if it was cleared.
 func (r *released) swapZero(began time.Time) time.Time {
 	if since := r.since.Swap(0); since > 0 {
 		return began.Add(time.Duration(since))

@@ -24,7 +24,7 @@ func (p *proof) again() error {
 	return p.judge(p.check, out)
 }
 
-// judge checks a history, writes its report, and says what came out.
+// judge checks a history, writes its report, and prints the result.
 func (p *proof) judge(file, out string) error {
 	v, err := checkFile(file)
 	if err != nil {
@@ -70,8 +70,7 @@ func (p *proof) say(v *check.Verdict, out, file string) error {
 }
 
 // sayViolations prints the first violation of each rule, with its number in the report.
-// Of the rule that looks at a whole history, the text is the hardest to read: it comes
-// last.
+// The rule about a whole history comes last, because its text is the hardest to read.
 func (p *proof) sayViolations(v *check.Verdict) {
 	shown := map[string]bool{}
 	for _, last := range []bool{false, true} {

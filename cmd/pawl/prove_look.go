@@ -32,7 +32,7 @@ func (l *looker) open(ctx context.Context) (*pawl.Client, error) {
 // begin makes sure that the namespace is free, and notes what the database is.
 func (l *looker) begin(ctx context.Context, run *history.Run) error {
 	c, err := l.open(ctx)
-	if l.waits && errors.Is(err, pawl.ErrUnavailable) { // it listens before it answers
+	if l.waits && errors.Is(err, pawl.ErrUnavailable) { // a server listens before it answers
 		ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 		defer cancel()
 		c, err = l.openPatiently(ctx)
@@ -66,7 +66,7 @@ func versionOf(ctx context.Context, c *pawl.Client) string {
 	return strings.Join(all, "; ")
 }
 
-// openPatiently tries until ctx ends.
+// openPatiently opens a client. It tries again until ctx ends.
 func (l *looker) openPatiently(ctx context.Context) (*pawl.Client, error) {
 	for {
 		c, err := l.open(ctx)
@@ -77,10 +77,10 @@ func (l *looker) openPatiently(ctx context.Context) (*pawl.Client, error) {
 	}
 }
 
-// left waits until all leases have expired that killed workers left, and lists what is
-// held then.
+// left waits until the leases that killed workers left have expired, and lists what the
+// names still have.
 func (l *looker) left() ([]history.Left, error) {
-	if isMemory(l.url) { // only its worker can look
+	if isMemory(l.url) { // only its worker can look into its memory
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*l.ttl+60*time.Second)

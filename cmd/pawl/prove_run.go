@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// kinds are the faults that are done, and a reason why some are not.
+// kinds returns the faults to do, or an error for a chosen fault that is not possible.
 func (p *proof) kinds(cmd *cobra.Command, url string) (kinds []string, err error) {
 	targets, reason := proxy.Split(url)
 	if p.server.Command != "" && len(targets) == 0 {

@@ -12,7 +12,7 @@ import (
 // returns false if that cannot be found out.
 func awaitNoReader() bool {
 	for {
-		out := []unix.PollFd{{Fd: 1}} // no event but the end of the reader
+		out := []unix.PollFd{{Fd: 1}} // the only event is the end of the reader
 		_, err := unix.Poll(out, -1)
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -24,4 +24,4 @@ func awaitNoReader() bool {
 	}
 }
 
-var errNoReader = stoppedBy(unix.SIGPIPE) // as a write would end
+var errNoReader = stoppedBy(unix.SIGPIPE) // a write without a reader ends so, too

@@ -228,8 +228,8 @@ func (s *serving) options() (*dashboard.Options, error) {
 }
 
 // tls returns nil without a certificate. Each connection reads the files again, because
-// they are replaced while the page is served. While they cannot be used, perhaps because
-// another program is writing them, it uses what they contained before.
+// they are replaced while the page is served. If they cannot be used, perhaps because
+// another program is writing them, the connection uses their last usable content.
 func (s *serving) tls() (*tls.Config, error) {
 	if s.cert == "" {
 		return nil, nil //nolint:nilnil // http.Server wants it so
@@ -274,8 +274,8 @@ func (s *serving) readTLS() (*tls.Config, error) {
 	return config, nil
 }
 
-// openOrMake opens a client that takes no lock. It creates the default file if nothing
-// was ever locked in it, so that the page shows the locks to come.
+// openOrMake opens a client that takes no lock. If the default file does not exist, it
+// creates the file, so that the page shows the locks to come.
 func (l *location) openOrMake(ctx context.Context, cmd *cobra.Command) (*pawl.Client, error) {
 	c, err := l.open(ctx, cmd)
 	if _, unused := errors.AsType[*unusedError](err); !unused {

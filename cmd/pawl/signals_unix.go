@@ -20,16 +20,16 @@ func catchSignals() chan os.Signal {
 			signal.Notify(caught, s)
 		}
 	}
-	// If the reader of standard error has ended, pawl must not end, and leave the child
-	// alone.
+	// Catch SIGPIPE: if the reader of standard error has ended, pawl must not die and
+	// leave the child alone.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	return caught
 }
 
-// sharedEnd ends pawl's group the way the key of the terminal that ended the child would
-// have ended it: without pawl, the key would have reached this group, too. Otherwise a
-// script that runs pawl would go on with its next line. A script for bash goes on unless
-// pawl itself dies of the signal. For the shell that is the same exit code, 128 + n.
+// sharedEnd ends pawl's group by the signal of the key that has ended the child, because
+// without pawl the key would have reached this group, too. Otherwise a script that runs
+// pawl would go on with its next line. A script for bash goes on unless pawl itself dies
+// of the signal. For the shell, the exit code is the same, 128 + n.
 func sharedEnd(s os.Signal) {
 	if s == unix.SIGINT {
 		signal.Reset(s)
@@ -59,8 +59,8 @@ func asksToEnd(s os.Signal) bool { return s == unix.SIGINT || s == unix.SIGTERM 
 // continues reports whether a signal only continues a stopped process.
 func continues(s os.Signal) bool { return s == unix.SIGCONT }
 
-// stopKey catches Ctrl-Z while no command runs, once one has run: Go does not restore the
-// default of a caught signal, so pawl has to stop itself.
+// After the first command, stopKey catches Ctrl-Z while no command runs. Go does not
+// restore the default of a signal that was caught, so pawl has to stop itself.
 type stopKey chan os.Signal
 
 func (k *stopKey) catch() {
@@ -72,7 +72,7 @@ func (k *stopKey) catch() {
 	}
 }
 
-// leave stops catching the key, because a command runs, and gets it.
+// leave stops catching Ctrl-Z, because a command starts, and gets the key.
 func (k *stopKey) leave() {
 	if *k == nil {
 		return
@@ -84,8 +84,8 @@ func (k *stopKey) leave() {
 	}
 }
 
-// stop stops pawl, and returns when it is continued. The others of its group have got the
-// key too.
+// stop stops pawl, and returns when it is continued. The terminal has sent the key to the
+// others of the group, too.
 func (k *stopKey) stop() {
 	if unix.Getpgrp() != sessionID() { // otherwise no shell would continue it
 		stopProcess()

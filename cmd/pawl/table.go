@@ -96,7 +96,7 @@ func printHolders(out io.Writer, holders []pawl.Holder, now time.Time) error {
 	return t.flush()
 }
 
-// It says why a name without holders is listed.
+// The reason for which a name without holders is listed.
 func nobody(e pawl.Entry) string {
 	if e.ClosedFor > 0 {
 		return fmt.Sprintf("closed for another %v, after a holder was broken or expired", words.Brief(e.ClosedFor))

@@ -13,11 +13,11 @@ import (
 
 // terminal is the terminal that controls pawl's session, and what pawl did with it.
 //
-// The child's group must be in its foreground to read from it, and to get the signals of
-// Ctrl-C and Ctrl-Z. Pawl puts it there at once if the standard input and output of pawl
-// are the terminal. Otherwise another process of pawl's own group may need the terminal,
-// as in `pawl run x -- cat | less`: then the child gets it when it has stopped for lack
-// of it.
+// The child's group must be in the foreground to read from the terminal, and to get the
+// signals of Ctrl-C and Ctrl-Z. Pawl puts it there at once if the standard input and
+// output of pawl are the terminal. Otherwise another process of pawl's own group may need
+// the terminal, as in `pawl run x -- cat | less`. Then the child gets the terminal when
+// it has stopped for lack of it.
 type terminal struct {
 	fd    int
 	modes *term.State
@@ -51,8 +51,8 @@ func (t *terminal) lend(group int) {
 	t.lent = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) == nil
 }
 
-// takeBack puts pawl's group in the foreground. SIGTTOU must be ignored: pawl is in the
-// background.
+// takeBack puts pawl's group in the foreground. Pawl must ignore SIGTTOU, because it is
+// in the background.
 func (t *terminal) takeBack() {
 	if t.lent {
 		_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, unix.Getpgrp())
@@ -74,11 +74,11 @@ func (c *child) catchStop() {
 	}
 }
 
-// suspend handles a child that s has stopped. Without a terminal it does nothing: another
-// process has stopped the child and will continue it, and meanwhile the child has the
-// lock. With a terminal, the shell expects pawl to stop, so pawl stops, too. It does not
-// renew then, so when it continues it checks the lease first. If the lease is lost, the
-// child stays stopped, and the caller kills it.
+// suspend handles a child that s has stopped. Without a terminal it does nothing, because
+// another process has stopped the child and will continue it. The child has the lock
+// meanwhile. With a terminal, the shell expects pawl to stop, so pawl stops, too. Pawl
+// does not renew then, so it checks the lease first when it continues. If the lease is
+// lost, the child stays stopped, and the caller kills it.
 func (c *child) suspend(s syscall.Signal, held func() bool) {
 	t := c.tty
 	if t == nil {
@@ -87,8 +87,8 @@ func (c *child) suspend(s syscall.Signal, held func() bool) {
 	asks := s == unix.SIGTTIN || s == unix.SIGTTOU
 	wants := asks || t.lent
 	// A child that asks for the terminal gets it, if pawl's group has it. Pawl may have
-	// given it before: the shell that starts a pipe sets the foreground for each of its
-	// parts, and the next part may start after pawl.
+	// given it before, but the shell that starts a pipe sets the foreground for each
+	// part, and the next part may start after pawl.
 	if !asks || !t.ours() {
 		t.takeBack()
 		c.stopOurselves()
@@ -102,8 +102,8 @@ func (c *child) suspend(s syscall.Signal, held func() bool) {
 	c.kill(unix.SIGCONT)
 }
 
-// stopOurselves stops pawl's whole group, as the terminal does: a script that runs pawl
-// is in it, and the shell waits for that. It returns when pawl is continued.
+// stopOurselves stops pawl's whole group, as the terminal does, because the shell waits
+// for a script of the group that runs pawl. It returns when pawl is continued.
 func (c *child) stopOurselves() {
 	if unix.Getpgrp() == sessionID() {
 		// No shell would continue the group of the session's first process. The system

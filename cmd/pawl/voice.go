@@ -33,7 +33,7 @@ import (
 //
 // Standard error may have no reader: Ctrl-S has stopped its terminal, or its pipe is
 // full. The commands that hold or wait for a lock call neverBlock first, and each command
-// does before its error.
+// calls it before it prints its error.
 type voice struct{ out, err io.Writer }
 
 // An errorWriter keeps the first error of its writes, for a caller that ignores them.

@@ -67,7 +67,7 @@ when watch started.`,
 type watching struct {
 	v      *voice
 	asJSON bool
-	last   string // what the last line was about, without what changes only with time
+	last   string // the last line, without the parts that change with time alone
 	failed bool   // the database has failed since
 }
 
@@ -134,7 +134,7 @@ func (v *voice) sayBack() { v.say("the database answers again") }
 func (w *watching) print(e pawl.Entry) error {
 	line := watchLine(&e)
 	now := line
-	if w.asJSON { // it has more than the line
+	if w.asJSON { // JSON has more than the line
 		text, err := json.Marshal(entryJSON(&e).still())
 		if err != nil {
 			return err
@@ -152,7 +152,7 @@ func (w *watching) print(e pawl.Entry) error {
 	return err
 }
 
-// watchLine is an entry in a line, without what changes only with time.
+// watchLine returns an entry as a line, without the parts that change with time alone.
 func watchLine(e *pawl.Entry) string {
 	state := "free"
 	switch {

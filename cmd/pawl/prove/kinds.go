@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// The kinds of faults, by what they are done to.
+// The kinds of faults, by the thing that suffers them.
 var (
 	ofProcesses = []string{history.Stop, history.Kill, history.Crash, history.Overstay}
 	ofNetwork   = []string{history.Cut, history.Delay, history.Reorder, history.Swallow, history.Silence}
@@ -40,7 +40,7 @@ func Possible(network bool, s ServerOptions) []string {
 
 // ServerOptions say what may be done to the server.
 type ServerOptions struct {
-	Command  string // that starts it, for the shell; empty if it runs already
-	PID      int    // of its process, if it may be stopped; 0 if not
+	Command  string // starts the server, for the shell; empty if the server runs already
+	PID      int    // the process of the server, if the run may stop it; otherwise 0
 	FailOver string // the command that fails it over; empty if there is none
 }

@@ -21,13 +21,13 @@ type Options struct {
 	TTL         time.Duration
 	Rate        float64  // claims a second of all workers, at most; 0 is no limit
 	Faults      []string // the kinds
-	Hands       int      // how many faults of workers there are at a time
+	Hands       int      // the number of faults of workers at one time
 	Names       []history.Name
 	Planted     string
 	Ordered     bool
 	Fenced      bool
 	Forgets     bool          // the server may lose its last writes
-	CheckFences bool          // by one of the two numbers of a register; a planted bug is that it does not
+	CheckFences bool          // one number of a register checks fences; without that, the run has a planted bug
 	Heeds       bool          // a holder that knows of its loss writes nothing
 	Section     time.Duration // most sections work no longer than this; 0 is some milliseconds
 
@@ -45,8 +45,8 @@ type Options struct {
 	Run     history.Run // version, command, backend
 	History io.Writer
 	Stderr  io.Writer                        // of the workers
-	Say     func(format string, args ...any) // what it is doing
-	Done    func(Progress)                   // now and then
+	Say     func(format string, args ...any) // prints what the run is doing
+	Done    func(Progress)                   // called now and then
 }
 
 // Progress is the progress of a run.

@@ -23,10 +23,10 @@ type process struct {
 	in    io.WriteCloser
 	lines *bufio.Scanner
 
-	mu     sync.Mutex // of in
+	mu     sync.Mutex // protects in
 	orders *json.Encoder
 
-	ended  chan struct{} // closed when it is over, and read to its end
+	ended  chan struct{} // closed when the process is over, and its output was read to the end
 	killed atomic.Bool   // by a fault, or by the end of the run
 }
 

@@ -9,7 +9,7 @@ import (
 // guarded by fences.
 type register struct {
 	checked, plain uint64
-	greatest       uint64 // fence that it has seen
+	greatest       uint64 // the greatest fence that it has seen
 }
 
 // serve handles one request. It returns a line for the history if it is a write.

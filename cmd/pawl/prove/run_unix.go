@@ -20,7 +20,7 @@ const calmPart = 8
 // warmUp is before the calm part: processes that have just started are slow.
 const warmUp = time.Second
 
-// idsOfALife are set aside for the claims of one process.
+// idsOfALife is the number of IDs that are set aside for the claims of one process.
 const idsOfALife = 10_000_000
 
 // controller is a run.
@@ -30,9 +30,9 @@ type controller struct {
 	network bool // the faults of the network are possible
 	targets []string
 
-	mu        sync.Mutex // of all below
+	mu        sync.Mutex // protects all below
 	lines     *history.Writer
-	failed    error // of writing
+	failed    error // the error of a failed write
 	registers map[string]*register
 	leases    int
 	faults    int
@@ -178,7 +178,7 @@ func (c *controller) waitReady(ctx context.Context) error {
 	}
 }
 
-// spend lets a phase last so long.
+// spend runs a phase of the length d, and beside during the phase.
 func (c *controller) spend(ctx context.Context, phase string, d time.Duration, beside func(context.Context)) {
 	if ctx.Err() != nil || d <= 0 {
 		return

@@ -79,8 +79,8 @@ func (c *controller) listens(ctx context.Context) error {
 	return nil
 }
 
-// signal sends a signal to all processes of the server. SIGTERM is for the first of them
-// only, which ends the others as it wants to. It returns those that it has found.
+// signal sends a signal to the server, or to its process group if the run has started it.
+// Except with SIGTERM, it also signals all descendants, and returns these.
 func (c *controller) signal(s syscall.Signal) (all []int) {
 	pid := c.Server.PID
 	if c.server != nil {
@@ -91,7 +91,7 @@ func (c *controller) signal(s syscall.Signal) (all []int) {
 		group = -pid
 	}
 	if s != unix.SIGTERM {
-		if s == unix.SIGKILL { // a process that it starts meanwhile would survive
+		if s == unix.SIGKILL { // a process that the server starts meanwhile would survive
 			_ = unix.Kill(group, unix.SIGSTOP)
 		}
 		all = descendants(pid)
@@ -103,8 +103,8 @@ func (c *controller) signal(s syscall.Signal) (all []int) {
 	return all
 }
 
-// killServer kills all processes of the server, and waits until they are gone: PostgreSQL
-// does not start beside one of another server on the same data.
+// killServer kills all processes of the server, and waits until they are gone, because
+// PostgreSQL does not start while a process of an earlier server has the same data.
 func (c *controller) killServer() {
 	all := c.signal(unix.SIGKILL)
 	<-c.server.ended
@@ -128,8 +128,8 @@ func (c *controller) stopServer() {
 	}
 }
 
-// serverHand does one fault after the other to the server, which disturbs all workers: so
-// it leaves them in peace for longer than it lasted.
+// serverHand does one fault after the other to the server. A fault disturbs all workers,
+// so it leaves them in peace for longer than the fault lasted.
 func (c *controller) serverHand(ctx context.Context, dice *rand.Rand, kinds []string) {
 	var lasted time.Duration
 	for i := dice.IntN(len(kinds)); ; i++ {

@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// A column of the list of names. A screen narrower than from does not show it.
+// A column of the list of names.
 type column struct {
 	head  string
 	cells int // its width; 0 for the columns that share the rest
-	from  int // the narrowest screen that has it
+	from  int // the width of the narrowest screen that shows it
 	text  func(m *model, r *overview.Row) (string, screen.Style)
 }
 
@@ -106,7 +106,7 @@ func (m *model) fit() (used []column, widths []int) {
 	for _, c := range used {
 		w := c.cells
 		if w == 0 {
-			w = max(1, (left+share-1)/share) // the first gets one more
+			w = max(1, (left+share-1)/share) // the first of these columns may get one cell more
 			left -= w
 			share--
 		}

@@ -1,5 +1,5 @@
-// Package top shows `pawl top` on a terminal. A model has what is shown; keys change it,
-// and it is drawn from. live.go connects it with the backend.
+// Package top shows `pawl top` on a terminal. A model has the state of the view; keys
+// change the model, and draw renders it. live.go connects it with the backend.
 package top
 
 import (
@@ -17,11 +17,11 @@ import (
 type Options struct {
 	Open   func(ctx context.Context) (*pawl.Client, error) // called each second while there is no client
 	Close  func(c *pawl.Client) error                      // closes an opened client, which holds nothing
-	Prefix string                                          // of the names
+	Prefix string                                          // the beginning of the names to show
 
 	AllowBreak bool          // leases can be broken
 	By         string        // who breaks them
-	Delay      time.Duration // of pawl.BreakOptions
+	Delay      time.Duration // the Delay of pawl.BreakOptions
 	Idle       string        // why there is no client yet, for people
 }
 

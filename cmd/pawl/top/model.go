@@ -18,7 +18,7 @@ type model struct {
 	readOnly bool   // no lease can be broken
 	where    string // the backend, as errors name it
 	delay    time.Duration
-	now      time.Time // of what is drawn
+	now      time.Time // the time that the screen shows
 	size     struct{ width, height int }
 
 	view     *overview.View // nil before there is a client

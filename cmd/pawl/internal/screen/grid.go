@@ -47,8 +47,8 @@ func layOut(lines []Line, width, height int) *grid {
 	return g
 }
 
-// difference writes what turns one screen into another of the same size. After a
-// character that is not ASCII, terminals disagree about the position of the cursor. So
+// difference writes the changes that turn one screen into another of the same size. After
+// a character that is not ASCII, terminals disagree about the position of the cursor. So
 // difference sets it again, and a wrong width damages only the next character, not the
 // line.
 func difference(b *bytes.Buffer, from, to *grid) {

@@ -17,7 +17,7 @@ func (k Key) Rune() (r rune, ok bool) {
 	return r, n == len(k) && n > 0 && r != utf8.RuneError
 }
 
-// A terminal sends these around pasted text, after a program has asked for that.
+// A terminal sends these around pasted text, if a program has asked for them.
 const (
 	pasteBegin = "\x1b[200~"
 	pasteEnd   = "\x1b[201~"
@@ -27,10 +27,10 @@ const (
 // dropped.
 const longestSequence = 256
 
-// decode reads the first key of the input, and returns how many bytes it took: 0 if more
-// have to come, which never happens when last is set. A key without use is "".
+// decode reads the first key of the input, and returns the number of its bytes: 0 if the
+// key is incomplete, but never if last is set. A key without use is "".
 //
-// last means that no input has come for a while: then an ESC is the key.
+// last means that no input has come for a while. Then a lone ESC is the Esc key.
 func decode(sent []byte, last bool) (k Key, n int) {
 	c := sent[0]
 	switch {
@@ -67,7 +67,7 @@ func decodeEscape(sent []byte, last bool) (k Key, n int) {
 		}
 		return "", 0
 	}
-	var end int // of the sequence; -1: it goes on
+	var end int // the index behind the sequence; -1 if it is incomplete
 	switch sent[1] {
 	case '[':
 		from := 2

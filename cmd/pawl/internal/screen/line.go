@@ -19,7 +19,7 @@ const (
 // colors are the styles that NO_COLOR turns off.
 const colors = Red | Green | Yellow
 
-// sequence sets a style, whatever was set before.
+// sequence returns the escape sequence that sets a style, and unsets every other.
 func (s Style) sequence() string {
 	codes := "\x1b[0"
 	for _, c := range []struct {

@@ -12,7 +12,7 @@ import (
 // character whose width the terminal counts differently damages no other line.
 const (
 	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h"
-	again = "\x1b[?25l\x1b[?7l\x1b[?2004h" // after another program may have had it
+	again = "\x1b[?25l\x1b[?7l\x1b[?2004h" // after another program may have had the terminal
 	leave = "\x1b[0m\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 
 	erase = "\x1b[0m\x1b[2J"
@@ -24,7 +24,7 @@ const (
 
 // A pen is the only goroutine that writes to the terminal. A write may hang as long as
 // the terminal takes nothing, so the other goroutines only set what to do next, and wake
-// it. After leave, the pen writes the sequence that gives the screen back, and then
+// the pen. After leave, the pen writes the sequence that gives the screen back, and then
 // nothing until show.
 type pen struct {
 	out    io.Writer
@@ -40,7 +40,7 @@ type pen struct {
 	shown  bool          // this program should have the screen
 	left   chan struct{} // closed when the screen is given back; nil before leave
 	ended  bool
-	err    error // of a failed write: the pen writes nothing after it
+	err    error // the error of a failed write, after which the pen writes nothing
 }
 
 func newPen(out io.Writer, unused Style) *pen {
@@ -59,7 +59,7 @@ func (p *pen) show() {
 	p.tell(func() { p.shown, p.fresh, p.left = true, true, nil })
 }
 
-// leave gives the screen back, and waits for that up to patience.
+// leave gives the screen back. It waits for that no longer than patience.
 func (p *pen) leave(patience time.Duration) (left bool) {
 	var done chan struct{}
 	p.tell(func() {
@@ -71,7 +71,7 @@ func (p *pen) leave(patience time.Duration) (left bool) {
 	return await(done, patience)
 }
 
-// end is leave, and ends the goroutine.
+// end gives the screen back, as leave does, and ends the goroutine.
 func (p *pen) end(patience time.Duration) (ended bool) {
 	p.tell(func() { p.shown, p.ended = false, true })
 	return await(p.over, patience)
@@ -139,8 +139,8 @@ func (p *pen) run() {
 const room = 1024
 
 // write sends b in pieces. Once the screen should be given back, it skips the rest of a
-// frame: if the terminal took nothing more, the sequence that gives it back would wait
-// behind that.
+// frame. Otherwise, if the terminal took nothing more, the sequence that gives the screen
+// back would wait behind the frame.
 func (p *pen) write(b []byte, frame bool) {
 	for piece := range slices.Chunk(b, room) {
 		_, err := p.out.Write(piece)
@@ -156,7 +156,7 @@ func (p *pen) write(b []byte, frame bool) {
 	}
 }
 
-// frame writes what turns the last screen into the next one.
+// frame writes the changes that turn the last screen into the next one.
 func (p *pen) frame(b *bytes.Buffer, last *grid, fresh bool, next *grid) *grid {
 	next.without(p.unused)
 	switch {

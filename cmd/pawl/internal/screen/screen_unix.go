@@ -45,7 +45,7 @@ func Open(in, out *os.File) (*Screen, error) {
 	s := &Screen{
 		in: in, out: out, events: make(chan Event), done: make(chan struct{}), signals: make(chan os.Signal, 16),
 	}
-	// Before the modes change, so that no signal is missed.
+	// Catch the signals before the modes change, so that none is missed.
 	signal.Notify(s.signals, unix.SIGWINCH, unix.SIGCONT)
 	if s.stops = !signal.Ignored(unix.SIGTSTP); s.stops {
 		signal.Notify(s.signals, unix.SIGTSTP)
@@ -201,8 +201,8 @@ func (s *Screen) signaled(g os.Signal) {
 }
 
 // Suspend gives the terminal back, and stops the group of this process, as Ctrl-Z does
-// elsewhere: in raw mode Ctrl-Z is a key like others. It returns when the process is
-// continued, and has taken over the terminal again.
+// outside of raw mode. In raw mode Ctrl-Z is a key like others. Suspend returns when the
+// process is continued, and has taken over the terminal again.
 func (s *Screen) Suspend() { s.stop(true) }
 
 func (s *Screen) stop(all bool) {
@@ -218,8 +218,8 @@ func (s *Screen) stop(all bool) {
 	_ = term.Restore(int(s.in.Fd()), s.modes)
 	s.mu.Unlock()
 	if all {
-		// A script that runs this program is in the group, and its shell waits for it.
-		// This process must ignore the signal to the group; stopProcess stops it.
+		// The group also has a script that runs this program, for which a shell waits.
+		// This process ignores the signal to the group, because stopProcess stops it.
 		signal.Ignore(unix.SIGTSTP)
 		_ = unix.Kill(0, unix.SIGTSTP)
 	}
@@ -232,7 +232,7 @@ func (s *Screen) stop(all bool) {
 }
 
 // resume takes over the terminal again. Another program may have had it meanwhile, so
-// resume sets its modes, and draws all of it.
+// resume sets the modes again, and draws the whole screen.
 func (s *Screen) resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,6 +243,6 @@ func (s *Screen) resume() {
 	s.pen.show()
 }
 
-// EndSignals are the signals that should end the process, or that the terminal sends when
-// it hangs up.
+// EndSignals are the signals that should end the process, including the one that the
+// terminal sends when it hangs up.
 var EndSignals = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}

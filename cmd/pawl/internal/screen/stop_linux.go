@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopProcess stops this process, and returns when it is continued. Another thread may
-// get a signal to the process, and this thread would run on for a while. A signal to the
-// thread itself stops it at once, and the others with it.
+// stopProcess stops this process, and returns when it is continued. It signals this
+// thread, which stops at once, and the others with it. If it signaled the process,
+// another thread might get the signal, and this thread would run on for a while.
 func stopProcess() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -17,9 +17,9 @@ func stopProcess() {
 }
 
 // flush discards the pending output of the terminal, and restarts a terminal that Ctrl-S
-// has stopped. It discards first, so that it does not discard what is written after the
-// restart. Before that it stops the terminal itself, because a flush does not wake a
-// write that waits for room, but the end of a stop does.
+// has stopped. It restarts last, so that it does not discard new output. It stops the
+// terminal first, because discarding does not wake a write that waits for room, but the
+// end of a stop does.
 func flush(out *os.File) {
 	_ = unix.IoctlSetInt(int(out.Fd()), unix.TCXONC, unix.TCOOFF)
 	_ = unix.IoctlSetInt(int(out.Fd()), unix.TCFLSH, unix.TCOFLUSH)

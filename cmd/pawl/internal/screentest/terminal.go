@@ -90,7 +90,7 @@ func (t *Terminal) Style(text string) string {
 	return ""
 }
 
-// State lists the modes of the terminal: "" as a program finds it, and has to leave it.
+// State lists the modes that a program has set, and must undo before its end.
 func (t *Terminal) State() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,7 +180,7 @@ func (t *Terminal) down(p *page) {
 }
 
 func (t *Terminal) put(p *page, r rune) {
-	if unicode.In(r, unicode.Mn, unicode.Me) || r > 0x1160 && r <= 0x11ff { // it combines with the one before
+	if unicode.In(r, unicode.Mn, unicode.Me) || r > 0x1160 && r <= 0x11ff { // it combines with the character before
 		x := max(0, p.x-1)
 		if x > 0 && p.cells[p.y][x] == "" {
 			x--
@@ -193,7 +193,7 @@ func (t *Terminal) put(p *page, r rune) {
 		wide = true
 	}
 	if p.x >= t.width {
-		if t.onAlt { // its lines do not wrap
+		if t.onAlt { // lines of the alternate screen do not wrap
 			p.x = t.width - 1
 		} else {
 			p.x = 0

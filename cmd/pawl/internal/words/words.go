@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Bare is an error in one line, without the "pawl: " of the library's errors: each of
-// several joined errors has one.
+// Bare returns an error in one line, without the "pawl: " with which each error of the
+// library begins, even inside of joined errors.
 func Bare(err error) string {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	for i, line := range lines {
@@ -42,7 +42,7 @@ func Brief(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// Holder is the holder of a lease, with a remark if it has released it.
+// Holder returns the holder of a lease, with a remark if the holder has released it.
 func Holder(h pawl.Holder) string {
 	if h.Released {
 		return h.Owner.String() + " (has released it)"
@@ -50,8 +50,8 @@ func Holder(h pawl.Holder) string {
 	return h.Owner.String()
 }
 
-// Limits are the different limits with which clients use the permits of a name, if they
-// differ: "3 and 4". Then a client has a mistake, or another configuration.
+// Limits lists the limits with which clients use the permits of a name, if they differ:
+// "3 and 4". Then a client has a mistake, or another configuration.
 func Limits(e *pawl.Entry) string {
 	var all []int
 	for _, h := range e.Holders {

@@ -11,7 +11,7 @@ const (
 	fewLeases = 100 // fewer prove nothing
 	slowdown  = 3   // the faults may make the lock this many times slower
 
-	// Porcupine may give up on one piece of so many.
+	// Porcupine may give up on one piece in this many.
 	gaveUpOften = 100
 )
 

@@ -27,8 +27,8 @@ func (w *world) calmLoss() {
 	}
 }
 
-// mishap returns the event of a claim that only a fault may cause, and its time as it was
-// seen; what is empty if there was none.
+// mishap returns an event of a claim that only a fault may cause, and the time when a
+// worker saw it; what is empty without such an event.
 func mishap(c *history.Claim) (when int64, what string) {
 	because := func(s string) string {
 		if s == "" {

@@ -2,7 +2,7 @@ package check
 
 import "github.com/pawl-go/pawl/cmd/pawl/prove/history"
 
-// chain is claims in an order. Those that are gone are not visited again.
+// chain has claims in an order, without those that are gone.
 type chain struct {
 	claims []*history.Claim
 	next   []int // next[0] is the index of the first claim, next[i+1] the index of the one after claims[i]
@@ -16,8 +16,8 @@ func newChain(claims []*history.Claim) *chain {
 	return c
 }
 
-// each visits the claims until visit returns false for on. A claim that is gone leaves
-// the chain.
+// each visits the claims until visit returns false as on. A claim that is gone leaves the
+// chain.
 func (c *chain) each(visit func(x *history.Claim) (gone, on bool)) {
 	for before := 0; ; {
 		i := c.next[before]

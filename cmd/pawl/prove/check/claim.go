@@ -36,8 +36,8 @@ func (w *world) lastMoment(c *history.Claim) int64 {
 	return w.last
 }
 
-// The server handles a request that its client has given up within this time, where no
-// fault is in its way.
+// straggler is the time within which the server handles a request that its client has
+// given up, unless a fault is in the way.
 const straggler = int64(2 * time.Second)
 
 // gone returns the time after which the server cannot have anything of a claim, because
@@ -59,13 +59,13 @@ func (w *world) gone(c *history.Claim) int64 {
 	return late + 2*w.run.TTL + straggler
 }
 
-// gaveUp reports whether a claim was given up while nothing was in its way, so that
+// gaveUp reports whether a claim was given up while no fault was in its way, so that
 // nothing is left of it a moment later.
 func (w *world) gaveUp(c *history.Claim) bool {
 	return c.Answer == history.TimedOut && c.Answered != 0 && !w.touchedClaim(c, c.Asked, c.Answered+straggler)
 }
 
-// lastTime is the last time that a claim has.
+// lastTime returns the latest of the times of a claim.
 func lastTime(c *history.Claim) int64 {
 	return max(c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Told, c.Released, c.Freed, c.Died)
 }

@@ -13,8 +13,8 @@ func (n *name) excludes(a, b *history.Claim) bool {
 	return false
 }
 
-// against returns those of the holders beside which a claim cannot be held. For permits
-// these are all, if there are not enough.
+// against returns the holders beside which a claim cannot be held. If a claim for permits
+// finds too few, these are all holders of permits.
 func (n *name) against(holders []*history.Claim, c *history.Claim) []*history.Claim {
 	var no []*history.Claim
 	weight := c.Weight

@@ -9,7 +9,7 @@ import (
 )
 
 // fences finds grants of a name with the same fence, and fences that fall: a claim that
-// was asked for after another had been granted has the greater fence.
+// was asked for after another grant must have the greater fence.
 func (w *world) fences(n *name) {
 	if !w.run.Fenced {
 		return

@@ -21,7 +21,7 @@ const (
 // taken is a time in which a claim may have had the name, or a place in its queue.
 type taken struct{ from, to int64 }
 
-// idle finds waiters that waited on though the name was free: a wake-up was lost.
+// idle finds waiters that waited on though the name was free: they missed a wake-up.
 func (w *world) idle(n *name) {
 	var until int64 // the name may be taken until then
 	for _, t := range append(w.taken(n), taken{w.last, w.last}) {
@@ -70,7 +70,7 @@ func (w *world) free(n *name, from, to int64) {
 		if c.How != history.Wait && c.How != history.Lead {
 			continue
 		}
-		// In a queue a claim waits only for those that came before it.
+		// In a queue a claim waits only for the claims that came before it.
 		before := pending
 		if w.run.Ordered && !behind[c] {
 			n, _ := slices.BinarySearchFunc(pending, c.Asked+earlier, func(p *history.Claim, t int64) int { return cmp.Compare(p.Asked, t) })

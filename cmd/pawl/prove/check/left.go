@@ -50,7 +50,7 @@ func (w *world) failures() {
 }
 
 // allOrNothing finds claims of several names together that got some of them. A process
-// that died may have said so of some only.
+// that died may have reported only some of its grants.
 func (w *world) allOrNothing() {
 	groups := map[int64][]*history.Claim{}
 	var order []int64

@@ -15,13 +15,13 @@ const (
 	pieceMost = 20_000 // operations; a longer piece would need gigabytes
 )
 
-// linearizable looks for an order of all that happened to a name on the server that
-// explains all answers: porcupine finds one, or shows that there is none.
+// linearizable looks for an order of all events of a name on the server that explains all
+// answers: porcupine finds one, or shows that there is none.
 //
 // The steps of an order are the begins and ends of leases, and the refusals of tries. A
-// claim that failed or was given up may have held the name for a while. It is left out:
-// it could only have kept others from the name. So the refusals that it may explain are
-// left out, too.
+// claim that failed or was given up may have held the name for a while. It is left out,
+// because it could only have kept others from the name. Refusals that such a claim may
+// explain are left out, too.
 func (w *world) linearizable(n *name) {
 	s := w.newStory(n)
 	if s.tighten(); s.clash != nil {

@@ -32,8 +32,8 @@ func (k kind) String() string {
 
 // condition is the state of a name at one time.
 type condition struct {
-	begun int   // leases
-	held  []int // leases, in the order of their indexes
+	begun int   // the number of leases that have begun
+	held  []int // the indexes of the held leases, ascending
 }
 
 // model is the lock as it should be: a step is possible, or it is not.
@@ -79,7 +79,7 @@ func (s *story) step(c condition, st *step) (possible bool, after condition) {
 	return false, c
 }
 
-// fits reports whether a claim can be held beside those that are.
+// fits reports whether a claim can be held beside the leases that are held.
 func (s *story) fits(c condition, claim *history.Claim) bool {
 	weight := claim.Weight
 	for _, i := range c.held {

@@ -8,8 +8,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// piece is a part of the history of a name: all its steps happened before those of the
-// next piece.
+// piece is a part of the history of a name: all its steps happened before the steps of
+// the next piece.
 type piece struct {
 	before condition
 	steps  []step

@@ -31,9 +31,9 @@ type clash struct {
 }
 
 // newStory orders the leases by their fences. Without fences it orders them by the times
-// when their holders got to know of them, and leaves out those that may have ended before
-// that. It is then no loss to assume that each began at that time: what begins later
-// leaves more room for the others.
+// when their holders learned of them, and leaves out leases that may have ended before.
+// It then assumes that each lease began at that time. That does no harm, because a lease
+// that begins later leaves more room for the others.
 func (w *world) newStory(n *name) *story {
 	s := &story{name: n}
 	for _, c := range n.granted {
@@ -83,11 +83,11 @@ func (w *world) ended(c *history.Claim) int64 {
 	return w.gone(c)
 }
 
-// refusals are the tries that only a lease can explain: no other claim was pending, and
-// no claim that failed may have left something.
+// refusals returns the refused tries that only a lease can explain: no other claim was
+// pending, and no claim that failed may have left something.
 func (w *world) refusals(n *name) []step {
 	var tries []step
-	var others int64 // until when earlier claims may be a reason
+	var others int64 // the time until which earlier claims may explain a refusal
 	for i, c := range n.claims {
 		until := w.over(c)
 		if c.Answer != history.Held && (c.Answer != history.Granted || !w.run.Fenced && !lasted(c)) {

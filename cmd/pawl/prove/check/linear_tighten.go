@@ -9,13 +9,13 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// tighten narrows the times of the leases to what their order leaves. It changes nothing
-// of what can be explained, but lets the history be cut into small pieces: otherwise a
-// claim that waits would join all that happens meanwhile.
+// tighten narrows the times of the leases to those that their order allows. It changes
+// nothing of what can be explained, but allows to cut the history into small pieces.
+// Otherwise a claim that waits would join all events meanwhile to one piece.
 //
-// A lease begins after those before it in the order have begun, and after enough of them
-// may have ended. It begins before those after it begin, and ends before one begins that
-// excludes it. If no time is left, no order explains the answers.
+// A lease begins after the leases before it in the order have begun, and after enough of
+// them may have ended. It begins before the leases after it begin, and ends before one
+// begins that excludes it. If no time is left, no order explains the answers.
 func (s *story) tighten() {
 	s.fromLeft()
 	if s.clash == nil {
@@ -27,7 +27,7 @@ func (s *story) tighten() {
 func (s *story) fromLeft() {
 	var held []int // leases that have begun, and surely have not ended
 	at := int64(0)
-	latest := -1 // whose time at is
+	latest := -1 // the lease that sets at
 	for k := range s.leases {
 		l := &s.leases[k]
 		if k > 0 && l.claim.Fence != 0 && l.claim.Fence == s.leases[k-1].claim.Fence {
@@ -107,7 +107,7 @@ func (s *story) fromRight() {
 	}
 }
 
-// clashed says that the leases j and k leave no time for each other.
+// clashed notes that the leases j and k leave no time for each other.
 func (s *story) clashed(j, k int) {
 	a, b := s.leases[min(j, k)].claim, s.leases[max(j, k)].claim
 	s.clash = &clash{from: min(a.Got, b.Got), to: max(a.Got, b.Got), claims: []*history.Claim{a, b}}

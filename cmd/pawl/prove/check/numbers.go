@@ -62,7 +62,7 @@ func (w *world) count() {
 	n.CalmRate, n.FaultRate = w.rate(history.Calm, 0), w.rate(history.Faults, w.down)
 }
 
-// quantile is the value below which so many of a hundred are.
+// quantile returns the value below which that percentage of the values is.
 func quantile(sorted []int64, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -70,8 +70,8 @@ func quantile(sorted []int64, percent int) time.Duration {
 	return time.Duration(sorted[min(len(sorted)-1, len(sorted)*percent/100)])
 }
 
-// rate returns the number of leases that were granted in each second of a phase. During
-// off, a part of the phase, no lease could be granted.
+// rate returns the number of leases that were granted in each second of a phase. off is
+// the part of the phase in which no lease could be granted.
 func (w *world) rate(phase string, off int64) float64 {
 	from, to, ok := w.phase(phase)
 	if !ok || to-from <= off {

@@ -14,18 +14,18 @@ const (
 	// A claim that was asked for this much earlier reached the queue first.
 	earlier = int64(time.Second)
 
-	// A grant that its waiter saw this much later may have been the first on the server.
-	// Of two that hold side by side, no release lies between the grants, and a waiter may
-	// see its own later by as much as earlier.
+	// The server may have made a grant first that its waiter saw this much later. If two
+	// claims hold side by side, no release lies between their grants, so then
+	// the limit is the constant earlier.
 	sooner = int64(100 * time.Millisecond)
 
 	// A fault that ended this long before a claim was asked for has no effect on it.
 	settled = int64(500 * time.Millisecond)
 )
 
-// order finds claims that were served before a claim that had asked earlier. Only claims
-// of the same kind are compared, of clients that had no other claim of the name in their
-// hands: a client may pass a lease on among its own waiters.
+// order finds claims that were served before a claim that had asked earlier. It compares
+// only claims of one kind, and only of clients without another claim of the name, because
+// a client may pass a lease on among its own waiters.
 func (w *world) order(n *name) {
 	if !w.run.Ordered {
 		return
@@ -52,9 +52,9 @@ func (w *world) order(n *name) {
 	}
 }
 
-// behindOwn are the claims that may have waited behind another claim of the same client
-// that waited for the name or held it. Of two that were asked for within earlier, the
-// second may have reached the client's own queue first; then it was over first.
+// behindOwn returns the claims that may have waited behind another claim of the same
+// client that waited for the name or held it. If two were asked for at about the same
+// time, the second may have entered the client's own queue first. Then it was over first.
 func (w *world) behindOwn(n *name) map[*history.Claim]bool {
 	type client struct{ worker, life, client int }
 	type busy struct {
@@ -92,7 +92,7 @@ func (w *world) orderOf(n *name, claims []*history.Claim) {
 			served = append(served, c)
 		}
 	}
-	// How often the queue could have been wrong.
+	// Count the pairs in which the queue could have been wrong.
 	waits := newChain(claims)
 	for _, y := range served {
 		waits.each(func(x *history.Claim) (gone, on bool) {
@@ -107,7 +107,7 @@ func (w *world) orderOf(n *name, claims []*history.Claim) {
 			return false, true
 		})
 	}
-	// How often it was.
+	// Find the pairs in which it was wrong.
 	slices.SortStableFunc(served, func(a, b *history.Claim) int { return cmp.Compare(a.Got, b.Got) })
 	waits = newChain(claims)
 	for _, y := range served {

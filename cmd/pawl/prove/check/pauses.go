@@ -25,7 +25,7 @@ func (w *world) countPauses(pauses []history.Fault, stops timeline) {
 	}
 }
 
-// ofAll repeats the controller's pauses for each worker: a holder waits for the
+// ofAll repeats the controller's pauses for each worker, because a holder waits for the
 // controller, which has the registers.
 func (w *world) ofAll(pauses []history.Fault) (all []history.Fault) {
 	workers := map[int]bool{}

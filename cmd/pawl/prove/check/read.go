@@ -24,12 +24,12 @@ type world struct {
 	end     history.End
 	last    int64 // the last time that the history has
 
-	faults    timeline // that keep claims waiting, and times when the server was slow
-	untouched int64    // until the first fault of any kind was ordered
-	down      int64    // for how long faults kept the server down
-	stops     timeline // those that keep a worker from running
+	faults    timeline // the faults that keep claims waiting, and the times when the server was slow
+	untouched int64    // the time when the first fault of any kind was ordered
+	down      int64    // how long faults kept the server down
+	stops     timeline // the faults that keep a worker from running
 	network   timeline
-	forgotten timeline // those that let the server lose writes, if Run.Forgets
+	forgotten timeline // the faults that let the server lose writes, if Run.Forgets
 	hit       map[string]int
 
 	findings
@@ -110,13 +110,13 @@ func read(lines iter.Seq2[history.Line, error]) (*world, error) {
 	return w, nil
 }
 
-// reachedAgain, after two TTLs, is the time that clients may need to reach a server that
-// was away, and to have their places in its queues again. The clients of a cluster have
-// to find its nodes.
+// reachedAgain and two TTLs are the time that clients may need to reach a server that was
+// away, and to have their places in its queues again. The clients of a cluster have to
+// find its nodes.
 const reachedAgain = int64(3 * time.Second)
 
-// crashWithin is the longest time between the recorded end of such a fault and the end of
-// the process.
+// crashWithin is the longest time between the recorded end of a Crash and the end of the
+// process.
 const crashWithin = int64(time.Second)
 
 // sortFaults keeps the faults that did something.

@@ -9,8 +9,8 @@ import (
 // book is the correct state of a register, computed from its accepted writes alone.
 type book struct {
 	value  uint64
-	newest *history.Write // with the greatest fence of those that were not refused as stale
-	plain  *history.Claim // of the last write to the register that checks no fences
+	newest *history.Write // the write with the greatest fence that was not refused as stale
+	plain  *history.Claim // the claim of the last write to the register that checks no fences
 }
 
 // register computes what the register of each name should have after each write, and
@@ -23,7 +23,7 @@ func (w *world) register() {
 		byName[n.Name.Name] = n
 		books[n.Name.Name] = &book{}
 	}
-	begun, _, _ := w.phase(history.Calm) // what was asked for before it meets slow processes
+	begun, _, _ := w.phase(history.Calm) // claims from before the calm phase meet slow processes
 	for _, x := range w.writes {
 		c, n := w.byID[x.Claim], byName[x.Name]
 		if n == nil || c == nil || c.Name != x.Name {
@@ -36,7 +36,7 @@ func (w *world) register() {
 		b := books[x.Name]
 		w.fenced(b, x, c)
 		w.value(b, x, c)
-		before := b.plain // it may have been late, and not this one
+		before := b.plain // the late write may be the one before x
 		b.plain = c
 		w.plain(n, x, c, c.Asked >= begun && x.At < w.untouched && !w.touchedClaim(c, c.Asked-settled, x.At) &&
 			(before == nil || !w.touchedClaim(before, before.Asked-settled, x.At)))
@@ -80,8 +80,8 @@ func (w *world) value(b *book, x *history.Write, c *history.Claim) {
 	b.value = x.Read + 1
 }
 
-// plain looks at the register that does not check fences. Without them no lock can stop a
-// write that comes too late. But where no fault is, none comes too late.
+// plain checks the register that does not check fences. Without fences no lock can stop a
+// late write. But without a fault no write is late.
 func (w *world) plain(n *name, x *history.Write, c *history.Claim, untouched bool) {
 	if x.PlainRead == x.PlainBefore || !n.alone(c) {
 		return

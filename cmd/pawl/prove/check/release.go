@@ -10,9 +10,9 @@ import (
 // releaseLied finds releases that said OK, though another holder had got the name before.
 // A release that says OK says that the lease was held until then.
 //
-// That another claim was granted meanwhile is certain only if its holder was sure of it
-// then, or if it was granted later: it has the greater fence, or it was asked for after
-// the first one had been granted.
+// Another claim was certainly granted meanwhile only if its holder was sure of it then,
+// or if it was granted after the first claim: it has the greater fence, or it was asked
+// for after the grant of the first claim.
 func (w *world) releaseLied(n *name) {
 	var holders []*history.Claim
 	for _, c := range n.granted {
@@ -26,8 +26,8 @@ func (w *world) releaseLied(n *name) {
 	}
 }
 
-// grantedBefore are the holders that certainly held the name at an instant when c did, if
-// their releases are right.
+// grantedBefore returns the holders that certainly held the name at an instant when c
+// did, if their releases are right.
 func (w *world) grantedBefore(holders []*history.Claim, c *history.Claim) []*history.Claim {
 	var before []*history.Claim
 	for _, h := range holders {
@@ -46,7 +46,7 @@ func (w *world) later(a, b *history.Claim) bool {
 func (w *world) lied(n *name, no []*history.Claim, c *history.Claim) {
 	unsure := func(h *history.Claim) bool { return !sure(c) || h.Believed <= c.Got }
 	if !slices.ContainsFunc(no, unsure) || w.full(ReleaseLied, n.Name.Name) {
-		return // the rule of overlaps has it
+		return // overlap reports it
 	}
 	h := no[slices.IndexFunc(no, unsure)]
 	w.add(Violation{

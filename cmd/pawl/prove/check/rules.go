@@ -28,7 +28,7 @@ const (
 	// holder had the name already.
 	ReleaseLied = "release-lied"
 
-	// LostNotTold: a lease was over, and its holder did not hear of it in time.
+	// LostNotTold: a lease was over, and its holder did not learn that in time.
 	LostNotTold = "lost-not-told"
 
 	// Order: a claim was served before one that had asked earlier.

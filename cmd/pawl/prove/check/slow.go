@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// A request that had no answer says this about the time before its end.
+	// A request without an answer shows a slow server for this time before its end.
 	unansweredFor = int64(time.Second)
 
-	// One request of so many may have no answer.
+	// One request in this many may have no answer.
 	slowOften = 100
 )
 

@@ -55,7 +55,7 @@ func list(claims []*history.Claim) string {
 	return b.String()
 }
 
-// ids are the IDs of claims, but not of very many.
+// ids returns the IDs of claims, at most twenty.
 func ids(claims ...*history.Claim) []int64 {
 	const most = 20
 	ids := make([]int64, 0, min(len(claims), most))

@@ -43,7 +43,7 @@ func (t timeline) begun(worker int, at int64) int {
 	return sort.Search(len(spans), func(i int) bool { return spans[i].from > at })
 }
 
-// lastTouch is the last instant until at when a fault of the worker lasted.
+// lastTouch returns the last instant not after at when a fault of the worker lasted.
 func (t timeline) lastTouch(worker int, at int64) int64 {
 	n := t.begun(worker, at)
 	if n == 0 {
@@ -55,8 +55,8 @@ func (t timeline) lastTouch(worker int, at int64) int64 {
 // touched reports whether a fault of the worker lasted at some instant of the interval.
 func (t timeline) touched(worker int, from, to int64) bool { return t.lastTouch(worker, to) >= from }
 
-// after is a time, or the end of the last of the worker's faults that followed without a
-// pause longer than pause.
+// after returns the time at, or a later one: it adds pause to the end of each fault of
+// the worker that has begun by then.
 func (t timeline) after(worker int, from, at, pause int64) int64 {
 	spans := t[worker]
 	for _, s := range spans[t.firstAfter(worker, from):] {
@@ -81,8 +81,8 @@ func (w *world) touchedClaim(c *history.Claim, from, to int64) bool {
 	return w.faults.touched(c.Worker, from, to) || w.faults.touched(server, from, to)
 }
 
-// forgot reports whether the server may have forgotten a lease by that time. Its holder
-// may have got to know of the grant a little later.
+// forgot reports whether the server may have forgotten a lease by that time. The holder
+// may have learned of the grant a little later than the server made it.
 func (w *world) forgot(c *history.Claim, by int64) bool {
 	return w.forgotten.touched(server, max(c.Asked, c.Got-straggler), by)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// When a holder must know at the latest that its lease is over.
+// The limits for a holder to learn that its lease is over.
 const (
-	lostWithin = int64(time.Second)     // after another holder has got the name
-	toldWithin = int64(2 * time.Second) // after it saw that the lease was lost
+	lostWithin = int64(time.Second)     // to see the loss, after another holder has got the name
+	toldWithin = int64(2 * time.Second) // for the lock to notify it, after it saw that the lease was lost
 )
 
 // lostNotTold finds holders that worked on though another had got the name, and holders
@@ -88,18 +88,18 @@ func (w *world) notWoken(n *name, c *history.Claim) {
 	})
 }
 
-// successors finds, for a lease, the first grant that ended it: one that excludes it, and
-// that was certainly later.
+// successors finds, for a lease, the first grant that ended it: a grant that excludes the
+// lease, and that was certainly later.
 type successors struct {
 	w       *world
 	ordered []*history.Claim // by fence, or by Asked if there are no fences
 	classes []class
 }
 
-// class is the claims of a name that ask for the same.
+// class has the claims of a name with one mode and weight.
 type class struct {
 	example *history.Claim
-	first   []*history.Claim // the first to be granted, from each index of ordered on
+	first   []*history.Claim // first[i] is the first grant of the class among ordered[i:]
 }
 
 func (w *world) newSuccessors(n *name) *successors {
@@ -136,7 +136,7 @@ func (s *successors) key(c *history.Claim) uint64 {
 	return uint64(c.Asked)
 }
 
-// of is the first grant that ended the lease a, or nil.
+// of returns the first grant that ended the lease a, or nil.
 func (s *successors) of(n *name, a *history.Claim) *history.Claim {
 	key := a.Fence
 	if !s.w.run.Fenced {

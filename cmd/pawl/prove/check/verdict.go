@@ -6,8 +6,8 @@ import (
 
 // A Verdict is the result of checking a history by the rules.
 type Verdict struct {
-	// Violations are in the order of time. No more than 1000 are kept of all, and at
-	// least one of each rule that has some.
+	// Violations are in the order of time. At most 1000 are kept, among them at least one
+	// of each rule that found any.
 	Violations []Violation
 
 	// Count is the number of violations that each rule found, including those that are
@@ -51,7 +51,7 @@ type Numbers struct {
 	// Pauses is the number of times that the machine did not let a process run, for
 	// history.PauseAtLeast or longer.
 	Pauses       int
-	Paused       time.Duration // all pauses of the process that had most
+	Paused       time.Duration // all pauses of the process that was paused longest
 	LongestPause time.Duration
 
 	Lost      int // leases whose holder saw that they were lost
@@ -59,9 +59,9 @@ type Numbers struct {
 	Died      int // leases whose process ended before they were over
 	TakenOver int // grants of a name after a lease on it that was lost, or whose holder died
 
-	Writes    int // that the register which checks fences accepted
-	Stale     int // that it refused, because their fence was too small
-	PlainLost int // updates that the register lost which does not check
+	Writes    int // writes accepted by the register that checks fences
+	Stale     int // writes refused by the same register, because their fence was too small
+	PlainLost int // updates lost by the register that does not check
 
 	// FaultsByKind is the number of faults of each kind that did something. Faults with a
 	// Hit of 0 are not in it.
@@ -72,7 +72,7 @@ type Numbers struct {
 	QueuePairs int
 
 	PorcupineNames      int // names whose whole history porcupine decided
-	PorcupinePieces     int // that their histories were cut into
+	PorcupinePieces     int // the pieces into which their histories were cut
 	PorcupineOperations int
 	PorcupineGaveUp     int // pieces that took too long
 
@@ -89,8 +89,8 @@ type Numbers struct {
 	HandoverMedian time.Duration
 	Handovers      int
 
-	// WorstTold is the longest time from the grant of a lease's successor until its
-	// holder saw the loss. It does not include the time in which the holder was stopped.
+	// WorstTold is the longest time from a grant that ended a lease until the holder of
+	// the lease saw the loss. The time in which the holder was stopped does not count.
 	WorstTold time.Duration
 
 	Took time.Duration // from the first line to the last

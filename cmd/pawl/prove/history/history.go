@@ -15,11 +15,11 @@ const Format = 1
 type Line struct {
 	Run    *Run    `json:"run,omitempty"`    // the first line
 	Phase  *Phase  `json:"phase,omitempty"`  // at the end of each phase
-	Claim  *Claim  `json:"claim,omitempty"`  // when it is over
-	Write  *Write  `json:"write,omitempty"`  // when the register has answered
-	Fault  *Fault  `json:"fault,omitempty"`  // when it is over
-	Worker *Worker `json:"worker,omitempty"` // when the process has ended
-	Left   *Left   `json:"left,omitempty"`   // after the last worker has closed
+	Claim  *Claim  `json:"claim,omitempty"`  // written when the claim is over
+	Write  *Write  `json:"write,omitempty"`  // written when the register has answered
+	Fault  *Fault  `json:"fault,omitempty"`  // written when the fault is over
+	Worker *Worker `json:"worker,omitempty"` // written when the process has ended
+	Left   *Left   `json:"left,omitempty"`   // written after the last worker has closed
 	End    *End    `json:"end,omitempty"`    // the last line; a file without it was cut off
 }
 
@@ -28,9 +28,9 @@ type Run struct {
 	Format  int      `json:"format"`
 	Version string   `json:"version"`          // of pawl
 	Begun   string   `json:"begun"`            // RFC 3339
-	Command string   `json:"command"`          // that repeats it, without a password
+	Command string   `json:"command"`          // the command that repeats the run, without a password
 	Backend string   `json:"backend"`          // its name and place
-	Server  string   `json:"server,omitempty"` // product and version of each, if they say them
+	Server  string   `json:"server,omitempty"` // product and version of each server, if known
 	Lock    string   `json:"lock"`             // "pawl", or the contender's name
 	Seed    uint64   `json:"seed"`
 	Workers int      `json:"workers"`
@@ -82,7 +82,7 @@ const (
 // A Claim is one try to hold one name, and the lease if it was granted.
 //
 // A worker believes that it holds the lease from Got to Believed, if both are set: at
-// Believed the lock still said so. It may believe so for longer. It must not, once
+// Believed the lock still said so. The worker may believe so for longer, but not after
 // another claim has got the name.
 type Claim struct {
 	ID     int64  `json:"id"`     // unique in the run, from 1
@@ -104,13 +104,13 @@ type Claim struct {
 
 	Got      int64  `json:"got,omitempty"`      // equal to Answered, with Granted
 	Fence    uint64 `json:"fence,omitempty"`    // with Granted
-	Believed int64  `json:"believed,omitempty"` // before the last look that said: held
-	Lost     int64  `json:"lost,omitempty"`     // after the first look that said: lost
-	Told     int64  `json:"told,omitempty"`     // after the lock woke the holder up: lost
+	Believed int64  `json:"believed,omitempty"` // before the last look that found it held
+	Lost     int64  `json:"lost,omitempty"`     // after the first look that found it lost
+	Told     int64  `json:"told,omitempty"`     // after the lock notified the holder of the loss
 	Why      string `json:"why,omitempty"`      // with Lost or Told
 
 	Released int64  `json:"released,omitempty"` // before the call that releases
-	Freed    int64  `json:"freed,omitempty"`    // after it
+	Freed    int64  `json:"freed,omitempty"`    // after that call
 	Release  string `json:"release,omitempty"`  // OK, Late or Unknown, with Freed
 
 	// Died means that the process ended before the claim was over, at this time or
@@ -143,10 +143,10 @@ const (
 	Late     = "late"      // the release found that the lease was over before
 )
 
-// A Write is a read-modify-write of the register of a name: the holder had read a
-// number, and now wants to write that number plus 1. The register is a part of the
-// controller, so these lines are in the order in which it handled them. It keeps two
-// numbers for each name: one that checks fences, and one that does not.
+// A Write is a read-modify-write of the register of a name: the holder had read a number,
+// and now wants to write that number plus 1. The register is a part of the controller, so
+// these lines are in the order in which the controller handled them. The register keeps
+// two numbers for each name, as two registers: one checks fences, and one does not.
 //
 // The register that checks refuses a read and a write whose fence is smaller than the
 // greatest that it has seen.
@@ -156,9 +156,9 @@ type Write struct {
 	Name  string `json:"name"`
 	Fence uint64 `json:"fence"`
 
-	Read     uint64 `json:"read"`     // what it had read from the register that checks
-	Before   uint64 `json:"before"`   // what that register had
-	Accepted bool   `json:"accepted"` // it has Read+1 now
+	Read     uint64 `json:"read"`     // the number that the holder had read from the register that checks
+	Before   uint64 `json:"before"`   // the number in that register before the write
+	Accepted bool   `json:"accepted"` // the register has Read+1 now
 	Stale    bool   `json:"stale"`    // refused: the fence is too small
 
 	PlainRead   uint64 `json:"plain_read"`   // the same of the register that does not check
@@ -214,7 +214,7 @@ type Worker struct {
 	PID    int    `json:"pid"`
 	From   int64  `json:"from"`
 	To     int64  `json:"to"`
-	End    string `json:"end"` // "done", "killed", "crashed"; anything else is an error of its own
+	End    string `json:"end"` // "done", "killed", "crashed", or the text of an error
 }
 
 // Left is the rest of a name's entry after all workers have closed and all leases had

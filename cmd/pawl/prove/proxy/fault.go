@@ -26,7 +26,7 @@ import (
 type Fault struct {
 	Kind string
 	Most time.Duration // how late a piece is at most with Delay, and exactly with Reorder
-	Seed uint64        // of all that is random
+	Seed uint64        // decides all that is random
 }
 
 var kinds = []string{history.Cut, history.Delay, history.Reorder, history.Swallow, history.Silence}

@@ -42,7 +42,7 @@ func (l *link) run() {
 		if err == nil {
 			_ = server.Close()
 		}
-		l.reset() // a target that refuses looks so to the worker
+		l.reset() // the worker sees the same as from a target that refuses
 		p.mu.Unlock()
 		return
 	}

@@ -43,7 +43,7 @@ type pipe struct {
 
 	// The mutex of the proxy protects these.
 	queue     []piece
-	size      int       // of the queue, and of the piece that is being written
+	size      int       // the memory of the queue, and of the piece that is being written
 	lastDue   time.Time // when the last piece of the queue is due
 	exhausted bool      // nothing more can be read
 	delivered bool      // the receiver has seen the end
@@ -186,8 +186,8 @@ func (w *pipe) next() (piece, bool) {
 	}
 }
 
-// take takes a piece that is due, or returns how long to wait for one: with 0 until
-// something changes.
+// take takes a piece that is due, or returns how long to wait for one. A wait of 0 lasts
+// until something changes.
 func (w *pipe) take() (next piece, wait time.Duration, ok bool) {
 	w.link.proxy.mu.Lock()
 	defer w.link.proxy.mu.Unlock()
@@ -198,7 +198,7 @@ func (w *pipe) take() (next piece, wait time.Duration, ok bool) {
 	if wait = time.Until(next.due); wait > 0 {
 		return piece{}, wait, false
 	}
-	w.queue[0] = piece{} // its memory is counted no more
+	w.queue[0] = piece{} // free its memory, which is no longer counted
 	w.queue = w.queue[1:]
 	return next, 0, true
 }
@@ -220,14 +220,14 @@ func (w *pipe) written(done piece) {
 			return
 		}
 		if half, ok := w.to.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite() // without an effect if the receiver is gone, which its own end tells
+			_ = half.CloseWrite() // has no effect if the receiver is gone, which the other pipe notices
 		}
 	}
 }
 
-// fail drops what the receiver cannot get any more. The sender sees that its stream
-// breaks, after all that the receiver sent before: the receiver's own end tells, or, if
-// that has been read already, another one behind it.
+// fail drops the data that the receiver cannot get any more. The sender first gets all
+// that the receiver had sent, and then sees its stream break: by the receiver's own end,
+// or, if the proxy has read that already, by another end behind it.
 func (w *pipe) fail() {
 	w.link.proxy.mu.Lock()
 	defer w.link.proxy.mu.Unlock()

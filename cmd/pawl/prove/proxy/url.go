@@ -18,8 +18,8 @@ func Split(rawURL string) (targets []string, reason string) {
 }
 
 // Replace returns the URL with other addresses in place of the targets that Split found,
-// in the same order. All that does not name a node stays as it is, byte for byte. Replace
-// returns a URL unchanged that Split has a reason against.
+// in the same order. All that does not name a node stays as it is, byte for byte. If
+// Split has a reason against the URL, Replace returns it unchanged.
 func Replace(rawURL string, addresses []string) string {
 	l := divide(rawURL)
 	if l.reason != "" {
@@ -102,12 +102,12 @@ func divide(rawURL string) location {
 // after is the path and the query.
 type parts struct {
 	before, hosts, after string
-	path, query          string // of after
+	path, query          string // the parts of after
 	parameters           url.Values
 }
 
-// parse finds the parts. It refuses an @ behind the hosts: then the password has a /, a ?
-// or a # in it, and a part of it stands where the host should be.
+// parse finds the parts. It refuses an @ behind the hosts, because then the password has
+// a /, a ? or a # in it, and a part of the password stands where the host should be.
 func parse(rawURL string) (*parts, string) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {
@@ -139,13 +139,13 @@ func (u *parts) has(names ...string) bool {
 	return slices.ContainsFunc(names, u.parameters.Has)
 }
 
-// on reports whether a parameter is set, and not to false.
+// on reports whether a parameter is set, to another value than false.
 func (u *parts) on(name string) bool {
 	on, err := strconv.ParseBool(u.parameters.Get(name))
 	return u.has(name) && (on || err != nil)
 }
 
-// tlsParameters are those that all backends have in common.
+// tlsParameters are the parameters for TLS that all backends have in common.
 var tlsParameters = []string{"ca_cert", "client_cert", "client_key", "server_name", "skip_verify"}
 
 // plain divides a URL that has one or several hosts and nothing special.

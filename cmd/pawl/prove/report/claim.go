@@ -21,14 +21,14 @@ type claim struct {
 // How a claim ended. The script has the same numbers.
 const (
 	endNone     = iota // it was not granted
-	endReleased        // and held until then
-	endLost            // and the holder knows it
+	endReleased        // released, and held until then
+	endLost            // lost, and the holder knows it
 	endDied            // its process ended first
 	endUnknown         // nothing says how the lease ended
 	endAsking          // it may have been granted: there is no answer
 )
 
-// longText is the length of a text of a claim from which the report cuts it off.
+// longText is the length after which the report cuts a claim's text off.
 const longText = 400
 
 func short(s string) string {

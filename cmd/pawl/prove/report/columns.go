@@ -54,14 +54,14 @@ func (s *story) columns(b []byte, d *choice, bases []uint64) []byte {
 	return append(b, "]}"...)
 }
 
-// step returns how far a value is from the one before it.
+// step returns the difference between a value and the value before it.
 func step(before *int64, now int64) int64 {
 	d := now - *before
 	*before = now
 	return d
 }
 
-// later is a time after another one: 0 is never, 1 is at once. A time that is earlier is
+// later returns t as a time after asked: 0 is never, 1 is at once. A time before asked is
 // negative; only a broken history has one.
 func later(asked, t int64) int64 {
 	switch {
@@ -86,8 +86,7 @@ func appendFence(b []byte, fence, base uint64) []byte {
 }
 
 // appendColumn appends numbers in the shortest form that the script reads: one number if
-// all are the same, the numbers that are not 0 with their places if these are few, or
-// all.
+// all are the same; if few are not 0, only these, with their indexes; otherwise all.
 func appendColumn(b []byte, column []int64) []byte {
 	same, some := true, 0
 	for _, x := range column {

@@ -31,7 +31,7 @@ type lockName struct {
 	Name  string `json:"name"`
 	Kind  string `json:"kind"`
 	Limit int    `json:"limit"`
-	Base  string `json:"base"` // fences are numbers from here; they may have 64 bits
+	Base  string `json:"base"` // other fences are counted from it, because they may have 64 bits
 }
 
 type span struct {
@@ -61,8 +61,8 @@ type violation struct {
 // mostAccused is the largest number of claims of one violation that the timeline marks.
 const mostAccused = 100
 
-// The run in equal parts: for the chart of all grants, and for what is not drawn one by
-// one.
+// The numbers of equal parts of the run: for the chart of all grants, and for claims that
+// are not drawn one by one.
 const (
 	rateParts  = 600
 	shareParts = 1500
@@ -160,7 +160,7 @@ func (s *story) rate() []int {
 }
 
 // shares returns, for each name, for how many percent of each part of the run one of its
-// leases was held. Several at a time count more than once, up to 100.
+// leases was held. Leases at the same time count more than once, up to 100.
 func (s *story) shares() [][]int {
 	part := s.end/shareParts + 1
 	held := make([][]int64, len(s.names.list))

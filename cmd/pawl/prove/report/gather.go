@@ -26,11 +26,11 @@ type story struct {
 // not have it.
 type looked struct {
 	fences     int // leases with a fence
-	releases   int // that were answered with OK
+	releases   int // releases that were answered with OK
 	ended      int // leases that were lost, or whose release came too late
 	waited     int // granted claims that had to wait
 	together   int // claims of several names
-	writes     int // that the registers got
+	writes     int // writes that the registers got
 	calmClaims int
 	left       int // names that were looked at in the end
 }

@@ -65,7 +65,7 @@ func rate(x float64) string {
 	return strconv.FormatFloat(x, 'f', 1, 64)
 }
 
-// faults are those that did something, by kind.
+// faults lists how many faults of each kind did something, and how many did nothing.
 func faults(s *story, v *check.Verdict) markup.HTML {
 	idle := map[string]int{}
 	for _, f := range s.faults {

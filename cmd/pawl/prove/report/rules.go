@@ -218,7 +218,7 @@ func ruleRow(s *story, v *check.Verdict, r rule) markup.HTML {
 	)
 }
 
-// plural is counted for some words: the first word of "pair of claims" gets the ending.
+// plural returns a number of things. The first word of "pair of claims" gets the ending.
 func plural(n int, what string) string {
 	first, rest, more := strings.Cut(what, " ")
 	if more && (strings.HasPrefix(rest, "of ") || strings.HasPrefix(rest, "that ")) {

@@ -19,8 +19,8 @@ const (
 type choice struct {
 	claims []int32 // of story.claims, ascending
 	marks  []mark
-	odd    int        // of claims: those which ended in another way than most
-	oddAll int        // of the story
+	odd    int        // how many of claims ended in another way than most
+	oddAll int        // the same number for the whole story
 	sample [2]int64   // the time in which all claims are drawn
 	gaps   [][2]int64 // the times in which some are not
 }
@@ -28,9 +28,9 @@ type choice struct {
 // whole reports whether all claims are drawn.
 func (d *choice) whole(s *story) bool { return len(d.claims) == len(s.claims) }
 
-// choose chooses all claims, or the ones that a reader looks for: those that violate a
-// rule, those that ended oddly, those around violations, all of a short time, and those
-// around the begins and the ends of faults. They are no more than most.
+// choose chooses all claims, or, if they are more than most, those that a reader looks
+// for: claims that violate a rule, ended oddly, are near violations, are in a short time
+// of which all are drawn, or are near the begins and the ends of faults.
 func (s *story) choose(v *check.Verdict, most int) *choice {
 	d := &choice{marks: thinned(s.marks, mostMarks)}
 	for i := range s.claims {

@@ -49,7 +49,7 @@ func (a *actor) claim(name history.Name, mode string, weight int, how string) *h
 }
 
 // begin notes that the claims are about to be sent. The controller may be slow to take
-// the notes, so only what a process that dies leaves behind has the time before them.
+// the notes, so Asked gets a later time then. A process that dies leaves the first.
 func (a *actor) begin(claims ...*history.Claim) {
 	at := a.now()
 	for _, c := range claims {
@@ -62,8 +62,8 @@ func (a *actor) begin(claims ...*history.Claim) {
 	}
 }
 
-// wait returns a context that ends when the wait of a claim shall: mostly after longer
-// than a dead holder's lease, sometimes after a moment, so that waits end in every state.
+// wait returns a context that bounds the wait of a claim: mostly by more than a dead
+// holder's lease, sometimes by a moment, so that waits end in every state.
 func (a *actor) wait() (context.Context, context.CancelFunc) {
 	d := 4*a.TTL + 10*time.Second
 	if a.chance(15) {
@@ -91,13 +91,13 @@ func (a *actor) single(name history.Name, mode string, weight int) {
 	if a.answered(err, c) {
 		a.section([]*history.Claim{c}, []Lease{lease})
 	} else if a.stays {
-		a.overstay.Store(true) // the next one
+		a.overstay.Store(true) // the next section
 	}
 	a.stays = false
 }
 
-// all claims this mutex, and the next one, unless their names differ in case only: if a
-// backend folded them, the claim would wait for itself.
+// all claims this mutex, and the next one, unless their names differ in case only: a
+// backend that folds them would make the claim wait for itself.
 func (a *actor) all(name history.Name) {
 	names := []history.Name{name}
 	for i, n := range a.Names {

@@ -13,7 +13,7 @@ type Config struct {
 	Worker    int      // from 0
 	Life      int      // which process of this worker, from 1
 	Epoch     int64    // the begin of the run, on the clock of Now
-	FirstID   int64    // of its claims
+	FirstID   int64    // the first ID of its claims
 	Seed      uint64
 	TTL       time.Duration
 	Rate      float64 // claims a second, at most; 0 is no limit
@@ -21,7 +21,7 @@ type Config struct {
 	Actors    int     // goroutines of each client
 	Names     []history.Name
 	Planted   string        // the bug that it has; empty for none
-	Heeds     bool          // a holder that knows of its loss writes nothing; half of them write otherwise
+	Heeds     bool          // no holder that knows of its loss writes; otherwise half of them do
 	Section   time.Duration // most sections work no longer than this; 0 is 5 ms
 }
 
@@ -47,13 +47,13 @@ type Message struct {
 	Still *Still         `json:"still,omitempty"`
 	Ask   *Ask           `json:"ask,omitempty"`
 	Fault string         `json:"fault,omitempty"` // Crash or Overstay: it does that now
-	Pause *history.Fault `json:"pause,omitempty"` // it did not run, and ran again
+	Pause *history.Fault `json:"pause,omitempty"` // the time in which it did not run
 	Left  *history.Left  `json:"left,omitempty"`  // what a name still has, if no other process can look
 	Error string         `json:"error,omitempty"` // why it gives up
 	Bye   bool           `json:"bye,omitempty"`   // all is released and closed
 }
 
-// Still says that a holder still believed at that time.
+// Still reports the last time at which a holder believed in its lease.
 type Still struct {
 	Claim int64 `json:"claim"`
 	At    int64 `json:"at"`

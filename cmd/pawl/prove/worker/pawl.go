@@ -176,7 +176,7 @@ func (p *pawlClient) AnswerOf(err error) string {
 
 func (p *pawlClient) Lost(err error) bool { return errors.Is(err, pawl.ErrLost) }
 
-// Close lets no server that is gone hold the worker up for long.
+// Close does not wait long for a server that is gone.
 func (p *pawlClient) Close() error {
 	closed := make(chan error, 1)
 	go func() { closed <- p.locks.Close() }()

@@ -17,13 +17,13 @@ import (
 
 // A plant is a bug that a run has on purpose, to show that the checker would see one like
 // it. It changes what the product does at its edges: what reaches the backend, what the
-// backend says, and what the holder of a lease hears.
+// backend answers, and what the holder of a lease learns.
 type plant struct {
 	what   string
 	url    func(url string, worker int) string
 	driver func(d driver.Driver, c *Config, client int) driver.Driver
 	lease  func(l Lease, name history.Name) Lease
-	some   bool   // All is content with its first name
+	some   bool   // All takes only its first name
 	needs  string // the scheme of the URL that it needs; empty for any
 }
 
@@ -194,7 +194,7 @@ type unwrappable struct{ *wrapped }
 
 func (u unwrappable) Unwrap() driver.Driver { return u.Driver }
 
-// AcquireAll keeps steps of several names from passing the bug by.
+// AcquireAll fails, so that no step of several names passes the bug by.
 func (u unwrappable) AcquireAll(context.Context, []driver.Claim) ([]driver.Grant, error) {
 	return nil, errors.ErrUnsupported
 }

@@ -61,7 +61,7 @@ func grantRefusal(_ *wrapped, c driver.Claim, err error, n int64) (driver.Grant,
 	return driver.Grant{}, err
 }
 
-// refuseFor makes a claim that was refused once hear the same for that long.
+// refuseFor repeats the refusal of a claim for that long.
 func refuseFor(d time.Duration) func(*wrapped, driver.Claim, error, int64) (driver.Grant, error) {
 	return func(w *wrapped, c driver.Claim, err error, _ int64) (driver.Grant, error) {
 		w.mu.Lock()
@@ -84,13 +84,13 @@ func releaseAfter(ctx context.Context, w *wrapped, c driver.Claim) {
 	})
 }
 
-// deaf is a lease whose holder never hears that it is over.
+// deaf is a lease that never shows its holder that it is over.
 type deaf struct{ Lease }
 
 func (deaf) Err() error            { return nil }
 func (deaf) Done() <-chan struct{} { return nil }
 
-// late is a lease whose holder hears later that it is over.
+// late is a lease that shows its holder with a delay that it is over.
 type late struct {
 	Lease
 	by   time.Duration

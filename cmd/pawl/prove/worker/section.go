@@ -73,10 +73,10 @@ const (
 	stillEvery = 50 * time.Millisecond
 )
 
-// work is the section: what it reads from the registers it writes back, plus 1, when it
-// has worked for a while. It does not look between its work and its write, as most
-// programs do not; and some write although they know that the lease is over, unless the
-// Config says that holders heed it.
+// work is the section: it reads the registers, works for a while, and writes the numbers
+// back, plus 1. It looks before it writes, not between its writes. Half of the holders
+// write although they know that the lease is over, unless the Config says that holders
+// heed it.
 func (s *holding) work() {
 	writes := make([]*Ask, len(s.claims))
 	for i, c := range s.claims {
@@ -135,7 +135,7 @@ func (s *holding) length() time.Duration {
 func (s *holding) read(c *history.Claim) *Ask {
 	a := s.ask(Ask{Claim: c.ID, Name: c.Name, Fence: c.Fence})
 	if a.Stale {
-		return nil // another has been here since
+		return nil // a later holder has used the register
 	}
 	return &Ask{Claim: c.ID, Name: c.Name, Fence: c.Fence, Write: true, Read: a.Checked, Plain: a.Plain}
 }

@@ -34,7 +34,7 @@ type worker struct {
 	answers map[int64]chan Answer // by claim
 
 	pace  sync.Mutex
-	start time.Time // of the next claim
+	start time.Time // the earliest time of the next claim
 }
 
 // Run is the process: it reads its Config from in, and returns its exit code.
@@ -131,7 +131,7 @@ func (w *worker) work(open Opener) error {
 	}
 	actors.Wait()
 	for _, c := range clients {
-		_ = c.Close() // what it could not release is seen in the end
+		_ = c.Close() // the end of the run shows what it could not release
 	}
 	if !isMemory(w.URL) {
 		return nil
