@@ -108,7 +108,7 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 	}})
 }
 
-// rowOf returns the row of a name. A lease may be newer than the last look at all names.
+// rowOf returns the row of a name. It reads the name if the last look did not find it.
 func (h *Handler) rowOf(m moment, name string) (*overview.Row, error) {
 	if row := m.v.Row(name); row != nil {
 		return row, nil
@@ -125,7 +125,7 @@ func (h *Handler) delay(row *overview.Row, fence uint64) time.Duration {
 }
 
 // breakLease breaks the lease with the fence that the page has shown, and no other. If
-// two people do so at once, the second reads that the lease is broken already.
+// two people break it at once, the page tells the second that it is broken already.
 func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	if !h.mayBreak(w, r) {
 		return
@@ -147,7 +147,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakFor)
 	defer cancel()
 	by := h.o.Identify(r)
-	row, _ := h.rowOf(h.latest(r), wanted.name) // for the log; Break finds out by itself, too
+	row, _ := h.rowOf(h.latest(r), wanted.name) // for the log; Break reads the name by itself
 	delay := h.delay(row, wanted.fence)
 	err = h.names.Client().Break(ctx, wanted.name, wanted.fence, &pawl.BreakOptions{Delay: delay, By: breaker(by)})
 	h.audit(ctx, wanted, max(0, delay), by, err)
@@ -164,20 +164,20 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isTyped reports whether a name was typed, as it is or as the page shows it: escaped.
-// Spaces count as one, or as none at the ends: an operator cannot count them on a page.
+// isTyped reports whether a person typed a name, as it is or escaped as on the page. It
+// ignores how many spaces there are, because a page does not show that.
 func isTyped(typed, name string) bool {
 	words := strings.Fields(typed)
 	return slices.Equal(words, strings.Fields(name)) || slices.Equal(words, strings.Fields(visible.Text(name)))
 }
 
-// proof is a parameter of the page after a break. Without it no URL can make the page say
-// that a lease is broken.
+// proof makes a parameter of the page after a break. Without a valid proof, no URL can
+// make the page claim that a lease is broken.
 func (h *Handler) proof(w wish) string {
 	return base64.RawURLEncoding.EncodeToString(h.doors.sign([]byte("broke " + strconv.FormatUint(w.fence, 10) + " " + w.name)))
 }
 
-// audit logs a break, with the name as it is stored, because it tells two tenants apart.
+// audit logs a break, with the stored name, because that tells two tenants apart.
 func (h *Handler) audit(ctx context.Context, wanted wish, delay time.Duration, by string, err error) {
 	words := "pawl: lease broken"
 	args := []slog.Attr{
@@ -190,5 +190,5 @@ func (h *Handler) audit(ctx context.Context, wanted wish, delay time.Duration, b
 	h.o.Log.LogAttrs(ctx, slog.LevelWarn, words, args...)
 }
 
-// breaker is the name of the person for the holder, cut to the length of a label.
+// breaker returns the person's name for the holder, cut to the length of a label.
 func breaker(who string) string { return strings.ToValidUTF8(who[:min(len(who), driver.MaxLabel)], "") }

@@ -80,7 +80,7 @@ type Handler struct {
 // A route serves the last part of a path.
 type route struct {
 	get, post http.HandlerFunc
-	open      bool // without the token, too
+	open      bool // served without the token, too
 	under     hosts
 }
 

@@ -22,29 +22,29 @@ const (
 	sessionFor = 12 * time.Hour
 	sessionID  = 8 // bytes
 
-	// The limits for wrong tokens: so many at once, and then one for each pause. They
-	// apply to each address and, ten times as high, to all addresses together.
+	// The limits for wrong tokens: triesAtOnce, and then one for each triesPause. They
+	// apply to each address. For all addresses together they are ten times as high.
 	triesAtOnce = 10
 	triesPause  = 6 * time.Second
 	mostKnown   = 1024 // the largest number of remembered addresses
 
-	sparePause = 50 * time.Millisecond // between tokens compared in spite of a barred address
+	sparePause = 50 * time.Millisecond // between two tokens that are compared although their addresses are barred
 )
 
 // doors checks the token, and keeps the sessions of browsers. A cookie does not have the
 // token in it. It has the end of its session, signed with a key of this process, so a
-// restart ends all sessions. doors remembers a session that has signed out until that
-// end.
+// restart ends all sessions. doors remembers a session that has signed out until the
+// session's end.
 type doors struct {
 	asked bool
 	token [sha256.Size]byte // hashed, so that all comparisons have one length
 
 	mu    sync.Mutex // protects all below
 	key   [32]byte
-	over  map[string]time.Time // ended sessions, and until when they were valid
+	over  map[string]time.Time // sessions that have signed out, and the ends in their cookies
 	tries map[string]time.Time
 
-	spared time.Time // no token of a barred address is compared before that
+	spared time.Time // before this time no token of a barred address is compared
 }
 
 // admits reports whether a request has the token, or a valid cookie.
@@ -53,13 +53,13 @@ func (d *doors) admits(w http.ResponseWriter, r *http.Request) bool {
 	if d.knows(r) {
 		return true
 	}
-	// A program with the token may share its address, such as a proxy's, with one that
-	// guesses. So some tokens of a barred address are compared, too.
+	// A program with the token may share its address, such as that of a proxy, with a
+	// program that guesses. So some tokens of a barred address are compared, too.
 	return bearer && (d.spares(r) && d.is(given) || d.opens(w, r, given))
 }
 
 // knows reports whether a request has a valid cookie, or needs none. It ignores a token
-// in a header, which might be a guess: only opens counts those.
+// in a header, which might be a guess: only opens counts wrong tokens.
 func (d *doors) knows(r *http.Request) bool {
 	if !d.asked {
 		return true
@@ -85,8 +85,8 @@ func bearerOf(r *http.Request) (token string, ok bool) {
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-// cookieName has the port of the URL in it: a cookie of a host is for all its ports, and
-// another dashboard on one of them would replace this one's session.
+// cookieName has the port of the URL in it, because a browser sends a cookie to all ports
+// of a host. Otherwise a dashboard on another port would replace the session of this one.
 func cookieName(r *http.Request) string {
 	if _, port, err := net.SplitHostPort(r.Host); err == nil && port != "" && strings.Trim(port, "0123456789") == "" {
 		return "pawl_session_" + port
@@ -108,8 +108,8 @@ func (d *doors) opens(w http.ResponseWriter, r *http.Request, given string) bool
 	return false
 }
 
-// spares reports whether to compare a token although its address is barred: 20 a second
-// at most, of all addresses. Guessing 16 bytes at this rate takes for ever.
+// spares reports whether to compare a token although its address is barred. That happens
+// 20 times a second at most. Guessing 16 bytes at this rate takes for ever.
 func (d *doors) spares(r *http.Request) bool {
 	now := time.Now()
 	if d.barred(addressOf(r), now) <= 0 {
@@ -124,8 +124,8 @@ func (d *doors) spares(r *http.Request) bool {
 	return true
 }
 
-// addressOf is the address of a request. For IPv6 it is the network: one host has all the
-// addresses in it, and could use up the tries of all addresses.
+// addressOf is the address of a request. For IPv6 it is the network, because one host has
+// all addresses of the network, and could use up the tries of all addresses.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -179,8 +179,8 @@ func (d *doors) wrong(from string, now time.Time) {
 	d.tries[everybody] = later(d.tries[everybody], triesPause/10)
 }
 
-// admit sets the cookie, for this dashboard only: its path is the one of the page that
-// sets it.
+// admit sets the cookie, for this dashboard only, because its path is the path of the
+// page that sets it.
 func (d *doors) admit(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName(r), Value: d.session(time.Now().Add(sessionFor)), MaxAge: int(sessionFor.Seconds()),

@@ -38,7 +38,7 @@ type hosts int
 
 const (
 	ownHosts  hosts = iota // Options.Hosts
-	addresses              // these and each IP address, under which no page of another site can be
+	addresses              // Options.Hosts, and each IP address, under which no page of another site can be
 	allHosts
 )
 
@@ -59,7 +59,7 @@ func newGuard(hosts []string) guard {
 	return g
 }
 
-// hostOf is a host without its port, in a form to compare.
+// hostOf returns a host without its port, in a form to compare.
 func hostOf(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -70,8 +70,8 @@ func hostOf(host string) string {
 // passes refuses a request that uses a wrong host name, comes from another site and would
 // change something, or is too large. For the browser, a page of another site whose name
 // leads here has the same origin as this one. So passes checks the host first, on every
-// request. A kubelet and Prometheus send the address of the pod, which is not known
-// before.
+// request. A kubelet and Prometheus use the address of the pod as the host, and that
+// address is not known before.
 func (g *guard) passes(w http.ResponseWriter, r *http.Request, under hosts) bool {
 	switch {
 	case !g.answersUnder(hostOf(r.Host), under):
@@ -96,7 +96,7 @@ func (g *guard) answersUnder(host string, under hosts) bool {
 
 // isForeign reports whether a request that changes something has the Origin of another
 // site, though its Sec-Fetch-Site says that a person has typed the URL. No browser sends
-// that, and http.CrossOriginProtection lets it pass.
+// such a request, but http.CrossOriginProtection lets it pass.
 func isForeign(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" || r.Header.Get("Sec-Fetch-Site") != "none" || r.Method == http.MethodGet || r.Method == http.MethodHead {

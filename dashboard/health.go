@@ -16,14 +16,14 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// How long the doctor may take, and how long its findings are shown again.
+// The doctor's time limit, and the time for which its findings are shown again.
 const (
 	diagnoseFor  = 5 * time.Second
 	diagnoseKeep = 30 * time.Second
 )
 
-// findings are the last findings of the doctor. It runs when a page asks for them, and
-// once for all pages.
+// findings are the last findings of the doctor. The doctor runs when a page asks for
+// them, and once for all pages.
 type findings struct {
 	mu    sync.Mutex // protects all below; held while the doctor runs
 	at    time.Time
@@ -181,7 +181,7 @@ func shortestTTL(d time.Duration) string {
 	return d.String()
 }
 
-// healthz is for the supervisor of this process: it answers 200 while the process serves,
+// healthz is for the supervisor of this process. It answers 200 while the process serves,
 // even if the backend fails, because a restart would not help.
 func (h *Handler) healthz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

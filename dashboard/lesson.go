@@ -30,7 +30,7 @@ type attended struct {
 }
 
 // openLocked returns the lesson of a visitor. If it has to begin a new one, it deletes
-// those that are too old, and the oldest if there are too many.
+// the lessons that are too old, and the oldest if there are too many.
 func (l *lessons) openLocked(id string, now time.Time) *attended {
 	a := l.all[id]
 	if a == nil {
@@ -67,7 +67,7 @@ func (h *Handler) lessonPage(w http.ResponseWriter, r *http.Request) {
 	h.write(w, r, page{title: "Fencing", at: "fencing", body: h.lessons.show(id)})
 }
 
-// show renders a lesson. It does not write the answer under the lock, because a slow
+// show renders a lesson. It does not write the answer under the lock, because then a slow
 // visitor would keep the others waiting.
 func (l *lessons) show(id string) []markup.Part {
 	l.mu.Lock()

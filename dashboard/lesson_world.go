@@ -12,8 +12,8 @@ import (
 )
 
 // A lesson is a small simulation: locks in memory whose clock only the visitor moves, two
-// workers, and a store that checks fences. All except the time is real: the claims, the
-// fences, the expiry, the refusal.
+// workers, and a store that checks fences. Only the time is not real. The claims, the
+// fences, the expiry and the refusal are.
 type lesson struct {
 	clock *memlock.Clock
 	locks driver.Driver
@@ -99,7 +99,7 @@ func (l *lesson) lock(ctx context.Context, w *lessonWorker) error {
 	return nil
 }
 
-// write writes to a store that checks: it refuses a fence below the greatest one.
+// write writes to the store, which refuses a fence below the greatest one.
 func (l *lesson) write(w *lessonWorker, what string) error {
 	err := l.guard.Check(lessonName, w.fence)
 	if errors.Is(err, driver.ErrStale) {

@@ -62,7 +62,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// liveQuery is the query of a stream, which is the one of its page.
+// liveQuery returns the query of a stream for the query of its page.
 func liveQuery(view string, q url.Values) string {
 	v := url.Values{"view": {view}}
 	for _, k := range []string{"prefix", "sort", "reversed", "offset", "name"} {

@@ -35,7 +35,7 @@ func (h *Handler) askAgain(w http.ResponseWriter, r *http.Request, why string) {
 }
 
 // login takes the token from the form, and sets a cookie. It takes no token from a URL,
-// which would stay in histories and logs.
+// because a URL stays in histories and logs.
 func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	if !h.doors.asked {
 		http.Redirect(w, r, "./", http.StatusSeeOther)

@@ -69,10 +69,10 @@ func (h *Handler) nameSight(name string) sight {
 }
 
 // unlisted is a name that the last look has not found: an unused name with a value, a
-// lease that is newer than the look, or a damaged row. It is read once, and again after a
-// while; sooner if it could not be read.
+// lease that is newer than the look, or a damaged row. The page reads it once, and again
+// after unlistedKeep, or after unreadKeep if it could not be read.
 type unlisted struct {
-	until time.Time // not read again before that
+	until time.Time // the page does not read the name again before
 	row   *overview.Row
 	err   error // why there is no row
 }
@@ -102,7 +102,7 @@ func (f *unlisted) read(h *Handler, m moment, name string) (*overview.Row, error
 	return row, nil
 }
 
-// known renders what is known of a name. A name that cannot be read is not shown as free.
+// known renders a name. It does not show a name that cannot be read as free.
 func (h *Handler) known(m moment, r *overview.Row, err error) (state, holders, queue markup.HTML) {
 	if err != nil {
 		unknown := text("p", "Not known.", class("empty"))
@@ -250,7 +250,7 @@ func (m moment) queue(r *overview.Row) markup.HTML {
 func blocksOf(v *overview.View, name string) markup.HTML {
 	b := v.Blocks()
 	var all []markup.HTML
-	said := map[[2]string]bool{} // by waiter and name
+	said := map[[2]string]bool{} // the sentences so far, by waiter and name
 	for _, circle := range b.DeadlocksOf(name) {
 		var steps []markup.Part
 		for _, x := range circle {

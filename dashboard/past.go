@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// past shows the leases of a name that were seen since the process started: as a picture,
-// as a chart, and as a table with the same content.
+// past shows the leases of a name that were seen since the process started: as a
+// timeline, as charts, and as a table with the same content.
 func (h *Handler) past(m moment, name string) markup.HTML {
 	memory := h.names.Memory()
 	leases := memory.Of(name)
-	// The picture ends up to 5 s after now, so that it stays the same until then.
+	// The picture ends up to 5 s after now, so that it changes only each 5 s.
 	end := m.now.Add(m.v.Offset).Truncate(5 * time.Second).Add(5 * time.Second)
 	var rows []markup.HTML
 	for i := range leases {
@@ -65,7 +65,7 @@ func (m moment) pastRow(l *overview.Past) markup.HTML {
 	return rowOf(state, fenceOf(l.Fence), cell("Holder", owner(l.Owner)), cell("Waited", waited), cell("Held", held), cell("Ended", ended...))
 }
 
-// The pictures have this width; the browser scales them to the room that there is.
+// The pictures have these sizes. The browser scales them to the room that there is.
 const (
 	wide      = 960
 	laneHigh  = 26

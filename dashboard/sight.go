@@ -20,8 +20,8 @@ type part struct {
 	html markup.HTML
 }
 
-// How fresh the view of a page should be, and how long a request waits for that. If there
-// is only an old view, the page shows that, with its age.
+// The greatest age of a page's view, and the longest wait of a request for such a view.
+// If there is only an older view, the page shows that, with its age.
 const (
 	freshFor  = time.Second
 	freshWait = 120 * time.Millisecond
@@ -83,7 +83,7 @@ func (m moment) notices() markup.HTML {
 	return markup.Join(all...)
 }
 
-// untilNow is the age of a time on this process's clock.
+// untilNow returns the time since t, by this process's clock.
 func (m moment) untilNow(t time.Time) markup.HTML { return m.ticking("data-since", t, m.now.Sub(t)) }
 
 // how describes how changes reach the page. It rounds to whole seconds, so that the text

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	quietFor = 15 * time.Second // a comment is sent then, so that no proxy takes the stream for dead
+	quietFor = 15 * time.Second // after this silence the stream sends a comment, so that no proxy takes it for dead
 	writeFor = 10 * time.Second // a reader that takes nothing for so long is gone
 )
 
@@ -54,7 +54,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 // An update is one message of a stream.
 type update struct {
 	Now   int64             `json:"now"`             // on this process's clock, in milliseconds
-	Stale bool              `json:"stale,omitempty"` // the backend does not answer: this is old
+	Stale bool              `json:"stale,omitempty"` // the backend does not answer, so the parts are old
 	Parts map[string]string `json:"parts"`
 }
 
@@ -80,7 +80,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
 		news := map[string]string{}
 		for _, p := range parts {
 			s := p.html.String()
-			if last, was := sent[p.id]; !was || last != s { // the first time also empty parts: the page may be older
+			if last, was := sent[p.id]; !was || last != s { // at first also send empty parts: the page may be older
 				news[p.id], sent[p.id] = s, s
 			}
 		}
@@ -114,7 +114,7 @@ func (h *Handler) await(
 	}
 }
 
-// write sends the parts that have changed, or, without any, a sign of life.
+// write sends the parts that have changed, or a sign of life if there are none.
 func write(control *http.ResponseController, w http.ResponseWriter, u update) error {
 	message := []byte(": quiet\n\n")
 	if u.Parts != nil {

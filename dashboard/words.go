@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A moment is a view with the time at which it is shown. A stream has points of time. The
-// browser computes durations with the clock of the updates, not with its own, which may
-// be wrong. So the markup changes only when something has happened.
+// A moment is a view with the time at which it is shown. In a stream the markup has
+// points of time, so that it changes only when something has happened. The browser
+// computes durations with the clock of the updates, not with its own, which may be wrong.
 type moment struct {
 	v      *overview.View
 	now    time.Time
