@@ -21,21 +21,21 @@ func Process(o pawl.Owner) string {
 // A Block is a process that waits for a name which another process holds.
 type Block struct {
 	Waiter string   // the process that waits
-	Holds  []string // what it holds meanwhile, in byte order
-	Name   string   // what it waits for
-	Holder string   // the process that holds that
+	Holds  []string // the names that it holds meanwhile, in byte order
+	Name   string   // the name for which it waits
+	Holder string   // the process that holds Name
 }
 
 // Blocks lists each process that waits for one name while it holds another. It leaves out
-// a process that holds the name for which it waits, as a reader or with a permit: that
-// one waits for itself.
+// a process that also holds the name for which it waits, as a reader or with a permit,
+// because that process waits for itself.
 type Blocks struct {
 	All []Block // 10 000 at most
 
 	// Deadlocks are circles, 100 at most: each block's Holder is the Waiter of the next,
 	// and the last Holder is the first Waiter. If each process does one thing at a time,
 	// no process of a circle goes on until one of them gives up. A waiter for a permit
-	// that any of several holders could release forms no circle by that.
+	// that any of several holders could release is in no circle by that wait.
 	Deadlocks [][]Block
 }
 
@@ -55,7 +55,7 @@ func (v *View) Blocks() *Blocks {
 	return v.blocks
 }
 
-// Of returns the blocks of a name: a process waits for it, or a waiter holds it.
+// Of returns the blocks of processes that wait for a name, or hold it while they wait.
 func (b *Blocks) Of(name string) (all []Block) {
 	for _, x := range b.All {
 		if x.Name == name || within(x.Holds, name) {
@@ -142,14 +142,14 @@ func stakesIn(r *Row) (all []stake) {
 	return all
 }
 
-// blocks reports whether the waiter cannot go on while this stake is held, whatever other
-// processes release.
+// blocks reports whether the waiter cannot go on while this stake is held, even if all
+// other processes release theirs.
 func (x stake) blocks(w *pawl.Waiter) bool {
 	return x.exclusive || w.Permits == driver.Exclusive || w.Limit == driver.Unlimited || w.Limit-x.permits < w.Permits
 }
 
 // circles finds one circle through each process that is in any, and each circle once. It
-// walks along the blocks; when it comes back to its own path, that is a circle.
+// walks along the blocks. When a walk comes back to its own path, it has found a circle.
 func circles(all []Block, next map[string][]Block) (found [][]Block) {
 	done, depth := map[string]bool{}, map[string]int{} // depth is the index in path, from 1
 	var path []Block

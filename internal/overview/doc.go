@@ -2,8 +2,8 @@
 // dashboard.
 //
 // The backend is read once, however many viewers there are. [Overview.Run] is the one
-// goroutine that reads. It makes a [View] of each look, which never changes; a [Viewer]
-// waits for the next view. Without viewers it reads nothing, except for
+// goroutine that reads. Each look at all names makes a [View], which never changes; a
+// [Viewer] waits for the next view. Without viewers Run reads nothing, except for
 // [Options.Background].
 //
 //	o := overview.New(client, nil)
@@ -19,7 +19,7 @@
 //		}
 //	}
 //
-// A list of all names has a cost for the backend, which limits how often they are read:
-// see pace. Besides, a change of a name that a viewer shows is read as soon as the
-// backend pushes it, whatever the pace. The next look finds new names.
+// A list of all names costs the backend much, which limits how often Run reads it: see
+// pace. Besides, Run reads a name that a viewer shows as soon as the backend pushes a
+// change of it, whatever the pace. The next look finds new names.
 package overview

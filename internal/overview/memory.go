@@ -11,12 +11,12 @@ import (
 
 // The limits of a Memory.
 const (
-	MostNames  = 1000 // names, those with the latest events
-	MostLeases = 50   // leases of each name, the latest ones
+	MostNames  = 1000 // the number of names, those with the latest events
+	MostLeases = 50   // the number of leases of each name, the latest ones
 )
 
 // Memory has the leases that were seen since it was made. It compares looks, so it misses
-// what came and went between two of them.
+// a lease that began and ended between two of them.
 type Memory struct {
 	Began time.Time
 
@@ -36,10 +36,10 @@ type Past struct {
 	Fence  uint64
 	Owner  pawl.Owner
 	Since  time.Time     // the time of the grant, on the backend's clock
-	Waited time.Duration // in the queue; 0 if not seen there
-	Held   time.Duration // until the end; 0 while it is held
+	Waited time.Duration // the time in the queue; 0 if the claim was not seen there
+	Held   time.Duration // the time from Since to the end; 0 while it is held
 	End    End
-	By     string    // with Broken, who broke it, if known
+	By     string    // with Broken, the person or client that broke it, if known
 	Ended  time.Time // when the end was seen, on this process's clock; zero while it is held
 }
 
@@ -49,10 +49,10 @@ type End string
 // The ends.
 const (
 	Held     End = "held"     // it has not ended
-	Released End = "released" // before its time was over
+	Released End = "released" // it ended before its time was over
 	Expired  End = "expired"  // it was not renewed in time
 	Broken   End = "broken"   // another client broke it, and the name was closed
-	Unseen   End = "unseen"   // it was noticed too late to tell
+	Unseen   End = "unseen"   // its end was noticed too late to see the kind
 )
 
 func newMemory(now time.Time) *Memory {
@@ -79,7 +79,7 @@ func (m *Memory) Names() int {
 	return len(m.names)
 }
 
-// Break records who broke a lease, which the backend does not show.
+// Break records by whom a lease was broken, because the backend does not show that.
 func (m *Memory) Break(name string, fence uint64, by string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,7 +120,7 @@ func (m *Memory) endedLocked(old, now *Row, v *View) {
 	if now != nil {
 		at, closed = now.At, now.ClosedFor > 0
 	} else if !at.After(old.At) {
-		at = time.Now() // the name was read on its own, and is gone
+		at = time.Now() // the name was read alone, and is gone
 	}
 	for i := range old.Holders {
 		h := &old.Holders[i]

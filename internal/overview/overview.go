@@ -23,18 +23,18 @@ type Options struct {
 
 // The limits for reading the backend. On an idle backend a look is one command.
 const (
-	shortest    = 600 * time.Millisecond // pause between two looks
-	longest     = 15 * time.Second       // pause, however much there is to read
-	perName     = 2 * time.Millisecond   // pause for each name: 500 names are read a second
-	share       = 20                     // looks may take a twentieth of the time
+	shortest    = 600 * time.Millisecond // the least pause between two looks
+	longest     = 15 * time.Second       // the greatest pause, however many names there are
+	perName     = 2 * time.Millisecond   // the least pause for each name, so that 500 names are read a second
+	share       = 20                     // a pause is at least this many times as long as the look
 	lookFor     = 5 * time.Second        // a look that takes longer has failed
-	readFor     = 2 * time.Second        // the same for one name
+	readFor     = 2 * time.Second        // the same for a read of one name
 	readEvery   = 50 * time.Millisecond  // between two batches of changed names
 	readAtOnce  = 16                     // names in such a batch
 	mostShown   = 256                    // names watched at once
 	mostNames   = 100_000                // in a View; it leaves out the rest
-	staleAfter  = 5 * time.Second        // then a shown name is read again between two looks
-	failedPause = time.Second            // after a look that failed
+	staleAfter  = 5 * time.Second        // after this, a shown name is read again between two looks
+	failedPause = time.Second            // the pause after a look that failed
 )
 
 // Overview has the names of a client's backend. Many goroutines may use it.
@@ -80,7 +80,7 @@ func (s *Overview) Memory() *Memory { return s.memory }
 // Client is the client that was given to New.
 func (s *Overview) Client() *pawl.Client { return s.c }
 
-// Latest is a view whose look is at most age old, or the last view when ctx ends.
+// Latest returns a view at most age old; the last view if ctx ends or a look fails.
 func (s *Overview) Latest(ctx context.Context, age time.Duration) *View {
 	since := time.Now().Add(-age)
 	v := s.View()
@@ -124,8 +124,8 @@ func (s *Overview) Join() *Viewer {
 	return v
 }
 
-// Show sets the names that the viewer shows, so that their changes are pushed. Together,
-// the viewers get this for at most 256 names.
+// Show sets the names that the viewer shows, so that the backend pushes their changes. It
+// does that for at most 256 names of all viewers together.
 func (v *Viewer) Show(names []string) {
 	v.s.mu.Lock()
 	v.shown = names
@@ -187,8 +187,8 @@ func (s *Overview) publish(v *View) {
 }
 
 // demand returns whether there are viewers, and the names that they show. If there are
-// too many names, those that are watched already stay: another choice each time would
-// begin and end watches without need, and each beginning counts as a change.
+// too many names, demand keeps those that are watched already. Another choice each time
+// would begin and end watches without need, and each beginning counts as a change.
 func (s *Overview) demand(followed map[string]func()) (wanted bool, shown map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,9 +37,9 @@ type Query struct {
 // A Page is some rows of a view.
 type Page struct {
 	View   *View
-	Query  Query // its Offset is where Rows begin
+	Query  Query // as asked, but with the Offset at which Rows begin
 	Rows   []*Row
-	Total  int // rows with the prefix
+	Total  int // the number of rows with the prefix
 	Counts Counts
 }
 

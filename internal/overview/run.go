@@ -40,14 +40,14 @@ func (s *Overview) Run(ctx context.Context) {
 // A runner is the state of Run's goroutine.
 type runner struct {
 	*Overview
-	watched map[string]func() // how to stop each
+	watched map[string]func() // the functions that end the watches, by name
 	looked  time.Time         // when the last look ended
-	took    time.Duration     // how long it took
-	pause   time.Duration     // after it
+	took    time.Duration     // how long the last look took
+	pause   time.Duration     // the pause after the last look
 	readDue time.Time         // when the next batch of names may be read
 	fresh   time.Time         // when all shown names were read last
 	clock   skew
-	failing time.Time // since when looks fail; zero if they succeed
+	failing time.Time // the time since which looks fail; zero if they succeed
 }
 
 // due returns the time of the next look, if there will be one.
@@ -74,7 +74,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// wait returns at a time, or when something is new.
+// wait returns at due, if timed is set, or when rouse is called or ctx ends.
 func (r *runner) wait(ctx context.Context, due time.Time, timed bool) {
 	var fires <-chan time.Time
 	if timed {
@@ -114,7 +114,7 @@ func (r *runner) look(ctx context.Context) {
 	v.Push = r.watcher != nil && v.Properties.PushesChanges
 	began := time.Now()
 	r.mu.Lock()
-	clear(r.told) // changes from here on may be too late for this look
+	clear(r.told) // this look may not see the changes from here on
 	r.mu.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, lookFor)
 	err := v.list(bounded, r.c, r.o.Prefix)
@@ -124,7 +124,7 @@ func (r *runner) look(ctx context.Context) {
 	}
 	r.looked = time.Now()
 	r.fresh, v.Took = r.looked, r.looked.Sub(began)
-	r.pause = pace(min(v.Took, r.took), len(v.Rows)) // one slow look is no reason
+	r.pause = pace(min(v.Took, r.took), len(v.Rows)) // one slow look does not make the pause longer
 	r.took = v.Took
 	v.Pace = r.pause
 	if err != nil {

@@ -2,15 +2,15 @@ package overview
 
 import "time"
 
-// A skew estimates how far the backend's clock is ahead of this process's. It asks no
-// backend for the time: a lease never began in the future, and a new lease began after
-// the look before.
+// A skew estimates how far the backend's clock is ahead of this process's, without asking
+// the backend. A lease never began in the future, and a new lease began after the look
+// before: these facts bound the difference.
 type skew struct {
 	least, most time.Duration // the bounds of the difference
 	any         bool
 }
 
-// see learns from a view, and the one before it.
+// see learns from a view, and from the view before it.
 func (s *skew) see(last, v *View) {
 	if !s.any {
 		*s = skew{least: -1 << 62, most: 1 << 62, any: true}
@@ -29,7 +29,7 @@ func (s *skew) see(last, v *View) {
 			}
 		}
 	}
-	if s.least > s.most { // a clock was set: begin again
+	if s.least > s.most { // one of the clocks was set: begin again
 		s.any = false
 	}
 }

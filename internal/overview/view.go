@@ -13,11 +13,11 @@ import (
 )
 
 // A View has all names as they were at one time. It never changes, and all viewers share
-// it: its content is read only.
+// it, so its content is read only.
 type View struct {
 	Rows    []*Row    // in byte order of their names
 	Damaged []Damage  // names that could not be read
-	More    bool      // there are more names
+	More    bool      // the backend has more names
 	Looked  time.Time // when all Rows were read; zero before the first look
 
 	// Err is the error of the last look, and ErrSince the time since which looks fail;
@@ -26,13 +26,13 @@ type View struct {
 	Err      error
 	ErrSince time.Time
 
-	Push       bool          // changes of shown names are pushed, not found by a look
+	Push       bool          // the backend pushes changes of shown names; otherwise a look finds them
 	Took       time.Duration // how long the last look took
 	Pace       time.Duration // the pause until the next one
 	Properties pawl.Properties
 
-	// Offset is an estimate of how far the backend's clock is ahead of this process's; 0
-	// as long as no lease contradicts that.
+	// Offset is an estimate of how far the backend's clock is ahead of this process's
+	// clock. It is 0 until a lease contradicts that.
 	Offset time.Duration
 
 	*pages
@@ -101,9 +101,9 @@ func (v *View) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(v.Rows, name, func(r *Row, name string) int { return strings.Compare(r.Name, name) })
 }
 
-// inherit gives each lease the longest time left that was ever seen. Its Holder.TTL may
-// be longer: a lease that was granted to a waiter lasts as long as its place would have,
-// until the new holder asks again.
+// inherit gives each lease the longest time left that was ever seen. Holder.TTL may be
+// longer than that: until the new holder asks again, a lease that was granted to a waiter
+// lasts only as long as its place would have.
 func (v *View) inherit(last *View) {
 	for _, r := range v.Rows {
 		if r.TTLs != nil {
@@ -135,7 +135,7 @@ func (r *Row) Left(i int, now time.Time) time.Duration {
 }
 
 // Overdue reports whether the i-th holder was not renewed in time. A holder renews at a
-// third of its TTL. If less than half was left when it was read, the holder has failed to
+// third of its TTL. If less than half was left at the read, the holder has failed to
 // renew, or does not renew at all, like a lease that is left to another process. The age
 // of the view does not matter.
 func (r *Row) Overdue(i int) bool {
