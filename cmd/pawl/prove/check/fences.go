@@ -35,7 +35,7 @@ func (w *world) fencesTwice(n *name) {
 }
 
 func (w *world) fencesFall(n *name) {
-	var greatest *history.Claim // of those that were granted before c was asked for
+	var greatest *history.Claim // the claim with the greatest fence among the grants before c was asked for
 	next := 0
 	for _, c := range n.claims {
 		for ; next < len(n.granted) && n.granted[next].Got < c.Asked; next++ {
