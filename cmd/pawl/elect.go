@@ -239,8 +239,8 @@ func (e *election) term(lease *pawl.Lease) error {
 	return end
 }
 
-// verdict returns the exit error of elect: end is how the last term ended. err is how the
-// election ended, or nil if it did not end in time.
+// verdict returns the exit error of elect. end is the end of the last term, and err the
+// result of the election, or nil if it did not end in time.
 func (e *election) verdict(end, err error) error {
 	if errors.Is(err, pawl.ErrLost) && !e.toldLost {
 		lost, _ := errors.AsType[*pawl.LostError](err)
