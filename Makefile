@@ -47,13 +47,13 @@ SERVERS := etcd nats
 
 # Go compiles a package once for each set of flags. There are two: PLAIN, and that of the tests. With this GOGC the
 # compiler and the linters take a quarter less processor time, and more memory.
-PLAIN     := GOGC=400 GOWORK=off CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false'
+PLAIN     := GOGC=400 CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false'
 AS_TESTED := GOGC=400 CGO_ENABLED=1 GOFLAGS='-race -trimpath -buildvcs=false'
 
 .PHONY: servers
 servers:
 	@for server in $(SERVERS); do \
-		$(PLAIN) $$([ ! -f internal/testservers/$$server/go.work ] || echo env GOWORK=) go build -C internal/testservers/$$server -o ../../../bin/testservers/$$server . || exit 1; \
+		GOWORK=$$([ -f internal/testservers/$$server/go.work ] || echo off) $(PLAIN) go build -C internal/testservers/$$server -o ../../../bin/testservers/$$server . || exit 1; \
 	done
 
 .PHONY: built
@@ -76,8 +76,8 @@ built-all: built
 	@GOFLAGS= GOWORK= CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
 	@GOFLAGS= GOWORK= go vet -C bench ./...
 
-# TEST runs the tests of packages. make lint runs go vet's checks on all of them. With -trimpath, a clone uses what another clone
-# has compiled.
+# TEST runs the tests of packages. make lint runs go vet's checks on all of them. With -trimpath, a clone uses what
+# another clone has compiled.
 TEST = CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 bin/testrun -keep bin -vet=off -trimpath -shuffle=on -timeout=25m -count=$(COUNT)
 
 # Most tests with a server wait rather than work, so more packages than processors run side by side.
@@ -269,10 +269,10 @@ lint: bin/vale bin/golangci-lint ## run gofmt, golangci-lint with go vet, the li
 	@files=$$(find . -name '*.go' -not -path './bin/*' -exec gofmt -s -l {} +) || exit 1; \
 	[ -z "$$files" ] || { echo "not as gofmt -s -w writes it:"; echo "$$files"; exit 1; }
 	@internal/tools/prose.sh
-	$(PLAIN) GOWORK= go test -count=1 ./internal/repotest
+	$(PLAIN) go test -count=1 ./internal/repotest
 	$(AS_TESTED) go vet -tags embedded ./cmd/pawl
 	$(AS_TESTED) bin/golangci-lint run $(if $(filter work,$(PKG)),$$(go list -m -f '{{.Dir}}/...' | sed "s|^$$(pwd -P)|.|"),$(PKG))
-	$(PLAIN) GOWORK= bin/golangci-lint run $(WITHOUT_RACE)
+	$(PLAIN) bin/golangci-lint run $(WITHOUT_RACE)
 	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q sent)
 	internal/tools/tidy.sh -diff
 	internal/tools/apidiff.sh
@@ -303,11 +303,11 @@ prose: bin/vale ## find sentences that are hard to read, in documents and commen
 
 .PHONY: bin/golangci-lint
 bin/golangci-lint:
-	@$(PLAIN) go -C internal/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@GOWORK=off $(PLAIN) go -C internal/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: bin/vale
 bin/vale:
-	@$(PLAIN) CGO_ENABLED=1 CGO_CFLAGS=-w go -C internal/tools/vale build -o ../../../bin/vale github.com/vale-cli/vale/v3/cmd/vale
+	@GOWORK=off $(PLAIN) CGO_ENABLED=1 CGO_CFLAGS=-w go -C internal/tools/vale build -o ../../../bin/vale github.com/vale-cli/vale/v3/cmd/vale
 
 .PHONY: tidy
 tidy: ## make go.mod and go.sum of all modules right
