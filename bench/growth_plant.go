@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // plants are steps whose cost grows with the load. They show that the table sees such a
@@ -73,7 +73,7 @@ func (p *plantedDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Gra
 	if err == nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.held[c.Token] = claimtest.Lease(c)
+		p.held[c.Token] = servertest.Lease(c)
 	}
 	return g, err
 }

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // long is a TTL that does not end during a measurement.
 const long = time.Hour
 
-func exclusive(name string) driver.Claim { return lasting(claimtest.Mutex(name)) }
-func queued(name string) driver.Claim    { return lasting(claimtest.Queued(name)) }
-func reading(name string) driver.Claim   { return lasting(claimtest.Reader(name)) }
+func exclusive(name string) driver.Claim { return lasting(servertest.Mutex(name)) }
+func queued(name string) driver.Claim    { return lasting(servertest.Queued(name)) }
+func reading(name string) driver.Claim   { return lasting(servertest.Reader(name)) }
 
 func lasting(c driver.Claim) driver.Claim {
 	c.TTL, c.QueueTTL = long, long
@@ -49,7 +49,7 @@ func isRefused(d driver.Driver, c driver.Claim) error {
 func gives(d driver.Driver, c driver.Claim) error {
 	ctx, cancel := bounded()
 	defer cancel()
-	return d.Release(ctx, claimtest.Lease(c))
+	return d.Release(ctx, servertest.Lease(c))
 }
 
 func cycle(d driver.Driver, c driver.Claim) error {
@@ -69,7 +69,7 @@ func queuesAndLeaves(d driver.Driver, c driver.Claim) error {
 func renews(d driver.Driver, c driver.Claim) error {
 	ctx, cancel := bounded()
 	defer cancel()
-	answers, err := d.Renew(ctx, []driver.LeaseRef{claimtest.Lease(c)})
+	answers, err := d.Renew(ctx, []driver.LeaseRef{servertest.Lease(c)})
 	return errors.Join(append(answers, err)...)
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // The prototype of docs/internals/one-renewal.md: a lease belongs to a session of its
@@ -113,14 +113,14 @@ func holdMore(d driver.Driver, leases []driver.LeaseRef, n int) ([]driver.LeaseR
 	var mu sync.Mutex
 	already := len(leases)
 	err := inParallel(n-already, func(i int) error {
-		c := claimtest.Mutex(fmt.Sprint("job ", already+i))
+		c := servertest.Mutex(fmt.Sprint("job ", already+i))
 		c.TTL = time.Hour
 		if _, err := d.Acquire(context.Background(), c); err != nil {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		leases = append(leases, claimtest.Lease(c))
+		leases = append(leases, servertest.Lease(c))
 		return nil
 	})
 	return leases, err

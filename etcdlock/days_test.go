@@ -151,7 +151,7 @@ func TestOneAtATimeOnBadDays(t *testing.T) {
 		name string
 		bad  func() (heal func())
 	}{
-		{"the leader stopped", func() func() { m := leader(t, c, admin); m.Stop(); return m.Continue }},
+		{"the leader stopped", func() func() { m := leader(t, c, admin); m.Pause(); return m.Resume }},
 		{"the leader killed", func() func() { m := leader(t, c, admin); m.Kill(); return m.Run }},
 		{"a follower killed", func() func() { m := follower(t, c, admin); m.Kill(); return m.Run }},
 		{"the leader cut off", func() func() { m := leader(t, c, admin); c.Cut(m, id(t, admin, m)); return c.Heal }},

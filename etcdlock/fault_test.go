@@ -11,9 +11,8 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/etcdtest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A server that is killed and started again has lost nothing: holders and waiters notice
@@ -53,7 +52,7 @@ func TestOneOfThreeMembersIsLost(t *testing.T) {
 	admin := client(t, c.Addrs()...)
 	for what, fail := range map[string]func(m *etcdtest.Member) (heal func()){
 		"killed":  func(m *etcdtest.Member) func() { m.Kill(); return m.Run },
-		"stopped": func(m *etcdtest.Member) func() { m.Stop(); return m.Continue },
+		"stopped": func(m *etcdtest.Member) func() { m.Pause(); return m.Resume },
 	} {
 		holder, waiter := mutex(what), queued(mutex(what))
 		first := gets(t, a, holder)
@@ -290,7 +289,7 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)
-	redistest.CheckSilentConnections(t, p, start(t, "etcd://"+p.Addr), start(t, c.URL()))
+	servertest.CheckSilentConnections(t, p, start(t, "etcd://"+p.Addr), start(t, c.URL()))
 }
 
 // A program starts before its server.
@@ -299,5 +298,5 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	_ = open(t, c.URL()).Close() // a member that is killed before its first answer may never answer
 	c.Members[0].Kill()
-	claimtest.OpensLate(t, c.URL()+"?dial_timeout=1s", c.Members[0].Run)
+	servertest.OpensLate(t, c.URL()+"?dial_timeout=1s", c.Members[0].Run)
 }

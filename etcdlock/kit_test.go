@@ -13,13 +13,12 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/etcdtest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
-var concrete = claimtest.As[*etcdlock.Driver]
+var concrete = servertest.As[*etcdlock.Driver]
 
 var ctx = context.Background()
 
@@ -238,7 +237,7 @@ func hearsOfGrant(t testing.TB, heard <-chan driver.Signal) {
 }
 
 // proxy starts a proxy before the first member.
-func proxy(t testing.TB, c *etcdtest.Cluster) *redistest.Proxy {
+func proxy(t testing.TB, c *etcdtest.Cluster) *servertest.Proxy {
 	t.Helper()
-	return redistest.StartProxy(t, &redistest.Server{Addr: c.Members[0].Addr})
+	return servertest.StartProxy(t, c.Members[0].Addr)
 }

@@ -7,15 +7,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/etcdtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	a, b := start(t, c.URL()), start(t, c.URL())
-	tells, holder := claimtest.Watch(t, b, "job"), mutex("job")
+	tells, holder := servertest.Watch(t, b, "job"), mutex("job")
 	for range 2 {
 		gets(t, a, holder)
 		tells("a grant")
@@ -35,7 +35,7 @@ func TestAWatchLooksWhenItsRevisionsAreGone(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)
 	a, b := start(t, c.URL()), start(t, "etcd://"+p.Addr)
-	tells, holder := claimtest.Watch(t, b, "job"), mutex("job")
+	tells, holder := servertest.Watch(t, b, "job"), mutex("job")
 	p.Freeze()
 	gets(t, a, holder)
 	for range 20 {
@@ -57,7 +57,7 @@ func TestAMemberThatIsLostIsNoEndOfAWatch(t *testing.T) {
 	c := etcdtest.Start(t, 3)
 	admin := client(t, c.Addrs()...)
 	a, b := start(t, c.URL()), start(t, c.URL())
-	tells := claimtest.Watch(t, b, "job")
+	tells := servertest.Watch(t, b, "job")
 	for range 2 {
 		lost := leader(t, c, admin)
 		lost.Kill()
@@ -75,7 +75,7 @@ func TestAWatchThatIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	c := withUsers(t)
 	d := start(t, "etcd://app:hunter2@"+c.Members[0].Addr+"/locks")
-	claimtest.Watch(t, d, "job")
+	servertest.Watch(t, d, "job")
 	if !d.Properties().PushesChanges {
 		t.Error("PushesChanges is false, and it may watch")
 	}

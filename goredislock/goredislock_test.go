@@ -13,14 +13,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/goredislock"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
-var concrete = claimtest.As[*redisscript.Driver]
+var concrete = servertest.As[*redisscript.Driver]
 
 func TestMain(m *testing.M) {
 	flag.Parse()

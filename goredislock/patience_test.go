@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // As in redislock: an attempt does not wait for ever for its subscription, and not at all
@@ -19,7 +20,7 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 		t.Skip("make test-all runs this: it waits for real time")
 	}
 	t.Parallel()
-	proxy := redistest.StartProxy(t, redistest.Start(t))
+	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
 	silent := proxy.Silence("subscribe")
 	c := driver.Claim{Name: "job", Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 10 * time.Minute, Token: driver.NewToken()}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -58,9 +59,9 @@ func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
 	}
 	t.Parallel()
 	server := redistest.Start(t)
-	proxy := redistest.StartProxy(t, server)
+	proxy := servertest.StartProxy(t, server.Addr)
 	far, near := newDriver(t, redis.NewClient(&redis.Options{Addr: proxy.Addr})), newDriver(t, redis.NewClient(&redis.Options{Addr: server.Addr}))
 	defer near.Close()
 	defer far.Close()
-	redistest.CheckSilentConnections(t, proxy, far, near)
+	servertest.CheckSilentConnections(t, proxy, far, near)
 }

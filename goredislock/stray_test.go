@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func opens(t *testing.T, o redis.Options) func(addr string) driver.Driver {
@@ -71,7 +72,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			return d, func() {}
 		},
 		"all connections are taken": func(t *testing.T) (driver.Driver, func()) {
-			proxy := redistest.StartProxy(t, redistest.Start(t))
+			proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
 			d := opens(t, redis.Options{PoolSize: 1})(proxy.Addr)
 			letGo := proxy.Hold()
 			ctx, cancel := context.WithCancel(t.Context())

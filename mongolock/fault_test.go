@@ -17,7 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -364,5 +364,5 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	}
 	s := serve(t)
 	s.kill()
-	claimtest.OpensLate(t, s.at(s.addr, database())+"&serverSelectionTimeoutMS=500", s.run)
+	servertest.OpensLate(t, s.at(s.addr, database())+"&serverSelectionTimeoutMS=500", s.run)
 }

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
-var concrete = claimtest.As[*lockDriver]
+var concrete = servertest.As[*lockDriver]
 
 var ctx = context.Background()
 
@@ -34,8 +34,8 @@ type testServer struct {
 
 // The steps of a test.
 var (
-	mutex = claimtest.Mutex
-	lease = claimtest.Lease
+	mutex = servertest.Mutex
+	lease = servertest.Lease
 )
 
 // realURL is the real server, if there is one.

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/mysqltest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // The first call checks the server, and the others wait for that: each only as long as
 // its own ctx, not the first one's.
 func TestNobodyWaitsForTheFirstLookLongerThanItsCtx(t *testing.T) {
 	s, db, _ := fresh(t)
-	road := redistest.StartProxy(t, &redistest.Server{Addr: s.Addr})
+	road := servertest.StartProxy(t, s.Addr)
 	slow, err := mysqltest.OpenDSN(mysqltest.DSN(road.Addr, name(t, db)))
 	if err != nil {
 		t.Fatal(err)

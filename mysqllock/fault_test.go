@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
@@ -148,7 +148,7 @@ func TestConnectionsThatAreKilled(t *testing.T) {
 // If a reply is lost, the repeated call gets the same grant.
 func TestAReplyThatIsLost(t *testing.T) {
 	s, db, _ := fresh(t)
-	road := redistest.StartProxy(t, &redistest.Server{Addr: s.Addr})
+	road := servertest.StartProxy(t, s.Addr)
 	d := start(t, "mysql:"+mysqltest.DSN(road.Addr, name(t, db)))
 	for _, statement := range []string{"INSERT INTO `pawl_names`", "job"} { // prepared: sent without its text
 		c := mutex("job")

@@ -8,26 +8,26 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
-var concrete = claimtest.As[*mysqllock.Driver]
+var concrete = servertest.As[*mysqllock.Driver]
 
 // The steps of a test.
 var (
-	lease    = claimtest.Lease
-	gets     = claimtest.Gets
-	releases = claimtest.Releases
+	lease    = servertest.Lease
+	gets     = servertest.Gets
+	releases = servertest.Releases
 )
 
 // mutex is a claim for all of a name.
-func mutex(name string) driver.Claim { return patient(claimtest.Mutex(name)) }
+func mutex(name string) driver.Claim { return patient(servertest.Mutex(name)) }
 
 // queued is a claim that takes a place in the queue.
-func queued(name string) driver.Claim { return patient(claimtest.Queued(name)) }
+func queued(name string) driver.Claim { return patient(servertest.Queued(name)) }
 
 // patient gives a claim a lease and a place that outlast the test, on any machine.
 func patient(c driver.Claim) driver.Claim {

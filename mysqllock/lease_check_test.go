@@ -10,8 +10,8 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/fencetest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
@@ -196,7 +196,7 @@ func TestCheckLeaseInASnapshotSaysWhatToDo(t *testing.T) {
 		tx := begin(t, pool)
 		exec(t, tx, "SELECT * FROM pawl_names")
 		c.TTL += time.Hour // on a busy machine a renewal may otherwise find that the lease lasts as long already
-		claimtest.Renews(t, d, c)
+		servertest.Renews(t, d, c)
 		err := mysqllock.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
 		if repeats != (err != nil) || repeats && !strings.Contains(err.Error(), "repeat the transaction") {
 			t.Errorf("%s: %v", isolation, err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // keepLocked opens a transaction that keeps the row of a name locked.
@@ -93,7 +93,7 @@ func TestRenewalsThatWaitedAreMadeAgainInTime(t *testing.T) {
 		t.Fatalf("Renew: %v", err)
 	}
 	for _, l := range leases {
-		claimtest.Renews(t, d, driver.Claim{Name: l.Name, Token: l.Token, TTL: l.TTL})
+		servertest.Renews(t, d, driver.Claim{Name: l.Name, Token: l.Token, TTL: l.TTL})
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
@@ -289,5 +289,5 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t)
 	s.Kill()
-	claimtest.OpensLate(t, "mysql:"+s.DSN(mysqltest.Database), s.Run)
+	servertest.OpensLate(t, "mysql:"+s.DSN(mysqltest.Database), s.Run)
 }

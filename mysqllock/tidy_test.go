@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
-var concrete = claimtest.As[*lockDriver]
+var concrete = servertest.As[*lockDriver]
 
 // tidies is a store for tests of tidying, which does not tidy by itself.
 func tidies(t *testing.T, db *sql.DB) *store {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/natstest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/natslock"
 )
 
@@ -85,7 +85,7 @@ func TestALostReplyIsNoLostGrant(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	other := start(t, "nats://"+server.Addr)
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	d := start(t, "nats://"+proxy.Addr)
 	c := mutex("n")
 	happened := proxy.LoseReply("HPUB $KV.pawl.n ")
@@ -115,7 +115,7 @@ func TestAConnectionThatHangs(t *testing.T) {
 	}
 	t.Parallel()
 	server := natstest.Start(t, "")
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	d := start(t, "nats://"+proxy.Addr)
 	c := mutex("n")
 	gets(t, d, c)
@@ -133,8 +133,8 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	}
 	t.Parallel()
 	server := natstest.Start(t, "")
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
-	redistest.CheckSilentConnections(t, proxy, start(t, "nats://"+proxy.Addr), start(t, "nats://"+server.Addr))
+	proxy := servertest.StartProxy(t, server.Addr)
+	servertest.CheckSilentConnections(t, proxy, start(t, "nats://"+proxy.Addr), start(t, "nats://"+server.Addr))
 }
 
 // On a link whose answers take longer than a value that was read may be used, a claim is
@@ -145,7 +145,7 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 	}
 	t.Parallel()
 	server := natstest.Start(t, "")
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	d := start(t, "nats://"+proxy.Addr)
 	proxy.Slow(natslock.MaxValueAge + 50*time.Millisecond)
 	c, limited := mutex("n"), within(t, hang)
@@ -170,7 +170,7 @@ func TestABatchOnASlowLink(t *testing.T) {
 	}
 	t.Parallel()
 	server := natstest.Start(t, "")
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	d := start(t, "nats://"+proxy.Addr)
 	leases := make([]driver.LeaseRef, 256) // as many as a client renews at once
 	for i := range leases {

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/internal/natstest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // hubAndLeaf starts two servers, each with a JetStream domain of its own; the leaf is
 // connected to the hub.
 func hubAndLeaf(t *testing.T) (hub, leaf *natstest.Server) {
 	t.Helper()
-	port := redistest.FreePort(t)
+	port := servertest.FreePort(t)
 	domain := func(name, leafnodes string) *natstest.Server {
 		return natstest.Start(t, fmt.Sprintf("%s { domain: %s, store_dir: %q }\nserver_name: %s\nleafnodes { %s }",
 			natstest.OwnJetStream, name, t.TempDir(), name, leafnodes))

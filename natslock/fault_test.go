@@ -15,8 +15,8 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/natslock"
 )
 
@@ -132,8 +132,8 @@ func TestALeaderThatGoes(t *testing.T) {
 		"Stopped": (*natstest.Server).Stop,
 		"Killed":  (*natstest.Server).Kill,
 		"CutOff": func(s *natstest.Server) { // it does not answer, and its connections stay
-			resume := s.Pause()
-			time.AfterFunc(15*time.Second, resume)
+			s.Pause()
+			time.AfterFunc(15*time.Second, s.Resume)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -422,5 +422,5 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	server.Kill()
-	claimtest.OpensLate(t, "nats://"+server.Addr, func() { server.Run() })
+	servertest.OpensLate(t, "nats://"+server.Addr, func() { server.Run() })
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/natslock"
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
-var concrete = claimtest.As[*natslock.Driver]
+var concrete = servertest.As[*natslock.Driver]
 
 // The steps of a test.
 var (
-	lease    = claimtest.Lease
-	gets     = claimtest.Gets
-	releases = claimtest.Releases
+	lease    = servertest.Lease
+	gets     = servertest.Gets
+	releases = servertest.Releases
 )
 
 // hang is the longest time that a test waits for an event that has to come. Only a hang
@@ -45,7 +45,7 @@ func place(t testing.TB) (url, bucket string, server *natstest.Server) {
 
 // mutex is a claim for all of a name.
 func mutex(name string) driver.Claim {
-	c := claimtest.Mutex(name)
+	c := servertest.Mutex(name)
 	c.TTL, c.QueueTTL = time.Minute, time.Minute
 	return c
 }

@@ -66,7 +66,7 @@ func TestAPartition(t *testing.T) {
 		"OfTheLeader":         {(*natstest.Network).CutOff, true},
 		"OfTheLeaderSilently": {(*natstest.Network).Silence, true},
 		"OfAnother":           {(*natstest.Network).CutOff, false},
-		"ByALeaderThatHangs":  {func(w *natstest.Network, node int) func() { return w.Nodes[node].Pause() }, true},
+		"ByALeaderThatHangs":  {func(w *natstest.Network, node int) func() { w.Nodes[node].Pause(); return w.Nodes[node].Resume }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,8 +26,8 @@ func TestARightThatWasMissingIsNoExcuse(t *testing.T) {
 			t.Fatalf("%v; want it to say that a right is missing", err)
 		}
 	}
-	resume := server.Pause()
-	back := time.AfterFunc(500*time.Millisecond, resume)
+	server.Pause()
+	back := time.AfterFunc(500*time.Millisecond, server.Resume)
 	defer back.Stop()
 	renews(t, d, known)
 }

@@ -8,15 +8,15 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
-	tells := claimtest.Watch(t, b, "job")
+	tells := servertest.Watch(t, b, "job")
 	for range 2 {
 		server.Kill()
 		time.Sleep(300 * time.Millisecond)
@@ -41,7 +41,7 @@ func TestALeaderThatGoesIsNoEndOfAWatch(t *testing.T) {
 	nodes, leader := cluster(t)
 	at := nodes[(leader+1)%3].Addr
 	a, b := start(t, "nats://"+at), start(t, "nats://"+at)
-	tells, c := claimtest.Watch(t, b, "job"), mutex("job")
+	tells, c := servertest.Watch(t, b, "job"), mutex("job")
 	nodes[leader].Kill()
 	gets(t, a, c)
 	tells("a grant")
@@ -58,11 +58,11 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 	  { user: deaf, password: secret, permissions: { subscribe: { allow: [">"], deny: ["_PAWL.>"] } } }
 	  { user: all, password: secret } ] } }`)
 	deaf, all := start(t, "nats://deaf:secret@"+server.Addr), start(t, "nats://all:secret@"+server.Addr)
-	claimtest.Watch(t, all, "job")
+	servertest.Watch(t, all, "job")
 	if !all.Properties().PushesChanges {
 		t.Error("PushesChanges is false, and changes are told")
 	}
-	claimtest.Watch(t, deaf, "job")
+	servertest.Watch(t, deaf, "job")
 	soon(t, "the right is missing", func(context.Context) error {
 		if deaf.Properties().PushesChanges {
 			return errors.New("PushesChanges is true, and the user may not listen")
@@ -77,7 +77,7 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := start(t, "nats://"+server.Addr)
-	claimtest.Watch(t, other, "job")
+	servertest.Watch(t, other, "job")
 	if other.Properties().PushesChanges {
 		t.Error("PushesChanges is true, and the bucket sends nothing")
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/pgtest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -442,7 +442,7 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	}
 	t.Parallel()
 	server, url, _ := fresh(t)
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	far := start(t, strings.Replace(url, server.Addr, proxy.Addr, 1))
-	redistest.CheckSilentConnections(t, proxy, far, start(t, url))
+	servertest.CheckSilentConnections(t, proxy, far, start(t, url))
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // keepsLate makes a crowd whose head has read that it still waits, and whose row does not
@@ -16,7 +16,7 @@ import (
 func keepsLate(t *testing.T, soon time.Duration) (url string, holder, head driver.Claim, letGo func(), answered <-chan error) {
 	t.Helper()
 	server, url, name := fresh(t)
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	d := start(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable&default_query_exec_mode=exec")
 	holder, all := crowd(t, d)
 	head = all[0]

@@ -8,31 +8,30 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/pgtest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
-var concrete = claimtest.As[*postgreslock.Driver]
+var concrete = servertest.As[*postgreslock.Driver]
 
 // The steps of a test.
 var (
-	lease    = claimtest.Lease
-	gets     = claimtest.Gets
-	waits    = claimtest.Waits
-	renews   = claimtest.Renews
-	releases = claimtest.Releases
-	listen   = claimtest.Listen
-	hear     = claimtest.Hear
+	lease    = servertest.Lease
+	gets     = servertest.Gets
+	waits    = servertest.Waits
+	renews   = servertest.Renews
+	releases = servertest.Releases
+	listen   = servertest.Listen
+	hear     = servertest.Hear
 )
 
 // mutex is a claim for all of a name.
-func mutex(name string) driver.Claim { return patient(claimtest.Mutex(name)) }
+func mutex(name string) driver.Claim { return patient(servertest.Mutex(name)) }
 
 // queued is a claim that takes a place in the queue.
-func queued(name string) driver.Claim { return patient(claimtest.Queued(name)) }
+func queued(name string) driver.Claim { return patient(servertest.Queued(name)) }
 
 // patient gives a claim a lease and a place that outlast the test, on any machine.
 func patient(c driver.Claim) driver.Claim {
@@ -53,9 +52,9 @@ func start(t testing.TB, url string) *postgreslock.Driver {
 }
 
 // far opens a driver whose requests go through a proxy.
-func far(t testing.TB, server *pgtest.Server, url string) (*postgreslock.Driver, *redistest.Proxy) {
+func far(t testing.TB, server *pgtest.Server, url string) (*postgreslock.Driver, *servertest.Proxy) {
 	t.Helper()
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	return start(t, strings.Replace(url, server.Addr, proxy.Addr, 1)), proxy
 }
 

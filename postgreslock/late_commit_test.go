@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A claim is given up between its last change and the COMMIT, which comes late. Its
@@ -15,7 +15,7 @@ import (
 func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	d := start(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable&default_query_exec_mode=exec")
 	other, c := start(t, url), mutex("job")
 	short, giveUp := context.WithCancel(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestARequestThatTimesOutKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	server, url, _ := fresh(t)
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	pool := poolOf(t, strings.Replace(url, server.Addr, proxy.Addr, 1), 4)
 	d := opened(t)(concrete(postgreslock.New(pool, nil)))
 	defer d.Close()
@@ -175,7 +175,7 @@ func TestASilentConnectionMakesRoom(t *testing.T) {
 	}
 	t.Parallel()
 	server, url, _ := fresh(t)
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	d := opened(t)(concrete(postgreslock.New(poolOf(t, strings.Replace(url, server.Addr, proxy.Addr, 1), 1), nil)))
 	defer d.Close()
 	held := mutex("held")
@@ -198,7 +198,7 @@ func TestASilentConnectionMakesRoom(t *testing.T) {
 func TestAConnectionWithoutAnAnswerIsClosed(t *testing.T) {
 	t.Parallel()
 	server, url, _ := fresh(t)
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	d := open(t, strings.Replace(url, server.Addr, proxy.Addr, 1))
 	held := mutex("held")
 	gets(t, d, held)
@@ -223,7 +223,7 @@ func TestAConnectionWithoutAnAnswerIsClosed(t *testing.T) {
 }
 
 // hasBeenSlow has a driver notice that its server is slow.
-func hasBeenSlow(t testing.TB, proxy *redistest.Proxy, d *postgreslock.Driver, held driver.Claim) {
+func hasBeenSlow(t testing.TB, proxy *servertest.Proxy, d *postgreslock.Driver, held driver.Claim) {
 	t.Helper()
 	letGo, gone := proxy.Hold(), make(chan struct{})
 	time.AfterFunc(200*time.Millisecond, func() {

@@ -14,9 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/pgtest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -251,7 +250,7 @@ func TestARightThatIsTakenAwayIsSaid(t *testing.T) {
 func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
 	t.Parallel()
 	server, _, name := fresh(t)
-	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	proxy := servertest.StartProxy(t, server.Addr)
 	d, err := concrete(postgreslock.New(poolOf(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable", 4), nil))
 	if err != nil {
 		t.Fatal(err)
@@ -308,5 +307,5 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
 	server.Kill()
-	claimtest.OpensLate(t, server.URL("postgres"), server.Run)
+	servertest.OpensLate(t, server.URL("postgres"), server.Run)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -33,7 +33,7 @@ func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
 	a, b := start(t, server.URL("postgres")), start(t, server.URL("postgres"))
-	tells, c := claimtest.Watch(t, b, "job"), mutex("job")
+	tells, c := servertest.Watch(t, b, "job"), mutex("job")
 	gets(t, a, c)
 	tells("a grant")
 	exec(t, conn(t, server.URL("postgres")), strings.Replace(listening, "count(*)", "pg_terminate_backend(pid)", 1))
@@ -111,7 +111,7 @@ func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
 	if s, n := best("other"); s != 2 || n != 0 {
 		t.Errorf("a cycle takes %d statements, %d of which notify; want 2 and none", s, n)
 	}
-	claimtest.Watch(t, start(t, url), "job")
+	servertest.Watch(t, start(t, url), "job")
 	if s, n := best("job"); s != 2 || n != 2 {
 		t.Errorf("a cycle of a name that is watched takes %d statements, %d of which notify; want 2", s, n)
 	}

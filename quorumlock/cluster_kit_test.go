@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
-var concrete = claimtest.As[*quorumlock.Driver]
+var concrete = servertest.As[*quorumlock.Driver]
 
 // A server is one node's backend: memory with a clock that may be skewed, that can lose
 // its data.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -143,7 +143,7 @@ func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		node := &slow{Driver: engine.Full(memlock.New(nil))}
-		d, err := claimtest.As[*quorum](New([]driver.Driver{node}, nil))
+		d, err := servertest.As[*quorum](New([]driver.Driver{node}, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestTheRequestsEndWithTheCallersCtx(t *testing.T) {
 			for range 3 {
 				nodes = append(nodes, memlock.NewMemory(nil).Driver())
 			}
-			d, err := claimtest.As[*quorum](New(nodes, nil))
+			d, err := servertest.As[*quorum](New(nodes, nil))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T) {
@@ -49,7 +50,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T
 		hear(t, heard, driver.SignalLost, waiter.Token)
 		from, to = to, from
 	}
-	for _, f := range redistest.FindingsOf(t, d) {
+	for _, f := range servertest.FindingsOf(t, d) {
 		if strings.Contains(f, "rights") || strings.Contains(f, "push") || strings.Contains(f, "tracking") || strings.Contains(f, "refused") {
 			t.Errorf("the doctor misses something: %s", f)
 		}

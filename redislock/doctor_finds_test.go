@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func TestTheDoctorLooksAtReplicas(t *testing.T) {
@@ -15,23 +16,23 @@ func TestTheDoctorLooksAtReplicas(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	replica := redistest.StartReplica(t, server, "--appendonly", "yes")
 	d := start(t, "redis://"+server.Addr)
-	if found := redistest.FindingsOf(t, d); len(found) != 1 || !found.Have("warning min-replicas-to-write", server.Addr) {
+	if found := servertest.FindingsOf(t, d); len(found) != 1 || !found.Have("warning min-replicas-to-write", server.Addr) {
 		t.Error(found)
 	}
 	server.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	server.Do("CONFIG", "SET", "min-replicas-max-lag", "30")
-	if found := redistest.FindingsOf(t, d); len(found) != 1 || !found.Have("info min-replicas-max-lag", "30 s") {
+	if found := servertest.FindingsOf(t, d); len(found) != 1 || !found.Have("info min-replicas-max-lag", "30 s") {
 		t.Error(found)
 	}
 	server.Do("CONFIG", "SET", "min-replicas-max-lag", "10")
-	if found := redistest.FindingsOf(t, d); len(found) != 0 {
+	if found := servertest.FindingsOf(t, d); len(found) != 0 {
 		t.Error(found)
 	}
 	server.Do("CONFIG", "SET", "min-replicas-to-write", "2")
-	if found := redistest.FindingsOf(t, d); !found.Have("error min-replicas-to-write", "nothing can be granted") {
+	if found := servertest.FindingsOf(t, d); !found.Have("error min-replicas-to-write", "nothing can be granted") {
 		t.Error(found)
 	}
-	if found := redistest.FindingsOf(t, start(t, "redis://"+replica.Addr)); !found.Have("error role", replica.Addr, "slave") {
+	if found := servertest.FindingsOf(t, start(t, "redis://"+replica.Addr)); !found.Have("error role", replica.Addr, "slave") {
 		t.Error(found)
 	}
 }
@@ -40,12 +41,12 @@ func TestTheDoctorLooksAtReplicas(t *testing.T) {
 func TestTheDoctorSaysWhatAServerDoesNotTell(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	all := strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList}, " ")
-	found := redistest.FindingsOf(t, start(t, user(t, server, all+" +info")))
+	found := servertest.FindingsOf(t, start(t, user(t, server, all+" +info")))
 	if len(found) != 3 || !found.Have("error maxmemory-policy", "allkeys-lru") || !found.Have("warning persistence", "the last minutes, or all") ||
 		!found.Have("info server settings", "CONFIG GET is refused", "save") {
 		t.Error(found)
 	}
-	found = redistest.FindingsOf(t, start(t, user(t, server, all)))
+	found = servertest.FindingsOf(t, start(t, user(t, server, all)))
 	if len(found) != 1 || !found.Have("info server settings", "INFO is refused") {
 		t.Error(found)
 	}
@@ -56,7 +57,7 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	all := strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")
 	d := start(t, user(t, server, all))
-	if found := redistest.FindingsOf(t, d); len(found) != 0 {
+	if found := servertest.FindingsOf(t, d); len(found) != 0 {
 		t.Errorf("with all rights: %v", found)
 	}
 	for right := range strings.FieldsSeq(all) {
@@ -79,7 +80,7 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 		}
 		server.Do(append([]string{"ACL", "SETUSER", "joe", "reset", "on", ">sesame"}, strings.Fields(strings.Replace(all+" ", right+" ", "", 1))...)...)
 		d := start(t, "redis://joe:sesame@"+server.Addr) // an earlier driver would stay subscribed
-		if found := redistest.FindingsOf(t, d); !found.Have(want...) {
+		if found := servertest.FindingsOf(t, d); !found.Have(want...) {
 			t.Errorf("without %s: %v; want %q", right, found, want)
 		}
 	}
@@ -93,15 +94,15 @@ func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
 	t.Parallel()
 	open := redistest.Start(t, "--appendonly", "yes")
 	for _, who := range []string{":sesame@", "default:sesame@"} {
-		if found := redistest.FindingsOf(t, start(t, "redis://"+who+open.Addr)); len(found) != 1 || !found.Have("warning authentication", open.Addr, `"default"`) {
+		if found := servertest.FindingsOf(t, start(t, "redis://"+who+open.Addr)); len(found) != 1 || !found.Have("warning authentication", open.Addr, `"default"`) {
 			t.Errorf("%s: %v", who, found)
 		}
 	}
-	if found := redistest.FindingsOf(t, start(t, "redis://"+open.Addr)); len(found) != 0 {
+	if found := servertest.FindingsOf(t, start(t, "redis://"+open.Addr)); len(found) != 0 {
 		t.Errorf("where none is given: %v", found)
 	}
 	closed := redistest.Start(t, "--appendonly", "yes", "--requirepass", "sesame")
-	if found := redistest.FindingsOf(t, start(t, "redis://:sesame@"+closed.Addr)); len(found) != 0 {
+	if found := servertest.FindingsOf(t, start(t, "redis://:sesame@"+closed.Addr)); len(found) != 0 {
 		t.Errorf("where it is asked for: %v", found)
 	}
 }
@@ -116,11 +117,11 @@ func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	group.Master.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	group.Replica.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	d := start(t, group.URL())
-	if found := redistest.FindingsOf(t, d); len(found) != 0 {
+	if found := servertest.FindingsOf(t, d); len(found) != 0 {
 		t.Errorf("of a healthy group: %v", found)
 	}
 	group.Master.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	if found := redistest.FindingsOf(t, d); len(found) != 1 || !found.Have("info maxmemory-policy", group.Master.Addr) {
+	if found := servertest.FindingsOf(t, d); len(found) != 1 || !found.Have("info maxmemory-policy", group.Master.Addr) {
 		t.Errorf("%v; want it said of the master of the moment, %s", found, group.Master.Addr)
 	}
 	group.Master.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
@@ -128,7 +129,7 @@ func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	group.Sentinels[1].Kill()
 	setDownAfter(group.Sentinels[2:], 500*time.Millisecond)
 	for tries := 0; ; tries++ { // until the third has noticed
-		found := redistest.FindingsOf(t, d)
+		found := servertest.FindingsOf(t, d)
 		if found.Have("warning Sentinel", group.Sentinels[0].Addr, "does not answer") && found.Have("warning Sentinel", group.Sentinels[2].Addr, "would not be replaced") {
 			break
 		}
@@ -154,7 +155,7 @@ func TestTheDoctorSaysWhyNothingIsTracked(t *testing.T) {
 		"redis://" + server.Addr + "?tracking=false":                                                     "tracking=false",
 		user(t, server, strings.Join([]string{rights, rightsToPush, rightsToList, rightsToDoctor}, " ")): "NOPERM",
 	} {
-		if found := redistest.FindingsOf(t, start(t, url)); len(found) != 1 || !found.Have("info tracking", why) {
+		if found := servertest.FindingsOf(t, start(t, url)); len(found) != 1 || !found.Have("info tracking", why) {
 			t.Errorf("%s: %v; want the reason %q", url, found, why)
 		}
 	}
@@ -176,15 +177,15 @@ func TestTheDoctorOfADeadServerIsAnError(t *testing.T) {
 func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	d := start(t, "redis://"+server.Addr+"?wait_replicas=1")
-	if found := redistest.FindingsOf(t, d); !found.Have("error wait", server.Addr, "nothing is granted") {
+	if found := servertest.FindingsOf(t, d); !found.Have("error wait", server.Addr, "nothing is granted") {
 		t.Error(found)
 	}
 	redistest.StartReplica(t, server)
-	if found := redistest.FindingsOf(t, d); found.Have("error wait") {
+	if found := servertest.FindingsOf(t, d); found.Have("error wait") {
 		t.Error(found)
 	}
 	mayNot := start(t, user(t, server, rights)+"?wait_replicas=1&wait_timeout=20s")
-	if found := redistest.FindingsOf(t, mayNot); !found.Have("error rights", "replicas cannot be waited for") {
+	if found := servertest.FindingsOf(t, mayNot); !found.Have("error rights", "replicas cannot be waited for") {
 		t.Error(found)
 	}
 	_, err := mayNot.Acquire(ctx, mutex("job"))

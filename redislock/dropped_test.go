@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A connection that was dropped while it was idle is no error: the next step uses a new
@@ -69,7 +70,7 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 // the step, and the driver does not report the lease as lost.
 func TestAReleaseWhoseAnswerWasLostIsNotSaidToHaveBeenTooLate(t *testing.T) {
 	t.Parallel()
-	proxy := redistest.StartProxy(t, redistest.Start(t))
+	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
 	d := start(t, "redis://"+proxy.Addr+"?tracking=false")
 	c := mutex("job")
 	gets(t, d, c)
@@ -91,7 +92,7 @@ func TestWhatWasSentTwiceIsReleasedTwice(t *testing.T) {
 	}
 	t.Parallel()
 	server := redistest.Start(t)
-	proxy := redistest.StartProxy(t, server)
+	proxy := servertest.StartProxy(t, server.Addr)
 	d := start(t, "redis://"+proxy.Addr+"?tracking=false")
 	stray := start(t, "redis://"+server.Addr)
 	gets(t, d, mutex("first"))

@@ -6,26 +6,26 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/redisscript"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
-var concrete = claimtest.As[*redisscript.Driver]
+var concrete = servertest.As[*redisscript.Driver]
 
 var ctx = context.Background()
 
 // The steps of a test.
 var (
-	mutex    = claimtest.Mutex
-	queued   = claimtest.Queued
-	reader   = claimtest.Reader
-	lease    = claimtest.Lease
-	gets     = claimtest.Gets
-	renews   = claimtest.Renews
-	releases = claimtest.Releases
-	listen   = claimtest.Listen
-	hear     = claimtest.Hear
+	mutex    = servertest.Mutex
+	queued   = servertest.Queued
+	reader   = servertest.Reader
+	lease    = servertest.Lease
+	gets     = servertest.Gets
+	renews   = servertest.Renews
+	releases = servertest.Releases
+	listen   = servertest.Listen
+	hear     = servertest.Hear
 )
 
 // start opens a driver that is closed when the test ends.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // If the server lacks a command, or has another name for it, the first step that needs it
@@ -45,7 +46,7 @@ func TestACommandThatTheServerLacksIsNamed(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			found := redistest.FindingsOf(t, d)
+			found := servertest.FindingsOf(t, d)
 			if named := found.Have("error commands", server.Addr, command) || command == "INFO" && found.Have("info server settings", "unknown command"); !named || found.Have("error rights") {
 				t.Errorf("%v; want %s named", found, command)
 			}

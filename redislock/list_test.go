@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A list reads most names from their stored states, in Go, and Inspect by a script. Both
@@ -39,7 +39,7 @@ func TestTheListSaysWhatInspectSays(t *testing.T) {
 	claim("waited for", func(*driver.Claim) {})
 	waiter := queued("waited for")
 	waiter.QueueTTL = time.Hour
-	claimtest.Waits(t, d, waiter)
+	servertest.Waits(t, d, waiter)
 	watched := claim("watched", func(c *driver.Claim) { c.Value = []byte("w") })
 	watch(t, d, watched.Name)
 	free := claim("free with a value", func(c *driver.Claim) { c.Value = []byte("v") })

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // An attempt subscribes first, so it waits for the answer to that. When the driver is
@@ -18,7 +18,7 @@ func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 	for what, options := range map[string]string{"RESP3": "?tracking=false", "RESP2": "?protocol=2"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			proxy := redistest.StartProxy(t, redistest.Start(t))
+			proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
 			d := start(t, "redis://"+proxy.Addr+options)
 			subscribing := proxy.Silence("SUBSCRIBE")
 			answers := make(chan error, 10)
@@ -54,7 +54,7 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 		t.Skip("make test-all runs this: it waits for real time")
 	}
 	t.Parallel()
-	proxy := redistest.StartProxy(t, redistest.Start(t))
+	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
 	d := start(t, "redis://"+proxy.Addr+"?tracking=false&write_timeout=30s") // rueidis takes long to see that it hangs
 	heard := listen(t, d)
 	proxy.Silence("SUBSCRIBE")
@@ -100,8 +100,8 @@ func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
-			proxy := redistest.StartProxy(t, server)
-			redistest.CheckSilentConnections(t, proxy, start(t, "redis://"+proxy.Addr+parameters), start(t, "redis://"+server.Addr))
+			proxy := servertest.StartProxy(t, server.Addr)
+			servertest.CheckSilentConnections(t, proxy, start(t, "redis://"+proxy.Addr+parameters), start(t, "redis://"+server.Addr))
 		})
 	}
 }
@@ -111,5 +111,5 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	server.Kill()
-	claimtest.OpensLate(t, "redis://"+server.Addr, server.Run)
+	servertest.OpensLate(t, "redis://"+server.Addr, server.Run)
 }

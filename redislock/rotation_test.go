@@ -6,6 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/certtest"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // Certificates and authorities are replaced on disk while a lease is held, and while a
@@ -14,7 +15,7 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 	t.Parallel()
 	a := certtest.NewAuthority(t)
 	own := certtest.NewIdentity(t, t.TempDir(), a, "localhost", "127.0.0.1")
-	port := redistest.FreePort(t)
+	port := servertest.FreePort(t)
 	server := redistest.Start(t, "--tls-port", port, "--tls-cert-file", own.Cert, "--tls-key-file", own.Key, "--tls-auth-clients", "yes", "--tls-ca-cert-file", own.CA)
 	certtest.Rotate(t, a, certtest.Server{
 		Identity: own,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // The further rights of a user with Sentinel, and the rights of a user of the Sentinels.
@@ -47,7 +48,7 @@ func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 			t.Errorf("%+v, %v", e, err)
 		}
 	}
-	for _, f := range redistest.FindingsOf(t, d) {
+	for _, f := range servertest.FindingsOf(t, d) {
 		if !strings.Contains(f, "persistence") && !strings.Contains(f, "min-replicas") {
 			t.Errorf("the doctor misses something: %s", f)
 		}

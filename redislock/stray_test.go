@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
@@ -44,7 +45,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			return d, func() {}
 		},
 		"the subscription is not answered": func(t *testing.T) (driver.Driver, func()) {
-			proxy := redistest.StartProxy(t, redistest.Start(t))
+			proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
 			proxy.Silence("SUBSCRIBE")
 			d := open(t, "redis://"+proxy.Addr+"?tracking=false")
 			letGo := proxy.Hold()

@@ -7,13 +7,14 @@ import (
 
 	"github.com/pawl-go/pawl/internal/certtest"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/redislock"
 )
 
 func TestTLSWithACertificateThatIsTrustedAndOneThatIsNot(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	cert, key := ca.Certifies(t, "localhost", "127.0.0.1")
-	port := redistest.FreePort(t)
+	port := servertest.FreePort(t)
 	redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", ca.File)
 	url := "rediss://:hunter2@localhost:" + port
 	_, err := redislock.Open(ctx, url)
@@ -37,7 +38,7 @@ func TestTLSWithACertificateOfTheClient(t *testing.T) {
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
 	cert, key := ca.Certifies(t, "localhost", "127.0.0.1")
-	port := redistest.FreePort(t)
+	port := servertest.FreePort(t)
 	redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "yes", "--tls-ca-cert-file", ca.File)
 	url := "rediss://localhost:" + port + "?ca_cert=" + ca.File
 	if _, err := redislock.Open(ctx, url); err == nil {
@@ -59,7 +60,7 @@ func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
 	secured := func(hosts ...string) (port string, args []string) {
-		port = redistest.FreePort(t)
+		port = servertest.FreePort(t)
 		cert, key := ca.Certifies(t, hosts...)
 		return port, []string{
 			"--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File,

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
-var concrete = claimtest.As[*lockDriver]
+var concrete = servertest.As[*lockDriver]
 
 var ctx = context.Background()
 
@@ -56,12 +56,12 @@ func clock() *memlock.Clock { return memlock.NewClock(time.Now()) }
 
 // The steps of a test.
 var (
-	mutex    = claimtest.Mutex
-	queued   = claimtest.Queued
-	lease    = claimtest.Lease
-	gets     = claimtest.Gets
-	waits    = claimtest.Waits
-	releases = claimtest.Releases
+	mutex    = servertest.Mutex
+	queued   = servertest.Queued
+	lease    = servertest.Lease
+	gets     = servertest.Gets
+	waits    = servertest.Waits
+	releases = servertest.Releases
 )
 
 func cycle(tb testing.TB, d driver.Driver, name string) {

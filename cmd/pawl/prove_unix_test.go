@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A run that breaks no rule may prove nothing, if this machine is so busy that a fault
@@ -85,7 +86,7 @@ func TestProveEndsOnASignal(t *testing.T) {
 
 func TestProveNeedsAServerThatStays(t *testing.T) {
 	b := newLab(t)
-	p := b.start("prove", "--server-cmd", "true", "--out", b.file("report.html"), "redis://127.0.0.1:"+redistest.FreePort(t))
+	p := b.start("prove", "--server-cmd", "true", "--out", b.file("report.html"), "redis://127.0.0.1:"+servertest.FreePort(t))
 	p.wantCode(exitOther)
 	if said := p.stderr.String(); !strings.Contains(said, "has ended; the command must not return while the server runs") {
 		t.Errorf("it says %s", said)

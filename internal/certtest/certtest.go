@@ -15,11 +15,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // TB is the part of testing.TB that is used.
-type TB = redistest.TB
+type TB = servertest.TB
 
 // An Authority signs certificates.
 type Authority struct {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A Server requires certificates of its clients.
@@ -23,11 +23,11 @@ func Rotate(tb TB, a *Authority, s Server) {
 	tb.Helper()
 	client := NewIdentity(tb, tb.TempDir(), a, "client")
 	holder, waiter := s.Open(client), s.Open(client)
-	held, waiting := patient(claimtest.Mutex("job")), patient(claimtest.Queued("job"))
-	first := claimtest.Gets(tb, holder, held)
-	claimtest.Waits(tb, waiter, waiting)
+	held, waiting := patient(servertest.Mutex("job")), patient(servertest.Queued("job"))
+	first := servertest.Gets(tb, holder, held)
+	servertest.Waits(tb, waiter, waiting)
 	renew := func(ctx context.Context) error {
-		answers, err := holder.Renew(ctx, []driver.LeaseRef{claimtest.Lease(held)})
+		answers, err := holder.Renew(ctx, []driver.LeaseRef{servertest.Lease(held)})
 		return errors.Join(append(answers, err)...)
 	}
 
@@ -57,7 +57,7 @@ func Rotate(tb TB, a *Authority, s Server) {
 	})
 
 	until(tb, "the lease is released", func(ctx context.Context) (bool, error) {
-		err := holder.Release(ctx, claimtest.Lease(held))
+		err := holder.Release(ctx, servertest.Lease(held))
 		return err == nil || errors.Is(err, driver.ErrNoSuchLease), err
 	})
 	until(tb, "the waiter gets the lock", func(ctx context.Context) (bool, error) {

@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/certtest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
 // TB is the part of *testing.T that is needed here.
-type TB = redistest.TB
+type TB = servertest.TB
 
 // A Cluster is one member or several.
 type Cluster struct {
@@ -35,15 +35,14 @@ type Cluster struct {
 
 // A Member is one process.
 type Member struct {
+	servertest.Process
+
 	Name string
 	Addr string // of clients: host:port
 	Peer string // of the other members
-	Dir  string
 
-	tb    TB
 	path  string
 	args  []string
-	cmd   *exec.Cmd
 	begin func(*exec.Cmd) error
 }
 
@@ -81,8 +80,8 @@ func (s Setup) Start(tb TB) *Cluster {
 	defer func() { <-starting }()
 	for _, m := range c.Members {
 		m.args = append(s.args(tb, c, m), "--initial-cluster", strings.Join(c.all, ","), "--initial-cluster-state", "new")
-		m.launch()
 		tb.Cleanup(m.Kill)
+		m.launch()
 	}
 	for _, m := range c.Members {
 		m.await()
@@ -96,8 +95,8 @@ var starting = make(chan struct{}, runtime.NumCPU())
 
 // newMember returns a further member, which is not started.
 func (c *Cluster) newMember(path, name string) *Member {
-	m := &Member{tb: c.tb, path: path, Name: name, Dir: c.tb.TempDir()}
-	m.Addr, m.Peer = "127.0.0.1:"+redistest.FreePort(c.tb), "127.0.0.1:"+redistest.FreePort(c.tb)
+	m := &Member{Process: servertest.Process{TB: c.tb, Dir: c.tb.TempDir()}, path: path, Name: name}
+	m.Addr, m.Peer = "127.0.0.1:"+servertest.FreePort(c.tb), "127.0.0.1:"+servertest.FreePort(c.tb)
 	c.Members, c.all = append(c.Members, m), append(c.all, m.Name+"=http://"+m.Peer)
 	return m
 }
@@ -109,8 +108,8 @@ func (c *Cluster) Join(add func(peer string)) *Member {
 	m := c.newMember(c.Members[0].path, fmt.Sprintf("m%d", len(c.Members)))
 	add("http://" + m.Peer)
 	m.args = append(Setup{}.args(c.tb, c, m), "--initial-cluster", strings.Join(c.all, ","), "--initial-cluster-state", "existing")
-	m.launch()
 	c.tb.Cleanup(m.Kill)
+	m.launch()
 	m.await()
 	return m
 }
@@ -119,7 +118,7 @@ func (c *Cluster) Join(add func(peer string)) *Member {
 func (s Setup) args(tb TB, c *Cluster, m *Member) []string {
 	scheme, listens := "http://", m.Peer
 	if c.wires != nil {
-		listens = "127.0.0.1:" + redistest.FreePort(tb)
+		listens = "127.0.0.1:" + servertest.FreePort(tb)
 		c.wires.lay(tb, m.Peer, listens)
 	}
 	var tls []string
@@ -154,66 +153,50 @@ func (c *Cluster) Addrs() (all []string) {
 
 // Run starts a member again, after Kill, and waits until it answers.
 func (m *Member) Run() {
-	m.tb.Helper()
+	m.TB.Helper()
 	m.launch()
 	m.await()
 }
 
 // launch starts the member without waiting.
 func (m *Member) launch() {
-	m.tb.Helper()
-	log, err := os.OpenFile(filepath.Join(m.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		m.tb.Fatalf("%v", err)
-	}
-	defer log.Close()
-	m.cmd = exec.Command(m.path, m.args...)
-	m.cmd.Stdout, m.cmd.Stderr = log, log
-	begin := m.begin
-	if begin == nil {
-		begin = (*exec.Cmd).Start
-	}
-	if err := begin(m.cmd); err != nil {
-		m.tb.Fatalf("%v", err)
-	}
+	m.TB.Helper()
+	m.Launch(exec.Command(m.path, m.args...), m.begin)
 }
-
-// startTimeout is the time in which a member has to start. Only one that hangs takes so
-// long.
-const startTimeout = 3 * time.Minute
 
 // await waits until the member accepts clients, which it does when there is a leader.
 func (m *Member) await() {
-	m.tb.Helper()
-	for began := time.Now(); time.Since(began) < startTimeout; {
+	m.TB.Helper()
+	m.Await(func() error {
 		d := net.Dialer{Timeout: time.Second}
-		if conn, err := d.DialContext(context.Background(), "tcp", m.Addr); err == nil {
-			_ = conn.Close()
-			return
+		conn, err := d.DialContext(context.Background(), "tcp", m.Addr)
+		if err == nil {
+			err = conn.Close()
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	said, _ := os.ReadFile(filepath.Join(m.Dir, "log"))
-	m.tb.Fatalf("%s does not answer:\n%s", m.Name, said)
-}
-
-// Kill kills the process, as kill -9 does.
-func (m *Member) Kill() {
-	if m.cmd != nil {
-		_ = m.cmd.Process.Kill()
-		_ = m.cmd.Wait()
-		m.cmd = nil
-	}
+		return err
+	})
 }
 
 // Empty kills the process, and removes all of its data.
 func (m *Member) Empty() {
-	m.tb.Helper()
+	m.TB.Helper()
 	m.Kill()
 	if err := os.RemoveAll(m.Data()); err != nil {
-		m.tb.Fatalf("%v", err)
+		m.TB.Fatalf("%v", err)
 	}
 }
 
 // Data is the folder of what the member stores.
 func (m *Member) Data() string { return filepath.Join(m.Dir, "data") }
+
+var shared servertest.Shared[*Cluster]
+
+// Shared returns a server of one member that lives until Stop. Each test has a prefix of
+// its own there.
+func Shared(tb TB) *Cluster {
+	tb.Helper()
+	return shared.Get(tb, func(tb TB) *Cluster { return Start(tb, 1) })
+}
+
+// Stop ends the shared server. TestMain calls it.
+func Stop() { shared.Stop() }

@@ -13,16 +13,14 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 // TB has the methods of a *testing.T that this package needs.
 type TB interface {
-	Helper()
-	Cleanup(f func())
+	servertest.TB
 	Context() context.Context
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
 }
 
 func must[T any](v T, err error) func(t TB) T {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // ChecksTheHolder tests that a check of leases lets the holder pass until its lease is
@@ -20,9 +20,9 @@ import (
 func ChecksTheHolder(t TB, d driver.Driver, check func(leases ...driver.Lease) error, sleep func(time.Duration)) {
 	t.Helper()
 	job := "job " + rand.Text() // the job of an earlier call is still held
-	c := claimtest.Mutex(job)
+	c := servertest.Mutex(job)
 	c.TTL = time.Hour
-	g := claimtest.Gets(t, d, c)
+	g := servertest.Gets(t, d, c)
 	if err := check(Lease(job, g.Fence)); err != nil {
 		t.Errorf("the holder: %v", err)
 	}
@@ -43,7 +43,7 @@ func ChecksTheHolder(t TB, d driver.Driver, check func(leases ...driver.Lease) e
 // brief returns the grant of a lease that is over.
 func brief(t TB, d driver.Driver, name string, sleep func(time.Duration)) driver.Grant {
 	t.Helper()
-	c := claimtest.Mutex(name)
+	c := servertest.Mutex(name)
 	c.TTL = time.Second
 	for {
 		g, err := d.Acquire(t.Context(), c)
@@ -75,7 +75,7 @@ func ChecksEachWrite(t TB, d driver.Driver, increment func(l driver.Lease, pause
 		all.Go(func() {
 			for k := 0; k < 30 || k < 300 && !both(); k++ {
 				unit := 20 * time.Millisecond << (k / 30) // doubles each 30 rounds, until some passed and some did not
-				c := claimtest.Mutex("job")
+				c := servertest.Mutex("job")
 				c.TTL = 3 * unit
 				g, err := d.Acquire(t.Context(), c)
 				if err != nil {
@@ -93,7 +93,7 @@ func ChecksEachWrite(t TB, d driver.Driver, increment func(l driver.Lease, pause
 					t.Errorf("%v", err)
 				}
 				mu.Unlock()
-				_ = d.Release(t.Context(), claimtest.Lease(c))
+				_ = d.Release(t.Context(), servertest.Lease(c))
 			}
 		})
 	}
@@ -107,16 +107,16 @@ func ChecksEachWrite(t TB, d driver.Driver, increment func(l driver.Lease, pause
 // transaction of its own.
 func ChecksSeveral(t TB, d driver.Driver, check func(leases ...driver.Lease) error) {
 	t.Helper()
-	a, b, one, two := claimtest.Mutex("a"), claimtest.Mutex("b"), claimtest.Reader("shared"), claimtest.Reader("shared")
-	la, lb := Lease("a", claimtest.Gets(t, d, a).Fence), Lease("b", claimtest.Gets(t, d, b).Fence)
-	l1, l2 := Lease("shared", claimtest.Gets(t, d, one).Fence), Lease("shared", claimtest.Gets(t, d, two).Fence)
+	a, b, one, two := servertest.Mutex("a"), servertest.Mutex("b"), servertest.Reader("shared"), servertest.Reader("shared")
+	la, lb := Lease("a", servertest.Gets(t, d, a).Fence), Lease("b", servertest.Gets(t, d, b).Fence)
+	l1, l2 := Lease("shared", servertest.Gets(t, d, one).Fence), Lease("shared", servertest.Gets(t, d, two).Fence)
 	for _, leases := range [][]driver.Lease{{la, lb}, {lb, la}, {la, la}, {l2, lb, l1, la}} {
 		if err := check(leases...); err != nil {
 			t.Errorf("%v: %v", leases, err)
 		}
 	}
-	claimtest.Releases(t, d, b)
-	claimtest.Releases(t, d, one)
+	servertest.Releases(t, d, b)
+	servertest.Releases(t, d, one)
 	for over, leases := range map[string][]driver.Lease{`"b"`: {lb, la}, `"shared"`: {l2, la, l1}, `"new"`: {la, Lease("new", 1)}} {
 		if err := check(leases...); !errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), over) || strings.Contains(err.Error(), `"a"`) {
 			t.Errorf("%v; want ErrStale, for %s", err, over)
@@ -149,10 +149,10 @@ func ChecksInAnyOrder(t TB, d driver.Driver, check func(leases ...driver.Lease) 
 	var leases []driver.Lease
 	var refs []driver.LeaseRef
 	for _, name := range []string{"a", "b", "c"} {
-		c := claimtest.Mutex(name)
+		c := servertest.Mutex(name)
 		c.TTL = time.Hour
-		leases = append(leases, Lease(name, claimtest.Gets(t, d, c).Fence))
-		refs = append(refs, claimtest.Lease(c))
+		leases = append(leases, Lease(name, servertest.Gets(t, d, c).Fence))
+		refs = append(refs, servertest.Lease(c))
 	}
 	backward := slices.Clone(leases)
 	slices.Reverse(backward)

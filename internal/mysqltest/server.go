@@ -7,7 +7,6 @@
 package mysqltest
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -16,17 +15,16 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
 // TB is the part of *testing.T that this package needs.
-type TB = redistest.TB
+type TB = servertest.TB
 
 // User has all rights in the database Database, and no others.
 const (
@@ -37,31 +35,28 @@ const (
 
 // A Server is one process.
 type Server struct {
-	Addr string
-	Dir  string
+	servertest.Process
 
-	tb   TB
+	Addr string
+
 	args []string
-	cmd  *exec.Cmd
+	env  []string // added to the test's environment
 }
 
 // Start starts a mariadbd with additional arguments, and waits until it answers.
 func Start(tb TB, args ...string) *Server {
 	tb.Helper()
-	dir := newFolder(tb)
-	s, err := start(tb, dir, args)
-	tb.Cleanup(s.Kill)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	s := newServer(tb, args)
+	s.Run()
 	return s
 }
 
-func start(tb TB, dir string, args []string) (*Server, error) {
+func newServer(tb TB, args []string) *Server {
 	tb.Helper()
+	dir := newFolder(tb)
 	install(tb, dir)
-	s := &Server{tb: tb, Dir: dir, Addr: "127.0.0.1:" + redistest.FreePort(tb)}
-	_, port, _ := strings.Cut(s.Addr, ":")
+	port := servertest.FreePort(tb)
+	s := &Server{Process: servertest.Process{TB: tb, Dir: dir}, Addr: "127.0.0.1:" + port}
 	s.args = slices.Concat([]string{
 		"--no-defaults", "--user=" + whoami(), "--datadir=" + filepath.Join(dir, "data"),
 		"--tmpdir=" + dir, // a starting server deletes the files of another one in the same folder
@@ -70,7 +65,8 @@ func start(tb TB, dir string, args []string) (*Server, error) {
 		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M", "--max-connections=1000",
 		"--innodb-flush-log-at-trx-commit=2", // no test crashes the machine
 	}, args)
-	return s, s.run()
+	tb.Cleanup(s.Kill)
+	return s
 }
 
 // newFolder is a temporary folder with a short name.
@@ -143,41 +139,11 @@ func install(tb TB, dir string) {
 
 // Run starts the process, again after Kill.
 func (s *Server) Run() {
-	s.tb.Helper()
-	if err := s.run(); err != nil {
-		s.tb.Fatalf("%v", err)
-	}
-}
-
-func (s *Server) run() error {
-	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	s.cmd = exec.Command("mariadbd", s.args...)
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	s.cmd.Env = append(os.Environ(), s.env()...)
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	for began := time.Now(); time.Since(began) < 3*time.Minute; { // only a hang takes so long
-		if err = s.ping(); err == nil {
-			return nil
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
-	said, _ := os.ReadFile(filepath.Join(s.Dir, "log"))
-	return fmt.Errorf("mariadbd does not answer: %w\n%s", err, said)
-}
-
-// env is the environment that a test wrote to the file "env" of the server's folder.
-func (s *Server) env() (lines []string) {
-	b, _ := os.ReadFile(filepath.Join(s.Dir, "env"))
-	for line := range bytes.Lines(b) {
-		lines = append(lines, strings.TrimSpace(string(line)))
-	}
-	return lines
+	s.TB.Helper()
+	cmd := exec.Command("mariadbd", s.args...)
+	cmd.Env = append(os.Environ(), s.env...)
+	s.Launch(cmd, nil)
+	s.Await(s.ping)
 }
 
 func (s *Server) ping() error {
@@ -190,15 +156,6 @@ func (s *Server) ping() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM mysql.db WHERE User = '"+User+"'").Scan(&n)
-}
-
-// Kill kills the process, as kill -9 does.
-func (s *Server) Kill() {
-	if s.cmd != nil && s.cmd.Process != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		s.cmd = nil
-	}
 }
 
 func (s *Server) rootDSN() string {
@@ -264,3 +221,20 @@ func open(tb TB, dsn string) *sql.DB {
 
 // OpenDSN is sql.Open.
 func OpenDSN(dsn string) (*sql.DB, error) { return sql.Open("mysql", dsn) }
+
+var shared servertest.Shared[*Server]
+
+// Shared is a server that lives until Stop. Each test makes a database of its own in it.
+func Shared(tb TB) *Server {
+	tb.Helper()
+	return shared.Get(tb, func(tb TB) *Server { return Start(tb) })
+}
+
+// Stop ends the shared server, and removes the template of the servers. TestMain calls
+// it.
+func Stop() {
+	shared.Stop()
+	if dir := made.Load(); dir != nil {
+		_ = os.RemoveAll(*dir)
+	}
+}

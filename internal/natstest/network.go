@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A Network is a cluster whose nodes reach each other only through proxies, so that a
@@ -27,7 +27,7 @@ func StartNetwork(tb TB, n int) *Network {
 	tb.Cleanup(w.close)
 	listens := make([]string, n)
 	for i := range listens {
-		listens[i] = "127.0.0.1:" + redistest.FreePort(tb)
+		listens[i] = "127.0.0.1:" + servertest.FreePort(tb)
 	}
 	for i := range n {
 		var routes []string

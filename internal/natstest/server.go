@@ -4,6 +4,7 @@
 package natstest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,9 +14,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
@@ -26,17 +28,16 @@ const WithoutJetStream = "# without JetStream"
 const OwnJetStream = "jetstream"
 
 // TB is the part of *testing.T that is needed here.
-type TB = redistest.TB
+type TB = servertest.TB
 
 // A Server is one process.
 type Server struct {
-	Addr string
-	Dir  string
+	servertest.Process
 
-	tb    TB
+	Addr string
+
 	args  []string
-	begin func(*exec.Cmd) error // starts the process
-	cmd   *exec.Cmd
+	begin func(*exec.Cmd) error // starts the process; nil: as usual
 }
 
 // starting holds the servers that start. Tests that begin side by side would otherwise
@@ -66,7 +67,7 @@ func StartCluster(tb TB, n int) []*Server {
 	tb.Helper()
 	routes, nodes := make([]string, n), make([]*Server, n)
 	for i := range routes {
-		routes[i] = "127.0.0.1:" + redistest.FreePort(tb)
+		routes[i] = "127.0.0.1:" + servertest.FreePort(tb)
 	}
 	starting <- struct{}{}
 	defer func() { <-starting }()
@@ -84,7 +85,7 @@ func StartCluster(tb TB, n int) []*Server {
 
 func configured(tb TB, name, config string) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, Dir: tb.TempDir(), Addr: "127.0.0.1:" + redistest.FreePort(tb), begin: (*exec.Cmd).Start}
+	s := &Server{Process: servertest.Process{TB: tb, Dir: tb.TempDir()}, Addr: "127.0.0.1:" + servertest.FreePort(tb)}
 	file := filepath.Join(s.Dir, "nats.conf")
 	text := fmt.Sprintf("listen: %q\n", s.Addr)
 	if name != "" {
@@ -103,7 +104,7 @@ func configured(tb TB, name, config string) *Server {
 
 // Run starts the process again, after Kill or Stop, and waits until it answers.
 func (s *Server) Run(env ...string) {
-	s.tb.Helper()
+	s.TB.Helper()
 	starting <- struct{}{}
 	defer func() { <-starting }()
 	s.run(env...)
@@ -111,50 +112,55 @@ func (s *Server) Run(env ...string) {
 }
 
 func (s *Server) run(env ...string) {
-	s.tb.Helper()
-	path := testservers.Build(s.tb, "nats")
-	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		s.tb.Fatalf("%v", err)
-	}
-	defer log.Close()
-	s.cmd = exec.Command(path, s.args...)
-	s.cmd.Env = append(os.Environ(), env...)
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	if err := s.begin(s.cmd); err != nil {
-		s.tb.Fatalf("%v", err)
-	}
+	s.TB.Helper()
+	cmd := exec.Command(testservers.Build(s.TB, "nats"), s.args...)
+	cmd.Env = append(os.Environ(), env...)
+	s.Launch(cmd, s.begin)
 }
-
-// startTimeout is the time in which a server has to start. Only one that hangs takes so
-// long.
-const startTimeout = 3 * time.Minute
 
 // awaitPort waits until the server greets a connection.
 func (s *Server) awaitPort() {
-	s.tb.Helper()
-	for began := time.Now(); time.Since(began) < startTimeout; {
+	s.TB.Helper()
+	s.Await(func() error {
 		c, err := new(net.Dialer).DialContext(context.Background(), "tcp", s.Addr)
-		if err == nil {
-			b := make([]byte, 4)
-			_ = c.SetReadDeadline(time.Now().Add(time.Second))
-			_, err = c.Read(b)
-			_ = c.Close()
+		if err != nil {
+			return err
 		}
-		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) { // with TLS first, it waits for us
-			return
+		defer c.Close()
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		if _, err = c.Read(make([]byte, 4)); errors.Is(err, os.ErrDeadlineExceeded) { // with TLS first, it waits for us
+			return nil
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	said, _ := os.ReadFile(filepath.Join(s.Dir, "log"))
-	s.tb.Fatalf("the server does not answer:\n%s", said)
+		return err
+	})
 }
 
-// Kill kills the process, as kill -9 does.
-func (s *Server) Kill() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		s.cmd = nil
+// Stop ends the process as an operator does.
+func (s *Server) Stop() { s.End(syscall.SIGTERM, os.Kill) }
+
+// Reload makes the server read its configuration again, with config in place of the
+// config that Start got. The change takes effect soon, not at once.
+func (s *Server) Reload(was, config string) {
+	s.TB.Helper()
+	file := s.args[1]
+	b, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, bytes.Replace(b, []byte(was), []byte(config), 1), 0o600)
 	}
+	if err != nil {
+		s.TB.Fatalf("%v", err)
+	}
+	s.Signal(syscall.SIGHUP)
 }
+
+var shared servertest.Shared[*Server]
+
+// Shared returns a server with JetStream that lives until Stop. Each test has a bucket of
+// its own there.
+func Shared(tb TB) *Server {
+	tb.Helper()
+	return shared.Get(tb, func(tb TB) *Server { return Start(tb, "") })
+}
+
+// Stop ends the shared server. TestMain calls it.
+func Stop() { shared.Stop() }

@@ -20,19 +20,19 @@ type Disk struct {
 // SmallDisk makes a disk of a size like "8m" for the server. That requires root, with the
 // right to mount; otherwise the test is skipped, even if PAWL_TEST_REQUIRE is set.
 func (s *Server) SmallDisk(size string) *Disk {
-	s.tb.Helper()
-	d := &Disk{Dir: filepath.Join(s.Dir, "small"), tb: s.tb}
+	s.TB.Helper()
+	d := &Disk{Dir: filepath.Join(s.Dir, "small"), tb: s.TB}
 	if err := os.Mkdir(d.Dir, 0o700); err != nil {
-		s.tb.Fatalf("%v", err)
+		s.TB.Fatalf("%v", err)
 	}
 	if err := syscall.Mount("tmpfs", d.Dir, "tmpfs", 0, "size="+size); err != nil {
 		if !errors.Is(err, syscall.EPERM) {
-			s.tb.Fatalf("mounting a small filesystem: %v", err)
+			s.TB.Fatalf("mounting a small filesystem: %v", err)
 		}
-		skip.Unproven(s.tb, "mounting a small filesystem needs the rights of root, and CAP_SYS_ADMIN: %v", err)
+		skip.Unproven(s.TB, "mounting a small filesystem needs the rights of root, and CAP_SYS_ADMIN: %v", err)
 	}
-	s.tb.Cleanup(func() { _ = syscall.Unmount(d.Dir, syscall.MNT_DETACH) })
-	give(s.tb, d.Dir)
+	s.TB.Cleanup(func() { _ = syscall.Unmount(d.Dir, syscall.MNT_DETACH) })
+	give(s.TB, d.Dir)
 	return d
 }
 

@@ -12,20 +12,20 @@ import (
 
 // Pause stops all processes of the server without ending them, until Resume.
 func (s *Server) Pause() {
-	s.tb.Cleanup(s.Resume) // otherwise Kill waits for ever
+	s.TB.Cleanup(s.Resume) // otherwise Kill waits for ever
 	s.signal(syscall.SIGSTOP)
 }
 
 // Resume lets a paused server go on.
 func (s *Server) Resume() {
-	if s.run != nil {
+	if s.PID() != 0 {
 		s.signal(syscall.SIGCONT)
 	}
 }
 
 // signal signals the postmaster first, which then starts no more processes.
 func (s *Server) signal(what syscall.Signal) {
-	_ = syscall.Kill(s.run.Process.Pid, what)
+	_ = syscall.Kill(s.PID(), what)
 	for _, p := range s.processes() {
 		_ = syscall.Kill(p.pid, what)
 	}
@@ -47,7 +47,7 @@ type one struct {
 
 // processes are the postmaster and its children.
 func (s *Server) processes() (all []one) {
-	parent := s.run.Process.Pid
+	parent := s.PID()
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
 		stat, err := os.ReadFile(path)

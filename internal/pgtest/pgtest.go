@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,29 +20,29 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/certtest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
 // TB is the part of *testing.T that this package needs.
-type TB = redistest.TB
+type TB = servertest.TB
 
 // A Server is one PostgreSQL that trusts all connections from this machine, except those
 // of the user "secured", whose password is "s3cr3t%/".
 type Server struct {
-	Addr, Port, Dir string
+	servertest.Process
 
-	tb   TB
+	Addr, Port string
+
 	args []string
 	env  []string // added to the test's environment
-	run  *process
 }
 
 // Start makes a database cluster, and starts a server with additional settings, such as
 // "fsync=on".
 func Start(tb TB, settings ...string) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, Dir: folder(tb), Port: redistest.FreePort(tb)}
+	s := &Server{Process: servertest.Process{TB: tb, Dir: folder(tb)}, Port: servertest.FreePort(tb)}
 	s.Addr = net.JoinHostPort("127.0.0.1", s.Port)
 	data := filepath.Join(s.Dir, "data")
 	s.args = []string{"-D", data, "-p", s.Port}
@@ -66,8 +65,8 @@ func Start(tb TB, settings ...string) *Server {
 	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), rules, 0o600); err != nil {
 		tb.Fatalf("%v", err)
 	}
-	s.Run()
 	tb.Cleanup(s.Kill)
+	s.Run()
 	return s
 }
 
@@ -86,18 +85,18 @@ func (s *Server) URL(database string) string {
 
 // Database makes a new database, and returns its URL.
 func (s *Server) Database(name string) string {
-	s.tb.Helper()
+	s.TB.Helper()
 	s.Do("postgres", "CREATE DATABASE "+`"`+strings.ReplaceAll(name, `"`, `""`)+`"`)
 	return s.URL(name)
 }
 
 // Do runs statements in a database, as user postgres.
 func (s *Server) Do(database, statements string) {
-	s.tb.Helper()
+	s.TB.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.exec(ctx, database, statements); err != nil {
-		s.tb.Fatalf("%s: %v", statements, err)
+		s.TB.Fatalf("%s: %v", statements, err)
 	}
 }
 
@@ -114,45 +113,32 @@ func (s *Server) exec(ctx context.Context, database, statements string) error {
 
 // Run starts the process, again after Kill, and waits until it answers.
 func (s *Server) Run() {
-	s.tb.Helper()
-	postgres := append(slices.Clone(s.env), program(s.tb, "postgres"))
-	s.run = launch(s.tb, s.Dir, "/usr/bin/env", append(postgres, s.args...)...)
-	s.run.await(s.tb, func(ctx context.Context) error { return s.exec(ctx, "postgres", "SELECT") })
+	s.TB.Helper()
+	postgres := append(slices.Clone(s.env), program(s.TB, "postgres"))
+	s.Launch(command(s.TB, s.Dir, "/usr/bin/env", append(postgres, s.args...)...), nil)
+	s.Await(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		return s.exec(ctx, "postgres", "SELECT")
+	})
 }
 
 // Kill kills the server at once, like a crash.
-func (s *Server) Kill() { s.stop(syscall.SIGQUIT) }
+func (s *Server) Kill() { s.End(syscall.SIGQUIT, os.Kill) }
 
-// Stop ends the server without waiting for its clients.
-func (s *Server) Stop() { s.stop(syscall.SIGINT) }
-
-// stop ends the server. If the server does not end, for example during a recovery, stop
-// uses stronger signals.
-func (s *Server) stop(how syscall.Signal) {
-	if s.run == nil {
-		return
-	}
-	for _, signal := range []syscall.Signal{how, syscall.SIGQUIT, syscall.SIGKILL} {
-		_ = s.run.Process.Signal(signal)
-		select {
-		case <-s.run.ended:
-			s.run = nil
-			return
-		case <-time.After(10 * time.Second):
-		}
-	}
-	s.tb.Fatalf("the server does not end\n%s", s.run.said())
-}
+// Stop ends the server without waiting for its clients. If that takes long, for example
+// during a recovery, it kills the server.
+func (s *Server) Stop() { s.End(syscall.SIGINT, syscall.SIGQUIT, os.Kill) }
 
 // Standby starts the server again as a standby without a primary: it stays in recovery.
 func (s *Server) Standby() {
-	s.tb.Helper()
+	s.TB.Helper()
 	s.Stop()
 	signal := filepath.Join(s.Dir, "data", "standby.signal")
 	if err := os.WriteFile(signal, nil, 0o600); err != nil {
-		s.tb.Fatalf("%v", err)
+		s.TB.Fatalf("%v", err)
 	}
-	give(s.tb, signal)
+	give(s.TB, signal)
 	s.Run()
 }
 
@@ -160,19 +146,19 @@ func (s *Server) Standby() {
 // server's folder, and require one of the user "certified", an administrator. Calling it
 // again makes the server read the files again. Then it ends all connections.
 func (s *Server) UseTLS(own *certtest.Identity) {
-	s.tb.Helper()
+	s.TB.Helper()
 	for _, path := range []string{own.CA, own.Cert, own.Key} {
-		give(s.tb, path)
+		give(s.TB, path)
 	}
 	rules := filepath.Join(s.Dir, "data", "pg_hba.conf")
 	have, err := os.ReadFile(rules)
 	if err != nil {
-		s.tb.Fatalf("%v", err)
+		s.TB.Fatalf("%v", err)
 	}
 	if own := file("hostssl all certified 127.0.0.1/32 trust clientcert=verify-ca"); !bytes.HasPrefix(have, own) {
 		s.Do("postgres", "CREATE ROLE certified SUPERUSER LOGIN")
 		if err := os.WriteFile(rules, append(own, have...), 0o600); err != nil {
-			s.tb.Fatalf("%v", err)
+			s.TB.Fatalf("%v", err)
 		}
 	}
 	for name, value := range map[string]string{"ssl_ca_file": own.CA, "ssl_cert_file": own.Cert, "ssl_key_file": own.Key, "ssl": "on"} {
@@ -184,7 +170,7 @@ func (s *Server) UseTLS(own *certtest.Identity) {
 
 // Hangup ends all connections.
 func (s *Server) Hangup() {
-	s.tb.Helper()
+	s.TB.Helper()
 	s.Do("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
 }
 
@@ -206,62 +192,6 @@ func folder(tb TB) string {
 	return dir
 }
 
-// A process is a server or a pooler.
-type process struct {
-	*exec.Cmd
-
-	log   string        // the path of its log
-	ended chan struct{} // closed when it has ended
-	err   error         // why it ended; set before ended
-}
-
-// launch starts a process that writes its log in a folder.
-func launch(tb TB, dir, path string, args ...string) *process {
-	tb.Helper()
-	p := &process{log: filepath.Join(dir, "log"), ended: make(chan struct{})}
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
-	defer log.Close()
-	p.Cmd = command(tb, dir, path, args...)
-	p.Stdout, p.Stderr = log, log
-	if err := p.Start(); err != nil {
-		tb.Fatalf("%v", err)
-	}
-	go func() {
-		p.err = p.Wait()
-		close(p.ended)
-	}()
-	return p
-}
-
-// said is the end of the process's log.
-func (p *process) said() []byte {
-	said, _ := os.ReadFile(p.log)
-	return said[max(0, len(said)-2000):]
-}
-
-// await waits until the process answers.
-func (p *process) await(tb TB, ask func(ctx context.Context) error) {
-	tb.Helper()
-	var err error
-	for began := time.Now(); time.Since(began) < 3*time.Minute; { // only a hang takes so long
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		err = ask(ctx)
-		cancel()
-		if err == nil {
-			return
-		}
-		select {
-		case <-p.ended:
-			tb.Fatalf("it ended: %v\n%s", p.err, p.said())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	tb.Fatalf("it does not answer: %v\n%s", err, p.said())
-}
-
 // file writes the lines of a file of settings.
 func file(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
 
@@ -269,7 +199,7 @@ func file(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\
 // passes on each database under its own name, for the user postgres.
 func StartPooler(tb TB, to *Server, mode string) *Pooler {
 	tb.Helper()
-	p := &Pooler{tb: tb, Dir: folder(tb), Port: redistest.FreePort(tb)}
+	p := &Pooler{Process: servertest.Process{TB: tb, Dir: folder(tb)}, Port: servertest.FreePort(tb)}
 	p.Addr = net.JoinHostPort("127.0.0.1", p.Port)
 	files := map[string][]byte{
 		"users": file(`"postgres" ""`),
@@ -284,17 +214,16 @@ func StartPooler(tb TB, to *Server, mode string) *Pooler {
 		}
 		give(tb, path)
 	}
-	p.Run()
 	tb.Cleanup(p.Kill)
+	p.Run()
 	return p
 }
 
 // A Pooler is a PgBouncer.
 type Pooler struct {
-	Addr, Port, Dir string
+	servertest.Process
 
-	tb  TB
-	run *process
+	Addr, Port string
 }
 
 // URL is the URL of a database behind the pooler.
@@ -304,25 +233,13 @@ func (p *Pooler) URL(database string) string {
 
 // Run starts the process, again after Kill.
 func (p *Pooler) Run() {
-	p.tb.Helper()
-	p.run = launch(p.tb, p.Dir, program(p.tb, "pgbouncer"), filepath.Join(p.Dir, "ini"))
-	p.run.await(p.tb, func(ctx context.Context) error {
-		c, err := new(net.Dialer).DialContext(ctx, "tcp", p.Addr)
+	p.TB.Helper()
+	p.Launch(command(p.TB, p.Dir, program(p.TB, "pgbouncer"), filepath.Join(p.Dir, "ini")), nil)
+	p.Await(func() error {
+		c, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.Addr)
 		if err == nil {
 			err = c.Close()
 		}
 		return err
 	})
-}
-
-// Kill kills the process.
-func (p *Pooler) Kill() {
-	if p.run != nil {
-		_ = p.run.Process.Kill()
-		<-p.run.ended
-		if err := p.run.err; err != nil && !strings.Contains(err.Error(), "killed") {
-			p.tb.Logf("PgBouncer had ended: %v\n%s", err, p.run.said())
-		}
-		p.run = nil
-	}
 }

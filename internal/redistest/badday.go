@@ -144,14 +144,14 @@ func StartOneNode(tb TB) *Server {
 
 // cluster waits until the cluster is in a state.
 func (s *Server) cluster(state string) {
-	s.tb.Helper()
+	s.TB.Helper()
 	for range 1000 {
 		if Field(s.Admin("CLUSTER", "INFO"), "cluster_state") == state {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	s.tb.Fatalf("the cluster does not become %s", state)
+	s.TB.Fatalf("the cluster does not become %s", state)
 }
 
 // disconnect ends all connections except the one of Admin.
@@ -164,9 +164,9 @@ func (s *Server) disconnect() {
 // unsaved makes the server fail to save its data, because a folder has the name of its
 // file. The server then refuses to write.
 func (s *Server) unsaved() {
-	s.tb.Helper()
+	s.TB.Helper()
 	if err := os.Mkdir(filepath.Join(s.Dir, "dump.rdb"), 0o700); err != nil {
-		s.tb.Fatalf("%v", err)
+		s.TB.Fatalf("%v", err)
 	}
 	s.Admin("CONFIG", "SET", "save", "3600 1")
 	s.Admin("BGSAVE")
@@ -176,13 +176,13 @@ func (s *Server) unsaved() {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	s.tb.Fatalf("the data is saved in spite of the folder")
+	s.TB.Fatalf("the data is saved in spite of the folder")
 }
 
 // loading starts the server again with its data and so much more, read so slowly, that it
 // answers LOADING until loaded is called.
 func (s *Server) loading() {
-	s.tb.Helper()
+	s.TB.Helper()
 	s.Do("EVAL", "for i = 1, 5000 do redis.call('SET', 'ballast' .. i, string.rep('x', 100)) end return 1", "0")
 	s.Do("SAVE")
 	s.Kill()
@@ -192,7 +192,7 @@ func (s *Server) loading() {
 }
 
 func (s *Server) loaded() {
-	s.tb.Helper()
+	s.TB.Helper()
 	s.Do("CONFIG", "SET", "key-load-delay", "0")
 	s.await(func(answer string) bool { return !strings.HasPrefix(answer, "-LOADING") })
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // CheckLostReplies loses the answer to each step after the server has run it. When asked
@@ -16,7 +17,7 @@ import (
 func CheckLostReplies(tb TB, renewal, release string, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
-	proxy := StartProxy(tb, server)
+	proxy := servertest.StartProxy(tb, server.Addr)
 	l := &losing{TB: tb, proxy: proxy, far: open(proxy.Addr), near: open(server.Addr)}
 	for _, weight := range []int{driver.Exclusive, 1} {
 		c := claim("job")
@@ -32,7 +33,7 @@ func CheckLostReplies(tb TB, renewal, release string, open func(addr string) dri
 // answers.
 type losing struct {
 	TB
-	proxy     *Proxy
+	proxy     *servertest.Proxy
 	far, near driver.Driver
 }
 

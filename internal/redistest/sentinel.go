@@ -36,8 +36,7 @@ func StartGroup(tb TB, args ...string) *Group {
 // lines more in its configuration.
 func StartSentinel(tb TB, port string, quorum int, lines ...string) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, Dir: tb.TempDir(), Port: FreePort(tb)}
-	s.Addr = "127.0.0.1:" + s.Port
+	s := newServer(tb)
 	conf := filepath.Join(s.Dir, "sentinel.conf")
 	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor main 127.0.0.1 %s %d\n"+
 		"sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n%s\n", s.Port, s.Dir, port, quorum, strings.Join(lines, "\n"))
@@ -45,7 +44,6 @@ func StartSentinel(tb TB, port string, quorum int, lines ...string) *Server {
 		tb.Fatalf("%v", err)
 	}
 	s.run("redis-sentinel", conf)
-	tb.Cleanup(s.Kill)
 	return s
 }
 
@@ -66,7 +64,7 @@ func (g *Group) ready() bool {
 
 // Replicated waits until the replica has what the master has.
 func (g *Group) Replicated() {
-	g.Master.tb.Helper()
+	g.Master.TB.Helper()
 	for range 500 {
 		at := Field(g.Master.Do("INFO", "replication"), "master_repl_offset")
 		if Field(g.Replica.Do("INFO", "replication"), "slave_repl_offset") == at {
@@ -74,7 +72,7 @@ func (g *Group) Replicated() {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	g.Master.tb.Fatalf("the replica does not catch up")
+	g.Master.TB.Fatalf("the replica does not catch up")
 }
 
 // URL is for a driver: the Sentinels, and the name of the master.

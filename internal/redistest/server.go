@@ -5,42 +5,30 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
-// TB is the part of *testing.T that is needed here. This package does not import testing,
-// so that no program takes it along by mistake.
-type TB interface {
-	Helper()
-	Cleanup(f func())
-	TempDir() string
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-	Skipf(format string, args ...any)
-	Logf(format string, args ...any)
-}
+// TB is the part of *testing.T that is needed here.
+type TB = servertest.TB
 
 // A Server is one process.
 type Server struct {
+	servertest.Process
+
 	Addr string
 	Port string
-	Dir  string
 	Env  []string // beside this process's, from the next Run on
 
-	tb    TB
 	args  []string
-	cmd   *exec.Cmd
 	admin net.Conn // see Admin
 }
 
@@ -48,74 +36,66 @@ type Server struct {
 // until it answers.
 func Start(tb TB, args ...string) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, Dir: tb.TempDir(), Port: FreePort(tb)}
-	s.Addr = "127.0.0.1:" + s.Port
+	s := newServer(tb)
 	s.args = append([]string{"--port", s.Port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", s.Dir}, args...)
 	s.Run()
+	return s
+}
+
+func newServer(tb TB) *Server {
+	tb.Helper()
+	port := servertest.FreePort(tb)
+	s := &Server{Process: servertest.Process{TB: tb, Dir: tb.TempDir()}, Port: port, Addr: "127.0.0.1:" + port}
 	tb.Cleanup(s.Kill)
 	return s
 }
 
 // Run starts the process, again after Kill.
 func (s *Server) Run() {
-	s.tb.Helper()
+	s.TB.Helper()
 	s.run("redis-server", s.args...)
 }
 
 func (s *Server) run(command string, args ...string) {
-	s.tb.Helper()
+	s.TB.Helper()
 	s.launch(command, args...)
 	s.await(func(answer string) bool { return !strings.HasPrefix(answer, "-LOADING") })
 }
 
 func (s *Server) launch(command string, args ...string) {
-	s.tb.Helper()
-	path := testservers.Command(s.tb, command, command)
-	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		s.tb.Fatalf("%v", err)
-	}
-	defer log.Close()
-	s.cmd = exec.Command(path, args...)
-	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.TB.Helper()
+	cmd := exec.Command(testservers.Command(s.TB, command, command), args...)
 	if len(s.Env) > 0 {
-		s.cmd.Env = append(os.Environ(), s.Env...)
+		cmd.Env = append(os.Environ(), s.Env...)
 	}
-	if err := s.cmd.Start(); err != nil {
-		s.tb.Fatalf("%v", err)
-	}
+	s.Launch(cmd, nil)
 }
 
 // await waits until the answer to PING is right.
 func (s *Server) await(right func(answer string) bool) {
-	s.tb.Helper()
-	for range 1000 {
-		if answer, err := Ask(s.Addr, "PING"); err == nil && right(answer) {
-			return
+	s.TB.Helper()
+	s.Await(func() error {
+		answer, err := Ask(s.Addr, "PING")
+		if err == nil && !right(answer) {
+			err = errors.New(answer)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	said, _ := os.ReadFile(filepath.Join(s.Dir, "log"))
-	s.tb.Fatalf("%s does not answer:\n%s", s.cmd.Path, said)
+		return err
+	})
 }
 
 // Kill kills the process, as kill -9 does.
 func (s *Server) Kill() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		s.cmd = nil
-		s.hangUp()
-	}
+	s.Process.Kill()
+	s.hangUp()
 }
 
 // Do sends a command on a connection of its own, and returns the answer as it was sent.
 // An error answer ends the test.
 func (s *Server) Do(command ...string) string {
-	s.tb.Helper()
+	s.TB.Helper()
 	answer, err := Ask(s.Addr, command...)
 	if err != nil || strings.HasPrefix(answer, "-") {
-		s.tb.Fatalf("%q: %s %v", command, answer, err)
+		s.TB.Fatalf("%q: %s %v", command, answer, err)
 	}
 	return answer
 }
@@ -123,17 +103,17 @@ func (s *Server) Do(command ...string) string {
 // Admin is Do on a connection that stays open as long as the server lives: it still works
 // when the server accepts no new one.
 func (s *Server) Admin(command ...string) string {
-	s.tb.Helper()
+	s.TB.Helper()
 	if s.admin == nil {
 		var err error
 		if s.admin, err = connect(s.Addr); err != nil {
-			s.tb.Fatalf("%v", err)
+			s.TB.Fatalf("%v", err)
 		}
-		s.tb.Cleanup(s.hangUp)
+		s.TB.Cleanup(s.hangUp)
 	}
 	answer, err := say(s.admin, command...)
 	if err != nil || strings.HasPrefix(answer, "-") {
-		s.tb.Fatalf("%q: %s %v", command, answer, err)
+		s.TB.Fatalf("%q: %s %v", command, answer, err)
 	}
 	return answer
 }
@@ -172,63 +152,6 @@ func say(c net.Conn, command ...string) (string, error) {
 	b := make([]byte, 64<<10)
 	n, err := c.Read(b)
 	return string(b[:n]), err
-}
-
-// FreePort returns a port that no process listens on; nor does one on the port 10000
-// above it, where a node of a cluster listens, too.
-//
-// Tests start many servers at once, some in other processes. If a server got a port that
-// another one is about to take, it would die, and its test would talk to the other one.
-// So FreePort does not ask the system for any free port: each process takes the ports of
-// a range of its own, one after the other, and outgoing connections do not use that
-// range.
-func FreePort(tb TB) string {
-	tb.Helper()
-	first := portRange()
-	if guard == nil {
-		tb.Fatalf("all ranges of ports are taken by other tests")
-	}
-	for range portsInRange {
-		port := first + int(ports.Add(1)%portsInRange)
-		if free(port) && free(port+10000) {
-			return strconv.Itoa(port)
-		}
-	}
-	tb.Fatalf("no free port from %d on", first)
-	return ""
-}
-
-const portsInRange, portRanges = 200, 60
-
-var (
-	ports atomic.Uint64 // given so far
-	guard net.Listener  // says that the range is ours, for as long as the process lives
-)
-
-// portRange is the first port of our range, 0 if all ranges are taken. A process owns a
-// range as long as it listens on its guard.
-var portRange = sync.OnceValue(func() int {
-	for i := range portRanges {
-		n := (os.Getpid() + i) % portRanges
-		var err error
-		if guard, err = listen(10000 - portRanges + n); err == nil {
-			return 10000 + n*portsInRange
-		}
-	}
-	return 0
-})
-
-func listen(port int) (net.Listener, error) {
-	return new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-}
-
-func free(port int) bool {
-	l, err := listen(port)
-	if err != nil {
-		return false
-	}
-	_ = l.Close()
-	return true
 }
 
 // Field is the value of a line "name:value" in an answer.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // ttlOfStray is longer than a slow machine needs until all that was given up is released.
@@ -50,7 +51,7 @@ func CheckNothingIsLeft(tb TB, d driver.Driver) {
 func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
-	proxy := StartProxy(tb, server)
+	proxy := servertest.StartProxy(tb, server.Addr)
 	near, far := open(server.Addr), open(proxy.Addr)
 	locks, err := pawl.New(far, &pawl.Options{TTL: ttlOfStray})
 	if err != nil {
@@ -90,7 +91,7 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
-	proxy := StartProxy(tb, server)
+	proxy := servertest.StartProxy(tb, server.Addr)
 	patient := &pawl.Options{RequestTimeout: driver.MaxRequest} // a forced claim has the time of one request
 	near, err := pawl.New(open(server.Addr), patient)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestImports(t *testing.T) {
 				for _, i := range p.Imports {
 					ours := within(i, modulePath) && !within(i, modulePath+"/drivertest")
 					if i == "testing" || !ours && slices.Contains(packages[i].Deps, "testing") {
-						t.Errorf("%s imports %s, and so takes testing into users' programs: internal/redistest has a TB for what starts servers", path, i)
+						t.Errorf("%s imports %s, and so takes testing into users' programs: internal/servertest has a TB for what starts servers", path, i)
 					}
 				}
 			}

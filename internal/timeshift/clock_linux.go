@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 //go:embed clock.c.txt
@@ -16,13 +16,13 @@ var source []byte
 
 // A Clock is the wall clock of a server, which can be set.
 type Clock struct {
-	tb   redistest.TB
+	tb   servertest.TB
 	file string
 }
 
 // New makes a clock in a folder that the server can read. The server's processes have it
 // if they are started with these variables in their environment. It takes a C compiler.
-func New(tb redistest.TB, dir string) (c *Clock, env []string) {
+func New(tb servertest.TB, dir string) (c *Clock, env []string) {
 	tb.Helper()
 	c = &Clock{tb: tb, file: filepath.Join(dir, "clock")}
 	c.Set(0)

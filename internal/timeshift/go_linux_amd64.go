@@ -12,14 +12,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A GoClock is the wall clock of a server that is a Go program. A Go program does not ask
 // a library for the time, but code that the kernel has put into its memory (the vDSO).
 // GoClock replaces that code.
 type GoClock struct {
-	tb redistest.TB
+	tb servertest.TB
 	by time.Duration
 
 	memory string // of the process
@@ -27,7 +27,7 @@ type GoClock struct {
 }
 
 // NewGo makes a clock, that much ahead, for a process that Start starts, again and again.
-func NewGo(tb redistest.TB, by time.Duration) *GoClock { return &GoClock{tb: tb, by: by} }
+func NewGo(tb servertest.TB, by time.Duration) *GoClock { return &GoClock{tb: tb, by: by} }
 
 // code is int clock_gettime(clockid_t, struct timespec *): a system call, and for
 // CLOCK_REALTIME the number that stands behind the code added to the seconds.

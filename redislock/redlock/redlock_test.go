@@ -14,9 +14,9 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
@@ -356,7 +356,7 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	for _, s := range servers {
 		s.Kill()
 	}
-	claimtest.OpensLate(t, url, func() {
+	servertest.OpensLate(t, url, func() {
 		for _, s := range servers[:2] {
 			s.Run()
 		}

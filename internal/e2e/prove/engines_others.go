@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/internal/pgtest"
-	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
@@ -60,7 +60,7 @@ func startEtcd(l *lab) setup {
 	c := etcdtest.Start(l, 3)
 	var members []member
 	for _, m := range c.Members {
-		members = append(members, member{m.Kill, m.Run, m.Stop, m.Continue})
+		members = append(members, member{m.Kill, m.Run, m.Pause, m.Resume})
 	}
 	return setup{url: c.URL(), fault: disturb(members, func() {})}
 }
@@ -72,8 +72,7 @@ func startNATS(l *lab) setup {
 	var members []member
 	for _, s := range natstest.StartCluster(l, 3) {
 		addrs = append(addrs, s.Addr)
-		var goOn func()
-		members = append(members, member{s.Kill, func() { s.Run() }, func() { goOn = s.Pause() }, func() { goOn() }})
+		members = append(members, member{s.Kill, func() { s.Run() }, s.Pause, s.Resume})
 	}
 	return setup{url: "nats://" + strings.Join(addrs, ",") + "?replicas=3", fault: disturb(members, func() {})}
 }
@@ -81,7 +80,7 @@ func startNATS(l *lab) setup {
 // startFerret keeps the standard input of FerretDB open: it ends with it. The server
 // handles one request at a time, so the run is slower.
 func startFerret(l *lab) setup {
-	addr := "127.0.0.1:" + redistest.FreePort(l)
+	addr := "127.0.0.1:" + servertest.FreePort(l)
 	line := fmt.Sprintf("tail -f /dev/null | '%s' -data '%s' -listen %s",
 		filepath.Clean(testservers.Build(l, "ferretdb")), l.TempDir(), addr)
 	return setup{url: "mongodb://" + addr + "/locks", args: []string{"--server-cmd", line, "--rate", "40", "--ttl", "4s"}}

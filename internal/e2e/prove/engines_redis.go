@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // durable makes a Redis answer only after it has stored.
 var durable = []string{"--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction"}
 
 func startRedis(l *lab) setup {
-	port := redistest.FreePort(l)
+	port := servertest.FreePort(l)
 	line := fmt.Sprintf("exec redis-server --port %s --bind 127.0.0.1 --dir '%s' --save '' %s", port, l.TempDir(), strings.Join(durable, " "))
 	return setup{url: "redis://127.0.0.1:" + port, args: []string{"--server-cmd", line}}
 }

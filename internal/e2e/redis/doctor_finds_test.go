@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl/goredislock"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // The test worsens the settings of one server one after the other, and examines it
@@ -33,16 +34,16 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 			server.Do("CONFIG", "SET", words[i], words[i+1])
 		}
 		if bad.set == "" {
-			if found := redistest.FindingsOf(t, d); len(found) > 0 {
+			if found := servertest.FindingsOf(t, d); len(found) > 0 {
 				t.Errorf("%v; want nothing", found)
 			}
-			if found := redistest.FindingsOf(t, through); len(found) != 1 || !found.Have("info tracking", "go-redis") {
+			if found := servertest.FindingsOf(t, through); len(found) != 1 || !found.Have("info tracking", "go-redis") {
 				t.Errorf("%v; want no more than that go-redis has no tracking", found)
 			}
 			continue
 		}
 		for who, doctor := range map[string]driver.Diagnoser{"redislock": d, "goredislock": through} {
-			if found := redistest.FindingsOf(t, doctor); !found.Have(bad.want, server.Addr, bad.says) {
+			if found := servertest.FindingsOf(t, doctor); !found.Have(bad.want, server.Addr, bad.says) {
 				t.Errorf("%s with %s: %v; want %s, with %q", who, bad.set, found, bad.want, bad.says)
 			}
 		}
@@ -51,7 +52,7 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 		}
 	}
 	server.Do("CONFIG", "SET", "save", "3600 1")
-	if found := redistest.FindingsOf(t, d); !found.Have("warning persistence", "save 3600 1") {
+	if found := servertest.FindingsOf(t, d); !found.Have("warning persistence", "save 3600 1") {
 		t.Error(found)
 	}
 }
@@ -72,7 +73,7 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 	nodes[1].Do("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
 	through := overGoRedis(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}}))
 	for who, doctor := range map[string]driver.Diagnoser{"redislock": start(t, "redis://"+nodes[0].Addr), "goredislock": through} {
-		found := redistest.FindingsOf(t, doctor)
+		found := servertest.FindingsOf(t, doctor)
 		if !found.Have("error maxmemory-policy", nodes[1].Addr, "volatile-lru") || !found.Have("warning persistence", nodes[2].Addr) ||
 			!found.Have("info replicas", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr) {
 			t.Errorf("%s: %v", who, found)
@@ -84,7 +85,7 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 		}
 	}
 	alone := start(t, "redis://"+nodes[0].Addr+"?cluster=false")
-	if found := redistest.FindingsOf(t, alone); !found.Have("error cluster", "as if it were alone") {
+	if found := servertest.FindingsOf(t, alone); !found.Have("error cluster", "as if it were alone") {
 		t.Error(found)
 	}
 	// The driver is open before the node dies: it knows the node, and the node does not
@@ -92,7 +93,7 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 	d := start(t, "redis://"+nodes[0].Addr)
 	nodes[2].Kill()
 	for tries := 0; ; tries++ { // until the other nodes have noticed
-		found := redistest.FindingsOf(t, d)
+		found := servertest.FindingsOf(t, d)
 		if found.Have("error server", nodes[2].Addr, "does not answer") && found.Have("error cluster", nodes[0].Addr, "cluster_state is fail") {
 			break
 		}

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/redisscript"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -16,17 +16,17 @@ var ctx = context.Background()
 
 // The steps of a test.
 var (
-	mutex    = claimtest.Mutex
-	queued   = claimtest.Queued
-	reader   = claimtest.Reader
-	lease    = claimtest.Lease
-	gets     = claimtest.Gets
-	renews   = claimtest.Renews
-	releases = claimtest.Releases
+	mutex    = servertest.Mutex
+	queued   = servertest.Queued
+	reader   = servertest.Reader
+	lease    = servertest.Lease
+	gets     = servertest.Gets
+	renews   = servertest.Renews
+	releases = servertest.Releases
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
-var concrete = claimtest.As[*redisscript.Driver]
+var concrete = servertest.As[*redisscript.Driver]
 
 // start opens a driver. The end of the test closes it.
 func start(t testing.TB, url string) *redisscript.Driver {

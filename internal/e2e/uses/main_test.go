@@ -5,8 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -14,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // The test binary is also the second process of some tests: see process_kit_test.go.
@@ -30,9 +29,9 @@ func TestMain(m *testing.M) {
 	}
 	redis.SetLogger(quiet{})
 	code := m.Run()
-	for _, end := range slices.Backward(servers.ends) {
-		end()
-	}
+	redisShared.Stop()
+	postgresShared.Stop()
+	sqliteShared.Stop()
 	if code == 0 {
 		// rueidis does not notice that its client was closed; its waiting goroutine ends
 		// by itself.
@@ -50,58 +49,29 @@ type quiet struct{}
 // Printf implements the logger of go-redis.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// servers has one server of each kind for all tests. The first test that needs one starts
-// it.
-var servers struct {
-	sync.Mutex
-	redis    *redistest.Server
-	postgres *pgtest.Server
-	sqlite   string // the folder of the databases
-	ends     []func()
-}
-
-// kept is a test whose server runs after the test has ended.
-type kept struct{ testing.TB }
-
-func (kept) Cleanup(f func()) { servers.ends = append(servers.ends, f) }
-
-func (k kept) TempDir() string {
-	dir, err := os.MkdirTemp("", "pawl-uses-")
-	if err != nil {
-		k.Fatalf("%v", err)
-	}
-	k.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
+// The servers of all tests, and the folder of the databases of SQLite.
+var (
+	redisShared    servertest.Shared[*redistest.Server]
+	postgresShared servertest.Shared[*pgtest.Server]
+	sqliteShared   servertest.Shared[string]
+)
 
 func redisServer(t testing.TB) *redistest.Server {
 	t.Helper()
-	servers.Lock()
-	defer servers.Unlock()
-	if servers.redis == nil {
-		servers.redis = redistest.Start(kept{t})
-	}
-	return servers.redis
+	return redisShared.Get(t, func(tb servertest.TB) *redistest.Server { return redistest.Start(tb) })
 }
 
 func postgresServer(t testing.TB) *pgtest.Server {
 	t.Helper()
-	servers.Lock()
-	defer servers.Unlock()
-	if servers.postgres == nil {
-		servers.postgres = pgtest.Start(kept{t})
-		servers.postgres.Do("postgres", "CREATE DATABASE locks")
-		servers.postgres.Do("postgres", "CREATE DATABASE elsewhere")
-	}
-	return servers.postgres
+	return postgresShared.Get(t, func(tb servertest.TB) *pgtest.Server {
+		s := pgtest.Start(tb)
+		s.Do("postgres", "CREATE DATABASE locks")
+		s.Do("postgres", "CREATE DATABASE elsewhere")
+		return s
+	})
 }
 
 func sqliteFolder(t testing.TB) string {
 	t.Helper()
-	servers.Lock()
-	defer servers.Unlock()
-	if servers.sqlite == "" {
-		servers.sqlite = kept{t}.TempDir()
-	}
-	return servers.sqlite
+	return sqliteShared.Get(t, servertest.TB.TempDir)
 }

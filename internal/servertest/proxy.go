@@ -1,4 +1,4 @@
-package redistest
+package servertest
 
 import (
 	"bytes"
@@ -37,25 +37,17 @@ type rule struct {
 
 func (r *rule) happens() { r.once.Do(func() { close(r.happened) }) }
 
-// StartProxy starts a proxy before a server.
-func StartProxy(tb TB, to *Server) *Proxy {
+// StartProxy starts a proxy before the server at an address.
+func StartProxy(tb TB, to string) *Proxy {
 	tb.Helper()
-	p, err := startProxy(to.Addr)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
-	tb.Cleanup(p.close)
-	return p
-}
-
-func startProxy(to string) (*Proxy, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
 	p := &Proxy{Addr: l.Addr().String(), to: to, listener: l}
 	p.loops.Go(p.serve)
-	return p, nil
+	tb.Cleanup(p.close)
+	return p
 }
 
 // LoseReply lets the server run the next request with these bytes in it, and then ends

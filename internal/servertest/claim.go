@@ -1,6 +1,4 @@
-// Package claimtest has the steps of which tests of a driver consist. A step that is not
-// answered as it should be ends the test.
-package claimtest
+package servertest
 
 import (
 	"context"
@@ -9,15 +7,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 )
-
-var ctx = context.Background()
-
-// TB is the part of testing.TB that is used.
-type TB interface {
-	Helper()
-	Fatalf(format string, args ...any)
-	Cleanup(f func())
-}
 
 // Mutex is a claim for all of a name. It does not queue.
 func Mutex(name string) driver.Claim {
@@ -51,7 +40,7 @@ func Gets(tb TB, d driver.Driver, c driver.Claim) driver.Grant {
 	tb.Helper()
 	var g driver.Grant
 	err := repeat(func() (err error) {
-		g, err = d.Acquire(ctx, c)
+		g, err = d.Acquire(context.Background(), c)
 		return err
 	})
 	if err != nil {
@@ -77,7 +66,7 @@ func repeat(request func() error) (err error) {
 func Waits(tb TB, d driver.Driver, c driver.Claim) {
 	tb.Helper()
 	err := repeat(func() error {
-		_, err := d.Acquire(ctx, c)
+		_, err := d.Acquire(context.Background(), c)
 		return err
 	})
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || c.Queue != (held.Position > 0) {
@@ -89,7 +78,7 @@ func Waits(tb TB, d driver.Driver, c driver.Claim) {
 func Renews(tb TB, d driver.Driver, c driver.Claim) {
 	tb.Helper()
 	err := repeat(func() error {
-		answers, err := d.Renew(ctx, []driver.LeaseRef{Lease(c)})
+		answers, err := d.Renew(context.Background(), []driver.LeaseRef{Lease(c)})
 		return errors.Join(append(answers, err)...)
 	})
 	if err != nil {
@@ -103,7 +92,7 @@ func Releases(tb TB, d driver.Driver, c driver.Claim) {
 	tries := 0
 	err := repeat(func() error {
 		tries++
-		return d.Release(ctx, Lease(c))
+		return d.Release(context.Background(), Lease(c))
 	})
 	if err != nil && !(tries > 1 && errors.Is(err, driver.ErrNoSuchLease)) { // an earlier try may have released it
 		tb.Fatalf("Release: %v", err)

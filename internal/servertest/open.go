@@ -1,4 +1,4 @@
-package claimtest
+package servertest
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // error that passes. Then run starts the server, and the next attempts find it.
 func OpensLate(tb TB, url string, run func()) {
 	tb.Helper()
-	d, err := driver.Open(ctx, url)
+	d, err := driver.Open(context.Background(), url)
 	if err == nil {
 		_ = d.Close()
 		tb.Fatalf("%s was opened without its server", url)
@@ -21,7 +21,7 @@ func OpensLate(tb TB, url string, run func()) {
 	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent {
 		tb.Fatalf("%v; want an error that passes", err)
 	}
-	within, cancel := context.WithTimeout(ctx, 3*time.Minute) // only a hang takes so long
+	within, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // only a hang takes so long
 	defer cancel()
 	var locks *pawl.Client
 	done := make(chan struct{})
