@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -33,47 +34,28 @@ func number(err error) uint16 {
 	return 0
 }
 
-func isOverflow(err error) bool { return number(err) == overflow }
+func hasNumber(err error, numbers ...uint16) bool { return slices.Contains(numbers, number(err)) }
 
 // isDeadlock reports whether the server aborted a statement in favour of another one.
-func isDeadlock(err error) bool { return number(err) == deadlock || number(err) == hasChanged }
+func isDeadlock(err error) bool { return hasNumber(err, deadlock, hasChanged) }
 
-func isLocked(err error) bool { return number(err) == lockTimeout }
+func isLocked(err error) bool { return hasNumber(err, lockTimeout) }
 
-// passing reports whether other statements kept a statement from changing anything.
-func passing(err error) bool { return isDeadlock(err) || isLocked(err) }
+// retryable reports whether other statements kept a statement from changing anything.
+func retryable(err error) bool { return isDeadlock(err) || isLocked(err) }
 
 // unprepared reports whether a statement did not run because it is not prepared: the
 // server has too many prepared statements, or a proxy has lost this one.
-func unprepared(err error) bool {
-	switch number(err) {
-	case 1243, 1461, 1615:
-		return true
-	}
-	return false
-}
+func unprepared(err error) bool { return hasNumber(err, 1243, 1461, 1615) }
+
+// readOnly reports whether a server takes no writes, mostly because it was demoted.
+func readOnly(err error) bool { return hasNumber(err, 1290, 1792, 1836) }
 
 // answered reports whether an error leaves the server usable. It returns false if the
 // network failed, or the server shuts down or takes no writes. It returns true if the
 // caller gave up, which says nothing about the server.
 func answered(ctx context.Context, err error) bool {
-	if isOver(ctx, err) {
-		return true
-	}
-	switch number(err) {
-	case 0, 1053, 1927:
-		return false
-	}
-	return !readOnly(err)
-}
-
-// readOnly reports whether a server takes no writes, mostly because it was demoted.
-func readOnly(err error) bool {
-	switch number(err) {
-	case 1290, 1792, 1836:
-		return true
-	}
-	return false
+	return isOver(ctx, err) || !hasNumber(err, 0, 1053, 1927) && !readOnly(err)
 }
 
 // isOver reports whether an error is the end of the caller's own ctx. Other timeouts,
@@ -82,32 +64,29 @@ func isOver(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// failed makes a driver.Error, with advice, of an error. Typed errors pass unchanged. So
-// does the end of the caller's ctx, unless failed knows the cause of the delay: an
-// exhausted pool, or before, the error for which the driver repeated the statement.
+// failed makes a driver.Error, with advice, of an error. The end of the caller's ctx
+// passes unchanged, unless failed knows the cause of the delay: an exhausted pool, or
+// before, the error for which the driver repeated the statement.
 func (s *server) failed(ctx context.Context, err, before error) error {
-	var typed *driver.Error
-	if err == nil || errors.Is(err, driver.ErrClosed) || errors.As(err, &typed) {
-		return err
-	}
-	if !isOver(ctx, err) {
-		return engine.Failure(err, s.Where, "use", s.advice)
-	}
-	if before != nil {
-		hint, _ := s.advice(before)
-		return &driver.Error{Backend: s.Where, Op: "use", Hint: hint, Err: fmt.Errorf("%w (%w)", err, before)}
-	}
-	if pool := s.db.Stats(); pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
-		return &driver.Error{
-			Backend: s.Where, Op: "use", Err: fmt.Errorf("%w, with all %d connections of the pool in use", err, pool.InUse),
-			Hint: "look for what keeps them, or give locks a larger pool, or one of their own",
+	if isOver(ctx, err) {
+		pool := s.db.Stats()
+		switch {
+		case before != nil:
+			err = fmt.Errorf("%w (%w)", err, before)
+		case pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections:
+			return &driver.Error{
+				Backend: s.Where, Op: "use", Err: fmt.Errorf("%w, with all %d connections of the pool in use", err, pool.InUse),
+				Hint: "look for what keeps them, or give locks a larger pool, or one of their own",
+			}
+		default:
+			return err
 		}
 	}
-	return err
+	return engine.Failure(err, s.Where, "use", s.advice)
 }
 
 func (s *server) advice(err error) (hint string, permanent bool) {
-	if unfit, ok := errors.AsType[*unfitError](err); ok {
+	if unfit, ok := errors.AsType[*configError](err); ok {
 		return unfit.hint, !unfit.passing
 	}
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt {
@@ -116,10 +95,10 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return s.adviceFor(e.Number)
 	}
-	switch {
-	case errors.Is(err, mysql.ErrNoTLS):
+	if errors.Is(err, mysql.ErrNoTLS) {
 		return "the server has no TLS: leave out tls, or say tls=preferred", true
-	case untrusted(err):
+	}
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
 		return "check ca_cert and server_name in the URL, and the server's certificate", false
 	}
 	_, network := errors.AsType[net.Error](err)
@@ -127,12 +106,6 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 		return "check the server and the network", false
 	}
 	return "", false
-}
-
-// untrusted reports whether a server's certificate is for another host, or not trusted.
-func untrusted(err error) bool {
-	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	return ok
 }
 
 const tooBigHint = "too many hold or wait for one name: raise max_allowed_packet"

@@ -33,11 +33,11 @@ type server struct {
 // do runs f, which sends a statement that commits by itself. Before the first statement
 // it checks the server. It repeats f while other statements are in its way.
 func (s *server) do(ctx context.Context, f func(ctx context.Context) error) error {
-	return s.repeatWhile(ctx, passing, f)
+	return s.repeatWhile(ctx, retryable, f)
 }
 
 // repeatWhile is do, with a condition for repeating f.
-func (s *server) repeatWhile(ctx context.Context, passing func(error) bool, f func(ctx context.Context) error) error {
+func (s *server) repeatWhile(ctx context.Context, retryable func(error) bool, f func(ctx context.Context) error) error {
 	if s.closed.Load() {
 		return driver.ErrClosed
 	}
@@ -54,7 +54,7 @@ func (s *server) repeatWhile(ctx context.Context, passing func(error) bool, f fu
 			}
 			continue
 		}
-		if !passing(err) {
+		if !retryable(err) {
 			break
 		}
 		before = err
@@ -161,10 +161,8 @@ func (s *server) droppedTable(ctx context.Context) *string {
 // create makes the tables. Any number of clients may do so at once: the server takes one
 // after the other, and the later ones find the tables there.
 func (s *server) create(ctx context.Context) error {
-	for statement := range strings.SplitSeq(strings.ReplaceAll(schema, "{prefix}", s.Prefix), ";\n") {
-		if statement = strings.TrimSpace(statement); statement == "" {
-			continue
-		}
+	script := strings.TrimSuffix(strings.ReplaceAll(schema, "{prefix}", s.Prefix), ";\n")
+	for statement := range strings.SplitSeq(script, ";\n") {
 		if _, err := s.db.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -216,36 +214,36 @@ func (v variables) isolation() string {
 
 func (v variables) on(name string) bool { return v[name] == "ON" || v[name] == "1" }
 
-// unfitError means that a server, or the connection to it, cannot be used for locks.
-type unfitError struct {
+// configError means that a server, or the connection to it, cannot be used for locks.
+type configError struct {
 	problem, hint string
 	passing       bool // the problem may pass by itself
 }
 
-func (e *unfitError) Error() string { return e.problem }
+func (e *configError) Error() string { return e.problem }
 
 // fit refuses settings under which locks are not safe.
 func (v variables) fit() error {
 	major, minor, maria := v.version()
 	switch {
 	case v["sql_select_limit"] != noLimit:
-		return &unfitError{problem: "sql_select_limit is " + v["sql_select_limit"], hint: "the server would leave out what others hold: leave sql_select_limit out of the DSN, or init_connect"}
+		return &configError{problem: "sql_select_limit is " + v["sql_select_limit"], hint: "the server would leave out what others hold: leave sql_select_limit out of the DSN, or init_connect"}
 	case maria && (major < 10 || major == 10 && minor < 6) || !maria && major < 8:
-		return &unfitError{problem: "its version is " + v["version"], hint: "MySQL 8 or later, or MariaDB 10.6 or later, is needed"}
+		return &configError{problem: "its version is " + v["version"], hint: "MySQL 8 or later, or MariaDB 10.6 or later, is needed"}
 	case strings.Contains(v["version"], "TiDB"):
-		return &unfitError{problem: "it is TiDB, version " + v["version"], hint: "TiDB has another clock and other row locks: use MySQL or MariaDB"}
+		return &configError{problem: "it is TiDB, version " + v["version"], hint: "TiDB has another clock and other row locks: use MySQL or MariaDB"}
 	case v.on("read_only") || v.on("innodb_read_only"):
-		return &unfitError{problem: "the server is read-only", hint: "it is a replica, or was set so: give the address of the primary", passing: true}
+		return &configError{problem: "the server is read-only", hint: "it is a replica, or was set so: give the address of the primary", passing: true}
 	case !v.on("autocommit"):
-		return &unfitError{problem: "autocommit is off", hint: "the server must store each step before it answers: leave autocommit=0 out of the DSN, or init_connect"}
+		return &configError{problem: "autocommit is off", hint: "the server must store each step before it answers: leave autocommit=0 out of the DSN, or init_connect"}
 	case strings.Contains(v.isolation(), "READ-UNCOMMITTED"):
-		return &unfitError{problem: "the isolation level is READ UNCOMMITTED", hint: "a grant could be seen that is then undone: READ COMMITTED is best"}
+		return &configError{problem: "the isolation level is READ UNCOMMITTED", hint: "a grant could be seen that is then undone: READ COMMITTED is best"}
 	case v.on("sql_safe_updates"):
-		return &unfitError{problem: "sql_safe_updates is on", hint: "the server refuses to renew several leases at once: leave sql_safe_updates out of the DSN, or init_connect"}
+		return &configError{problem: "sql_safe_updates is on", hint: "the server refuses to renew several leases at once: leave sql_safe_updates out of the DSN, or init_connect"}
 	case v.on("timestamp"):
-		return &unfitError{problem: "the session's clock is set", hint: "a client with a time of its own ends the leases of others: leave timestamp out of the DSN, or init_connect"}
+		return &configError{problem: "the session's clock is set", hint: "a client with a time of its own ends the leases of others: leave timestamp out of the DSN, or init_connect"}
 	case v.on("sysdate_is_now"):
-		return &unfitError{problem: "the server runs with sysdate-is-now", hint: "with it Pawl cannot tell when a statement that waited took effect: start the server without it"}
+		return &configError{problem: "the server runs with sysdate-is-now", hint: "with it Pawl cannot tell when a statement that waited took effect: start the server without it"}
 	}
 	return nil
 }

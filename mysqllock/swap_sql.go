@@ -72,7 +72,7 @@ func (s *store) full(ctx context.Context, w *optimistic.Swap) error {
 	if w.Spare == 0 || bytesOf(w, w.Spare) <= most {
 		return nil
 	}
-	return s.failed(ctx, &unfitError{
+	return s.failed(ctx, &configError{
 		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim with a max_allowed_packet of %d", len(w.Was), most),
 		hint:    tooBigHint,
 	}, nil)
@@ -92,14 +92,14 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 		}
 		if out[i].Version = rand.Uint64()>>1 | 1; swaps[i].Version != 0 {
 			there = append(there, i)
-		} else if done, err := s.changes(ctx, insertRowCount, passing, s.sent(s.insert(swaps[i], out[i].Version))); err != nil {
+		} else if done, err := s.changes(ctx, insertRowCount, retryable, s.sent(s.insert(swaps[i], out[i].Version))); err != nil {
 			return nil, err
 		} else if out[i].Done = done; !done {
 			doubtful = append(doubtful, i)
 		}
 	}
 	if len(there) > 0 {
-		update, again := s.update(swaps[there[0]], out[there[0]].Version), passing
+		update, again := s.update(swaps[there[0]], out[there[0]].Version), retryable
 		if len(there) > 1 { // a locked row must not hold up the others for long
 			update, again = s.sent(s.updateAll(swaps, out, there)), isDeadlock
 		}
@@ -124,7 +124,7 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 func (s *store) changes(ctx context.Context, rows int, again func(error) bool, statement execution) (all bool, err error) {
 	err = s.repeatWhile(ctx, again, func(ctx context.Context) error {
 		n, err := statement(ctx)
-		if isOverflow(err) {
+		if hasNumber(err, overflow) {
 			err = nil // an insert that was too late, see insert
 		}
 		all = n == int64(rows)

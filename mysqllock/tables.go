@@ -15,7 +15,7 @@ func (s *server) ours() string { return blob(s.Prefix+"names") + ", " + blob(s.P
 
 // tables reports what makes the tables unfit for locks: an operator may have made or
 // altered them without following the schema.
-func (s *server) tables(ctx context.Context) (unfit []*unfitError, err error) {
+func (s *server) tables(ctx context.Context) (unfit []*configError, err error) {
 	err = s.query(ctx, "SELECT t.table_name, COALESCE(t.engine, 'VIEW'), c.data_type FROM information_schema.tables AS t "+
 		"JOIN information_schema.columns AS c ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name IN ('name', 'inbox') "+
 		"WHERE t.table_schema = DATABASE() AND t.table_name IN ("+s.ours()+")", func(rows *sql.Rows) error {
@@ -24,13 +24,13 @@ func (s *server) tables(ctx context.Context) (unfit []*unfitError, err error) {
 			return err
 		}
 		if engine != "InnoDB" {
-			unfit = append(unfit, &unfitError{
+			unfit = append(unfit, &configError{
 				problem: table + " is in the engine " + engine + ", not InnoDB",
 				hint:    "tables of other engines neither lock rows nor survive a crash: ALTER TABLE " + table + " ENGINE=InnoDB",
 			})
 		}
 		if !strings.EqualFold(column, "varbinary") {
-			unfit = append(unfit, &unfitError{
+			unfit = append(unfit, &configError{
 				problem: table + " has names of the type " + column + ", not VARBINARY, so that a collation compares them",
 				hint:    "names that differ would be one: stop all clients, drop both tables, and have them made by " + s.command(),
 			})
