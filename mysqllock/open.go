@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -74,9 +75,11 @@ func build(db *sql.DB, o *Options, pool int) (*lockDriver, error) {
 			db: db, pool: pool, Options: options, checking: make(chan struct{}, 1),
 			names: "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
 		},
-		inbox: rand.Text()[:16], claims: engine.NewClaims(), tidying: tidying{wanted: make(chan struct{}, 1)},
+		inbox: rand.Text()[:16], claims: engine.NewClaims(),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
+	walk := &tidying{}
+	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: func(ctx context.Context) { walk.tidySome(ctx, s) }}
 	d := &lockDriver{store: s}
 	s.deliver = func(x driver.Signal) { d.Deliver(x) }
 	table := optimistic.New(s, s.inbox, s.deliver)
@@ -85,7 +88,6 @@ func build(db *sql.DB, o *Options, pool int) (*lockDriver, error) {
 	}
 	d.Noted = engine.NewNoted(locktable.New(table, s.inbox), s.claims, nil)
 	s.running.Go(func() { newPoller(s).Run(s.life) })
-	s.running.Go(func() { s.tidying.run(s.life, s) })
 	return d, nil
 }
 
@@ -99,17 +101,14 @@ func (p *parsed) open(ctx context.Context) (*lockDriver, error) {
 	db.SetMaxIdleConns(p.pool)
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	d, err := build(db, &p.own, p.pool)
-	if err == nil {
-		err = d.store.do(ctx, func(context.Context) error { return nil })
+	if err != nil {
+		_ = db.Close()
+		return nil, err
 	}
-	if err == nil {
+	if err = d.store.do(ctx, func(context.Context) error { return nil }); err == nil {
 		return d, nil
 	}
-	if d != nil {
-		_ = d.Close()
-	} else {
-		_ = db.Close()
-	}
+	_ = d.Close()
 	e, typed := errors.AsType[*driver.Error](err)
 	switch {
 	case typed:

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -24,10 +24,10 @@ type store struct {
 
 	claims  *engine.Claims
 	deliver func(driver.Signal)
-	tidying tidying
+	tidier  sqlswap.Tidier
 	life    context.Context // ends at Close
 	end     context.CancelFunc
-	running sync.WaitGroup
+	running engine.Background
 }
 
 // Close implements optimistic.Store.
@@ -36,7 +36,7 @@ func (s *store) Close() error {
 		return nil
 	}
 	s.end()
-	s.running.Wait()
+	s.running.Close()
 	if s.pool > 0 {
 		return s.db.Close()
 	}
@@ -63,32 +63,22 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 		return s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+blobs(names)+")",
 			func(rows *sql.Rows) error {
 				var name string
-				var r optimistic.Stored
-				err := rows.Scan(&name, &r.Version, &r.Value)
-				found[name] = there(r)
+				var value optimistic.Stored
+				err := rows.Scan(&name, &value.Version, &value.Value)
+				found[name] = damagedIfEmpty(value)
 				return err
 			})
 	})
-	if err != nil {
-		return nil, err
-	}
 	all := make([]optimistic.Stored, len(names))
 	for i, name := range names {
 		all[i] = found[name]
 	}
-	return all, nil
+	return all, err
 }
 
 // Time implements optimistic.Store.
 func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
-	for {
-		if w, ok := s.clock.Window(time.Now()); ok {
-			return w, nil
-		}
-		if err := s.do(ctx, s.ask); err != nil {
-			return optimistic.Window{}, err
-		}
-	}
+	return s.clock.Ask(ctx, func(ctx context.Context) error { return s.do(ctx, s.ask) })
 }
 
 // ask asks the server for its time. It takes a connection first, because connecting or
@@ -108,9 +98,9 @@ func (s *store) ask(ctx context.Context) error {
 	return nil
 }
 
-// there replaces an emptied entry by an invalid one, so that it does not count as a free
-// name. Only an operator empties an entry.
-func there(r optimistic.Stored) optimistic.Stored {
+// damagedIfEmpty replaces an emptied entry by an invalid one, so that it does not count
+// as a free name. Only an operator empties an entry.
+func damagedIfEmpty(r optimistic.Stored) optimistic.Stored {
 	if len(r.Value) == 0 {
 		r.Value = []byte{0}
 	}
@@ -133,50 +123,30 @@ func (s *store) after(ctx context.Context, w optimistic.Swap, r optimistic.Swapp
 	if len(rows) > 0 {
 		_, _ = s.exec(ctx, "INSERT INTO "+s.lost+" (inbox, token, at) VALUES "+strings.Join(rows, ", "))
 	}
-	s.tidying.noteSwap()
+	s.tidier.NoteSwap()
 }
 
-// Scan implements optimistic.Store. It reads a page at a time, so that a slow caller
-// keeps no connection.
+// Scan implements optimistic.Store.
 func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
-	return func(yield func(optimistic.Named, error) bool) {
-		for after := prefix; ; {
-			page, err := s.page(ctx, after, scanPage)
-			if err != nil {
-				yield(optimistic.Named{}, err)
-				return
-			}
-			for _, n := range page {
-				if !strings.HasPrefix(n.Name, prefix) {
-					return
-				}
-				if !yield(n, nil) {
-					return
-				}
-			}
-			if len(page) < scanPage {
-				return
-			}
-			after = page[len(page)-1].Name + "\x00" // no name sorts between the last one and this
-		}
-	}
+	return sqlswap.Scan(prefix, func(from string, n int) (page []optimistic.Named, err error) {
+		err = s.do(ctx, func(ctx context.Context) error {
+			page, err = s.page(ctx, from, n)
+			return err
+		})
+		return page, err
+	}, func(row optimistic.Named) string { return row.Name })
 }
-
-const scanPage = 256
 
 // page reads up to n entries, beginning at a given name.
 func (s *store) page(ctx context.Context, from string, n int) (page []optimistic.Named, err error) {
-	err = s.do(ctx, func(ctx context.Context) error {
-		page = page[:0]
-		return s.query(ctx, fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, blob(from), n),
-			func(rows *sql.Rows) error {
-				var n optimistic.Named
-				err := rows.Scan(&n.Name, &n.Stored.Version, &n.Stored.Value, &n.Now)
-				n.Stored = there(n.Stored)
-				page = append(page, n)
-				return err
-			})
-	})
+	err = s.query(ctx, fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, blob(from), n),
+		func(rows *sql.Rows) error {
+			var row optimistic.Named
+			err := rows.Scan(&row.Name, &row.Stored.Version, &row.Stored.Value, &row.Now)
+			row.Stored = damagedIfEmpty(row.Stored)
+			page = append(page, row)
+			return err
+		})
 	return page, err
 }
 

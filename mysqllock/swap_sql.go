@@ -8,41 +8,27 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
 // Swap implements optimistic.Store. Each statement commits by itself.
 func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	if len(swaps) == 1 { // the usual case
-		out, err := s.swapSome(ctx, swaps)
-		if err == nil {
-			s.after(ctx, swaps[0], out[0])
-		}
-		return out, err
-	}
-	order := make([]int, len(swaps))
+	out, order := make([]optimistic.Swapped, len(swaps)), make([]int, len(swaps))
 	for i := range order {
 		order[i] = i
 	}
 	// All clients swap in the order of the names, so that no two deadlock.
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(swaps[i].Name, swaps[j].Name) })
-	out := make([]optimistic.Swapped, len(swaps))
 	for len(order) > 0 {
 		n := s.fit(swaps, order)
-		chunk := order[:n]
-		order = order[n:]
-		some := make([]optimistic.Swap, len(chunk))
-		for k, i := range chunk {
-			some[k] = swaps[i]
-		}
-		became, err := s.swapSome(ctx, some)
-		if err != nil {
+		if err := s.swapSome(ctx, swaps, out, order[:n]); err != nil {
 			return nil, err
 		}
-		for k, i := range chunk {
-			out[i] = became[k]
+		for _, i := range order[:n] {
 			s.after(ctx, swaps[i], out[i])
 		}
+		order = order[n:]
 	}
 	return out, nil
 }
@@ -83,41 +69,43 @@ func (s *store) full(ctx context.Context, w *optimistic.Swap) error {
 // It draws versions at random instead of counting. So no two values of a name ever have
 // the same version, whatever is deleted meanwhile, and a swap whose answer was lost can
 // recognize its own value.
-func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	out := make([]optimistic.Swapped, len(swaps))
-	var there, doubtful []int
-	for i := range swaps {
+func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap, out []optimistic.Swapped, which []int) error {
+	var existing, unsure []int
+	for _, i := range which {
 		if out[i].Err = s.full(ctx, &swaps[i]); out[i].Err != nil {
 			continue
 		}
 		if out[i].Version = rand.Uint64()>>1 | 1; swaps[i].Version != 0 {
-			there = append(there, i)
+			existing = append(existing, i)
 		} else if done, err := s.changes(ctx, insertRowCount, retryable, s.sent(s.insert(swaps[i], out[i].Version))); err != nil {
-			return nil, err
+			return err
 		} else if out[i].Done = done; !done {
-			doubtful = append(doubtful, i)
+			unsure = append(unsure, i)
 		}
 	}
-	if len(there) > 0 {
-		update, again := s.update(swaps[there[0]], out[there[0]].Version), retryable
-		if len(there) > 1 { // a locked row must not hold up the others for long
-			update, again = s.sent(s.updateAll(swaps, out, there)), isDeadlock
+	if len(existing) > 0 {
+		update, again := s.update(swaps[existing[0]], out[existing[0]].Version), retryable
+		if len(existing) > 1 { // a locked row must not hold up the others for long
+			update, again = s.sent(s.updateAll(swaps, out, existing)), isDeadlock
 		}
-		done, err := s.changes(ctx, len(there), again, update)
+		done, err := s.changes(ctx, len(existing), again, update)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, i := range there {
+		for _, i := range existing {
 			if out[i].Done = done; !done {
-				doubtful = append(doubtful, i)
+				unsure = append(unsure, i)
 			}
 		}
 	}
-	if len(doubtful) == 0 {
-		s.clock.InTime(swaps[0].Window)
-		return out, nil
+	if len(unsure) == 0 {
+		s.clock.InTime(swaps[which[0]].Window)
+		return nil
 	}
-	return out, s.findOut(ctx, swaps, out, doubtful)
+	return sqlswap.FindOut(ctx, s.Load, swaps, out, unsure, func(i int) {
+		out[i].Late = true
+		s.clock.Late(swaps[i].Window)
+	})
 }
 
 // changes runs a statement, and reports whether it changed the given number of rows.
@@ -194,28 +182,4 @@ func (s *store) updateAll(swaps []optimistic.Swap, out []optimistic.Swapped, whi
 		"SET o.version = new.version, o.entry = new.entry, o.fence = new.fence, o.holders = new.holders, o.until = new.until "+
 		"WHERE %s BETWEEN new.since AND new.till", s.names, serverTime)
 	return s.withShortLockWait(b.String())
-}
-
-// findOut loads the rows after a statement that may not have changed all of them.
-func (s *store) findOut(ctx context.Context, swaps []optimistic.Swap, out []optimistic.Swapped, which []int) error {
-	names := make([]string, len(which))
-	for k, i := range which {
-		names[k] = swaps[i].Name
-	}
-	now, err := s.Load(ctx, names)
-	if err != nil {
-		return err
-	}
-	for k, i := range which {
-		switch now[k].Version {
-		case out[i].Version:
-			out[i].Done = true
-		case swaps[i].Version:
-			out[i].Late = true
-			s.clock.Late(swaps[i].Window)
-		default:
-			out[i].Known, out[i].Now = true, now[k]
-		}
-	}
-	return nil
 }

@@ -7,66 +7,32 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// The driver forgets names that were unused for the retention time. After its first swap,
-// and after about one in tidyEvery from then on, it checks tidyRows names. It begins at a
-// random name, so that many short processes together check all names. A process that
-// lives on continues where it was, and begins again after the last name. The fence of a
-// name has the time of its last grant in it.
+// tidying is a walk through the names, which forgets old ones. It begins at a random
+// name, so that many short processes together check all names. A process that lives on
+// continues where it was, and begins again after the last name.
 type tidying struct {
-	swaps  atomic.Uint64
-	wanted chan struct{} // holds one while tidying is due
-	cursor string        // where run continues; empty: begin at a random name
+	cursor string // where the walk continues; empty: begin at a random name
 }
 
-const (
-	tidyEvery = 64
-	tidyRows  = 64
-	lostLife  = time.Minute // a client that has not read a row by then has renewed
-)
+// lostLife is the age at which a row of a lost lease is deleted. A client that has not
+// read it by then has renewed.
+const lostLife = time.Minute
 
-func (t *tidying) noteSwap() {
-	if t.swaps.Add(1)%tidyEvery == 1 {
-		select {
-		case t.wanted <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// run tidies when it is due, in a goroutine of its own, so as not to delay the poller.
-func (t *tidying) run(ctx context.Context, s *store) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.wanted:
-			t.tidySome(ctx, s)
-		}
-	}
-}
-
-// tidySome checks some names. If a statement fails, a later call or another client
-// repeats it.
+// tidySome checks some names.
 func (t *tidying) tidySome(ctx context.Context, s *store) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
 	page, err := t.page(ctx, s)
 	if err != nil || len(page) == 0 {
 		return
 	}
 	var names, versions []string
-	for _, n := range page {
-		e, err := locktable.Decode(n.Stored.Value)
-		if err == nil && e.Forgettable(n.Now, s.Retention) {
-			names, versions = append(names, n.Name), append(versions, strconv.FormatUint(n.Stored.Version, 10))
-		}
+	for _, n := range sqlswap.Forgettable(page, s.Retention) {
+		names, versions = append(names, n.Name), append(versions, strconv.FormatUint(n.Stored.Version, 10))
 	}
 	if len(names) > 0 {
 		// No version occurs twice, so a row that still has its version was not used
@@ -83,18 +49,18 @@ func (t *tidying) page(ctx context.Context, s *store) (page []optimistic.Named, 
 			return nil, err
 		}
 	}
-	if page, err = s.page(ctx, t.cursor, tidyRows); err != nil {
+	if page, err = s.page(ctx, t.cursor, sqlswap.TidyRows); err != nil {
 		return nil, err
 	}
-	if t.cursor = ""; len(page) < tidyRows {
-		first, err := s.page(ctx, "", tidyRows-len(page))
+	if t.cursor = ""; len(page) < sqlswap.TidyRows {
+		first, err := s.page(ctx, "", sqlswap.TidyRows-len(page))
 		if err != nil {
 			return nil, err
 		}
 		page = append(page, first...)
 	}
 	if len(page) > 0 {
-		t.cursor = page[len(page)-1].Name + "\x00" // no name sorts between the last one and this
+		t.cursor = sqlswap.Next(page[len(page)-1].Name)
 	}
 	return page, nil
 }

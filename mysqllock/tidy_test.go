@@ -3,7 +3,6 @@ package mysqllock
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -126,69 +125,4 @@ func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 		}
 	}
 	t.Error("after 1000 processes some old names are still there")
-}
-
-// Tidying may have to wait for a locked row. A hand-over does not wait for it.
-func TestTidyingHoldsUpNoHandOver(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a slow machine can miss its limit of 3 s")
-	}
-	s := mysqltest.Shared(t)
-	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
-	d, err := concrete(New(db, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	d.store.Retention = time.Microsecond
-	d.store.tidying.swaps.Store(1) // not yet
-	holder, err := concrete(New(db, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer holder.Close()
-	claim := func(d *lockDriver, name string) (c driver.Claim, err error) {
-		c = driver.Claim{
-			Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
-			TTL: time.Hour, QueueTTL: time.Minute, Queue: true,
-		}
-		_, err = d.Acquire(ctx, c)
-		return c, err
-	}
-	old, err := claim(d, "old")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Release(ctx, driver.LeaseRef{Name: old.Name, Token: old.Token}); err != nil {
-		t.Fatal(err)
-	}
-	held, err := claim(holder, "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	granted := make(chan driver.Signal, 1)
-	defer d.Listen(func(s driver.Signal) { granted <- s })()
-	if _, err := claim(d, "job"); !errors.Is(err, driver.ErrHeld) {
-		t.Fatal(err)
-	}
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.ExecContext(ctx, "SELECT 1 FROM pawl_names WHERE name = 'old' FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
-	d.store.tidying.swaps.Store(0)
-	d.store.tidying.noteSwap()
-	if err := holder.Release(ctx, driver.LeaseRef{Name: held.Name, Token: held.Token}); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-granted:
-	case <-time.After(3 * time.Second):
-		t.Error("it was not told of its grant")
-	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -1,0 +1,153 @@
+package sqlswap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// scan is Scan over some names. It counts how often it reads a page.
+func scan(names []string, prefix string, reads *int) iter.Seq2[string, error] {
+	slices.Sort(names)
+	return Scan(prefix, func(from string, n int) ([]string, error) {
+		*reads++
+		begin, _ := slices.BinarySearch(names, from)
+		return names[begin:min(begin+n, len(names))], nil
+	}, func(name string) string { return name })
+}
+
+func TestScanYieldsTheNamesWithAPrefixPageByPage(t *testing.T) {
+	names := []string{"a", "job", "jobs", "z"}
+	for i := range 2 * PageSize {
+		names = append(names, fmt.Sprintf("job-%03d", i))
+	}
+	for prefix, want := range map[string]int{"": len(names), "job-": 2 * PageSize, "job": 2*PageSize + 2, "job-01": 10, "none": 0} {
+		var got []string
+		reads := 0
+		for name, err := range scan(names, prefix, &reads) {
+			if err != nil || !strings.HasPrefix(name, prefix) {
+				t.Errorf("%q: %q, %v", prefix, name, err)
+			}
+			got = append(got, name)
+		}
+		if len(got) != want || !slices.IsSorted(got) || len(slices.Compact(got)) != want {
+			t.Errorf("%q: %d names, want %d, each once", prefix, len(got), want)
+		}
+		if most := want/PageSize + 1; reads > most {
+			t.Errorf("%q: %d reads, want %d at most", prefix, reads, most)
+		}
+	}
+	reads := 0
+	for range scan(names, "", &reads) {
+		break
+	}
+	if reads != 1 {
+		t.Errorf("a caller that stops at once costs %d reads", reads)
+	}
+}
+
+func TestScanYieldsAnErrorAndEnds(t *testing.T) {
+	down := errors.New("down")
+	yielded := 0
+	fails := func(string, int) ([]string, error) { return nil, down }
+	for _, err := range Scan("", fails, func(name string) string { return name }) {
+		if yielded++; !errors.Is(err, down) {
+			t.Errorf("%v", err)
+		}
+	}
+	if yielded != 1 {
+		t.Errorf("it yields %d times", yielded)
+	}
+}
+
+func TestFindOutTellsThreeCasesApart(t *testing.T) {
+	swaps := []optimistic.Swap{{Name: "first"}, {Name: "done", Version: 1}, {Name: "unchanged", Version: 2}, {Name: "other", Version: 3}, {Name: "gone", Version: 4}}
+	results := []optimistic.Swapped{{}, {Version: 11}, {Version: 12}, {Version: 13}, {Version: 14}}
+	stored := map[string]optimistic.Stored{"done": {Version: 11}, "unchanged": {Version: 2}, "other": {Version: 99}}
+	load := func(_ context.Context, names []string) (all []optimistic.Stored, err error) {
+		for _, name := range names {
+			all = append(all, stored[name])
+		}
+		return all, nil
+	}
+	var unchanged []int
+	if err := FindOut(t.Context(), load, swaps, results, []int{1, 2, 3, 4}, func(i int) { unchanged = append(unchanged, i) }); err != nil {
+		t.Fatal(err)
+	}
+	if !results[1].Done || !slices.Equal(unchanged, []int{2}) {
+		t.Errorf("%+v; unchanged are %v", results[1], unchanged)
+	}
+	if r := results[3]; r.Done || !r.Known || r.Now.Version != 99 {
+		t.Errorf("another value: %+v", r)
+	}
+	if r := results[4]; r.Done || !r.Known || r.Now.Version != 0 {
+		t.Errorf("no value: %+v", r)
+	}
+	if results[0].Done || results[0].Known {
+		t.Errorf("not asked for: %+v", results[0])
+	}
+}
+
+// A Tidier runs one Tidy at a time, with a time limit, and none after the store's Close.
+// Its caller does not wait for it, so a Tidy that waits for a locked row delays nothing.
+func TestATidierRunsOneTidyAtATime(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		life, end := context.WithCancel(t.Context())
+		defer end()
+		var running engine.Background
+		var began atomic.Int32
+		tidier := Tidier{Life: life, Running: &running, Tidy: func(ctx context.Context) {
+			began.Add(1)
+			<-ctx.Done()
+		}}
+		for range 100 * swapsPerTidying {
+			tidier.NoteSwap()
+		}
+		time.Sleep(tidyTimeout / 2)
+		tidier.Begin()
+		time.Sleep(tidyTimeout)
+		if n := began.Load(); n != 1 {
+			t.Errorf("%d tidied, want 1", n)
+		}
+		tidier.Begin()
+		time.Sleep(time.Second)
+		end()
+		running.Close()
+		tidier.Begin()
+		if n := began.Load(); n != 2 {
+			t.Errorf("%d tidied, want 2", n)
+		}
+	})
+}
+
+func TestForgettableRowsAreOldAndReadable(t *testing.T) {
+	now := locktable.At(time.Now())
+	entry := func(granted locktable.Instant, e locktable.Entry) []byte {
+		e.Fence = uint64(granted)
+		return e.Append(nil)
+	}
+	holder := locktable.Holder{Fence: uint64(now.Add(-2 * time.Hour)), Expires: now.Add(time.Hour)}
+	holder.Token, holder.Weight = driver.NewToken(), driver.Exclusive
+	held := locktable.Entry{Holders: []locktable.Holder{holder}}
+	rows := []optimistic.Named{
+		{Name: "old", Now: now, Stored: optimistic.Stored{Value: entry(now.Add(-2*time.Hour), locktable.Entry{})}},
+		{Name: "young", Now: now, Stored: optimistic.Stored{Value: entry(now.Add(-time.Minute), locktable.Entry{})}},
+		{Name: "held", Now: now, Stored: optimistic.Stored{Value: entry(now.Add(-2*time.Hour), held)}},
+		{Name: "damaged", Now: now, Stored: optimistic.Stored{Value: []byte{0}}},
+	}
+	if old := Forgettable(rows, time.Hour); len(old) != 1 || old[0].Name != "old" {
+		t.Errorf("%+v", old)
+	}
+}

@@ -1,0 +1,42 @@
+package sqlswap
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// Names returns the names of some swaps.
+func Names(swaps []optimistic.Swap, which []int) []string {
+	names := make([]string, len(which))
+	for k, i := range which {
+		names[k] = swaps[i].Name
+	}
+	return names
+}
+
+// FindOut loads the values of names that a statement may not have changed, and completes
+// the results of their swaps. A result has the version that its swap would have stored.
+// FindOut calls unchanged for a swap whose name still has its old value.
+func FindOut(ctx context.Context, load func(ctx context.Context, names []string) ([]optimistic.Stored, error),
+	swaps []optimistic.Swap, results []optimistic.Swapped, which []int, unchanged func(i int),
+) error {
+	if len(which) == 0 {
+		return nil
+	}
+	values, err := load(ctx, Names(swaps, which))
+	if err != nil {
+		return err
+	}
+	for k, i := range which {
+		switch values[k].Version {
+		case results[i].Version:
+			results[i].Done = true
+		case swaps[i].Version:
+			unchanged(i)
+		default:
+			results[i].Known, results[i].Now = true, values[k]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package sqlswap
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// A Tidier forgets names that were unused for the retention time. After about one swap in
+// swapsPerTidying, it checks some names in the background. The fence of a name has the
+// time of its last grant in it, so no index is needed.
+type Tidier struct {
+	Life    context.Context    // ends when the store closes
+	Running *engine.Background // for which the store's Close waits
+
+	// Tidy checks TidyRows names. If that fails, a later call or another client repeats
+	// it.
+	Tidy func(ctx context.Context)
+
+	busy atomic.Bool // Tidy runs
+}
+
+// TidyRows is the number of names that a Tidy checks.
+const TidyRows = 64
+
+const (
+	swapsPerTidying = 64
+	tidyTimeout     = 5 * time.Second
+)
+
+// NoteSwap notes a swap, and now and then begins to tidy.
+func (t *Tidier) NoteSwap() {
+	if rand.N(swapsPerTidying) == 0 {
+		t.Begin()
+	}
+}
+
+// Begin tidies in a goroutine, unless one tidies already.
+func (t *Tidier) Begin() {
+	if t.Life.Err() != nil || t.busy.Swap(true) {
+		return
+	}
+	t.Running.Go(func() {
+		defer t.busy.Store(false)
+		ctx, cancel := context.WithTimeout(t.Life, tidyTimeout)
+		defer cancel()
+		t.Tidy(ctx)
+	})
+}
+
+// Forgettable returns the rows that a store may delete. A step on a damaged row reports
+// the damage, so it stays.
+func Forgettable(rows []optimistic.Named, retention time.Duration) (old []optimistic.Named) {
+	for _, row := range rows {
+		if e, err := locktable.Decode(row.Stored.Value); err == nil && e.Forgettable(row.Now, retention) {
+			old = append(old, row)
+		}
+	}
+	return old
+}
