@@ -89,7 +89,10 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap, out []opt
 			update, again = s.sent(s.updateAll(swaps, out, existing)), isDeadlock
 		}
 		done, err := s.changes(ctx, len(existing), again, update)
-		if err != nil {
+		switch {
+		case isLocked(err) && len(existing) > 1:
+			return s.failLocked(ctx, swaps, out, existing, err)
+		case err != nil:
 			return err
 		}
 		for _, i := range existing {
