@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -24,41 +24,31 @@ func (t *table) Read(ctx context.Context, name string) (*locktable.Entry, lockta
 	return e, t.now(), err
 }
 
-// Scan implements locktable.Table. It reads a page at a time, because the caller may be
-// slow, and an open read transaction keeps the log from restarting.
+// Scan implements locktable.Table. Between two pages no read transaction is open, which
+// would keep the log from restarting.
 func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
 	return func(yield func(locktable.Row, error) bool) {
-		from := prefix
-		for {
-			var page []stored
-			err := t.read(ctx, func(r *reader) (err error) {
-				return r.snapshot(func() error {
-					page, err = r.some(from, scanPage)
+		var now locktable.Instant // when the page was read
+		page := func(from string, n int) (page []stored, err error) {
+			err = t.read(ctx, func(r *reader) error {
+				return r.snapshot(func() (err error) {
+					page, err = r.some(from, n)
 					return err
 				})
 			})
-			if err != nil {
-				yield(locktable.Row{}, err)
+			now = t.now()
+			return page, err
+		}
+		for s, err := range sqlswap.Scan(prefix, page, func(s stored) string { return s.name }) {
+			if err == nil {
+				err = t.failed("list", s.err)
+			}
+			if !yield(locktable.Row{Name: s.name, Entry: s.entry, Now: now}, err) {
 				return
 			}
-			now := t.now()
-			for _, s := range page {
-				if !strings.HasPrefix(s.name, prefix) {
-					return
-				}
-				if !yield(locktable.Row{Name: s.name, Entry: s.entry, Now: now}, t.failed("list", s.err)) {
-					return
-				}
-			}
-			if len(page) < scanPage {
-				return
-			}
-			from = page[len(page)-1].name + "\x00" // no name sorts between the last one and this
 		}
 	}
 }
-
-const scanPage = 256
 
 func (t *table) read(ctx context.Context, f func(r *reader) error) error {
 	r, err := t.reader.enter(ctx, t.busyTimeout)

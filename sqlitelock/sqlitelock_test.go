@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/sqlswap"
 )
 
 // drivertest tests the rules of every driver. These tests are for the rules of a file.
@@ -101,7 +102,7 @@ func TestListGoesOnBehindADamagedRow(t *testing.T) {
 
 func TestListFindsAPrefixAcrossPages(t *testing.T) {
 	d := open(t, file(t), nil)
-	const n = 2*scanPage + 1
+	const n = 2*sqlswap.PageSize + 1
 	for i := range n {
 		gets(t, d, mutex("job:"+strings.Repeat("a", i%200)+string(rune(0x4E00+i))))
 	}
