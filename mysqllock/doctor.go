@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -25,22 +26,18 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	var found []driver.Finding
 	if err := v.fit(); err != nil {
 		hint, _ := s.advice(err)
-		found = append(found, engine.Found(driver.SeverityError, "server", err.Error(), hint)...)
+		found = engine.Found(driver.SeverityError, "server", err.Error(), hint)
 	}
 	found = append(found, s.rights(ctx)...)
-	found = append(found, s.unfit(ctx)...)
-	if len(found) == 0 {
-		found = append(found, locktable.Damaged(ctx, d)...)
+	unfit, _ := s.tables(ctx)
+	for _, e := range unfit {
+		found = append(found, engine.Found(driver.SeverityError, "tables", e.problem, e.hint)...)
 	}
-	found = append(found, s.altered(ctx)...)
-	found = append(found, s.dropped()...)
-	found = append(found, v.durability()...)
-	found = append(found, v.replication()...)
-	found = append(found, s.repeats(ctx)...)
-	found = append(found, v.session()...)
-	found = append(found, s.clocks(ctx)...)
-	found = append(found, s.connections()...)
-	found = append(found, engine.Version(v.product(), v["version"])...)
+	if len(found) == 0 {
+		found = locktable.Damaged(ctx, d)
+	}
+	found = slices.Concat(found, s.altered(ctx), s.dropped(), v.settings(), s.repeats(ctx), s.clocks(ctx), s.connections(),
+		engine.Version(v.product(), v["version"]))
 	engine.SortFindings(found)
 	return found, ctx.Err()
 }
@@ -48,15 +45,13 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 // dropped reports a table that was made again although the other one was there.
 func (s *store) dropped() []driver.Finding {
 	const advice = "find out who drops it; a backup that is restored has to have both tables"
-	switch gone := s.remade.Load(); gone {
-	case nil:
-		return nil
-	case &s.names:
-		return engine.Found(driver.SeverityError, "tables", s.names+" was gone, and Pawl has made it again: held locks are forgotten, and can be granted again, with greater fences",
-			advice)
-	}
-	return engine.Found(driver.SeverityWarning, "tables", s.lost+" was gone, and Pawl has made it again: a holder that lost its lease meanwhile learns it at its next renewal",
-		advice)
+	gone := s.remade.Load()
+	return slices.Concat(
+		engine.FoundIf(gone == &s.names, driver.SeverityError, "tables",
+			s.names+" was gone, and Pawl has made it again: held locks are forgotten, and can be granted again, with greater fences", advice),
+		engine.FoundIf(gone == &s.lost, driver.SeverityWarning, "tables",
+			s.lost+" was gone, and Pawl has made it again: a holder that lost its lease meanwhile learns it at its next renewal", advice),
+	)
 }
 
 // rights tries each right, on no row.
@@ -84,55 +79,28 @@ func (s *store) rights(ctx context.Context) (found []driver.Finding) {
 	return found
 }
 
-// unfit reports what keeps the driver from using the tables.
-func (s *store) unfit(ctx context.Context) (found []driver.Finding) {
-	unfit, _ := s.tables(ctx)
-	for _, e := range unfit {
-		found = append(found, engine.Found(driver.SeverityError, "tables", e.problem, e.hint)...)
-	}
-	return found
-}
-
-func (v variables) durability() (found []driver.Finding) {
-	if at := v["innodb_flush_log_at_trx_commit"]; at != "" && at != "1" {
-		found = append(found, engine.Found(driver.SeverityWarning, "durability", "innodb_flush_log_at_trx_commit is "+at+
-			": a crash forgets up to a second of grants, which are then granted again, with greater fences",
-			"set it to 1")...)
-	}
-	if v.on("log_bin") && v["sync_binlog"] != "1" {
-		found = append(found, engine.Found(driver.SeverityInfo, "durability", "sync_binlog is "+v["sync_binlog"]+
-			": after a crash replicas may lack what was acknowledged, and so may the next primary",
-			"set it to 1 if replicas can take over")...)
-	}
-	return found
-}
-
-func (v variables) replication() (found []driver.Finding) {
-	if v.on("log_bin") && v["binlog_format"] == "STATEMENT" {
-		found = append(found, engine.Found(driver.SeverityError, "replication", "binlog_format is STATEMENT: replicas would repeat what depends on the clock, and get something else",
-			"set it to ROW or MIXED")...)
-	}
-	if v.on("log_bin") && v["sql_log_bin"] != "" && !v.on("sql_log_bin") {
-		found = append(found, engine.Found(driver.SeverityWarning, "replication", "sql_log_bin is off in these sessions: no replica gets the locks",
-			"leave it on, or expect a fail-over to forget all leases")...)
-	}
-	if v.on("wsrep_on") {
-		found = append(found, engine.Found(driver.SeverityWarning, "replication", "this is a node of Galera: a row is locked on its node only. Of two steps that commit on two nodes the first one wins, and the other one is tried again; but leases end by the clock of the node that is asked, and CheckLease does not hold up a step on another node",
-			"send all clients to one node, or keep the clocks together and compare fences where the data is")...)
-	}
-	return found
+// settings reports the settings of the server and of the session that make locks less
+// durable, or slower.
+func (v variables) settings() []driver.Finding {
+	atCommit, logs := v["innodb_flush_log_at_trx_commit"], v.on("log_bin")
+	return slices.Concat(
+		engine.FoundIf(atCommit != "" && atCommit != "1", driver.SeverityWarning, "durability", "innodb_flush_log_at_trx_commit is "+atCommit+
+			": a crash forgets up to a second of grants, which are then granted again, with greater fences", "set it to 1"),
+		engine.FoundIf(logs && v["sync_binlog"] != "1", driver.SeverityInfo, "durability", "sync_binlog is "+v["sync_binlog"]+
+			": after a crash replicas may lack what was acknowledged, and so may the next primary", "set it to 1 if replicas can take over"),
+		engine.FoundIf(logs && v["binlog_format"] == "STATEMENT", driver.SeverityError, "replication",
+			"binlog_format is STATEMENT: replicas would repeat what depends on the clock, and get something else", "set it to ROW or MIXED"),
+		engine.FoundIf(logs && v["sql_log_bin"] != "" && !v.on("sql_log_bin"), driver.SeverityWarning, "replication",
+			"sql_log_bin is off in these sessions: no replica gets the locks", "leave it on, or expect a fail-over to forget all leases"),
+		engine.FoundIf(v.on("wsrep_on"), driver.SeverityWarning, "replication", "this is a node of Galera: a row is locked on its node only. Of two steps that commit on two nodes the first one wins, and the other one is tried again; but leases end by the clock of the node that is asked, and CheckLease does not hold up a step on another node",
+			"send all clients to one node, or keep the clocks together and compare fences where the data is"),
+		engine.FoundIf(v.isolation() == "SERIALIZABLE", driver.SeverityInfo, "isolation", "the level of the pool is SERIALIZABLE",
+			"READ COMMITTED locks less; CheckLease takes whatever the transaction has"),
+	)
 }
 
 // manyClosedConns is the number of closed idle connections that is worth a finding.
 const manyClosedConns = 1000
-
-func (v variables) session() (found []driver.Finding) {
-	if at := v.isolation(); at == "SERIALIZABLE" {
-		found = append(found, engine.Found(driver.SeverityInfo, "isolation", "the level of the pool is SERIALIZABLE",
-			"READ COMMITTED locks less; CheckLease takes whatever the transaction has")...)
-	}
-	return found
-}
 
 // clocks compares the server's clock with the client's, which decides nothing.
 func (s *store) clocks(ctx context.Context) []driver.Finding {
@@ -141,13 +109,9 @@ func (s *store) clocks(ctx context.Context) []driver.Finding {
 	if err := s.query(ctx, "SELECT "+serverTime, func(rows *sql.Rows) error { return rows.Scan(&now) }); err != nil {
 		return nil
 	}
-	got := time.Now()
-	off := max(locktable.At(sent)-now, now-locktable.At(got), 0)
-	if d := time.Duration(off) * time.Microsecond; d > time.Second {
-		return engine.Found(driver.SeverityInfo, "clock", fmt.Sprintf("it differs from this host's by %v or more", d.Round(time.Second)),
-			"one of the two is wrong; if it is the server's, expect it to be set, which ends leases early or late")
-	}
-	return nil
+	off := time.Duration(max(locktable.At(sent)-now, now-locktable.At(time.Now()), 0)) * time.Microsecond
+	return engine.FoundIf(off > time.Second, driver.SeverityInfo, "clock", fmt.Sprintf("it differs from this host's by %v or more", off.Round(time.Second)),
+		"one of the two is wrong; if it is the server's, expect it to be set, which ends leases early or late")
 }
 
 // connections checks how long calls wait for the pool, and how long its connections last.
@@ -157,9 +121,7 @@ func (s *store) connections() []driver.Finding {
 		return engine.Found(driver.SeverityInfo, "pool", fmt.Sprintf("%d connections were ended because too many were idle, and others made for the next statements", stats.MaxIdleClosed),
 			"SetMaxIdleConns as high as SetMaxOpenConns: database/sql keeps two by default")
 	}
-	if stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second {
-		return engine.Found(driver.SeverityWarning, "pool", fmt.Sprintf("calls have waited %v for one of its %d connections", stats.WaitDuration.Round(time.Millisecond), stats.MaxOpenConnections),
-			"a larger pool, or one that is for locks only: a renewal that waits may come too late")
-	}
-	return nil
+	return engine.FoundIf(stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second, driver.SeverityWarning, "pool",
+		fmt.Sprintf("calls have waited %v for one of its %d connections", stats.WaitDuration.Round(time.Millisecond), stats.MaxOpenConnections),
+		"a larger pool, or one that is for locks only: a renewal that waits may come too late")
 }

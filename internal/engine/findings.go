@@ -12,6 +12,14 @@ func Found(severity driver.Severity, subject, detail, advice string) []driver.Fi
 	return []driver.Finding{{Severity: severity, Subject: subject, Detail: detail, Advice: advice}}
 }
 
+// FoundIf is Found if a condition is true, and otherwise an empty list.
+func FoundIf(bad bool, severity driver.Severity, subject, detail, advice string) []driver.Finding {
+	if !bad {
+		return nil
+	}
+	return Found(severity, subject, detail, advice)
+}
+
 // Version returns the finding that names the server and its version, such as "Redis
 // 7.2.4", or nothing if the version is unknown.
 func Version(product, version string) []driver.Finding {
