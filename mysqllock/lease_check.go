@@ -36,34 +36,16 @@ import (
 //	}
 //
 // A lease is a *pawl.Lease: the one that Lock returned, or that pawl.LeaseOf(ctx, name)
-// returns inside Do, also of pawl.All. Give all leases to one call, in any order. A lease
-// that is given twice counts once. The check looks at each of several leases on one name.
-// Two calls in one transaction can deadlock with another transaction or a renewal (error
-// 1213). The error for a nil lease (LeaseOf found none), no lease at all, or a lease of
-// another backend or prefix matches pawl.ErrInvalid. For a lease of another database the
-// check finds no row, and returns pawl.ErrStale.
+// returns inside Do, also of pawl.All. Give all leases to one call, in any order: two
+// calls in one transaction can deadlock with another transaction or a renewal (error
+// 1213). A lease that is given twice counts once. The check looks at each of several
+// leases on one name. The error for a nil lease (LeaseOf found none), no lease at all, or
+// a lease of another backend or prefix matches pawl.ErrInvalid. For a lease of another
+// database the check finds no row, and returns pawl.ErrStale.
 //
-// # Which ctx, and which errors?
-//
-// Use the ctx of Do for the statements: it ends when the lease is lost. A statement that
-// was under way then fails, and Do returns an error that matches pawl.ErrLost.
-//
-//   - pawl.ErrStale: the check refused, and nothing was committed.
-//   - A *pawl.LostError that is Finished: the transaction has committed.
-//   - Another *pawl.LostError: the transaction has not committed, unless Commit was cut
-//     off; read the data.
-//
-// Do not use the ctx of Do for BeginTx: when it ends, database/sql rolls back, and cuts a
-// Commit off. A Commit that was cut off may have committed, and Do returns an error that
-// matches pawl.ErrLost and is not Finished. After CheckLease has returned nil, the commit
-// is safe however long it takes.
-//
-// A commit that succeeded counts, even if Do returns a *pawl.LostError after it: the
-// lease ended between the check and the release, and no other holder could enter before
-// the commit. The error's Finished is true if the function returned nil.
-//
-// Release the lease after Commit, as Do does. Release waits until the transaction ends,
-// and fails with ErrUnavailable if that takes long; the client repeats it.
+// Use the ctx of Do for the statements, because it ends when the lease is lost, but not
+// for BeginTx. docs/transactions.md says what the errors of Do mean then. After
+// CheckLease has returned nil, the commit is safe however long it takes.
 //
 // # What does it lock?
 //
@@ -82,11 +64,10 @@ import (
 // prefix; for another prefix there is [LeaseChecker]. The user needs only SELECT on
 // the table; before MySQL 8.0.22, by its manual, also UPDATE.
 //
-// Goroutines of one client hand a name to each other without asking the server, which
-// sees one lease for all of them. So the check also asks the *pawl.Lease, and refuses a
-// lease that was released or lost. You only have to release after Commit.
-//
-// Test it on a real server: the check refuses a lease of pawltest, which is in memory.
+// The check also asks the *pawl.Lease, and refuses a lease that was released or lost:
+// goroutines of one client hand a name to each other without asking the server. Release
+// the lease after Commit, as Do does. Test it on a real server: the check refuses a lease
+// of pawltest, which is in memory.
 func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, &Options{Prefix: defaultPrefix}, leases)
 }
