@@ -3,7 +3,6 @@ package mysqllock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"net"
 	"net/url"
@@ -38,21 +37,19 @@ func invalid(problem, allowed string) error {
 // parse reads a URL, or a DSN with or without mysql:. If it cannot read a parameter, its
 // error has only the parameter's name, because the value may be a password.
 func parse(raw string) (*parsed, error) {
-	rest, isURL := strings.CutPrefix(raw, "mysql://")
-	if !isURL {
-		rest, isURL = strings.CutPrefix(raw, "mariadb://")
+	scheme, rest, _ := strings.Cut(raw, ":")
+	if scheme != "mysql" && scheme != "mariadb" {
+		return parseDSN(raw)
 	}
-	if isURL && !strings.Contains(rest, ")/") {
-		u, err := driver.ParseURL(raw)
-		if err != nil {
-			return nil, err
-		}
-		return parseURL(u)
+	dsn, slashes := strings.CutPrefix(rest, "//")
+	if !slashes || strings.Contains(dsn, ")/") {
+		return parseDSN(dsn)
 	}
-	for _, scheme := range []string{"mysql:", "mariadb:"} {
-		rest = strings.TrimPrefix(rest, scheme)
+	u, err := driver.ParseURL(raw)
+	if err != nil {
+		return nil, err
 	}
-	return parseDSN(rest)
+	return parseURL(u)
 }
 
 func parseURL(u *url.URL) (*parsed, error) {
@@ -102,15 +99,12 @@ func parseURL(u *url.URL) (*parsed, error) {
 func parseDSN(dsn string) (*parsed, error) {
 	slash := strings.LastIndexByte(dsn, '/')
 	database, raw, _ := strings.Cut(dsn[slash+1:], "?")
-	query, err := url.ParseQuery(raw)
-	if err == nil && slash >= 0 {
-		query, err = driver.URLParameters(&url.URL{RawQuery: raw}, what, urlParameters())
-	}
-	if err != nil || slash < 0 {
-		if _, ok := errors.AsType[*driver.InvalidError](err); ok {
-			return nil, err
-		}
+	if slash < 0 {
 		return nil, invalid("cannot be read", urlForm)
+	}
+	query, err := driver.URLParameters(&url.URL{RawQuery: raw}, what, urlParameters())
+	if err != nil {
+		return nil, err
 	}
 	p, rest, err := ownParameters(query)
 	if err != nil {
