@@ -2,7 +2,6 @@ package mysqllock
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -36,7 +35,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if len(found) == 0 {
 		found = locktable.Damaged(ctx, d)
 	}
-	found = slices.Concat(found, s.altered(ctx), s.dropped(), v.settings(), s.repeats(ctx), s.clocks(ctx), s.connections(),
+	found = slices.Concat(found, s.triggers(ctx), s.dropped(), v.settings(), s.writableReplica(ctx), s.clocks(ctx), s.connections(),
 		engine.Version(v.product(), v["version"]))
 	engine.SortFindings(found)
 	return found, ctx.Err()
@@ -106,7 +105,7 @@ const manyClosedConns = 1000
 func (s *store) clocks(ctx context.Context) []driver.Finding {
 	var now locktable.Instant
 	sent := time.Now()
-	if err := s.query(ctx, "SELECT "+serverTime, func(rows *sql.Rows) error { return rows.Scan(&now) }); err != nil {
+	if err := s.queryRow(ctx, "SELECT "+serverTime, &now); err != nil {
 		return nil
 	}
 	off := time.Duration(max(locktable.At(sent)-now, now-locktable.At(time.Now()), 0)) * time.Microsecond

@@ -110,15 +110,15 @@ func (s *server) checkServer(ctx context.Context) error {
 		}
 		s.remade.CompareAndSwap(nil, gone)
 	}
+	var unfit []*configError
+	if err == nil {
+		unfit, err = s.tables(ctx)
+	}
+	if err == nil && len(unfit) > 0 {
+		err = unfit[0]
+	}
 	if err != nil {
 		return err
-	}
-	unfit, err := s.tables(ctx)
-	switch {
-	case err != nil:
-		return err
-	case len(unfit) > 0:
-		return unfit[0]
 	}
 	s.prepare(ctx)
 	s.ready.Store(true)
@@ -150,7 +150,7 @@ func (s *server) droppedTable(ctx context.Context) *string {
 	case number(noNames) == noSuchTable && noLost == nil:
 		return &s.names
 	case number(noLost) == noSuchTable && noNames == nil:
-		_ = s.query(ctx, "SELECT EXISTS (SELECT 1 FROM "+s.names+")", func(rows *sql.Rows) error { return rows.Scan(&used) })
+		_ = s.queryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+s.names+")", &used)
 	}
 	if used {
 		return &s.lost
@@ -190,10 +190,10 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 	// took effect. And NOW follows the session's variable timestamp, if that is set.
 	var still, set bool
 	err = s.query(ctx, "SELECT SLEEP(0.001) + (SYSDATE(6) = NOW(6)), ABS(TIMESTAMPDIFF(SECOND, NOW(), SYSDATE())) > 600, @@sql_select_limit",
-		func(rows *sql.Rows) error {
+		func(rows *sql.Rows) error { // there is no row if the limit, which also applies to SHOW, is 0
 			var limit string
 			err := rows.Scan(&still, &set, &limit)
-			v["sql_select_limit"] = limit // the limit also applies to SHOW
+			v["sql_select_limit"] = limit
 			return err
 		})
 	if still {
@@ -282,6 +282,10 @@ func (s *server) query(ctx context.Context, statement string, each func(*sql.Row
 		}
 	}
 	return rows.Err()
+}
+
+func (s *server) queryRow(ctx context.Context, statement string, into ...any) error {
+	return s.db.QueryRowContext(ctx, statement).Scan(into...)
 }
 
 // An execution sends a statement, and returns the number of changed rows.

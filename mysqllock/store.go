@@ -78,12 +78,12 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 
 // Time implements optimistic.Store.
 func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
-	return s.clock.Ask(ctx, func(ctx context.Context) error { return s.do(ctx, s.ask) })
+	return s.clock.Ask(ctx, func(ctx context.Context) error { return s.do(ctx, s.askTime) })
 }
 
-// ask asks the server for its time. It takes a connection first, because connecting or
-// waiting for the pool is not part of the round trip.
-func (s *store) ask(ctx context.Context) error {
+// askTime asks the server for its time. It takes a connection first, because connecting
+// or waiting for the pool is not part of the round trip.
+func (s *store) askTime(ctx context.Context) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -107,10 +107,10 @@ func damagedIfEmpty(r optimistic.Stored) optimistic.Stored {
 	return r
 }
 
-// after notifies other clients of the leases that a swap took from them. The row is only
-// a hint: a client that misses it finds out at its next renewal. Grants need no
+// afterSwap notifies other clients of the leases that a swap took from them. The row is
+// only a hint: a client that misses it finds out at its next renewal. Grants need no
 // notification, because waiters read the entry, see newPoller.
-func (s *store) after(ctx context.Context, w optimistic.Swap, r optimistic.Swapped) {
+func (s *store) afterSwap(ctx context.Context, w optimistic.Swap, r optimistic.Swapped) {
 	if !r.Done {
 		return
 	}

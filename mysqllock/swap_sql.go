@@ -26,7 +26,7 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 			return nil, err
 		}
 		for _, i := range order[:n] {
-			s.after(ctx, swaps[i], out[i])
+			s.afterSwap(ctx, swaps[i], out[i])
 		}
 		order = order[n:]
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// ours lists the names of the tables, for IN.
-func (s *server) ours() string { return blob(s.Prefix+"names") + ", " + blob(s.Prefix+"lost") }
+// tableNames lists the names of the tables, for IN.
+func (s *server) tableNames() string { return blob(s.Prefix+"names") + ", " + blob(s.Prefix+"lost") }
 
 // tables reports what makes the tables unfit for locks: an operator may have made or
 // altered them without following the schema.
 func (s *server) tables(ctx context.Context) (unfit []*configError, err error) {
 	err = s.query(ctx, "SELECT t.table_name, COALESCE(t.engine, 'VIEW'), c.data_type FROM information_schema.tables AS t "+
 		"JOIN information_schema.columns AS c ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name IN ('name', 'inbox') "+
-		"WHERE t.table_schema = DATABASE() AND t.table_name IN ("+s.ours()+")", func(rows *sql.Rows) error {
+		"WHERE t.table_schema = DATABASE() AND t.table_name IN ("+s.tableNames()+")", func(rows *sql.Rows) error {
 		var table, engine, column string
 		if err := rows.Scan(&table, &engine, &column); err != nil {
 			return err
@@ -40,10 +40,10 @@ func (s *server) tables(ctx context.Context) (unfit []*configError, err error) {
 	return unfit, err
 }
 
-// altered finds triggers and events that change what is stored.
-func (s *server) altered(ctx context.Context) (found []driver.Finding) {
+// triggers finds triggers and events that change what is stored.
+func (s *server) triggers(ctx context.Context) (found []driver.Finding) {
 	for _, x := range []struct{ kind, statement string }{
-		{"trigger", "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table IN (" + s.ours() + ")"},
+		{"trigger", "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table IN (" + s.tableNames() + ")"},
 		{"event", fmt.Sprintf("SELECT event_name FROM information_schema.events WHERE LOCATE(%s, event_definition) + LOCATE(%s, event_definition) > 0",
 			blob(s.Prefix+"names"), blob(s.Prefix+"lost"))},
 	} {
@@ -58,15 +58,15 @@ func (s *server) altered(ctx context.Context) (found []driver.Finding) {
 	return found
 }
 
-// repeats finds a server that takes writes, and also replicates another server: on
-// MariaDB, and on MySQL if the user may ask.
-func (s *server) repeats(ctx context.Context) (found []driver.Finding) {
+// writableReplica finds a server that takes writes, and also replicates another server:
+// on MariaDB, and on MySQL if the user may ask.
+func (s *server) writableReplica(ctx context.Context) (found []driver.Finding) {
 	for _, statement := range []string{
 		"SELECT variable_value > 0 FROM information_schema.global_status WHERE variable_name = 'SLAVES_RUNNING'",
 		"SELECT service_state = 'ON' FROM performance_schema.replication_applier_status",
 	} {
 		running := false
-		_ = s.query(ctx, statement, func(rows *sql.Rows) error { return rows.Scan(&running) })
+		_ = s.queryRow(ctx, statement, &running)
 		if running {
 			return engine.Found(driver.SeverityWarning, "replication", "the server repeats what another one writes, and takes writes itself: clients that ask one each can be granted the same name",
 				"set read_only=1 on all servers but one, and give all clients the address of that one")

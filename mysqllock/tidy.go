@@ -2,7 +2,6 @@ package mysqllock
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -97,12 +96,7 @@ const forks = 6
 // between returns the first and the last name that have the prefix begin and do not sort
 // before from. Both are empty if there is no such name.
 func (s *store) between(ctx context.Context, from, begin string) (first, last string, err error) {
-	err = s.query(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.names, blob(from), blob(begin+"\xff")),
-		func(rows *sql.Rows) error {
-			var low, high []byte
-			err := rows.Scan(&low, &high)
-			first, last = string(low), string(high)
-			return err
-		})
-	return first, last, err
+	var low, high []byte
+	err = s.queryRow(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.names, blob(from), blob(begin+"\xff")), &low, &high)
+	return string(low), string(high), err
 }
