@@ -45,12 +45,12 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 func (s *store) dropped() []driver.Finding {
 	const advice = "find out who drops it; a backup that is restored has to have both tables"
 	gone := s.remade.Load()
-	return slices.Concat(
-		engine.FoundIf(gone == &s.names, driver.SeverityError, "tables",
-			s.names+" was gone, and Pawl has made it again: held locks are forgotten, and can be granted again, with greater fences", advice),
-		engine.FoundIf(gone == &s.lost, driver.SeverityWarning, "tables",
-			s.lost+" was gone, and Pawl has made it again: a holder that lost its lease meanwhile learns it at its next renewal", advice),
-	)
+	var found engine.Findings
+	found.Add(gone == &s.names, driver.SeverityError, "tables",
+		s.names+" was gone, and Pawl has made it again: held locks are forgotten, and can be granted again, with greater fences", advice)
+	found.Add(gone == &s.lost, driver.SeverityWarning, "tables",
+		s.lost+" was gone, and Pawl has made it again: a holder that lost its lease meanwhile learns it at its next renewal", advice)
+	return found
 }
 
 // rights tries each right, on no row.
@@ -82,20 +82,20 @@ func (s *store) rights(ctx context.Context) (found []driver.Finding) {
 // durable, or slower.
 func (v variables) settings() []driver.Finding {
 	atCommit, logs := v["innodb_flush_log_at_trx_commit"], v.on("log_bin")
-	return slices.Concat(
-		engine.FoundIf(atCommit != "" && atCommit != "1", driver.SeverityWarning, "durability", "innodb_flush_log_at_trx_commit is "+atCommit+
-			": a crash forgets up to a second of grants, which are then granted again, with greater fences", "set it to 1"),
-		engine.FoundIf(logs && v["sync_binlog"] != "1", driver.SeverityInfo, "durability", "sync_binlog is "+v["sync_binlog"]+
-			": after a crash replicas may lack what was acknowledged, and so may the next primary", "set it to 1 if replicas can take over"),
-		engine.FoundIf(logs && v["binlog_format"] == "STATEMENT", driver.SeverityError, "replication",
-			"binlog_format is STATEMENT: replicas would repeat what depends on the clock, and get something else", "set it to ROW or MIXED"),
-		engine.FoundIf(logs && v["sql_log_bin"] != "" && !v.on("sql_log_bin"), driver.SeverityWarning, "replication",
-			"sql_log_bin is off in these sessions: no replica gets the locks", "leave it on, or expect a fail-over to forget all leases"),
-		engine.FoundIf(v.on("wsrep_on"), driver.SeverityWarning, "replication", "this is a node of Galera: a row is locked on its node only. Of two steps that commit on two nodes the first one wins, and the other one is tried again; but leases end by the clock of the node that is asked, and CheckLease does not hold up a step on another node",
-			"send all clients to one node, or keep the clocks together and compare fences where the data is"),
-		engine.FoundIf(v.isolation() == "SERIALIZABLE", driver.SeverityInfo, "isolation", "the level of the pool is SERIALIZABLE",
-			"READ COMMITTED locks less; CheckLease takes whatever the transaction has"),
-	)
+	var found engine.Findings
+	found.Add(atCommit != "" && atCommit != "1", driver.SeverityWarning, "durability", "innodb_flush_log_at_trx_commit is "+atCommit+
+		": a crash forgets up to a second of grants, which are then granted again, with greater fences", "set it to 1")
+	found.Add(logs && v["sync_binlog"] != "1", driver.SeverityInfo, "durability", "sync_binlog is "+v["sync_binlog"]+
+		": after a crash replicas may lack what was acknowledged, and so may the next primary", "set it to 1 if replicas can take over")
+	found.Add(logs && v["binlog_format"] == "STATEMENT", driver.SeverityError, "replication",
+		"binlog_format is STATEMENT: replicas would repeat what depends on the clock, and get something else", "set it to ROW or MIXED")
+	found.Add(logs && v["sql_log_bin"] != "" && !v.on("sql_log_bin"), driver.SeverityWarning, "replication",
+		"sql_log_bin is off in these sessions: no replica gets the locks", "leave it on, or expect a fail-over to forget all leases")
+	found.Add(v.on("wsrep_on"), driver.SeverityWarning, "replication", "this is a node of Galera: a row is locked on its node only. Of two steps that commit on two nodes the first one wins, and the other one is tried again; but leases end by the clock of the node that is asked, and CheckLease does not hold up a step on another node",
+		"send all clients to one node, or keep the clocks together and compare fences where the data is")
+	found.Add(v.isolation() == "SERIALIZABLE", driver.SeverityInfo, "isolation", "the level of the pool is SERIALIZABLE",
+		"READ COMMITTED locks less; CheckLease takes whatever the transaction has")
+	return found
 }
 
 // manyClosedConns is the number of closed idle connections that is worth a finding.
@@ -109,8 +109,10 @@ func (s *store) clocks(ctx context.Context) []driver.Finding {
 		return nil
 	}
 	off := time.Duration(max(locktable.At(sent)-now, now-locktable.At(time.Now()), 0)) * time.Microsecond
-	return engine.FoundIf(off > time.Second, driver.SeverityInfo, "clock", fmt.Sprintf("it differs from this host's by %v or more", off.Round(time.Second)),
+	var found engine.Findings
+	found.Add(off > time.Second, driver.SeverityInfo, "clock", fmt.Sprintf("it differs from this host's by %v or more", off.Round(time.Second)),
 		"one of the two is wrong; if it is the server's, expect it to be set, which ends leases early or late")
+	return found
 }
 
 // connections checks how long calls wait for the pool, and how long its connections last.
@@ -120,7 +122,9 @@ func (s *store) connections() []driver.Finding {
 		return engine.Found(driver.SeverityInfo, "pool", fmt.Sprintf("%d connections were ended because too many were idle, and others made for the next statements", stats.MaxIdleClosed),
 			"SetMaxIdleConns as high as SetMaxOpenConns: database/sql keeps two by default")
 	}
-	return engine.FoundIf(stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second, driver.SeverityWarning, "pool",
+	var found engine.Findings
+	found.Add(stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second, driver.SeverityWarning, "pool",
 		fmt.Sprintf("calls have waited %v for one of its %d connections", stats.WaitDuration.Round(time.Millisecond), stats.MaxOpenConnections),
 		"a larger pool, or one that is for locks only: a renewal that waits may come too late")
+	return found
 }

@@ -12,12 +12,14 @@ func Found(severity driver.Severity, subject, detail, advice string) []driver.Fi
 	return []driver.Finding{{Severity: severity, Subject: subject, Detail: detail, Advice: advice}}
 }
 
-// FoundIf is Found if a condition is true, and otherwise an empty list.
-func FoundIf(bad bool, severity driver.Severity, subject, detail, advice string) []driver.Finding {
-	if !bad {
-		return nil
+// Findings is the list that a doctor makes.
+type Findings []driver.Finding
+
+// Add adds a finding if a condition is bad.
+func (f *Findings) Add(bad bool, severity driver.Severity, subject, detail, advice string) {
+	if bad {
+		*f = append(*f, driver.Finding{Severity: severity, Subject: subject, Detail: detail, Advice: advice})
 	}
-	return Found(severity, subject, detail, advice)
 }
 
 // Version returns the finding that names the server and its version, such as "Redis

@@ -1,8 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"net"
+	"net/url"
 	"reflect"
+	"strconv"
+	"strings"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -10,8 +16,29 @@ import (
 // Register makes [driver.Open] open URLs of these schemes with open.
 func Register(open driver.Opener, schemes ...string) {
 	for _, scheme := range schemes {
-		driver.Register(scheme, open)
+		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) { return openedBy(ctx, u, open) })
 	}
+}
+
+// openedBy opens a URL with open, whose errors then name this operation.
+func openedBy(ctx context.Context, u *url.URL, open driver.Opener) (driver.Driver, error) {
+	d, err := open(ctx, u)
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		e.Op, e.Name = driver.OpOpen, ""
+	}
+	return d, err
+}
+
+// Address completes HOST or HOST:PORT of a URL. Without a host it is localhost; ok
+// reports whether the port is a number that can be.
+func Address(hostport, defaultPort string) (address string, ok bool) {
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host, port = strings.Trim(hostport, "[]"), ""
+	}
+	port = cmp.Or(port, defaultPort)
+	n, err := strconv.Atoi(port)
+	return net.JoinHostPort(cmp.Or(host, "localhost"), port), err == nil && 0 < n && n < 1<<16
 }
 
 // Open parses a URL and opens it with open.
@@ -23,7 +50,7 @@ func Open(ctx context.Context, rawURL string, open driver.Opener) (driver.Driver
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, u)
+	return openedBy(ctx, u, open)
 }
 
 // Made turns a backend's own type into the result of its New and Open. After an error it
