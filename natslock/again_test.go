@@ -49,7 +49,7 @@ func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, kee
 			continue
 		}
 		t.Logf("it came again after %v", time.Since(began))
-		time.Sleep(time.Until(began.Add(natslock.MaxValueAge)))
+		time.Sleep(time.Until(began.Add(natslock.MaxLoadAge)))
 		isRefused(t, a, mutex(name))
 		renews(t, b, holder)
 		return

@@ -147,7 +147,7 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 	server := natstest.Start(t, "")
 	proxy := servertest.StartProxy(t, server.Addr)
 	d := start(t, "nats://"+proxy.Addr)
-	proxy.Slow(natslock.MaxValueAge + 50*time.Millisecond)
+	proxy.Slow(natslock.MaxLoadAge + 50*time.Millisecond)
 	c, limited := mutex("n"), within(t, hang)
 	_, err := d.Acquire(limited, c)
 	if err == nil {
@@ -179,7 +179,7 @@ func TestABatchOnASlowLink(t *testing.T) {
 		gets(t, d, c)
 		leases[i] = lease(c)
 	}
-	proxy.Slow(natslock.MaxValueAge + 50*time.Millisecond)
+	proxy.Slow(natslock.MaxLoadAge + 50*time.Millisecond)
 	gets(t, d, mutex("another")) // the driver then knows that the link is slow
 	answers, err := d.Renew(within(t, hang), leases)
 	if err = errors.Join(append(answers, err)...); err != nil {

@@ -36,20 +36,18 @@
 // # What does the server need?
 //
 // The server needs nats-server 2.11 or later with JetStream. A bucket with three replicas
-// survives the loss of a server. A bucket with one replica is as safe as its server's
-// disk, which by default syncs every two minutes. If the machine fails, the server can
-// lose acknowledged writes. So can all replicas if their machines fail together. Then the
-// server may grant a name again, with a greater fence. sync_interval: always in the
-// server's configuration prevents this. The driver's Diagnose (`pawl doctor`) examines
-// the bucket.
+// survives the loss of a server. By default, servers sync their disks every two minutes.
+// If the machines of all replicas fail together, acknowledged writes can be lost, and a
+// name granted again, with a greater fence. sync_interval: always in the servers'
+// configuration prevents this. The driver's Diagnose (`pawl doctor`) examines the bucket.
 //
 // # Whose clock decides?
 //
 // The clock of the server that leads the bucket decides: it stamps each message. NATS can
 // compare the sequence of a key, but not the time. So the driver stores each value with
 // the window in which it had to arrive, and with the previous value. A stamp outside of
-// the window makes the write void. So a write changes nothing if it arrives late, or its
-// idea of the server's time was wrong; package stamped has the argument.
+// the window makes the write void, so a write that arrives late changes nothing; package
+// stamped has the argument.
 //
 // An acknowledgement does not have the stamp. Before the leader acknowledges a write, it
 // sends the stamp to the subject _PAWL.BUCKET.KEY, to which the writer listens meanwhile.
@@ -61,17 +59,15 @@
 // behind, leases last longer by the difference. If it is ahead, leases end sooner by the
 // difference, less the 50 ms, or four round trips, that the driver adds to every lease.
 // So no client enters early as long as the servers' clocks agree to about 50 ms, as NTP
-// keeps them. If they differ by more, or a clock is set, the fence tells the two holders
-// apart.
+// keeps them. Otherwise the fence tells the two holders apart.
 //
 // # What does a lock cost?
 //
 // Acquire and Release take one request each for a name that the process has used in the
 // last 250 ms, and two for any other name. A release takes three if a claim has joined
-// the queue since. In a bucket that others made, each takes one more. The next holder
-// gets a plain message with its fence. A name is a message of some 300 bytes, which the
-// server forgets a day after the name's last lease ended. A driver has one connection,
-// which is the caller's own with New, and one subscription.
+// the queue since. In a bucket that others made, each takes one more. A name is a message
+// of some 300 bytes, which the server forgets a day after the name's last lease ended. A
+// driver has one connection, which is the caller's own with New, and one subscription.
 //
 // A claim takes up to four round trips if other clients want the name, and has 3 s at
 // most for one attempt. So if an answer takes 700 ms or more, set
@@ -80,26 +76,23 @@
 // # What happens when the bucket, or the leader, goes?
 //
 // A bucket loses data if a server that had it in memory restarts, or an operator restores
-// a backup. The bucket then counts on from there, so a sequence that a client remembers
-// may become the sequence of another value. So no client relies on a value that it read
-// more than 250 ms ago. Restore a backup while no client runs. Or run the clients with
-// create=false, and restore the backup at least a second after the bucket was deleted.
+// a backup. The bucket then gives sequences again, so no client relies on a value that it
+// read more than 250 ms ago. Restore a backup while no client runs. Or run the clients
+// with create=false, and restore the backup at least a second after the bucket was
+// deleted. The next client that needs a deleted bucket makes it again, and holders learn
+// from their next renewal that they lost.
 //
-// The next client that needs a deleted bucket makes it again, and holders learn from
-// their next renewal that they lost. While a cluster elects a leader, requests wait. A
-// leader that was cut off may answer reads with old values for some seconds, until it
-// notices. A client may then refuse a claim, or report a held lease as lost. This leader
-// cannot store a grant, because a grant takes a majority. It may also answer that a claim
-// is missing, although the next leader's log has it. So a release that finds no claim
-// writes back what it found. This takes a majority, too, and after it the claim cannot
+// While a cluster elects a leader, requests wait. A leader that was cut off may answer
+// reads with old values for some seconds. A client may then refuse a claim, or report a
+// held lease as lost. This leader cannot store a grant, because a grant takes a majority.
+// It may also answer that a claim is missing, although the next leader's log has it. So a
+// release that finds no claim writes back what it found, after which the claim cannot
 // count.
 //
-// A server that is alive, but cut off from the others, keeps its connections. If it does
-// not answer a driver for 2 s, the driver connects to another server of the URL or the
-// cluster, then after 4 s to the next, and so on. If there is no other server, it
-// connects to the same server again, after 4 s, 8 s and so on. So it also recovers when
-// its right to listen to its inbox was taken away for a while. The driver leaves a
-// connection of New alone: the connection's owner may call ForceReconnect.
+// If a server keeps its connection, but does not answer for 2 s, the driver connects to
+// another server of the URL or the cluster, then after 4 s to the next, and so on. If
+// there is no other server, it connects to the same server again, after 4 s, 8 s and so
+// on. The driver leaves a connection of New alone: its owner may call ForceReconnect.
 //
 // # What can its driver do?
 //

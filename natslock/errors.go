@@ -10,13 +10,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
 var (
-	errNoTime   = errors.New("the server's clock cannot be followed: the answers take too long")
 	errGone     = errors.New("what was stored is not there: the bucket lost it, or its leader is behind")
 	errNoAnswer = errors.New("no server answers")
 	errReplaced = errors.New("it was replaced before it could be seen whether it counts")
@@ -93,17 +91,13 @@ func (s *store) failed(err error) error {
 	return engine.Failure(err, s.where(), "", advice)
 }
 
-// during adds the operation to an error.
-func during(op driver.Op, err error) error {
-	if e, ok := errors.AsType[*driver.Error](err); ok {
-		e.Op = op
-	}
-	return err
-}
-
 // advice says what the operator can do about an error, and whether a retry is useless
 // before that.
 func advice(err error) (hint string, permanent bool) {
+	_, odd := errors.AsType[tls.RecordHeaderError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	dns, unknown := errors.AsType[*net.DNSError](err)
+	network, unreachable := errors.AsType[net.Error](err)
 	switch code := codeOf(err); {
 	case errors.Is(err, nats.ErrPermissionViolation):
 		return "give the user the rights that https://github.com/pawl-go/pawl/blob/main/docs/backends/nats.md lists for NATS; if only the right to make a bucket is missing, make the bucket beforehand", true
@@ -112,8 +106,6 @@ func advice(err error) (hint string, permanent bool) {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return "make the bucket: nats kv add --history=1 --ttl=0", true
 	case code == jetstream.JSErrCodeJetStreamNotEnabled, code == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
-		return "start nats-server with JetStream (-js), and enable it for the account", true
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return "start nats-server with JetStream (-js), and enable it for the account", true
 	case code == codeTooBig:
 		return "too many hold or wait for one name: raise the bucket's max_msg_size, to -1 for no limit", true
@@ -127,15 +119,6 @@ func advice(err error) (hint string, permanent bool) {
 		return "check the server and the network", false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errUnmade):
 		return "check the server and the network, and that a majority of a cluster is up", false
-	}
-	return adviceForConnection(err)
-}
-
-// adviceForConnection is advice about an error that keeps a connection from being made.
-func adviceForConnection(err error) (hint string, permanent bool) {
-	_, odd := errors.AsType[tls.RecordHeaderError](err)
-	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	switch {
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return "the server has no TLS: leave out tls=true, or give it a certificate", true
 	case errors.Is(err, nats.ErrSecureConnRequired):
@@ -144,14 +127,11 @@ func adviceForConnection(err error) (hint string, permanent bool) {
 		return "the server does not begin a connection with TLS (handshake_first), as nats+tls:// asks: begin the URL with nats://, and add tls=true if the server has TLS", true
 	case untrusted:
 		return "check ca_cert and server_name in the URL, and the server's certificate", false
-	}
-	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
+	case unknown && dns.IsNotFound:
 		return "the host is not known: check its name", false
-	}
-	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+	case unreachable && network.Timeout():
 		return "check the server and the network; one that begins with TLS (handshake_first) wants nats+tls://", false
-	}
-	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) {
+	case unreachable, errors.Is(err, io.EOF):
 		return "check the server and the network", false
 	}
 	return "", false

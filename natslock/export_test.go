@@ -30,14 +30,14 @@ func ForgetTime(d *lockDriver) { d.store.clock.Forget() }
 // ForgetLook makes a driver assume that it read the bucket's configuration a minute ago.
 func ForgetLook(d *lockDriver) {
 	ago := time.Now().Add(-configMaxAge)
-	d.store.bucket.looked.Store(&ago)
+	d.store.bucket.readAt.Store(&ago)
 }
 
 // Node is the address of the server that a driver is connected to.
 func (d *lockDriver) Node() string { return d.store.nc.ConnectedAddr() }
 
-// MaxValueAge is the age up to which a value that was read may be used.
-const MaxValueAge = maxValueAge
+// MaxLoadAge is the age up to which a value that was read may be used.
+const MaxLoadAge = maxLoadAge
 
 // Questions sends n reads in a row on a link that takes so long for each answer, and
 // returns how often each was sent.

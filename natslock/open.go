@@ -70,7 +70,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	nc, err := connect(ctx, p)
 	if err != nil {
-		return nil, during("open", (&store{o: own}).failed(err))
+		return nil, (&store{o: own}).failed(err)
 	}
 	d, err := build(nc, own)
 	if err != nil {
@@ -80,7 +80,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	d.store.own, d.store.end = true, nc.Close
 	if err := d.store.ready(ctx); err != nil {
 		_ = d.Close()
-		return nil, during("open", err)
+		return nil, err
 	}
 	return d, nil
 }
@@ -112,14 +112,10 @@ func connect(ctx context.Context, p *parsed) (*nats.Conn, error) {
 	return engine.Dial(ctx, func() (nc *nats.Conn, err error) {
 		for range connectTries {
 			nc, err = nats.Connect(strings.Join(p.servers, ","), append(settings(), p.options...)...)
-			if !timedOut(err) || ctx.Err() != nil {
+			if !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) || ctx.Err() != nil {
 				break
 			}
 		}
 		return nc, err
 	}, (*nats.Conn).Close)
-}
-
-func timedOut(err error) bool {
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }

@@ -2,6 +2,7 @@ package natslock
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -62,14 +63,14 @@ func (o *Options) withDefaults() (Options, error) {
 	return own, nil
 }
 
+func alphanumeric(c rune) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
 // plain reports whether s can be the name of a bucket.
 func plain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !alphanumeric(c) && c != '-' && c != '_' {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 64
+	odd := func(c rune) bool { return !alphanumeric(c) && c != '-' && c != '_' }
+	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, odd)
 }
 
 func invalid(what, problem, allowed string) error {

@@ -1,16 +1,19 @@
 package natslock
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -42,10 +45,14 @@ func (s *store) ofLeader(ctx context.Context, key string) (*message, error) {
 	question := `{"last_by_subj":"` + s.prefix + key + `"}` // the key needs no escaping
 	return retryRead(ctx, s, func(ctx context.Context) (*message, error) {
 		r, err := s.ask(ctx, &nats.Msg{Subject: s.api("STREAM.MSG.GET." + s.stream), Data: []byte(question)})
-		if err != nil {
+		switch {
+		case codeOf(err) == jetstream.JSErrCodeMessageNotFound:
+			return nil, nil
+		case err != nil:
 			return nil, err
 		}
-		return s.parseMessage(r.Data)
+		m := r.Message
+		return &message{m.Data, m.Sequence, locktable.At(m.Time), s.keptBy(m.Header)}, nil
 	})
 }
 
@@ -72,12 +79,12 @@ func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context)
 	for i := 0; ; i++ {
 		within, cancel := context.WithTimeout(ctx, backoff.Doubled(max(500*time.Millisecond, 2*time.Duration(s.trip.Load())), i, 5*time.Second))
 		sent := time.Now()
-		s.reads.asked(sent)
+		s.reads.noteRequest(sent)
 		answer, err := f(within)
 		if err == nil {
 			s.trip.Store(int64(time.Since(sent)))
 		}
-		s.noteAnswer(&s.reads, err)
+		s.noteResponse(&s.reads, err)
 		cancel()
 		switch {
 		case err == nil, ctx.Err() != nil:
@@ -87,30 +94,6 @@ func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context)
 			return answer, err
 		}
 	}
-}
-
-func (s *store) parseMessage(data []byte) (*message, error) {
-	var answer struct {
-		Error   *jetstream.APIError `json:"error"`
-		Message struct {
-			Sequence uint64    `json:"seq"`
-			Data     []byte    `json:"data"`
-			Header   []byte    `json:"hdrs"`
-			Time     time.Time `json:"time"`
-		} `json:"message"`
-	}
-	if err := json.Unmarshal(data, &answer); err != nil {
-		return nil, s.failed(err)
-	}
-	switch e := answer.Error; {
-	case e == nil:
-	case e.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-		return nil, nil
-	default:
-		return nil, s.failed(e)
-	}
-	m := answer.Message
-	return &message{m.Data, m.Sequence, locktable.At(m.Time), s.keptBy(m.Header)}, nil
 }
 
 // keptBy returns the time for which the server keeps a message with this header, without
@@ -126,27 +109,18 @@ func (s *store) keptBy(header []byte) time.Duration {
 
 // publish stores a message, and returns its sequence.
 func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
-	s.writes.asked(time.Now())
-	defer func() { s.noteAnswer(&s.writes, err) }()
-	late := time.AfterFunc(reconnectAfter, func() { s.noteAnswer(&s.writes, errNoAnswer) })
+	s.writes.noteRequest(time.Now())
+	defer func() { s.noteResponse(&s.writes, err) }()
+	late := time.AfterFunc(reconnectAfter, func() { s.noteResponse(&s.writes, errNoAnswer) })
 	defer late.Stop()
 	r, err := s.ask(ctx, m)
-	if err != nil {
-		return 0, err
-	}
-	var answer struct {
-		Error    *jetstream.APIError `json:"error"`
-		Sequence uint64              `json:"seq"`
-	}
-	switch err := json.Unmarshal(r.Data, &answer); {
+	switch {
 	case err != nil:
-		return 0, s.failed(err)
-	case answer.Error != nil:
-		return 0, s.failed(answer.Error)
-	case answer.Sequence == 0:
+		return 0, err
+	case r.Sequence == 0:
 		return 0, s.failed(errors.New("the acknowledgement has no sequence"))
 	}
-	return answer.Sequence, nil
+	return r.Sequence, nil
 }
 
 func (s *store) info(ctx context.Context, o ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
@@ -168,42 +142,59 @@ func (s *store) api(subject string) string {
 	return "$JS.API." + subject
 }
 
-// lookWhyEvery is the time between two checks whether the server refuses a request.
-const lookWhyEvery = 200 * time.Millisecond
+// A response is JetStream's answer to a request.
+type response struct {
+	Error    *jetstream.APIError `json:"error"`
+	Sequence uint64              `json:"seq"` // of an acknowledgement
+	Message  struct {
+		Sequence uint64    `json:"seq"`
+		Data     []byte    `json:"data"`
+		Header   []byte    `json:"hdrs"`
+		Time     time.Time `json:"time"`
+	} `json:"message"` // of a read
+}
+
+// refusalCheckInterval is the time between two checks whether the server refuses a
+// request.
+const refusalCheckInterval = 200 * time.Millisecond
 
 // ask sends a request and waits for the answer. A server that refuses a request reports
 // this on the connection, late if it is busy, and never answers the request. If there is
 // no connection soon after the request, no answer will come either. If the connection is
 // lost later, the answer may still come over the next connection.
-func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+func (s *store) ask(ctx context.Context, m *nats.Msg) (*response, error) {
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	before := s.nc.LastError()
-	var look func()
-	look = func() {
+	var check func()
+	check = func() {
 		if err := s.refusal(m.Subject, before); err != nil {
 			giveUp(err)
 		} else if within.Err() == nil {
-			time.AfterFunc(lookWhyEvery, look)
+			time.AfterFunc(refusalCheckInterval, check)
 		}
 	}
-	defer time.AfterFunc(lookWhyEvery, func() {
+	defer time.AfterFunc(refusalCheckInterval, func() {
 		if err := s.unconnected(); err != nil {
 			giveUp(err)
 		}
-		look()
+		check()
 	}).Stop()
 	r, err := s.nc.RequestMsgWithContext(within, m)
-	if err == nil {
-		return r, nil
-	}
-	if why := context.Cause(within); why != nil && ctx.Err() == nil {
+	if why := context.Cause(within); err != nil && why != nil && ctx.Err() == nil {
 		err = why
 	}
 	if errors.Is(err, nats.ErrNoResponders) {
 		s.bucket.forgetConfig()
 	}
-	return nil, s.failed(err)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	var answer response
+	if err = json.Unmarshal(r.Data, &answer); err == nil && answer.Error != nil {
+		err = answer.Error
+	}
+	return &answer, s.failed(err)
 }
 
 // refusal returns the error by which the server refuses a request for a subject, or nil.
@@ -222,8 +213,81 @@ func (s *store) unconnected() error {
 	if s.nc.IsConnected() {
 		return nil
 	}
-	if last := s.nc.LastError(); last != nil {
-		return last
+	return cmp.Or(s.nc.LastError(), nats.ErrDisconnected)
+}
+
+// connected waits up to reconnectTimeout for a connection that is being replaced. The
+// caller then sends its request, because an earlier request would arrive too late.
+func (s *store) connected(ctx context.Context) error {
+	for until := time.Now().Add(reconnectTimeout); !s.nc.IsConnected(); {
+		if s.closed.Load() {
+			return driver.ErrClosed
+		}
+		if err := backoff.Wait(ctx, 10*time.Millisecond); err != nil {
+			return s.failed(err)
+		}
+		if time.Now().After(until) {
+			return s.failed(s.unconnected())
+		}
 	}
-	return nats.ErrDisconnected
+	return nil
+}
+
+const reconnectTimeout = 2 * time.Second
+
+// A responseWatchdog measures the time for which no server has answered requests of a
+// kind, although there is a connection. A server that is cut off from the others of its
+// cluster is alive, and keeps the connection, but reaches no majority. A leader that was
+// cut off answers reads for some time, but no writes, so each kind has its own
+// responseWatchdog.
+type responseWatchdog struct {
+	mu         sync.Mutex
+	since      time.Time // the time of the first request since the last answer; zero if there is none
+	last       time.Time // the time of the last request
+	reconnects int       // the number of changes of the connection since the last answer
+}
+
+const (
+	// reconnectAfter is the time for which requests stay unanswered before the driver
+	// tries another server. The time doubles with each try, because an election also
+	// takes some seconds, without a fault of the server. If there is no other server, the
+	// time is twice as long from the start, and the driver connects to the same server
+	// again. That server may have ended the subscription for answers. A server does that
+	// when it takes a right away, and does not report when it gives the right back.
+	reconnectAfter = 2 * time.Second
+	maxDoublings   = 4
+)
+
+// noteRequest notes a request. It forgets requests that got no answer long ago.
+func (w *responseWatchdog) noteRequest(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.since.IsZero() || now.Sub(w.last) > 2*reconnectAfter {
+		w.since = now
+	}
+	w.last = now
+}
+
+// noteResponse notes the result of a request of a kind. If such requests were unanswered
+// for too long, it connects to another server, or to the same server again. It leaves a
+// caller's own connection alone.
+func (s *store) noteResponse(w *responseWatchdog, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil || codeOf(err) != 0 && !isPassing(err) && !isUnderWay(err) {
+		w.since, w.reconnects = time.Time{}, 0
+		return
+	}
+	if !s.own || !s.nc.IsConnected() || w.since.IsZero() {
+		return
+	}
+	limit := reconnectAfter << min(w.reconnects, maxDoublings)
+	if len(s.nc.Servers()) == 1 {
+		limit *= 2
+	}
+	if time.Since(w.since) >= limit {
+		w.since = time.Time{}
+		w.reconnects++
+		_ = s.nc.ForceReconnect() // at worst the connection is closed
+	}
 }

@@ -40,7 +40,7 @@ func (s *store) listen(inbox string, t *optimistic.Table, d *locktable.Driver) {
 		for status := range p.status {
 			s.clock.Forget()
 			t.Forget()
-			s.stamps.missed.Store(0)
+			s.missedStamps.Store(0)
 			if status == nats.CONNECTED {
 				d.Deliver(driver.Signal{Kind: driver.SignalLook})
 				s.watchers.NotifyAll() // the watches have missed changes
@@ -79,10 +79,8 @@ func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 		p.inboxDown.Store(false)
 	case <-late.C:
 		p.inboxDown.Store(true)
-		select {
-		case <-p.heard: // the message has come just now
+		if len(p.heard) > 0 { // the message has come just now
 			p.inboxDown.Store(false)
-		default:
 		}
 	case <-ctx.Done():
 	}

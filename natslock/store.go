@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,12 +34,12 @@ type store struct {
 	clock  optimistic.Clock
 	bucket bucket
 	push   push
-	stamps stamps
 	own    bool // whether the driver opened the connection
 	end    func()
 
-	reads, writes unansweredTime
+	reads, writes responseWatchdog
 	trip          atomic.Int64 // the time until the last answer, as a time.Duration
+	missedStamps  atomic.Int32 // consecutive stamps that did not arrive, on this connection
 
 	watchers    driver.Watchers
 	watchesDown atomic.Int64    // the number of watched names that have no working subscription now
@@ -70,16 +72,12 @@ func newStore(nc *nats.Conn, o Options) (*store, error) {
 // of its own swaps. It asks the stream for the time if the last stamp is old, and for the
 // configuration once a minute.
 func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
-	for range 8 {
-		now := time.Now()
-		if w, ok := s.clock.Window(now); ok && !s.bucket.isDue(now) {
-			return w, nil
-		}
+	if s.bucket.isDue(time.Now()) {
 		if err := s.askTime(ctx); err != nil {
 			return optimistic.Window{}, err
 		}
 	}
-	return optimistic.Window{}, s.failed(errNoTime)
+	return s.clock.Ask(ctx, s.askTime)
 }
 
 func (s *store) askTime(ctx context.Context) error {
@@ -87,46 +85,36 @@ func (s *store) askTime(ctx context.Context) error {
 		return err
 	}
 	sent := time.Now()
-	info, err := s.info(ctx)
-	if errors.Is(err, jetstream.ErrStreamNotFound) { // the bucket was deleted
-		s.bucket.forgetConfig()
-		if err := s.ready(ctx); err != nil {
-			return err
-		}
-		sent = time.Now()
-		info, err = s.info(ctx)
-	}
+	info, err := s.readConfig(ctx, false)
 	if err != nil {
-		return err
+		return s.failed(err)
 	}
 	s.clock.Learn(locktable.At(info.TimeStamp), sent, time.Now())
-	s.stamps.missed.Store(0)
-	return s.storeConfig(&info.Config) // an operator may have changed it since
+	s.missedStamps.Store(0)
+	return nil
 }
 
 // Load implements optimistic.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
 	// Ask for the time first, if it is not known. On a slow link, values that were read
-	// before the time would be too old, see maxValueAge.
+	// before the time would be too old, see maxLoadAge.
 	if _, err := s.Time(ctx); err != nil {
 		return nil, err
 	}
-	all, errs := make([]optimistic.Stored, len(names)), make([]error, len(names))
-	inParallel(len(names), func(i int) { all[i], errs[i] = s.load(ctx, names[i]) })
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	all, errs := s.loadAll(ctx, names)
+	return all, cmp.Or(errs...)
 }
 
-func (s *store) load(ctx context.Context, name string) (optimistic.Stored, error) {
-	m, err := s.last(ctx, keyOf(name))
-	if err != nil || m == nil {
-		return optimistic.Stored{}, err
-	}
-	return m.stored(time.Now())
+// loadAll reads values, with an error or nil for each.
+func (s *store) loadAll(ctx context.Context, names []string) ([]optimistic.Stored, []error) {
+	all, errs := make([]optimistic.Stored, len(names)), make([]error, len(names))
+	inParallel(len(names), func(i int) {
+		m, err := s.last(ctx, keyOf(names[i]))
+		if errs[i] = err; m != nil {
+			all[i], errs[i] = m.stored(time.Now())
+		}
+	})
+	return all, errs
 }
 
 // Swap implements optimistic.Store.
@@ -141,47 +129,46 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return all, nil
 }
 
-// swap publishes the new value, and then decides by its stamp whether it counts.
-func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swapped, error) {
-	if err := s.ready(ctx); err != nil {
+// swap publishes the new value. Whether it counts depends on its stamp.
+func (s *store) swap(ctx context.Context, one *optimistic.Swap) (optimistic.Swapped, error) {
+	if err := s.ready(ctx); err != nil || !isFresh(one) {
 		return optimistic.Swapped{}, err
 	}
-	if !isFresh(swap) {
-		return optimistic.Swapped{}, nil
-	}
-	if err := s.noRoomFor(swap); err != nil {
+	if err := s.checkSize(one); err != nil {
 		return optimistic.Swapped{}, err
 	}
-	w := write(swap)
-	stamps := s.listenForStamp(w.key)
-	defer stamps.stop()
+	w := newWrite(one)
+	stamps, stop := s.listenForStamps(w.key)
+	defer stop()
 	var err error
-	switch w.sequence, err = s.publish(ctx, s.message(w, swap.Version)); {
+	w.sent = time.Now()
+	w.sequence, err = s.publish(ctx, s.messageOf(w, one.Version))
+	w.acked = time.Now()
+	switch {
+	case isWrongSequence(err):
+		return optimistic.Swapped{}, nil
 	case codeOf(err) == codeNoMessageTTL: // another client has made the bucket again since
 		s.bucket.forgetConfig()
 		return optimistic.Swapped{}, nil
-	case isWrongSequence(err):
-		return optimistic.Swapped{}, nil
 	case errors.Is(err, nats.ErrNoResponders) && s.bucket.undeliveredSwaps.Add(1) < maxUndeliveredSwaps:
-		s.clock.Late(swap.Window) // no server received the swap: there is no leader now, or no bucket
+		s.clock.Late(one.Window) // no server received the swap: there is no leader now, or no bucket
 		return optimistic.Swapped{Late: true}, nil
 	case err != nil:
 		return optimistic.Swapped{}, err
 	}
 	s.bucket.undeliveredSwaps.Store(0)
-	w.acked = time.Now()
-	done, err := s.decide(ctx, w, stamps)
+	done, err := s.swapResult(ctx, w, stamps)
 	if err == nil && done.Done {
-		s.signal(swap.Signals)
+		s.signal(one.Signals)
 	}
 	return done, err
 }
 
-func (s *store) message(w *written, replaces uint64) *nats.Msg {
+func (s *store) messageOf(w *write, replaces uint64) *nats.Msg {
 	m := nats.NewMsg(s.puts + w.key)
 	m.Data = w.data
 	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(replaces, 10)}
-	if s.bucket.forgets() {
+	if c := s.bucket.config.Load(); c != nil && c.AllowMsgTTL {
 		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64((w.kept+s.o.Retention)/time.Second)+1, 10)}
 	}
 	return m
@@ -196,8 +183,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			return
 		}
 		for some := range slices.Chunk(names, maxConcurrentRequests) {
-			all, errs := make([]optimistic.Stored, len(some)), make([]error, len(some))
-			inParallel(len(some), func(i int) { all[i], errs[i] = s.load(ctx, some[i]) })
+			all, errs := s.loadAll(ctx, some)
 			w, err := s.Time(ctx)
 			for i, name := range some {
 				if _, damaged := errors.AsType[*locktable.CorruptError](errs[i]); err != nil || errs[i] != nil && !damaged {
@@ -232,6 +218,28 @@ func (s *store) names(ctx context.Context, prefix string) (names []string, err e
 	return names, nil
 }
 
+// keyOf returns the key of a name. It is the name, except that = and two digits replace
+// each byte that is no letter, digit, dash, underscore or slash. So people can read keys,
+// the key of a prefix begins the keys of its names, and no two names have the same key.
+func keyOf(name string) string {
+	var b strings.Builder
+	b.Grow(len(name) + 8)
+	for i := range len(name) {
+		if c := name[i]; alphanumeric(rune(c)) || c == '-' || c == '_' || c == '/' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "=%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// nameOf returns the name of a key. The key of another program may have none.
+func nameOf(key string) (name string, ok bool) {
+	name, err := url.PathUnescape(strings.ReplaceAll(key, "=", "%"))
+	return name, err == nil && keyOf(name) == key
+}
+
 // Properties implements optimistic.Store.
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
@@ -260,7 +268,7 @@ func (s *store) Close() error {
 
 // maxConcurrentRequests is the largest number of concurrent requests of one call. A
 // client renews as many leases at once. With fewer requests, the first values would be
-// too old to swap when the last values arrive, see maxValueAge, and the driver would read
+// too old to swap when the last values arrive, see maxLoadAge, and the driver would read
 // each name again by itself.
 const maxConcurrentRequests = 256
 
@@ -271,17 +279,10 @@ func inParallel(n int, f func(i int)) {
 		return
 	}
 	var all sync.WaitGroup
-	next := make(chan int)
-	for range min(n, maxConcurrentRequests) {
-		all.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
+	running := make(chan struct{}, maxConcurrentRequests)
 	for i := range n {
-		next <- i
+		running <- struct{}{}
+		all.Go(func() { f(i); <-running })
 	}
-	close(next)
 	all.Wait()
 }

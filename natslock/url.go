@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/x509"
 	"maps"
-	"net"
 	"net/url"
 	"os"
 	"slices"
@@ -45,12 +44,17 @@ func parseURL(u *url.URL) (*parsed, error) {
 		return nil, err
 	}
 	if u.Scheme == "nats+tls" {
-		p.requireTLS()
+		p.tls = cmp.Or(p.tls, engine.NewTLS())
 		p.options = append(p.options, nats.TLSHandshakeFirst())
 	}
-	if err := p.setHosts(u.Host); err != nil {
-		return nil, err
+	for host := range strings.SplitSeq(u.Host, ",") {
+		server, ok := engine.Address(host, "4222")
+		if !ok {
+			return nil, badURL("has a port that cannot be: 1 to 65535 can")
+		}
+		p.servers = append(p.servers, server)
 	}
+	p.own.Where = strings.Join(p.servers, ",")
 	if u.User != nil {
 		if password, ok := u.User.Password(); ok {
 			p.options = append(p.options, nats.UserInfo(u.User.Username(), password))
@@ -78,102 +82,70 @@ func parseURL(u *url.URL) (*parsed, error) {
 	return p, nil
 }
 
-func (p *parsed) setHosts(hosts string) error {
-	for hostport := range strings.SplitSeq(hosts, ",") {
-		host, port, err := net.SplitHostPort(hostport)
-		if err != nil {
-			host, port = strings.Trim(hostport, "[]"), ""
-		}
-		host = cmp.Or(host, "localhost")
-		port = cmp.Or(port, "4222")
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return badURL("has a port that cannot be: 1 to 65535 can")
-		}
-		p.servers = append(p.servers, net.JoinHostPort(host, port))
-	}
-	p.own.Where = strings.Join(p.servers, ",")
-	return nil
-}
-
-// requireTLS makes TLS required.
-func (p *parsed) requireTLS() {
-	if p.tls == nil {
-		p.tls = engine.NewTLS()
-	}
-}
-
 // urlParameters are the names of the parameters that a URL can have, in order.
 func urlParameters() []string {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters)))
 }
 
-var parameters map[string]func(p *parsed, v string) error
-
-func init() {
-	yes := func(key string, set func(p *parsed, on bool)) func(*parsed, string) error {
-		return func(p *parsed, v string) error {
-			on, err := strconv.ParseBool(v)
-			if err != nil && v != "" {
-				return badURL("has " + key + " that is neither true nor false")
-			}
-			set(p, on || v == "")
-			return nil
+var parameters = map[string]func(p *parsed, v string) error{
+	"replicas": func(p *parsed, v string) (err error) {
+		if p.own.Replicas, err = strconv.Atoi(v); err != nil || p.own.Replicas < 1 {
+			return badURL("has replicas that is no number")
 		}
-	}
-	parameters = map[string]func(*parsed, string) error{
-		"replicas": func(p *parsed, v string) (err error) {
-			if p.own.Replicas, err = strconv.Atoi(v); err != nil || p.own.Replicas < 1 {
-				return badURL("has replicas that is no number")
-			}
-			return nil
-		},
-		"storage": func(p *parsed, v string) error {
-			if p.own.Memory = v == "memory"; v != "memory" && v != "file" {
-				return badURL("has storage that is neither file nor memory")
-			}
-			return nil
-		},
-		"create": yes("create", func(p *parsed, on bool) { p.own.MustExist = !on }),
-		"push":   yes("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
-		"domain": func(p *parsed, v string) error { p.own.Domain = v; return nil },
-		"retention": func(p *parsed, v string) (err error) {
-			if p.own.Retention, err = time.ParseDuration(v); err != nil || p.own.Retention <= 0 {
-				return badURL("has retention that is no duration")
-			}
-			return nil
-		},
-		"tls":   yes("tls", func(p *parsed, on bool) { p.setTLS(on) }),
-		"creds": (*parsed).setCreds,
-		"nkey":  (*parsed).setNkey,
-		"inbox": func(p *parsed, v string) error {
-			if strings.ContainsAny(v, "*> \t") || strings.Trim(v, ".") != v || v == "" {
-				return badURL("has inbox that is no prefix of subjects")
-			}
-			p.options = append(p.options, nats.CustomInboxPrefix(v))
-			return nil
-		},
-	}
+		return nil
+	},
+	"storage": func(p *parsed, v string) error {
+		if p.own.Memory = v == "memory"; v != "memory" && v != "file" {
+			return badURL("has storage that is neither file nor memory")
+		}
+		return nil
+	},
+	"create": boolean("create", func(p *parsed, on bool) { p.own.MustExist = !on }),
+	"push":   boolean("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
+	"domain": func(p *parsed, v string) error { p.own.Domain = v; return nil },
+	"retention": func(p *parsed, v string) (err error) {
+		if p.own.Retention, err = time.ParseDuration(v); err != nil || p.own.Retention <= 0 {
+			return badURL("has retention that is no duration")
+		}
+		return nil
+	},
+	"tls": boolean("tls", func(p *parsed, on bool) {
+		if on {
+			p.tls = cmp.Or(p.tls, engine.NewTLS())
+		}
+	}),
+	"creds": func(p *parsed, v string) error {
+		if _, err := os.ReadFile(v); err != nil {
+			return badURL("has creds=" + strconv.Quote(v) + ", which cannot be read")
+		}
+		p.options = append(p.options, nats.UserCredentials(v))
+		return nil
+	},
+	"nkey": func(p *parsed, v string) error {
+		option, err := nats.NkeyOptionFromSeed(v)
+		if err != nil {
+			return badURL("has nkey=" + strconv.Quote(v) + ", which cannot be read or has no seed")
+		}
+		p.options = append(p.options, option)
+		return nil
+	},
+	"inbox": func(p *parsed, v string) error {
+		if strings.ContainsAny(v, "*> \t") || strings.Trim(v, ".") != v || v == "" {
+			return badURL("has inbox that is no prefix of subjects")
+		}
+		p.options = append(p.options, nats.CustomInboxPrefix(v))
+		return nil
+	},
 }
 
-func (p *parsed) setTLS(on bool) {
-	if on {
-		p.requireTLS()
+// boolean makes the function of a parameter that is true or false.
+func boolean(key string, set func(p *parsed, on bool)) func(*parsed, string) error {
+	return func(p *parsed, v string) error {
+		on, err := strconv.ParseBool(v)
+		if err != nil && v != "" {
+			return badURL("has " + key + " that is neither true nor false")
+		}
+		set(p, on || v == "")
+		return nil
 	}
-}
-
-func (p *parsed) setCreds(path string) error {
-	if _, err := os.ReadFile(path); err != nil {
-		return badURL("has creds=" + strconv.Quote(path) + ", which cannot be read")
-	}
-	p.options = append(p.options, nats.UserCredentials(path))
-	return nil
-}
-
-func (p *parsed) setNkey(path string) error {
-	option, err := nats.NkeyOptionFromSeed(path)
-	if err != nil {
-		return badURL("has nkey=" + strconv.Quote(path) + ", which cannot be read or has no seed")
-	}
-	p.options = append(p.options, option)
-	return nil
 }

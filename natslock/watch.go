@@ -14,9 +14,9 @@ import (
 )
 
 // A watch of a name receives the stamps of the name, which the leader of the bucket sends
-// anyway (see stamps). So a client that changes the name need not know of the watch. The
-// watch then reads the value, to tell renewals from news. A bucket that others have made
-// sends no stamps, so its watches receive nothing.
+// anyway (see stampPrefix). So a client that changes the name need not know of the watch.
+// The watch then reads the value, to tell renewals from news. A bucket that others have
+// made sends no stamps, so its watches receive nothing.
 type watch struct {
 	*store
 	name    string
@@ -50,11 +50,11 @@ const watchRequestTimeout = 5 * time.Second
 func (w *watch) listen(ctx context.Context, hears func()) {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
-	if w.ready(brief) != nil || !w.sendsStamps() {
+	if w.ready(brief) != nil || !w.mayPush() {
 		return
 	}
 	subject, before := w.stampPrefix()+keyOf(w.name), w.nc.LastError()
-	sub, err := w.nc.Subscribe(subject, w.hear)
+	sub, err := w.nc.Subscribe(subject, w.noteStamp)
 	if err != nil {
 		return
 	}
@@ -63,20 +63,20 @@ func (w *watch) listen(ctx context.Context, hears func()) {
 		return
 	}
 	hears()
-	for w.sendsStamps() {
+	for w.mayPush() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.changed:
 		}
-		if w.look(ctx) {
+		if w.hasNews(ctx) {
 			w.tell()
 		}
 	}
 }
 
-// hear is called with the stamp of each stored message.
-func (w *watch) hear(m *nats.Msg) {
+// noteStamp is called with the stamp of each stored message.
+func (w *watch) noteStamp(m *nats.Msg) {
 	if n, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err == nil {
 		w.last.Store(n)
 	}
@@ -86,9 +86,9 @@ func (w *watch) hear(m *nats.Msg) {
 	}
 }
 
-// look reads the value, and reports whether there is news. It also returns true if it
+// hasNews reads the value, and reports whether there is news. It also returns true if it
 // cannot read the value.
-func (w *watch) look(ctx context.Context) bool {
+func (w *watch) hasNews(ctx context.Context) bool {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
 	at := time.Now()
@@ -100,14 +100,14 @@ func (w *watch) look(ctx context.Context) bool {
 	return err != nil || w.seen.News(is.Value)
 }
 
-// sendsStamps reports whether the leader sends the stamps of the bucket, as far as the
-// driver knows.
-func (s *store) sendsStamps() bool {
+// mayPush reports whether the leader sends the stamps of the bucket, as far as the driver
+// knows.
+func (s *store) mayPush() bool {
 	c := s.bucket.config.Load()
-	return c == nil || c.RePublish != nil && c.RePublish.Destination == s.stampPrefix()+">"
+	return c == nil || s.sendsStamps(c)
 }
 
 // pushesChanges reports whether watches receive changes, as far as the driver knows.
 func (s *store) pushesChanges() bool {
-	return s.watchesDown.Load() == 0 && s.sendsStamps() && s.nc.IsConnected()
+	return s.watchesDown.Load() == 0 && s.mayPush() && s.nc.IsConnected()
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// noRoomFor returns an error for a claim that joins an entry without room for it. A
+// checkSize returns an error for a claim that joins an entry without room for it. A
 // message has the new value and the previous value.
-func (s *store) noRoomFor(swap *optimistic.Swap) error {
+func (s *store) checkSize(one *optimistic.Swap) error {
 	limit, err := s.nc.MaxPayload(), nats.ErrMaxPayload
 	if c := s.bucket.config.Load(); c != nil && c.MaxMsgSize > 0 && int64(c.MaxMsgSize) < limit {
 		limit, err = int64(c.MaxMsgSize), errTooBig
 	}
-	if swap.Spare == 0 || limit <= 0 || int64(2*(len(swap.Value)+swap.Spare)) <= limit {
+	if one.Spare == 0 || limit <= 0 || int64(2*(len(one.Value)+one.Spare)) <= limit {
 		return nil
 	}
 	return s.failed(err)

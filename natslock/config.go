@@ -1,0 +1,213 @@
+package natslock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+)
+
+type bucket struct {
+	turn   chan struct{} // has an element while a goroutine looks for the bucket
+	config atomic.Pointer[jetstream.StreamConfig]
+	readAt atomic.Pointer[time.Time] // when the driver last read the configuration
+
+	undeliveredSwaps atomic.Int64 // the number of consecutive swaps that no server received
+}
+
+const (
+	// maxUndeliveredSwaps is the number of swaps in a row that may reach no server,
+	// although the bucket seems to be there, before the driver returns an error.
+	maxUndeliveredSwaps = 64
+
+	// configMaxAge is the age at which the driver reads the configuration again. The
+	// driver's own swaps do not show that an operator has set an age limit.
+	configMaxAge = time.Minute
+
+	// bucketTries is the number of times that ready looks for the bucket, in some 3 s. A
+	// cluster that was started a moment ago has no leader yet, or knows too few servers.
+	bucketTries = 8
+)
+
+// isDue reports, to one caller only, whether the configuration has to be read again.
+func (b *bucket) isDue(now time.Time) bool {
+	at := b.readAt.Load()
+	return at != nil && now.Sub(*at) >= configMaxAge && b.readAt.CompareAndSwap(at, &now)
+}
+
+// forgetConfig makes ready look for the bucket again, which may have been deleted.
+func (b *bucket) forgetConfig() { b.config.Store(nil) }
+
+// ready makes sure that there is a bucket, and makes it if it is missing.
+func (s *store) ready(ctx context.Context) error {
+	if err := s.connected(ctx); err != nil || s.bucket.config.Load() != nil {
+		return err
+	}
+	select {
+	case s.bucket.turn <- struct{}{}:
+		defer func() { <-s.bucket.turn }()
+	case <-ctx.Done():
+		return s.failed(ctx.Err())
+	}
+	for i := 0; s.bucket.config.Load() == nil; i++ {
+		_, err := s.readConfig(ctx, i >= bucketTries)
+		switch {
+		case err == nil:
+			s.push.probe(ctx, s.nc)
+			return nil
+		case i >= bucketTries || !isPassing(err) && !isTooFew(err):
+			return s.failed(err)
+		}
+		if err := backoff.Wait(ctx, backoff.Around(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
+			return s.failed(err)
+		}
+	}
+	return nil
+}
+
+// readConfig reads the configuration of the bucket, and stores it, unless it is unfit.
+// Each step reads an unfit configuration again, because an operator may have mended it.
+func (s *store) readConfig(ctx context.Context, small bool) (*jetstream.StreamInfo, error) {
+	stream, err := retryRead(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.findOrMake(ctx, small) })
+	if err == nil {
+		err = s.checkConfig(&stream.CachedInfo().Config)
+	}
+	if _, unfit := errors.AsType[*driver.Error](err); unfit || errors.Is(err, jetstream.ErrStreamNotFound) {
+		s.bucket.forgetConfig()
+	}
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	s.bucket.readAt.Store(&now)
+	s.bucket.config.Store(&stream.CachedInfo().Config)
+	return stream.CachedInfo(), nil
+}
+
+// findOrMake looks for the bucket, and makes it if it is missing. If many clients make it
+// at once, one client succeeds, and the others find the bucket.
+func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, error) {
+	stream, err := s.find(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.MustExist {
+		if stream, err = s.make(ctx, small); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			if stream, err = s.find(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
+				err = errUnmade
+			}
+		}
+	}
+	return stream, err
+}
+
+// errUnmade comes from a cluster that lacks a majority and has not noticed this yet. The
+// name of the bucket is taken, because a client asked for the bucket a moment ago, but
+// the bucket does not exist.
+var errUnmade = errors.New("the bucket was asked for, and is not there yet")
+
+func (s *store) find(ctx context.Context) (jetstream.Stream, error) {
+	return s.request("STREAM.INFO.", func() (jetstream.Stream, error) { return s.js.Stream(ctx, s.stream) })
+}
+
+// request sends a request. If no answer comes, the user may lack the right to make the
+// request. Then request returns the server's error about that right.
+func (s *store) request(subject string, send func() (jetstream.Stream, error)) (jetstream.Stream, error) {
+	before := s.nc.LastError()
+	stream, err := send()
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = cmp.Or(s.refusal(s.api(subject+s.stream), before), err)
+	}
+	return stream, err
+}
+
+// make makes a bucket. If the options have no number of replicas, the bucket gets three
+// in a cluster. If small is true, it may get one instead, because the cluster has had too
+// few servers for some time.
+func (s *store) make(ctx context.Context, small bool) (jetstream.Stream, error) {
+	replicas := s.o.Replicas
+	switch {
+	case replicas > 0:
+	case s.nc.ConnectedClusterName() == "":
+		replicas = 1
+	default:
+		stream, err := s.create(ctx, 3)
+		if !small || !isTooFew(err) {
+			return stream, err
+		}
+		replicas = 1
+	}
+	return s.create(ctx, replicas)
+}
+
+// create makes a key-value bucket as other tools know it, with three additions. Messages
+// have TTLs. The server sends the stamp of each stored message to its writer, see
+// stampPrefix. The first sequence is the time, so a bucket that is deleted and made again
+// has no sequence that a client may still remember.
+func (s *store) create(ctx context.Context, replicas int) (jetstream.Stream, error) {
+	c := jetstream.StreamConfig{
+		Name: s.stream, Description: "locks of github.com/pawl-go/pawl", Subjects: []string{s.prefix + ">"},
+		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
+		Replicas: replicas, Discard: jetstream.DiscardNew,
+		DenyDelete: true, AllowRollup: true, AllowDirect: true, AllowMsgTTL: true,
+		RePublish: &jetstream.RePublish{Source: s.prefix + ">", Destination: s.stampPrefix() + ">", HeadersOnly: true},
+		FirstSeq:  uint64(time.Now().UnixMicro()),
+	}
+	if s.o.Memory {
+		c.Storage = jetstream.MemoryStorage
+	}
+	return s.request("STREAM.CREATE.", func() (jetstream.Stream, error) { return s.js.CreateStream(ctx, c) })
+}
+
+// A configError is a setting of the bucket with which the server forgets held names, or
+// shows old values.
+type configError struct{ subject, detail, advice string }
+
+func (e *configError) Error() string { return e.subject + ": " + e.detail }
+
+// edit returns the beginning of the command that mends a bucket.
+func (s *store) edit() string { return "nats stream edit " + s.stream + " " }
+
+// configErrors returns all errors in a configuration.
+func (s *store) configErrors(is *jetstream.StreamConfig) (all []*configError) {
+	const another = "let natslock make one"
+	add := func(bad bool, subject, detail, advice string) {
+		if bad {
+			all = append(all, &configError{subject, detail, advice})
+		}
+	}
+	add(is.MaxAge > 0, "max age", fmt.Sprintf("the bucket drops a key %v after it was last written, though the lease in it is longer", is.MaxAge),
+		s.edit()+"--max-age=0")
+	add(is.Discard == jetstream.DiscardOld && (is.MaxBytes > 0 || is.MaxMsgs > 0), "discard policy",
+		"when the bucket is full, it drops the oldest locks while they are held", s.edit()+"--discard=new")
+	add(is.MaxMsgsPerSubject != 1, "history", "the bucket keeps several values of a key: when it forgets the newest, an old one comes back, with a lease that has ended",
+		s.edit()+"--max-msgs-per-subject=1")
+	add(is.DiscardNewPerSubject, "discard policy", "the bucket takes no second value of a key: it is never released", another)
+	add(is.NoAck, "acknowledgements", "the server does not say what it has stored", s.edit()+"--ack")
+	add(is.Retention != jetstream.LimitsPolicy, "retention policy", "the bucket drops what a consumer has read, or what none waits for", another)
+	add(is.Mirror != nil || len(is.Sources) > 0, "mirror", "the bucket is filled from another one, whose values do not compare with its own", another)
+	add(is.SubjectTransform != nil, "subject transform", "the bucket stores a key under another name, where no client finds it", another)
+	return all
+}
+
+// checkConfig returns an error if the bucket, or the server, is unfit for locks.
+func (s *store) checkConfig(is *jetstream.StreamConfig) error {
+	for _, e := range s.configErrors(is) {
+		return &driver.Error{Backend: s.where(), Err: e, Hint: "mend the bucket, or use another one: " + e.advice, Permanent: true}
+	}
+	if version := s.nc.ConnectedServerVersion(); isOld(version) {
+		return &driver.Error{Backend: s.where(), Err: fmt.Errorf("the server is nats-server %.40q", version), Hint: "run nats-server 2.11 or later", Permanent: true}
+	}
+	return nil
+}
+
+// isOld reports whether a server has no TTLs of messages.
+func isOld(version string) bool {
+	var major, minor int
+	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor)
+	return n == 2 && (major < 2 || major == 2 && minor < 11)
+}
