@@ -50,9 +50,9 @@ func (s *store) unanswered(ended, err error) error {
 	case err != nil && !errors.Is(err, context.DeadlineExceeded) && last.Code() != codes.DeadlineExceeded:
 		said.Err = fmt.Errorf("%w (%w)", ended, err)
 		said.Hint, _ = advice(err)
-	case s.tls.why() != nil:
-		said.Err = fmt.Errorf("%w: no server can be reached at %s; the last TLS handshake: %w", ended, s.endpoints(), s.tls.why())
-		said.Hint, _ = advice(s.tls.why())
+	case s.tls.lastError() != nil:
+		said.Err = fmt.Errorf("%w: no server can be reached at %s; the last TLS handshake: %w", ended, s.endpoints(), s.tls.lastError())
+		said.Hint, _ = advice(s.tls.lastError())
 	case s.client == nil, s.client.ActiveConnection().GetState() != connectivity.Ready:
 		said.Err = fmt.Errorf("%w: no server can be reached at %s", ended, s.endpoints())
 	default:

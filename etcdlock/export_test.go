@@ -14,4 +14,4 @@ type Driver = lockDriver
 func (d *lockDriver) Forgets(after time.Duration) { d.store.forget = after }
 
 // TickAt is the content of the key of a clock that has stood still since then.
-func TickAt(then time.Time) string { return newTick(tick{}, locktable.At(then), maxRestStep).value }
+func TickAt(then time.Time) string { return newTick(tick{}, locktable.At(then), idleAdvance).value }

@@ -3,6 +3,8 @@ package etcdlock
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io"
 	"net"
 	"sync/atomic"
 
@@ -31,6 +33,9 @@ func newHandshakes(t *engine.TLS) *handshakes {
 func (h *handshakes) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	config := h.tls.Config()
 	c, info, err := credentials.NewTLS(config).ClientHandshake(ctx, cmp.Or(config.ServerName, authority), raw)
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the server hung up at the TLS handshake")
+	}
 	if err != nil {
 		h.last.Store(&err)
 		return nil, nil, err
@@ -41,8 +46,8 @@ func (h *handshakes) ClientHandshake(ctx context.Context, authority string, raw 
 // Clone implements [credentials.TransportCredentials].
 func (h *handshakes) Clone() credentials.TransportCredentials { return h }
 
-// why returns the error of the last connection that failed, or nil.
-func (h *handshakes) why() error {
+// lastError returns the error of the last connection that failed, or nil.
+func (h *handshakes) lastError() error {
 	if h == nil || h.last.Load() == nil {
 		return nil
 	}

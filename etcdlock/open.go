@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
-	"io"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -53,12 +50,11 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := &p.config
-	within, cancel := context.WithTimeout(ctx, openTimeout(ctx, config))
+	within, cancel := context.WithTimeout(ctx, openTimeout(ctx, p.config.DialTimeout))
 	defer cancel()
-	client, err := dial(within, config)
+	client, err := dial(within, &p.config)
 	if err != nil {
-		return nil, openError(ctx, config, err)
+		return nil, openError(ctx, p, err)
 	}
 	d, err := build(client, &p.own, true, p.tls)
 	if err != nil {
@@ -67,7 +63,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	if err := d.store.readClock(within); err != nil {
 		_ = d.Close()
-		return nil, openError(ctx, config, err)
+		return nil, openError(ctx, p, err)
 	}
 	return d, nil
 }
@@ -104,73 +100,40 @@ func hosts(endpoints []string) string {
 
 // openTimeout returns the time in which the cluster has to answer. It leaves time to find
 // out why the cluster does not answer.
-func openTimeout(ctx context.Context, config *clientv3.Config) time.Duration {
+func openTimeout(ctx context.Context, longest time.Duration) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
-		return min(config.DialTimeout, time.Until(end)/4*3)
+		return min(longest, time.Until(end)/4*3)
 	}
-	return config.DialTimeout
+	return longest
 }
 
 // openError returns the error of an opening that failed. etcd's client waits for servers
 // that it cannot reach, and does not report the cause. So openError looks for the cause.
-func openError(ctx context.Context, config *clientv3.Config, err error) error {
-	s := &store{where: hosts(config.Endpoints), life: context.Background()}
+func openError(ctx context.Context, p *parsed, err error) error {
+	s := &store{where: hosts(p.config.Endpoints), life: context.Background()}
 	if late := errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded; late && ctx.Err() == nil {
-		err = whyNot(ctx, config)
+		if err = p.tls.lastError(); err == nil {
+			err = whyNot(ctx, p.config)
+		}
 	}
-	err = s.failed(ctx, err)
-	if e, ok := err.(*driver.Error); ok { //nolint:errorlint // it was made just now
-		e.Op = "open"
-	}
-	return err
+	return s.failed(ctx, err)
 }
 
 // whyNot returns the error of a request that does not wait for a connection.
-func whyNot(ctx context.Context, config *clientv3.Config) error {
+func whyNot(ctx context.Context, config clientv3.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if config.TLS != nil {
-		for _, endpoint := range config.Endpoints {
-			if err := shakeHands(ctx, config.TLS, endpoint); err != nil {
-				return status.Error(codes.Unavailable, err.Error())
-			}
-		}
-	}
-	anybody := *config
-	anybody.Username, anybody.Password = "", "" // with these, clientv3.New would wait for a server
-	client, err := clientv3.New(anybody)
+	config.Username, config.Password = "", "" // with these, clientv3.New would wait for a server
+	client, err := clientv3.New(config)
 	if err != nil {
 		return err
 	}
 	defer closeClient(client)
 	_, err = pb.NewKVClient(client.ActiveConnection()).Range(ctx, &pb.RangeRequest{Key: []byte("pawl")}, grpc.WaitForReady(false))
-	switch status.Code(err) {
-	case codes.Unavailable:
-		return err
-	default: // the client is connected by now, or the server does not answer
-		return status.Error(codes.Unavailable, "no answer")
-	}
-}
-
-// shakeHands returns the error of a TLS handshake with a server. A server that refuses
-// the certificate reports this after the handshake, and a client that writes then may not
-// read the report. So shakeHands only reads.
-func shakeHands(ctx context.Context, config *tls.Config, endpoint string) error {
-	config = config.Clone()
-	config.NextProtos = []string{"h2"}
-	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", hosts([]string{endpoint}))
-	if errors.Is(err, io.EOF) {
-		return errors.New("the server hung up at the TLS handshake")
-	}
-	if err != nil {
+	if status.Code(err) == codes.Unavailable {
 		return err
 	}
-	defer conn.Close()
-	_ = conn.SetReadDeadline(time.Now().Add(time.Second / 4))
-	if _, err = conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil
-	}
-	return err
+	return status.Error(codes.Unavailable, "no answer") // the client is connected by now, or the server does not answer
 }
 
 // dial makes the client, and returns when ctx ends. clientv3.New takes no ctx, and with a

@@ -69,11 +69,11 @@ func (w *world) step(c *clock) {
 	if !ok {
 		return
 	}
-	next := c.next(t, window.From, maxTickStep)
+	next := c.next(t, window.From, maxTickAdvance)
 	w.pause() // until it is there
 	stands := w.last.value == t.value
 	if until := latest(window); !ticks && until > window.From {
-		stands = w.last.value > tickPrefix(t.is, t.room) && w.last.value < tickPrefix(until+1, maxTickStep)
+		stands = w.last.value > tickPrefix(t.is, t.room) && w.last.value < tickPrefix(until+1, maxTickAdvance)
 	}
 	if !stands || !w.granted.Equal(seen) {
 		return
@@ -96,9 +96,9 @@ func (w *world) step(c *clock) {
 // beats writes a tick, as a client's loop does.
 func (w *world) beats(c *clock) {
 	t, _ := c.current()
-	room := maxTickStep
+	room := maxTickAdvance
 	if w.dice.IntN(3) == 0 {
-		room = maxRestStep
+		room = idleAdvance
 	}
 	next := c.next(t, t.after(time.Now()), room)
 	w.pause()
@@ -107,22 +107,22 @@ func (w *world) beats(c *clock) {
 	}
 }
 
-// A clock that has gone on while no tick came is maxReadingLead ahead of the next tick at
-// most, and not ahead at all of a tick that follows one which it has not received.
+// A clock that has gone on while no tick came is maxReceiverSkew ahead of the next tick
+// at most, and not ahead at all of a tick that follows one which it has not received.
 func TestAClockIsAheadOnlyOfTheTickThatFollows(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		first := tick{is: 1_000_000, room: maxTickStep, value: "first", id: "first", rev: 1}
+		first := tick{is: 1_000_000, room: maxTickAdvance, value: "first", id: "first", rev: 1}
 		heard, missed := newClock(), newClock()
 		heard.learn(first)
 		missed.learn(first)
 		time.Sleep(time.Second)
-		second := newTick(first, first.is.Add(maxTickStep), maxTickStep)
+		second := newTick(first, first.is.Add(maxTickAdvance), maxTickAdvance)
 		second.rev = 2
-		third := newTick(second, second.is.Add(maxReadingLead), maxTickStep)
+		third := newTick(second, second.is.Add(maxReceiverSkew), maxTickAdvance)
 		third.rev = 3
 		heard.learn(second)
-		if w, _ := heard.window(time.Now()); w.From != second.is.Add(maxReadingLead) {
+		if w, _ := heard.window(time.Now()); w.From != second.is.Add(maxReceiverSkew) {
 			t.Errorf("%v ahead of the tick that follows; want slip", second.is.Until(w.From))
 		}
 		missed.learn(third)
@@ -139,7 +139,7 @@ func TestNobodyEntersEarly(t *testing.T) {
 	for seed := range uint64(60) {
 		bubble.Test(t, func(t *testing.T) {
 			w := &world{t: t, dice: rand.New(rand.NewPCG(seed, 1))}
-			w.last = tick{is: 1_000_000, room: maxTickStep, value: "first", id: "first", rev: 1}
+			w.last = tick{is: 1_000_000, room: maxTickAdvance, value: "first", id: "first", rev: 1}
 			for i := range 4 {
 				c := newClock()
 				c.learn(w.last)

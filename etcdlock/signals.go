@@ -29,10 +29,10 @@ type inbox struct {
 }
 
 const (
-	inboxTTL   = 15                     // the TTL of an inbox's etcd lease, in seconds
-	askTimeout = 5 * time.Second        // the timeout of the driver's own requests
-	goodbye    = 2 * time.Second        // the timeout of the driver's requests at Close
-	watchPause = 300 * time.Millisecond // the pause after a watch or an etcd lease failed
+	inboxTTL          = 15                     // the TTL of an inbox's etcd lease, in seconds
+	backgroundTimeout = 5 * time.Second        // the timeout of the driver's own requests
+	closeTimeout      = 2 * time.Second        // the timeout of the driver's requests at Close
+	resubscribePause  = 300 * time.Millisecond // the pause after a watch or an etcd lease failed
 )
 
 func (m *inbox) ready(ctx context.Context) {
@@ -62,7 +62,7 @@ func (m *inbox) subscribe(run func(ctx context.Context, hears func()), first cha
 				look()
 			}
 		},
-		FirstPause: watchPause, LongestPause: watchPause,
+		FirstPause: resubscribePause, LongestPause: resubscribePause,
 	}.Keep(m.life)
 }
 
@@ -133,7 +133,7 @@ func (m *inbox) receive(life context.Context, hears func()) {
 
 // make makes the key of the inbox, on the present etcd lease or on a new one.
 func (m *inbox) make(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
-	brief, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), askTimeout)
+	brief, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), backgroundTimeout)
 	defer cancel()
 	m.mu.Lock()
 	lease := m.lease

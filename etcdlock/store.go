@@ -23,7 +23,7 @@ import (
 //	PREFIX//clock/call    written by a client that opens, to ask the others for a tick
 //	PREFIX//entry/NAME    the entry of a name
 //	PREFIX//inbox/CLIENT  the last signals for a client
-//	PREFIX//glass, sand   the timer, see timer.go
+//	PREFIX//glass, sand   the timer, see downtime.go
 //	PREFIX//tidy          the next name to examine, see tidy.go
 //
 // A prefix neither contains two slashes in a row nor ends with a slash. So the first two
@@ -244,7 +244,7 @@ func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	var next tick
 	switch {
 	case ticks:
-		next = s.clock.next(t, first, maxTickStep)
+		next = s.clock.next(t, first, maxTickAdvance)
 		cs, then = append(cs, s.lastTickIs(t)), append(then, s.put(next))
 	case until > last: // this client is far away
 		cs = append(cs, s.lastTickIsLaterUpTo(t, until)...)
@@ -402,7 +402,7 @@ func (s *store) background(f func()) {
 
 // Close implements optimistic.Store.
 func (s *store) Close() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), goodbye)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), closeTimeout)
 	defer cancel()
 	s.mu.Lock()
 	s.end()
@@ -418,7 +418,7 @@ func (s *store) Close() error {
 
 // closeClient closes a client. The client's Close can wait for ever for a watch that the
 // server refused (v3.7.3). So closeClient closes the connection first, and then waits for
-// Close no longer than goodbye.
+// Close no longer than closeTimeout.
 func closeClient(client *clientv3.Client) {
 	_ = client.ActiveConnection().Close()
 	done := make(chan struct{})
@@ -428,6 +428,6 @@ func closeClient(client *clientv3.Client) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(goodbye):
+	case <-time.After(closeTimeout):
 	}
 }

@@ -21,7 +21,7 @@ const (
 )
 
 func (s *store) tidy() {
-	ctx, cancel := context.WithTimeout(s.life, askTimeout)
+	ctx, cancel := context.WithTimeout(s.life, backgroundTimeout)
 	defer cancel()
 	w, err := s.Time(ctx)
 	if err != nil {

@@ -3,10 +3,8 @@ package etcdlock
 import (
 	"cmp"
 	"maps"
-	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -70,9 +68,9 @@ func parseURL(u *url.URL) (*parsed, error) {
 		return nil, invalid("has parameters of TLS, and does not begin with etcds")
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
-		host, err := address(host)
-		if err != nil {
-			return nil, err
+		host, ok := engine.Address(host, "2379")
+		if !ok {
+			return nil, invalid("has a port that cannot be: 1 to 65535 can")
 		}
 		p.config.Endpoints = append(p.config.Endpoints, scheme+host)
 	}
@@ -89,18 +87,6 @@ func parseURL(u *url.URL) (*parsed, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-func address(hostport string) (string, error) {
-	host, port, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host, port = strings.Trim(hostport, "[]"), "2379"
-	}
-	host = cmp.Or(host, "localhost")
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return "", invalid("has a port that cannot be: 1 to 65535 can")
-	}
-	return net.JoinHostPort(host, port), nil
 }
 
 var parameters = map[string]func(p *parsed, v string) error{

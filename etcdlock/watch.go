@@ -20,7 +20,7 @@ func (s *store) Watch(name string, f func()) (stop func()) {
 			Run:        func(ctx context.Context, hears func()) { s.followName(ctx, name, hears, f) },
 			Turned:     func(bool) { f() }, // the client has missed changes, or may miss them from now on
 			Deaf:       &s.watchesDown,
-			FirstPause: watchPause, LongestPause: watchPause,
+			FirstPause: resubscribePause, LongestPause: resubscribePause,
 		}.Keep(ctx)
 	})
 	return end
@@ -30,7 +30,7 @@ func (s *store) Watch(name string, f func()) (stop func()) {
 func (s *store) followName(ctx context.Context, name string, hears, tell func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	late := time.AfterFunc(askTimeout, cancel) // the server never answers
+	late := time.AfterFunc(backgroundTimeout, cancel) // the server never answers
 	defer late.Stop()
 	var seen locktable.Glimpse
 	for r := range s.client.Watch(clientv3.WithRequireLeader(ctx), s.entryKey(name), clientv3.WithCreatedNotify()) {

@@ -20,31 +20,31 @@ import (
 )
 
 const (
-	// Steps take effect only under an active tick. maxTickStep is the longest step of the
-	// clock from an active tick to the next tick. maxReadingLead is the largest lead of a
-	// client's reading over the tick that the client has just received. Both lengthen
-	// each lease. With smaller values the clock would lose time whenever a tick takes
-	// longer than maxReadingLead to arrive.
-	maxTickStep    = 250 * time.Millisecond
-	maxReadingLead = 100 * time.Millisecond
+	// Steps take effect only under an active tick. maxTickAdvance is the longest step of
+	// the clock from an active tick to the next tick. maxReceiverSkew is the largest lead
+	// of a client's reading over the tick that the client has just received. Both
+	// lengthen each lease. With smaller values the clock would lose time whenever a tick
+	// takes longer than maxReceiverSkew to arrive.
+	maxTickAdvance  = 250 * time.Millisecond
+	maxReceiverSkew = 100 * time.Millisecond
 
 	// tickInterval is the time between two ticks while the clock is in use. It is so
 	// short that the clock loses no time when another client has to take over, see due.
 	tickInterval = 150 * time.Millisecond
 
-	// runClock writes a due tick later by tickGrace. Meanwhile a step can write the tick
-	// in its own request.
-	tickGrace = 20 * time.Millisecond
+	// runClock writes a due tick later by piggybackDelay. Meanwhile a step can write the
+	// tick in its own request.
+	piggybackDelay = 20 * time.Millisecond
 
-	// maxRestStep is the longest step of the clock from an inactive tick to the next.
-	maxRestStep = time.Hour
+	// idleAdvance is the longest step of the clock from an inactive tick to the next.
+	idleAdvance = time.Hour
 
-	// A client that has computed no step for restAfter lets the clock rest.
-	restAfter = 500 * time.Millisecond
+	// A client that has computed no step for idleAfter lets the clock go idle.
+	idleAfter = 500 * time.Millisecond
 
-	// tickReplyTimeout is the time for which a client that opens waits for a tick of
+	// peerTickTimeout is the time for which a client that opens waits for a tick of
 	// another client.
-	tickReplyTimeout = 150 * time.Millisecond
+	peerTickTimeout = 150 * time.Millisecond
 
 	// idleTickInterval is the time between two ticks while no client uses the clock.
 	// longIdleTickInterval replaces it when the last active tick is longer ago than a
@@ -52,16 +52,16 @@ const (
 	idleTickInterval     = time.Second
 	longIdleTickInterval = 10 * time.Second
 
-	// If round trips take distantTrip or longer, most requests of a client find a later
-	// tick than the client has received. maxWidth limits how long after the client's
+	// If round trips take slowRoundTrip or longer, most requests of a client find a later
+	// tick than the client has received. maxWindow limits how long after the client's
 	// reading a step may take effect, see widthLocked.
-	distantTrip = 50 * time.Millisecond
-	maxWidth    = 2 * time.Second
+	slowRoundTrip = 50 * time.Millisecond
+	maxWindow     = 2 * time.Second
 )
 
 // A tick is the content of the clock's key. It has the time of the clock, and the room,
-// the longest step to the next tick. A tick whose room is at most maxTickStep is active:
-// steps can take effect under it.
+// the longest step to the next tick. A tick whose room is at most maxTickAdvance is
+// active: steps can take effect under it.
 type tick struct {
 	is    locktable.Instant
 	room  time.Duration
@@ -86,7 +86,7 @@ func newTick(old tick, is locktable.Instant, room time.Duration) tick {
 // tickPrefix returns the beginning of a tick's text. Active ticks sort by time, and
 // before all inactive ticks.
 func tickPrefix(is locktable.Instant, room time.Duration) string {
-	if room <= maxTickStep {
+	if room <= maxTickAdvance {
 		return fmt.Sprintf("a%020d", is)
 	}
 	return fmt.Sprintf("z%020d", is)
@@ -102,7 +102,7 @@ func parseTick(value string, rev int64) (tick, error) {
 	is, err1 := strconv.ParseInt(fields[0][1:], 10, 64)
 	room, err2 := strconv.ParseInt(fields[1], 10, 64)
 	t.is, t.room, t.id, t.old = locktable.Instant(is), time.Duration(room)*time.Microsecond, fields[2], fields[3]
-	if err1 != nil || err2 != nil || is <= 0 || room <= 0 || t.room > maxRestStep || fields[0] != tickPrefix(t.is, t.room) {
+	if err1 != nil || err2 != nil || is <= 0 || room <= 0 || t.room > idleAdvance || fields[0] != tickPrefix(t.is, t.room) {
 		return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
 	}
 	return t, nil
@@ -144,7 +144,7 @@ func newClock() *clock {
 // window returns the time of the clock for a step that is computed now. It begins with
 // this client's reading. A lease of the step ends one TTL after the window. So it lasts
 // its whole TTL even under the latest tick, see latest, because the tick after that is at
-// most maxTickStep later, and a reading leads a tick by at most maxReadingLead.
+// most maxTickAdvance later, and a reading leads a tick by at most maxReceiverSkew.
 func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,22 +153,22 @@ func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	}
 	c.used = now
 	from := c.cur.after(now)
-	return optimistic.Window{From: from, To: from.Add(c.widthLocked() + maxTickStep + maxReadingLead), Day: locktable.At(now)}, true
+	return optimistic.Window{From: from, To: from.Add(c.widthLocked() + maxTickAdvance + maxReceiverSkew), Day: locktable.At(now)}, true
 }
 
 // latest returns the time of the latest tick under which a step may take effect.
 func latest(w optimistic.Window) locktable.Instant {
-	return max(w.From, w.To.Add(-maxTickStep-maxReadingLead))
+	return max(w.From, w.To.Add(-maxTickAdvance-maxReceiverSkew))
 }
 
 // widthLocked returns the longest time after this client's reading at which a step may
 // take effect. The result is 0 unless the client is so far away that most of its requests
 // find a later tick than the client has received.
 func (c *clock) widthLocked() time.Duration {
-	if c.trip < distantTrip {
+	if c.trip < slowRoundTrip {
 		return 0
 	}
-	return min(2*c.trip, maxWidth)
+	return min(2*c.trip, maxWindow)
 }
 
 // noteTrip notes how long an answer took.
@@ -195,17 +195,17 @@ func (c *clock) tickForSteps(first, last locktable.Instant, now time.Time) (t ti
 	}
 	fitsNextTick := first < c.cur.is.Add(c.cur.room)
 	if width := c.widthLocked(); width > 0 { // the next tick is on its way
-		fitsNextTick = fitsNextTick || now.Sub(c.cur.at) < maxTickStep+width
+		fitsNextTick = fitsNextTick || now.Sub(c.cur.at) < maxTickAdvance+width
 	}
-	carries := c.cur.room <= maxTickStep && fitsNextTick
+	carries := c.cur.room <= maxTickAdvance && fitsNextTick
 	due := c.cur.own && now.Sub(c.cur.at) >= tickInterval
 	return c.cur, !carries || due, true
 }
 
 // learn takes a tick that this client has just received. The reading goes on, but learn
-// limits it to the time between the tick and maxReadingLead after the tick. If this
+// limits it to the time between the tick and maxReceiverSkew after the tick. If this
 // client has missed the tick before t, learn sets the reading to t itself. The writer of
-// t may already have been maxReadingLead ahead of the missed tick, and a second lead on
+// t may already have been maxReceiverSkew ahead of the missed tick, and a second lead on
 // top of that is too much.
 func (c *clock) learn(t tick) {
 	c.mu.Lock()
@@ -215,11 +215,11 @@ func (c *clock) learn(t tick) {
 	}
 	now := time.Now()
 	if t.at = now; c.known && t.old == c.cur.id {
-		t.at = now.Add(-min(maxReadingLead, max(0, c.cur.lead(t, now))))
+		t.at = now.Add(-min(maxReceiverSkew, max(0, c.cur.lead(t, now))))
 	}
 	t.own = t.value == c.wrote
 	c.cur, c.known = t, true
-	if t.room <= maxTickStep {
+	if t.room <= maxTickAdvance {
 		c.active = now
 	}
 	c.called = time.Time{}
@@ -256,12 +256,12 @@ func (c *clock) call() {
 	}
 }
 
-// resting returns a channel that is closed at the next tick, and whether the clock is at
-// rest.
-func (c *clock) resting() (next <-chan struct{}, ok bool) {
+// idle returns a channel that is closed at the next tick, and whether the clock is
+// idle.
+func (c *clock) idle() (next <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.heard, c.known && c.cur.room > maxTickStep
+	return c.heard, c.known && c.cur.room > maxTickAdvance
 }
 
 // older notes that at least the duration by has passed since the tick with the revision
@@ -298,7 +298,7 @@ func (c *clock) due() (at time.Time, room time.Duration, ok bool) {
 		return at, 0, false
 	}
 	after := tickInterval
-	if c.cur.room > maxTickStep {
+	if c.cur.room > maxTickAdvance {
 		after = idleTickInterval
 		if time.Since(c.active) > driver.MaxRequest {
 			after = longIdleTickInterval
@@ -307,18 +307,18 @@ func (c *clock) due() (at time.Time, room time.Duration, ok bool) {
 	switch {
 	case !c.cur.own:
 		after += after/3 + time.Duration(c.slack*float64(after)*0.3)
-	case c.cur.room <= maxTickStep:
-		after += tickGrace
+	case c.cur.room <= maxTickAdvance:
+		after += piggybackDelay
 	}
-	at, room = c.cur.at.Add(after), maxRestStep
+	at, room = c.cur.at.Add(after), idleAdvance
 	if !c.called.IsZero() {
 		at = c.called
 		if !c.cur.own {
-			at = at.Add(tickReplyTimeout/20 + time.Duration(c.slack*float64(tickReplyTimeout/5)))
+			at = at.Add(peerTickTimeout/20 + time.Duration(c.slack*float64(peerTickTimeout/5)))
 		}
 	}
-	if time.Since(c.used) < restAfter {
-		room = maxTickStep // the clock is in use
+	if time.Since(c.used) < idleAfter {
+		room = maxTickAdvance // the clock is in use
 	}
 	return at, room, true
 }
@@ -354,7 +354,7 @@ func (s *store) runClock() {
 
 // tick writes the next tick, unless another client has written one.
 func (s *store) tick(ctx context.Context, room time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
 	defer cancel()
 	t, ok := s.clock.current()
 	if !ok {
@@ -390,7 +390,7 @@ func (s *store) lastTickIs(t tick) clientv3.Cmp {
 func (s *store) lastTickIsLaterUpTo(t tick, last locktable.Instant) []clientv3.Cmp {
 	return []clientv3.Cmp{
 		clientv3.Compare(clientv3.Value(s.clockKey()), ">", tickPrefix(t.is, t.room)),
-		clientv3.Compare(clientv3.Value(s.clockKey()), "<", tickPrefix(last+1, maxTickStep)),
+		clientv3.Compare(clientv3.Value(s.clockKey()), "<", tickPrefix(last+1, maxTickAdvance)),
 	}
 }
 
@@ -437,15 +437,15 @@ func (s *store) readClock(ctx context.Context) error {
 	return err
 }
 
-// If the clock is at rest, askClock asks the clients that were already open to write a
+// If the clock is idle, askClock asks the clients that were already open to write a
 // tick. A client that has just opened does not know how much time has passed since the
 // last tick, and its own tick would lose that time.
 func (s *store) askClock(ctx context.Context) {
-	next, resting := s.clock.resting()
-	if !resting || !s.others.Load() {
+	next, idle := s.clock.idle()
+	if !idle || !s.others.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, tickReplyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, peerTickTimeout)
 	defer cancel()
 	if _, err := s.client.Put(clientv3.WithRequireLeader(ctx), s.callKey(), ""); err != nil {
 		return
@@ -462,7 +462,7 @@ func (s *store) beginClock(ctx context.Context) error {
 		clientv3.Compare(clientv3.CreateRevision(s.clockKey()), "=", 0),
 		clientv3.Compare(clientv3.CreateRevision(s.entryKey("")), "=", 0).WithPrefix(),
 	}
-	first := s.clock.next(tick{}, locktable.At(time.Now()), maxTickStep)
+	first := s.clock.next(tick{}, locktable.At(time.Now()), maxTickAdvance)
 	r, err := s.txn(ctx, none, []clientv3.Op{s.put(first)}, []clientv3.Op{s.getClock()})
 	switch {
 	case err != nil:

@@ -3,11 +3,14 @@ package etcdlock
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // While no client is open, no client measures the time, and the clock stands still. So a
@@ -23,9 +26,9 @@ import (
 // The etcd lease begins after the tick was written. etcd never ends it early; after an
 // election it may end it late.
 
-// startTimerAtOpen starts a timer if a lease lasts, and no other client has ticked since
-// this client opened. If others seem to be open, it first waits for a tick. A client that
-// uses the clock soon writes a tick; a dead client does not.
+// startTimerAtOpen starts a timer if a lease lasts, and no other client has ticked
+// since this client opened. If others seem to be open, it first waits for a tick. A
+// client that uses the clock soon writes a tick; a dead client does not.
 func (s *store) startTimerAtOpen(ctx context.Context) {
 	select {
 	case <-s.follows:
@@ -35,10 +38,10 @@ func (s *store) startTimerAtOpen(ctx context.Context) {
 	if t, ok := s.clock.current(); !ok || !t.read || s.leaseTimeLeft() <= 0 {
 		return
 	}
-	if next, resting := s.clock.resting(); s.others.Load() && !resting { // askClock covers a clock at rest
+	if next, idle := s.clock.idle(); s.others.Load() && !idle { // askClock covers an idle clock
 		select {
 		case <-next:
-		case <-time.After(maxTickStep):
+		case <-time.After(maxTickAdvance):
 		case <-ctx.Done():
 		}
 	}
@@ -80,8 +83,8 @@ func (s *store) startTimer(ctx context.Context, seen *clientv3.TxnResponse) {
 	if runs && rev == t.rev {
 		return
 	}
-	if !t.read || t.room <= maxTickStep || rev == t.rev {
-		if s.tick(ctx, maxRestStep) != nil {
+	if !t.read || t.room <= maxTickAdvance || rev == t.rev {
+		if s.tick(ctx, idleAdvance) != nil {
 			return
 		}
 		if t, _ = s.clock.current(); !t.own {
@@ -89,7 +92,7 @@ func (s *store) startTimer(ctx context.Context, seen *clientv3.TxnResponse) {
 		}
 	}
 	s.mu.Lock()
-	seconds := int64(min(t.is.Until(s.leasesLastUntil)+time.Second, maxRestStep) / time.Second)
+	seconds := int64(min(t.is.Until(s.leasesLastUntil)+time.Second, idleAdvance) / time.Second)
 	s.mu.Unlock()
 	lease, err := s.client.Grant(ctx, seconds)
 	if err != nil {
@@ -109,8 +112,8 @@ func (s *store) getTimer() []clientv3.Op {
 	}
 }
 
-// parseTimer returns the revision of the tick after which the timer was started, the
-// timer's length, and whether the timer runs.
+// parseTimer returns the revision of the tick after which the timer was started,
+// the timer's length, and whether the timer runs.
 func parseTimer(r *clientv3.TxnResponse) (rev int64, lasts time.Duration, runs bool) {
 	length, running := r.Responses[0].GetResponseRange().GetKvs(), r.Responses[1].GetResponseRange().GetKvs()
 	if len(length) == 0 {
@@ -119,8 +122,40 @@ func parseTimer(r *clientv3.TxnResponse) (rev int64, lasts time.Duration, runs b
 	first, second, _ := strings.Cut(string(length[0].GetValue()), " ")
 	rev, err1 := strconv.ParseInt(first, 10, 64)
 	seconds, err2 := strconv.ParseInt(second, 10, 64)
-	if err1 != nil || err2 != nil || seconds <= 0 || seconds > int64(maxRestStep/time.Second) {
+	if err1 != nil || err2 != nil || seconds <= 0 || seconds > int64(idleAdvance/time.Second) {
 		return 0, 0, false
 	}
 	return rev, time.Duration(seconds) * time.Second, len(running) > 0
+}
+
+// Inspect implements driver.Driver.
+func (d *lockDriver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	e, err := d.Driver.Inspect(ctx, name)
+	correctSince(e.Holders, time.Now())
+	return e, err
+}
+
+// List implements driver.Lister.
+func (d *lockDriver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		for e, err := range d.Driver.List(ctx, prefix) {
+			correctSince(e.Holders, time.Now())
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// correctSince corrects the Since of each holder, which is shown to people. The clock of
+// a prefix stands still while no client is open, and so falls behind the time of day. A
+// grant at noon could be shown as a grant in the morning. The fence of a grant is the
+// time of day of its client, unless an earlier fence was ahead of that time.
+func correctSince(holders []driver.Holder, now time.Time) {
+	for i := range holders {
+		at := time.UnixMicro(int64(holders[i].Fence))
+		if at.After(holders[i].Since) && !at.After(now) {
+			holders[i].Since = at
+		}
+	}
 }
