@@ -29,7 +29,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if unfit := t.unfit(ctx, g); unfit != nil {
+	if unfit := t.checkConfig(ctx, g); unfit != nil {
 		return engine.Found(driver.SeverityError, "collection", unfit.problem, unfit.hint), nil //nolint:nilerr // a finding
 	}
 	at, err := t.server(ctx)

@@ -81,13 +81,13 @@ func (t *store) update(s *optimistic.Swap, version uint64) bson.D {
 // mostBytes is the server's limit for a document.
 const mostBytes = 16 << 20
 
-// full returns an error for a claim whose entry is too large for one more claim. A
+// checkSize returns an error for a claim whose entry is too large for one more claim. A
 // document has the new value, the previous value, and the columns for people.
-func (t *store) full(s *optimistic.Swap) error {
+func (t *store) checkSize(s *optimistic.Swap) error {
 	if s.Spare == 0 || 2*(len(s.Value)+s.Spare)+mostShown*(driver.MaxLabel+64) <= t.most {
 		return nil
 	}
-	return &unfitError{
+	return &configError{
 		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a document of %d", len(s.Was), t.most),
 		hint:    "too many hold or wait for one name: use several names",
 	}

@@ -3,7 +3,6 @@ package mongolock
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/url"
 	"time"
 
@@ -48,7 +47,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	client, err := mongo.Connect(p.client)
 	if err != nil {
-		return nil, &driver.Error{Backend: "mongodb " + p.own.Where, Op: "open", Err: err}
+		return nil, &driver.Error{Backend: "mongodb " + p.own.Where, Err: err}
 	}
 	d, err := build(client.Database(p.database), &p.own, func() { disconnect(client) })
 	if err != nil {
@@ -57,10 +56,6 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	if _, err := d.store.server(ctx); err != nil {
 		_ = d.Close()
-		e := &driver.Error{}
-		if errors.As(err, &e) {
-			e.Op = "open"
-		}
 		return nil, err
 	}
 	return d, nil

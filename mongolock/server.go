@@ -53,7 +53,7 @@ func (t *store) server(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if unfit := t.unfit(ctx, g); unfit != nil {
+	if unfit := t.checkConfig(ctx, g); unfit != nil {
 		return nil, engine.Failure(unfit, t.place(), "", advice)
 	}
 	t.mu.Lock()

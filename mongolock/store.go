@@ -129,7 +129,7 @@ func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	var stamps map[uint64]time.Time
 	versions := make([]uint64, len(swaps))
 	for i := range swaps {
-		if err := t.full(&swaps[i]); err != nil {
+		if err := t.checkSize(&swaps[i]); err != nil {
 			return nil, engine.Failure(err, t.place(), "", advice)
 		}
 		versions[i] = newVersion()
@@ -145,7 +145,7 @@ func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	swapped := make([]optimistic.Swapped, len(swaps))
 	for i := range swaps {
 		if stamp, done := stamps[versions[i]]; done {
-			swapped[i] = t.judge(&swaps[i], versions[i], stamp, sent)
+			swapped[i] = t.swapResult(&swaps[i], versions[i], stamp, sent)
 		}
 	}
 	t.send(ctx, at, swaps, swapped)
@@ -214,9 +214,9 @@ func onlyDuplicates(err error) bool {
 	return true
 }
 
-// judge returns the outcome of a swap that the server wrote with this stamp. A void swap
-// has also replaced the document, but the previous value is still in force.
-func (t *store) judge(s *optimistic.Swap, version uint64, stamp, sent time.Time) optimistic.Swapped {
+// swapResult returns the outcome of a swap that the server wrote with this stamp. A void
+// swap has also replaced the document, but the previous value is still in force.
+func (t *store) swapResult(s *optimistic.Swap, version uint64, stamp, sent time.Time) optimistic.Swapped {
 	at := locktable.At(stamp)
 	if envelope(s).InTime(at) {
 		t.clock.InTime(s.Window)

@@ -1,6 +1,7 @@
 package mongolock
 
 import (
+	"cmp"
 	"context"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -9,27 +10,23 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// An unfitError means that two clients would see different entries in a collection, or
+// A configError means that two clients would see different entries in a collection, or
 // that the server would delete entries.
-type unfitError struct{ problem, hint string }
+type configError struct{ problem, hint string }
 
-func (e *unfitError) Error() string { return e.problem }
+func (e *configError) Error() string { return e.problem }
 
-// unfit returns the defect of the collection of the entries, as far as the user has the
-// right to see it. A missing collection is fine, because the driver makes it.
-func (t *store) unfit(ctx context.Context, g *greeting) *unfitError {
-	for _, look := range []func(ctx context.Context) *unfitError{t.unfitOptions, t.unfitIndexes} {
-		if unfit := look(ctx); unfit != nil {
-			return unfit
-		}
+// checkConfig returns an error if the collection of the entries is unfit, as far as the
+// user has the right to see it. A missing collection is fine: the driver makes it.
+func (t *store) checkConfig(ctx context.Context, g *greeting) *configError {
+	bad := cmp.Or(t.checkOptions(ctx), t.checkIndexes(ctx))
+	if bad == nil && g.router() {
+		bad = t.checkShards(ctx)
 	}
-	if g.router() {
-		return t.unfitShards(ctx)
-	}
-	return nil
+	return bad
 }
 
-func (t *store) unfitOptions(ctx context.Context) *unfitError {
+func (t *store) checkOptions(ctx context.Context) *configError {
 	const hint = "use another collection (collection=NAME), which mongolock makes"
 	all, err := t.db.ListCollectionSpecifications(ctx, bson.D{{Key: "name", Value: t.Collection}})
 	if err != nil || len(all) != 1 {
@@ -41,22 +38,22 @@ func (t *store) unfitOptions(ctx context.Context) *unfitError {
 	}
 	switch {
 	case has("collation"):
-		return &unfitError{"the collection " + t.Collection + " has a collation, by which names that differ are one", hint}
+		return &configError{"the collection " + t.Collection + " has a collation, by which names that differ are one", hint}
 	case has("capped"):
-		return &unfitError{"the collection " + t.Collection + " is capped: it drops the oldest locks while they are held", hint}
+		return &configError{"the collection " + t.Collection + " is capped: it drops the oldest locks while they are held", hint}
 	case all[0].Type != "" && all[0].Type != "collection":
-		return &unfitError{t.Collection + " is a " + all[0].Type + ", and not a collection", hint}
+		return &configError{t.Collection + " is a " + all[0].Type + ", and not a collection", hint}
 	}
 	return nil
 }
 
-// unfitIndexes finds an index by which the server deletes entries too early: any TTL
+// checkIndexes finds an index by which the server deletes entries too early: any TTL
 // index except the driver's own.
-func (t *store) unfitIndexes(ctx context.Context) *unfitError {
+func (t *store) checkIndexes(ctx context.Context) *configError {
 	all, _ := t.db.Collection(t.Collection).Indexes().ListSpecifications(ctx)
 	for _, s := range all {
 		if _, err := s.KeysDocument.LookupErr("forget"); err != nil && s.ExpireAfterSeconds != nil {
-			return &unfitError{
+			return &configError{
 				problem: "the collection " + t.Collection + " has the TTL index " + s.Name + ", by which the server deletes locks while they are held",
 				hint:    "drop the TTL index: db.getCollection(NAME).dropIndex(INDEX)",
 			}
@@ -65,9 +62,9 @@ func (t *store) unfitIndexes(ctx context.Context) *unfitError {
 	return nil
 }
 
-// unfitShards checks the key by which the collection is sharded. With any other key than
+// checkShards checks the key by which the collection is sharded. With any other key than
 // _id, several shards can each have a document for the same name.
-func (t *store) unfitShards(ctx context.Context) *unfitError {
+func (t *store) checkShards(ctx context.Context) *configError {
 	var c struct {
 		Key     bson.Raw `bson:"key"`
 		Dropped bool     `bson:"dropped"`
@@ -78,7 +75,7 @@ func (t *store) unfitShards(ctx context.Context) *unfitError {
 	if err != nil || c.Dropped || len(fields) == 0 || len(fields) == 1 && fields[0].Key() == "_id" {
 		return nil //nolint:nilerr // as above
 	}
-	return &unfitError{
+	return &configError{
 		problem: "the collection " + t.Collection + " is sharded by " + c.Key.String() + ": two shards can have an entry of one name",
 		hint:    "leave the collection unsharded, or shard it by _id",
 	}
