@@ -69,7 +69,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 }
 
 func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*lockDriver, error) {
-	options, err := o.complete()
+	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,8 @@ type Options struct {
 	Where string
 }
 
-// complete checks options and fills in what is left out.
-func (o *Options) complete() (Options, error) {
+// withDefaults checks options and fills in what is left out.
+func (o *Options) withDefaults() (Options, error) {
 	own := *cmp.Or(o, &Options{})
 	own.Prefix = cmp.Or(own.Prefix, defaultPrefix)
 	own.Retention = cmp.Or(own.Retention, 24*time.Hour)

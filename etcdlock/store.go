@@ -73,9 +73,6 @@ const (
 	maxBytesPerRequest = 512 << 10
 )
 
-// Lingers implements optimistic.Lingerer.
-func (s *store) Lingers() {}
-
 // Time implements optimistic.Store.
 func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 	select {
@@ -390,6 +387,9 @@ func (s *store) Properties() driver.Properties {
 		FenceSurvives: driver.FencesRiseByClientClock,
 	}
 }
+
+// Lingers implements optimistic.Lingerer.
+func (s *store) Lingers() {}
 
 // background runs f in a goroutine that Close waits for, unless the store is closed.
 func (s *store) background(f func()) {

@@ -83,7 +83,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 			return nil, err
 		}
 	}
-	if _, err := p.own.complete(); err != nil {
+	if _, err := p.own.withDefaults(); err != nil {
 		return nil, err
 	}
 	return p, nil

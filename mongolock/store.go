@@ -38,6 +38,20 @@ type store struct {
 	at *server    // nil until the server has answered
 }
 
+// Time implements optimistic.Store.
+func (t *store) Time(ctx context.Context) (optimistic.Window, error) {
+	for {
+		// A stamp is cut to whole milliseconds, so the start of a window is cut, too. The
+		// window ends 2 ms later, to make up for both cuts.
+		if w, ok := t.clock.Window(time.Now()); ok {
+			return optimistic.Window{From: whole(w.From), To: w.To.Add(2 * time.Millisecond)}, nil
+		}
+		if _, err := t.greet(ctx); err != nil {
+			return optimistic.Window{}, err
+		}
+	}
+}
+
 // Load implements optimistic.Store.
 func (t *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
 	at, err := t.server(ctx)
@@ -89,20 +103,6 @@ func decode(c *mongo.Cursor, into any) error {
 		return &locktable.CorruptError{Problem: "its document: " + err.Error()}
 	}
 	return nil
-}
-
-// Time implements optimistic.Store.
-func (t *store) Time(ctx context.Context) (optimistic.Window, error) {
-	for {
-		// A stamp is cut to whole milliseconds, so the start of a window is cut, too. The
-		// window ends 2 ms later, to make up for both cuts.
-		if w, ok := t.clock.Window(time.Now()); ok {
-			return optimistic.Window{From: whole(w.From), To: w.To.Add(2 * time.Millisecond)}, nil
-		}
-		if _, err := t.greet(ctx); err != nil {
-			return optimistic.Window{}, err
-		}
-	}
 }
 
 // askBeside asks for the server's time during another request, if the time is not known.

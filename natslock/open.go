@@ -38,19 +38,6 @@ func New(nc *nats.Conn, o *Options) (driver.Driver, error) {
 	return engine.Made(build(nc, own))
 }
 
-func build(nc *nats.Conn, own Options) (*lockDriver, error) {
-	s, err := newStore(nc, own)
-	if err != nil {
-		return nil, err
-	}
-	inbox := nc.NewInbox() + "." + rand.Text()[:4]
-	d := &lockDriver{store: s}
-	t := optimistic.New(s, inbox, func(signal driver.Signal) { d.Deliver(signal) })
-	d.Driver = locktable.New(t, inbox)
-	s.listen(inbox, t, d.Driver)
-	return d, nil
-}
-
 // Open connects to the servers that a URL names, and makes the bucket if it is missing;
 // the package comment has the forms. Closing the driver closes the connection. The error
 // is a [*driver.InvalidError] or a [*driver.Error], without the password; ctx bounds only
@@ -82,6 +69,19 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		_ = d.Close()
 		return nil, err
 	}
+	return d, nil
+}
+
+func build(nc *nats.Conn, own Options) (*lockDriver, error) {
+	s, err := newStore(nc, own)
+	if err != nil {
+		return nil, err
+	}
+	inbox := nc.NewInbox() + "." + rand.Text()[:4]
+	d := &lockDriver{store: s}
+	t := optimistic.New(s, inbox, func(signal driver.Signal) { d.Deliver(signal) })
+	d.Driver = locktable.New(t, inbox)
+	s.listen(inbox, t, d.Driver)
 	return d, nil
 }
 
