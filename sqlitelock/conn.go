@@ -8,9 +8,14 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
+	"time"
 
 	"modernc.org/sqlite"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // conn is one connection to the file, for one goroutine at a time. It uses the SQLite
@@ -191,4 +196,146 @@ func (c *conn) bind(args []sqldriver.Value) []sqldriver.NamedValue {
 		c.args = append(c.args, sqldriver.NamedValue{Ordinal: i + 1, Value: a})
 	}
 	return c.args
+}
+
+// A ctxMutex is a mutex whose Lock can be cancelled, see sharedConn.queue. It is fair,
+// because a channel serves its senders in order.
+type ctxMutex chan struct{}
+
+func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
+
+// tryLock locks the mutex if it is free and no caller queues for it.
+func (m ctxMutex) tryLock() bool {
+	select {
+	case m <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (m ctxMutex) unlock() { <-m }
+
+// writing has the mutexes of the files that are open for writing. The drivers of one file
+// in one process queue at the same mutex, in order, instead of colliding as different
+// processes do.
+var writing pathMutexes
+
+type pathMutexes struct {
+	mu     sync.Mutex
+	byPath map[string]ctxMutex
+	users  map[string]int
+}
+
+// join returns the mutex of a file; leave ends its use.
+func (ms *pathMutexes) join(path string) (m ctxMutex, leave func()) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.byPath == nil {
+		ms.byPath, ms.users = map[string]ctxMutex{}, map[string]int{}
+	}
+	if ms.users[path]++; ms.users[path] == 1 {
+		ms.byPath[path] = newCtxMutex()
+	}
+	return ms.byPath[path], func() { ms.leave(path) }
+}
+
+func (ms *pathMutexes) leave(path string) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.users[path]--; ms.users[path] == 0 {
+		delete(ms.byPath, path)
+		delete(ms.users, path)
+	}
+}
+
+// A sharedConn shares one connection to the file: enter gives the connection to one
+// goroutine at a time, until it calls leave.
+type sharedConn[C connection] struct {
+	mutex  ctxMutex
+	closed <-chan struct{} // closed by Close of the driver
+	conn   C               // only the goroutine that has the mutex uses it
+}
+
+// A connection is a *writer or a *reader.
+type connection interface {
+	comparable
+	close() error
+}
+
+// spinTries is the number of times that a caller tries again, while other goroutines run,
+// before it queues. A step takes some microseconds, less than putting a goroutine to
+// sleep and waking it. With 64 callers at once, spinning doubles the throughput. No such
+// caller overtakes the queue, because the mutex passes directly to the first caller in
+// it.
+const spinTries = 100
+
+// enter waits for the mutex, and returns the connection. It gives up when ctx ends, or
+// after patience if ctx has no deadline.
+func (d *sharedConn[C]) enter(ctx context.Context, patience time.Duration) (c C, err error) {
+	entered := d.mutex.tryLock()
+	for n := 0; !entered && n < spinTries; n++ {
+		runtime.Gosched()
+		entered = d.mutex.tryLock()
+	}
+	if !entered {
+		if err := d.queue(ctx, patience); err != nil {
+			return c, err
+		}
+	}
+	select {
+	case <-d.closed: // Close waits for the mutex, or has already had it
+		d.mutex.unlock()
+		return c, driver.ErrClosed
+	default:
+		return d.conn, nil
+	}
+}
+
+// leave gives the connection back.
+func (d *sharedConn[C]) leave() { d.mutex.unlock() }
+
+var errQueue = errors.New("others of this process wait for it, too")
+
+func (d *sharedConn[C]) queue(ctx context.Context, patience time.Duration) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case d.mutex <- struct{}{}:
+			return nil
+		case <-d.closed:
+			return driver.ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			if _, bounded := ctx.Deadline(); !bounded {
+				return errQueue
+			}
+		}
+	}
+}
+
+// drain waits until the last goroutine has left. The driver is closed, so no other
+// goroutine enters.
+func (d *sharedConn[C]) drain() {
+	d.mutex <- struct{}{}
+	<-d.mutex
+}
+
+// open opens the connection, before the first caller enters.
+func (d *sharedConn[C]) open(connect func(path string) (C, error), path string) (c C, err error) {
+	d.conn, err = connect(path)
+	return d.conn, err
+}
+
+// close closes the connection, if there is one. Call it before the first enter, or after
+// drain.
+func (d *sharedConn[C]) close() error {
+	var none C
+	c := d.conn
+	if d.conn = none; c == none {
+		return nil
+	}
+	return c.close()
 }

@@ -62,8 +62,8 @@
 //
 // About 25 000 cycles of acquire and release per second on an ordinary machine, for all
 // processes of a file together. On Linux, processes hand a name over in less than a
-// millisecond: the holder sends the next holder a doorbell, an empty datagram, and the
-// next holder then reads the file. Where a driver receives no doorbell (on other systems,
+// millisecond: the holder sends the next holder a wake-up, an empty datagram, and the
+// next holder then reads the file. Where a driver receives no wake-up (on other systems,
 // and between containers with networks of their own), it polls every few milliseconds
 // while one of its claims waits in a queue, see [Options.Poll]. It polls every 100 ms
 // while it holds leases, which another client could break, or watches a name.

@@ -23,7 +23,7 @@ import (
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table
 	var mode, check any
-	var odd *schemaError
+	var odd *configError
 	err := t.read(ctx, func(r *reader) error {
 		_, err := checkSchema(r.conn)
 		if errors.As(err, &odd) {

@@ -48,7 +48,7 @@ func open(tb testing.TB, path string, o *Options) *lockDriver {
 // deafen closes the doorbell, as between containers that share no network: the driver has
 // to poll.
 func deafen(d *lockDriver) *lockDriver {
-	d.table.bell.close()
+	d.table.socket.close()
 	return d
 }
 

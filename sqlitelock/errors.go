@@ -63,7 +63,7 @@ const busyHint = "another process keeps the write lock: a backup, a stopped proc
 func advice(err error) (hint string, permanent bool) {
 	var replaced *replacedError
 	var corrupt *locktable.CorruptError
-	var foreign *schemaError
+	var foreign *configError
 	switch {
 	case errors.As(err, &replaced) && replaced.how == truncated:
 		return "what was locked in it is lost: stop every program that uses it, delete it with its -wal and -shm, then start them again", true

@@ -65,13 +65,13 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	}
 	t := &table{
 		path: real, inbox: inbox, Options: o, tidyEvery: tidyEvery, busyTimeout: busyTimeout,
-		claims: engine.NewClaims(), rings: make(chan struct{}, 1),
+		claims: engine.NewClaims(), woken: make(chan struct{}, 1),
 	}
 	t.life, t.end = context.WithCancel(context.Background())
-	var shared gate
+	var shared ctxMutex
 	shared, t.leave = writing.join(real)
-	t.writer = sharedConn[*writer]{gate: shared, closed: t.life.Done()}
-	t.reader = sharedConn[*reader]{gate: newGate(), closed: t.life.Done()}
+	t.writer = sharedConn[*writer]{mutex: shared, closed: t.life.Done()}
+	t.reader = sharedConn[*reader]{mutex: newCtxMutex(), closed: t.life.Done()}
 	if err := t.connect(ctx); err != nil {
 		t.end()
 		err = errors.Join(err, t.disconnect())
@@ -158,7 +158,7 @@ func (t *table) openReader() error {
 // start begins to poll for signals, and passes them to deliver.
 func (t *table) start(deliver func(driver.Signal)) {
 	t.deliver = deliver
-	t.bell = newDoorbell(t.inbox)
-	t.running.Go(func() { t.bell.listen(t.noteRing) })
+	t.socket = newWakeSocket(t.inbox)
+	t.running.Go(func() { t.socket.listen(t.noteWakeup) })
 	t.running.Go(func() { newPoller(t).Run(t.life) })
 }

@@ -16,7 +16,7 @@ type Options struct {
 	Retention time.Duration
 
 	// Poll is the pause between two polls for signals, if the driver receives no
-	// doorbell, and one of its claims waits in a queue. After a second of waiting it
+	// wake-up, and one of its claims waits in a queue. After a second of waiting it
 	// polls half as often. A hand-over takes half of Poll on average. Default: 4 ms; 1 ms
 	// to 1 s.
 	Poll time.Duration

@@ -77,10 +77,10 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA trusted_schema = OFF;
 `
 
-// schemaError means that this driver cannot use a file.
-type schemaError struct{ problem, hint string }
+// configError means that this driver cannot use a file.
+type configError struct{ problem, hint string }
 
-func (e *schemaError) Error() string { return e.problem }
+func (e *configError) Error() string { return e.problem }
 
 // ensureSchema makes the tables in an empty file. It refuses a file of another
 // application before it writes anything. While another process makes the tables,
@@ -160,21 +160,21 @@ func checkSchema(c *conn) (empty bool, err error) {
 	case app == 0 && version == 0 && tables == 0:
 		return true, nil
 	case app != applicationID:
-		return false, &schemaError{
+		return false, &configError{
 			problem: fmt.Sprintf("it is the database of another application (application id %#x, %d tables and indexes)", app, tables),
 			hint:    "give locks a file of their own",
 		}
 	case version > schemaVersion:
-		return false, &schemaError{
+		return false, &configError{
 			problem: fmt.Sprintf("its schema has version %d, and this program knows %d", version, schemaVersion),
 			hint:    "a newer Pawl made it: update this program, or give it a file of its own",
 		}
 	case version != schemaVersion:
-		return false, &schemaError{problem: "its tables are those of a version before the first release", hint: afresh}
+		return false, &configError{problem: "its tables are those of a version before the first release", hint: afresh}
 	case missing != "":
-		return false, &schemaError{problem: "it lacks " + missing + " of its tables: they were dropped", hint: afresh}
+		return false, &configError{problem: "it lacks " + missing + " of its tables: they were dropped", hint: afresh}
 	case triggers != "":
-		return false, &schemaError{
+		return false, &configError{
 			problem: "it has triggers: " + triggers,
 			hint:    "a trigger that deletes or changes a row frees a lock that is held: DROP TRIGGER it, or give locks a file of their own",
 		}

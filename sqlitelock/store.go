@@ -25,17 +25,17 @@ type table struct {
 	tidyEvery   int // like busyTimeout, a constant except in tests
 	busyTimeout time.Duration
 
-	writer sharedConn[*writer] // its gate is shared by the drivers of the file
+	writer sharedConn[*writer] // its mutex is shared by the drivers of the file
 	reader sharedConn[*reader]
-	leave  func() // leaves the gate that the writers share
+	leave  func() // leaves the mutex that the writers share
 
-	claims   *engine.Claims
-	bell     *doorbell     // nil where none is possible
-	rings    chan struct{} // holds one value after the doorbell rang
-	rung     atomic.Bool   // the doorbell rang since the last poll
-	hears    atomic.Bool   // the doorbell rings for signals; false until this is known
-	replaced bool          // the last poll found that the file is not the opened one; only the poller uses this
-	deliver  func(driver.Signal)
+	claims         *engine.Claims
+	socket         *wakeSocket   // nil where none is possible
+	woken          chan struct{} // holds one value after a wake-up
+	wokenSincePoll atomic.Bool   // a wake-up arrived since the last poll
+	hears          atomic.Bool   // wake-ups announce signals; false until this is known
+	replaced       bool          // the last poll found that the file is not the opened one; only the poller uses this
+	deliver        func(driver.Signal)
 
 	closing sync.Once
 	life    context.Context // ends at Close
@@ -70,7 +70,7 @@ func (t *table) Hear(f func(hears bool)) (stop func()) {
 func (t *table) Close() error {
 	t.closing.Do(func() {
 		t.end()
-		t.bell.close()
+		t.socket.close()
 		t.running.Wait()
 		t.writer.drain()
 		t.reader.drain()

@@ -46,7 +46,7 @@ func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i i
 		return err
 	}
 	for _, inbox := range did.sentTo {
-		t.bell.ring(inbox)
+		t.socket.wake(inbox)
 	}
 	for _, s := range did.signals {
 		t.deliver(s)
@@ -79,11 +79,11 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 	if err != nil {
 		return did, err
 	}
-	if len(did.ringers) > 0 {
-		// If a holder cannot ring this driver's doorbell, the driver has to poll often.
+	if len(did.wakers) > 0 {
+		// If a holder cannot wake this driver, the driver has to poll often.
 		// It must know this before the hand-over, because no datagram would announce the
 		// hand-over.
-		t.hears.Store(!slices.ContainsFunc(did.ringers, func(inbox string) bool { return !t.bell.reaches(inbox) }))
+		t.hears.Store(!slices.ContainsFunc(did.wakers, func(inbox string) bool { return !t.socket.reaches(inbox) }))
 	}
 	t.runPeriodicWork(w)
 	return did, nil
@@ -117,7 +117,7 @@ const fullDiskTries = immediateTries + 5
 type outcome struct {
 	signals []driver.Signal // for this driver
 	sentTo  []string        // the inboxes that got signals
-	ringers []string        // the inboxes of the holders that this driver waits for
+	wakers  []string        // the inboxes of the holders that this driver waits for
 }
 
 // step takes the steps inside a transaction. It checks the deadline there, because
@@ -133,7 +133,7 @@ func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []lockt
 		if err != nil {
 			return err
 		}
-		did.noteRingers(e, m, t.inbox)
+		did.noteWakers(e, m, t.inbox)
 		for _, s := range e.Signals {
 			if s.Inbox == t.inbox {
 				did.signals = append(did.signals, s.Signal)

@@ -5,28 +5,28 @@ import (
 	"syscall"
 )
 
-// A doorbell is a datagram socket at which a process learns that there is a signal for
+// A wakeSocket is a datagram socket at which a process learns that there is a signal for
 // it, so that it need not poll often. The datagram is empty, and the socket abstract, so
 // that no file is left behind. No datagram arrives between containers that share the
 // folder but not the network; processes there only poll.
 //
 // Any process on the host may send to the socket. A datagram only makes the driver poll.
-type doorbell struct{ conn *net.UnixConn }
+type wakeSocket struct{ conn *net.UnixConn }
 
-func doorbellName(inbox string) string { return "@pawl-" + inbox }
+func wakeSocketName(inbox string) string { return "@pawl-" + inbox }
 
-// newDoorbell opens the socket of an inbox, or returns nil where that is not possible.
-func newDoorbell(inbox string) *doorbell {
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: doorbellName(inbox), Net: "unixgram"})
+// newWakeSocket opens the socket of an inbox, or returns nil where that is not possible.
+func newWakeSocket(inbox string) *wakeSocket {
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: wakeSocketName(inbox), Net: "unixgram"})
 	if err != nil {
 		return nil
 	}
-	return &doorbell{conn: conn}
+	return &wakeSocket{conn: conn}
 }
 
-// ring sends a datagram to another inbox, if that has a socket. It never waits: the
+// wake sends a datagram to another inbox, if that has a socket. It never waits: the
 // driver of a socket with a full buffer polls anyway.
-func (b *doorbell) ring(inbox string) {
+func (b *wakeSocket) wake(inbox string) {
 	if b == nil {
 		return
 	}
@@ -35,14 +35,14 @@ func (b *doorbell) ring(inbox string) {
 		return
 	}
 	_ = raw.Write(func(fd uintptr) bool {
-		_ = syscall.Sendto(int(fd), nil, syscall.MSG_DONTWAIT, &syscall.SockaddrUnix{Name: doorbellName(inbox)})
+		_ = syscall.Sendto(int(fd), nil, syscall.MSG_DONTWAIT, &syscall.SockaddrUnix{Name: wakeSocketName(inbox)})
 		return true
 	})
 }
 
 // reaches reports whether another inbox has a socket on this host, so that both drivers
-// can ring each other. It sends nothing.
-func (b *doorbell) reaches(inbox string) (found bool) {
+// can wake each other. It sends nothing.
+func (b *wakeSocket) reaches(inbox string) (found bool) {
 	if b == nil {
 		return false
 	}
@@ -55,14 +55,14 @@ func (b *doorbell) reaches(inbox string) (found bool) {
 		if err != nil {
 			return
 		}
-		found = syscall.Connect(fd, &syscall.SockaddrUnix{Name: doorbellName(inbox)}) == nil
+		found = syscall.Connect(fd, &syscall.SockaddrUnix{Name: wakeSocketName(inbox)}) == nil
 		_ = syscall.Close(fd)
 	})
 	return found && err == nil
 }
 
 // listen calls f for each datagram, until close.
-func (b *doorbell) listen(f func()) {
+func (b *wakeSocket) listen(f func()) {
 	if b == nil {
 		return
 	}
@@ -75,7 +75,7 @@ func (b *doorbell) listen(f func()) {
 	}
 }
 
-func (b *doorbell) close() {
+func (b *wakeSocket) close() {
 	if b != nil {
 		_ = b.conn.Close()
 	}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package sqlitelock
+
+// wakeSocket does nothing here: outside Linux a socket needs a file, which stays when its
+// process is killed. Drivers poll for signals instead.
+type wakeSocket struct{}
+
+func newWakeSocket(string) *wakeSocket  { return nil }
+func (*wakeSocket) reaches(string) bool { return false }
+func (*wakeSocket) wake(string)         {}
+func (*wakeSocket) listen(func())       {}
+func (*wakeSocket) close()              {}
