@@ -72,18 +72,18 @@ func (c *Client) close(ctx context.Context) error {
 	claimed := c.refuse()
 	held := c.renewals.Stop() // before releases.shut, because a Release that is refused leaves its lease to Close
 	released := c.releases.shut()
-	c.returner.returns.Closing()
+	c.returner.Closing()
 	for _, h := range held {
 		now := c.now()
 		h.lose(LostError{Reason: ReasonClosed, StopBy: now.Mono})
 		if !h.givenBack() { // otherwise its Release is under way, and would get ErrNoSuchLease
-			c.returner.add(h.toReturn(now.Mono), now.Mono)
+			c.returner.Add(h.toReturn(now.Mono), now.Mono)
 		}
 	}
 	c.stopRun() // it also cancels renewals under way, which are not needed any more
 	<-c.ran
 	var watch sync.WaitGroup
-	watch.Go(func() { c.watchSilence(bound, func() { c.returner.cutShort(); cancel() }) })
+	watch.Go(func() { c.watchSilence(bound, func() { c.returner.CutShort(); cancel() }) })
 	c.answer = c.drain(ctx, bound.Done(), claimed, released)
 	c.stopListen()
 	err := c.closeDriver(began, bound.Done())
@@ -121,7 +121,7 @@ func (c *Client) watchSilence(ctx context.Context, giveUp func()) {
 		case <-ticker.C:
 		}
 		in := c.claims.in() + c.releases.in() // a call ends when its request is answered
-		done, unanswered := c.returner.returns.Progress()
+		done, unanswered := c.returner.Progress()
 		if in != calls || done != answers || in == 0 && !unanswered {
 			since = time.Now()
 		}
@@ -168,7 +168,7 @@ func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan str
 		c.drained = true
 		c.mu.Unlock()
 		c.background.Wait()
-		<-c.returner.finish()
+		<-c.returner.Finish()
 	}()
 	drained := true
 	select {
@@ -176,7 +176,7 @@ func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan str
 	case <-enough:
 		drained = c.lastRound(over)
 	}
-	unreleased, failure := c.returner.abandon()
+	unreleased, failure := c.returner.Abandon()
 	if !drained { // if drained, each call that is still counted is one that enter is refusing
 		unreleased += c.claims.in() + c.releases.in() // the claims of these calls may be held, or still be granted
 	}
@@ -196,7 +196,7 @@ func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan str
 // lastRound sends all releases once more, and waits a little for the answers. It reports
 // whether everything is given back.
 func (c *Client) lastRound(over <-chan struct{}) bool {
-	c.returner.lastRound()
+	c.returner.LastRound()
 	patience := time.NewTimer(lastPatience)
 	defer patience.Stop()
 	select {

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/internal/keepalive"
 	"github.com/pawl-go/pawl/internal/lazyctx"
 	"github.com/pawl-go/pawl/internal/localqueue"
+	"github.com/pawl-go/pawl/internal/returner"
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
@@ -32,7 +33,7 @@ type core struct {
 	queues   *localqueue.Queues[*claim]
 	inboxes  *inbox.Inboxes[*hold]
 	renewals *keepalive.Renewals[*hold]
-	returner *returner
+	returner *returner.Returner[*claim] // unconfirmed releases, claims with unknown outcomes, and at Close all leases
 
 	claims    *calls        // calls that claim; no call enters once closing is closed
 	releases  *calls        // calls of Release, Confirm and SetValue; no call enters once closed is set
@@ -61,7 +62,7 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 		claims: newCalls(), releases: newCalls(), functions: newCalls(), closing: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {}, done: make(chan struct{}),
 	}
-	c.returner = newReturner(c.releaseAgain)
+	c.returner = returner.New(keepalive.Out, c.releaseAgain)
 	return c
 }
 
@@ -101,10 +102,10 @@ func (c *core) requestTimeout(ttl time.Duration) time.Duration {
 }
 
 // renewTimeout bounds a renewal. If one lease makes a batch hang, the client repeats the
-// batch in smaller ones, three times at most. The bound leaves time for that, so that the
-// other leases do not expire. A lease that is alone delays no other, and may need the
-// time, because an engine that compares and swaps takes several round trips while other
-// clients change the name.
+// batch in small ones, and then alone. The bound leaves time for that, so that the other
+// leases do not expire. A lease that is alone delays no other, and may need the time,
+// because an engine that compares and swaps takes several round trips while other clients
+// change the name.
 func (c *core) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
 	d := c.requestTimeout(ttl)
 	if smaller {
@@ -146,7 +147,7 @@ func (c *core) failedAside(e Event, op Op, count int, err error) {
 func (c *core) undo(cl *claim) {
 	ttl := max(cl.TTL, cl.QueueTTL)
 	now := time.Now()
-	c.returner.add(&keepalive.Return[*claim]{
+	c.returner.Add(&keepalive.Return[*claim]{
 		Claim: cl, Lease: driver.LeaseRef{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
 		Again: c.releaseAgainAt(cl), Until: c.lapsesAt(cl, now, ttl),
 	}, now)
@@ -172,19 +173,22 @@ func (c *core) lapsesAt(cl *claim, now time.Time, ttl time.Duration) time.Time {
 }
 
 // releaseAgain sends one release for the returner, at sent.
-func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], sent time.Time) error {
+func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], sent time.Time) (keepalive.Outcome, error) {
 	attempt := c.attempt(ctx, nil, x.TTL, sent)
 	defer attempt.Cancel()
 	err := c.driver.Release(attempt, x.Lease)
 	if err == nil || errors.Is(err, driver.ErrNoSuchLease) {
-		return nil
+		return keepalive.Done, nil
 	}
 	if ctx.Err() != nil {
 		err = errNoAnswer // Close has waited long enough
 	}
 	err = unavailable(c.backend, "release", x.Lease.Name, err)
 	c.failedAside(x.Claim.later(), "release", 1, err)
-	return err
+	if errors.Is(err, ErrClosed) || permanent(err) {
+		return keepalive.Never, err
+	}
+	return keepalive.Failed, err
 }
 
 // calls counts the calls of one kind that are under way, for Close and Shutdown to wait

@@ -169,12 +169,12 @@ func (h *hold) spare(fence uint64) int {
 	return left
 }
 
-// Outlook makes a hold a keepalive.Lease.
-func (h *hold) Outlook(now clock.Reading) keepalive.Outlook {
+// Plan makes a hold a keepalive.Lease.
+func (h *hold) Plan(now clock.Reading) keepalive.RenewalPlan {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ttl := h.renewalRef(now).TTL
-	return keepalive.Outlook{Left: h.term.Left(now), TTL: ttl, Longer: ttl - h.term.LeaseLeft(now)}
+	return keepalive.RenewalPlan{Left: h.term.Left(now), TTL: ttl, Longer: ttl - h.term.LeaseLeft(now)}
 }
 
 // renewed notes the answer to a renewal that was sent at sent and asked for ttl. It

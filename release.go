@@ -115,7 +115,7 @@ func (l *Lease) release(bound context.Context, entered bool) error {
 		// need it any more. Close gives back the leases that it has ended; a lease that
 		// was lost before is not among them.
 		if why, ok := errors.AsType[*LostError](lost); entered || ok && why.Reason != ReasonClosed {
-			c.returner.add(h.toReturn(now.Mono), now.Mono)
+			c.returner.Add(h.toReturn(now.Mono), now.Mono)
 		}
 		return lost
 	}
@@ -152,21 +152,6 @@ func (l *Lease) tellRelease(ctx context.Context, err error) {
 	})
 }
 
-// giveBackLater releases the hold again in the background, if the backend did not answer
-// the first release. If the backend did, giveBackLater releases the hold again only while
-// an unanswered attempt may still be granted.
-func (h *hold) giveBackLater(now time.Time, answered bool) {
-	r, x := h.c.returner, h.toReturn(now)
-	switch {
-	case !answered:
-		x.Failed()
-		r.add(x, now)
-	case now.Before(x.Again):
-		x.Lease.MinHold = 0
-		r.addLater(x)
-	}
-}
-
 // wakeQueued makes the queued waiter of this process ask at once for a name that this
 // process gave back, if the backend does not push.
 func (c *core) wakeQueued(name string) {
@@ -182,14 +167,15 @@ func (h *hold) giveBack(bound context.Context, sent time.Time, l *Lease) error {
 	defer attempt.Cancel()
 	c.settle(attempt, h)      // so that no renewal reaches the backend after the release
 	if attempt.Err() != nil { // no time is left for an answer
-		c.returner.add(h.toReturn(sent), time.Now())
+		c.returner.Add(h.toReturn(sent), time.Now())
 		return unavailable(c.backend, "release", h.claim.Name, errNoAnswer)
 	}
 
 	answered := false
 	defer func() { // even if the driver panics
 		if !answered || h.claim.lateAttemptEnd > 0 {
-			h.giveBackLater(time.Now(), answered)
+			now := time.Now()
+			c.returner.AddSent(h.toReturn(now), now, answered)
 		}
 	}()
 	err := c.driver.Release(attempt, h.releaseRef())

@@ -76,59 +76,59 @@ func (c *core) keepRenewing(ctx context.Context) {
 // there may be more; a negative time means not before Wake.
 func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.Duration) {
 	for {
-		batch, flight, wait := c.renewals.Take(now)
-		if flight == nil {
+		due, batch, wait := c.renewals.Take(now)
+		if batch == nil {
 			return wait
 		}
-		if !c.spawn(func() { c.renew(ctx, batch, flight) }) {
-			c.renewals.Drop(batch, flight) // Close has ended these leases
+		if !c.spawn(func() { c.renew(ctx, due, batch) }) {
+			c.renewals.Drop(due, batch) // Close has ended these leases
 		}
 	}
 }
 
-// renew makes one request for a batch.
-func (c *core) renew(ctx context.Context, batch []*renewal, flight *keepalive.Flight) {
+// renew makes one request, for the leases that are due.
+func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch) {
 	sent := c.now()
-	leases := make([]driver.LeaseRef, len(batch))
+	leases := make([]driver.LeaseRef, len(due))
 	shortest := driver.MaxTTL // the claims' shortest TTL; shortly before a maximum hold, a renewal asks for less
-	for i, x := range batch {
+	for i, x := range due {
 		leases[i] = x.Lease.renewalRef(sent)
 		shortest = min(shortest, x.Lease.claim.TTL)
 	}
-	attempt := lazyctx.WithDeadline(ctx, sent.Mono.Add(c.renewTimeout(shortest, flight.Again() && len(batch) > 1)))
+	attempt := lazyctx.WithDeadline(ctx, sent.Mono.Add(c.renewTimeout(shortest, batch.Again() && len(due) > 1)))
 	answers, err := c.driver.Renew(attempt, leases)
 	attempt.Cancel()
-	if err == nil && len(answers) != len(batch) {
+	if err == nil && len(answers) != len(due) {
 		err = errors.New("the driver did not answer for every lease")
 	}
 	if err != nil {
 		err = unavailable(c.backend, "renew", leases[0].Name, err)
 	}
 	if err != nil && ctx.Err() == nil { // otherwise Close has ended the request
-		c.failedAside(about(batch), "renew", len(batch), err)
+		c.failedAside(about(due), "renew", len(due), err)
 	}
 	now := c.now()
-	for i, x := range batch {
-		answer, unanswered := err, len(batch)
+	for i, x := range due {
+		answer, unanswered := err, len(due)
 		if err == nil {
 			if answer, unanswered = answers[i], 0; answer != nil {
 				unanswered = 1
 			}
 		}
 		left := x.Lease.renewed(sent, now, leases[i].TTL, answer)
-		c.renewals.Answered(x, flight, unanswered, left, now.Mono)
+		c.renewals.Answered(x, batch, unanswered, left, now.Mono)
 		if errors.Is(answer, driver.ErrNoSuchLease) {
 			x.Lease.lose(notHeld(sent.Mono, answer))
 		}
 	}
-	c.renewals.Landed(flight, now.Mono, err == nil)
+	c.renewals.Done(batch, now.Mono, err == nil)
 }
 
 // about returns the event for a failed renewal: the event of its lease if the batch has
 // only one.
-func about(batch []*renewal) Event {
-	if len(batch) > 1 {
-		return aboutMany(batch[0].Lease.claim.Name)
+func about(due []*renewal) Event {
+	if len(due) > 1 {
+		return aboutMany(due[0].Lease.claim.Name)
 	}
-	return batch[0].Lease.owningClaim().later()
+	return due[0].Lease.owningClaim().later()
 }

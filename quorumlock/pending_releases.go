@@ -8,26 +8,26 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/keepalive"
+	"github.com/pawl-go/pawl/internal/returner"
 )
 
 // pendingReleases are the releases of unwanted claims that a node may have granted, or
-// may still grant. The driver sends each until the node has answered it. After an Acquire
-// without an answer, it sends the release once more when that Acquire has ended.
+// may still grant. Each node has a returner.Returner, which sends a release until the
+// node has answered it. After an Acquire without an answer, it sends the release once
+// more when that Acquire has ended.
 //
 // A client may claim with the same token again while a release is pending, or under way,
 // for example to take back a place that it gave up. So each release has an end, too, and
 // the new claim waits for that end. A sequence is not enough, because it orders requests
 // by their answers, not by their arrival.
-//
-// There is one list for the driver, not a goroutine for each release. A node that fails
-// gets one release at a time, less and less often.
 type pendingReleases struct {
 	d     *quorum
+	nodes []*returner.Returner[*pendingRelease]
 	count atomic.Int64 // the length of byClaim, readable without the mutex
 
 	mu      sync.Mutex // protects what follows
 	byClaim map[nodeClaim]*pendingRelease
-	nodes   []nodeReleases
 	purge   int // the length of byClaim at which settled releases are removed
 	purged  time.Time
 }
@@ -45,21 +45,23 @@ type pendingRelease struct {
 	acquireArrivesUntil time.Time // an Acquire without an answer may arrive until then
 	releaseArrivesUntil time.Time // a Release may arrive until then
 
-	lease       driver.LeaseRef // the argument of Release
-	ttl         time.Duration
-	mustSend    bool      // the claim has to be released
-	usefulUntil time.Time // a release is of no use after that
-	sendAt      time.Time // when to send the release
-	tries       int
-	index       int           // in the heap of its node, from 1; 0 if it is not in the heap
-	inFlight    chan struct{} // not nil while the release is under way; closed at its end
-	dueAgain    bool          // a release became due while one was under way, perhaps for a later Acquire
+	next     *returned     // the release to send; nil if there is none
+	inFlight chan struct{} // not nil while a release is under way; closed at its end
 }
 
-const maxPendingReleases = 1 << 16 // beyond that, leases on nodes are left to expire
+type returned = keepalive.Return[*pendingRelease]
+
+const (
+	maxPendingReleases = 1 << 16 // beyond that, leases on nodes are left to expire
+	releasesAtOnce     = 8       // requests to one node at a time
+)
 
 func newPendingReleases(d *quorum) *pendingReleases {
-	return &pendingReleases{d: d, byClaim: map[nodeClaim]*pendingRelease{}, nodes: make([]nodeReleases, len(d.nodes))}
+	o := &pendingReleases{d: d, byClaim: map[nodeClaim]*pendingRelease{}}
+	for range d.nodes {
+		o.nodes = append(o.nodes, returner.New(releasesAtOnce, o.send))
+	}
+	return o
 }
 
 // findOrAddLocked finds or adds a pending release. It returns nil if there are too many.
@@ -70,8 +72,8 @@ func (o *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
 	}
 	if now := time.Now(); len(o.byClaim) >= o.purge || len(o.byClaim) >= maxPendingReleases && now.Sub(o.purged) > time.Second {
 		for _, b := range o.byClaim {
-			if b.usefulUntil.Before(now) && b.index > 0 {
-				o.dequeueLocked(b)
+			if b.next != nil && b.next.Until.Before(now) {
+				b.next = nil
 			}
 			o.forgetSettledLocked(b)
 		}
@@ -88,7 +90,7 @@ func (o *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
 
 // forgetSettledLocked forgets a release if nothing is to be sent, and nothing can arrive.
 func (o *pendingReleases) forgetSettledLocked(b *pendingRelease) {
-	if now := time.Now(); !b.mustSend && b.inFlight == nil && b.acquireArrivesUntil.Before(now) && b.releaseArrivesUntil.Before(now) && o.byClaim[b.nodeClaim] == b {
+	if now := time.Now(); b.next == nil && b.inFlight == nil && b.acquireArrivesUntil.Before(now) && b.releaseArrivesUntil.Before(now) && o.byClaim[b.nodeClaim] == b {
 		delete(o.byClaim, b.nodeClaim)
 		o.count.Add(-1)
 	}
@@ -104,18 +106,18 @@ func (o *pendingReleases) awaitClaimable(ctx context.Context, k nodeClaim) error
 			o.mu.Unlock()
 			return nil
 		}
-		o.dequeueLocked(b)
-		told, bar := b.inFlight, time.Until(b.releaseArrivesUntil)
+		o.cancelLocked(b)
+		ended, wait := b.inFlight, time.Until(b.releaseArrivesUntil)
 		o.mu.Unlock()
 		switch {
-		case told != nil:
+		case ended != nil:
 			select {
-			case <-told:
+			case <-ended:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-		case bar > 0:
-			if err := backoff.Wait(ctx, bar); err != nil {
+		case wait > 0:
+			if err := backoff.Wait(ctx, wait); err != nil {
 				return err
 			}
 		default:
@@ -138,25 +140,32 @@ func (o *pendingReleases) noteUnansweredAcquire(k nodeClaim, end time.Time) {
 // noteRelease notes the result of a release that may arrive until end. It plans any
 // further releases in the background, unless the claim goes on.
 func (o *pendingReleases) noteRelease(k nodeClaim, l driver.LeaseRef, ttl time.Duration, end time.Time, err error, goesOn bool) {
-	if isFinal(err) && o.count.Load() == 0 {
+	final := isFinal(err)
+	if final && o.count.Load() == 0 {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b := o.byClaim[k]
-	if b == nil && !isFinal(err) {
+	if b == nil && !final {
 		b = o.findOrAddLocked(k)
 	}
 	if b == nil {
 		return
 	}
-	if !isFinal(err) {
+	if !final {
 		b.releaseArrivesUntil = later(b.releaseArrivesUntil, end.Add(driver.MaxLead))
 	}
-	if !goesOn {
-		o.requireLocked(b, l, ttl)
-		o.planNextLocked(b, err)
-		o.sendDueLocked(k.node)
+	if goesOn {
+		return
+	}
+	now := time.Now()
+	o.requireLocked(b, l, ttl)
+	if final && !now.Before(b.acquireArrivesUntil) {
+		b.next = nil
+		o.forgetSettledLocked(b)
+	} else if b.inFlight == nil {
+		o.nodes[k.node].AddSent(b.next, now, final)
 	}
 }
 
@@ -166,17 +175,68 @@ func (o *pendingReleases) release(k nodeClaim, l driver.LeaseRef, ttl time.Durat
 	defer o.mu.Unlock()
 	if b := o.findOrAddLocked(k); b != nil {
 		o.requireLocked(b, l, ttl)
-		b.sendAt = time.Now()
-		o.enqueueLocked(b)
-		o.sendDueLocked(k.node)
+		if b.inFlight == nil { // otherwise send adds it
+			o.nodes[k.node].Add(b.next, time.Now())
+		}
 	}
 }
 
 // requireLocked notes that a claim must be released, with which arguments, until when.
 func (o *pendingReleases) requireLocked(b *pendingRelease, l driver.LeaseRef, ttl time.Duration) {
+	o.cancelLocked(b)
 	l.OnTime = true
-	b.mustSend, b.lease, b.ttl, b.tries = true, l, ttl, 0
-	b.usefulUntil = later(time.Now(), b.acquireArrivesUntil).Add(ttl)
+	b.next = &returned{Claim: b, Lease: l, TTL: ttl, Again: b.acquireArrivesUntil, Until: later(time.Now(), b.acquireArrivesUntil).Add(ttl)}
+}
+
+func (o *pendingReleases) cancelLocked(b *pendingRelease) {
+	if b.next != nil {
+		o.nodes[b.node].Cancel(b.next)
+		b.next = nil
+	}
+}
+
+// send makes one attempt at a release, for the Returner of its node.
+func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (keepalive.Outcome, error) {
+	b := r.Claim
+	o.mu.Lock()
+	if b.next != r || o.d.begin(o.d.life) != nil { // it was cancelled, or the driver is closed
+		o.mu.Unlock()
+		return keepalive.Never, nil
+	}
+	defer o.d.work.Done()
+	b.inFlight = make(chan struct{})
+	o.mu.Unlock()
+	ctx, cancel := context.WithTimeout(o.d.life, min(3*time.Second, max(r.TTL/6, 10*time.Millisecond)))
+	defer cancel()
+	end := driver.End(ctx)
+	err := o.d.nodes[b.node].Release(ctx, r.Lease)
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	defer o.forgetSettledLocked(b)
+	close(b.inFlight)
+	b.inFlight = nil
+	final, outcome := isFinal(err), keepalive.Done
+	if !final {
+		b.releaseArrivesUntil, outcome = later(b.releaseArrivesUntil, end.Add(driver.MaxLead)), keepalive.Failed
+	}
+	switch {
+	case b.next != r && b.next != nil:
+		// A release became due while this one was under way, perhaps for a later Acquire.
+		o.nodes[b.node].Add(b.next, time.Now())
+	case final && b.next == r && sent.Before(b.acquireArrivesUntil):
+		r.Again = b.acquireArrivesUntil
+	case final:
+		b.next = nil
+	}
+	return outcome, err
+}
+
+// stop ends the background, after the driver was closed.
+func (o *pendingReleases) stop() {
+	for _, n := range o.nodes {
+		_, _ = n.Abandon()
+	}
 }
 
 func later(a, b time.Time) time.Time {

@@ -1,70 +1,64 @@
 package keepalive
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // Dispatch decides which renewals are sent now, and in which batches, so that a name, a
-// node or a backend that hangs costs no other lease. Leases that were always answered go
-// in large batches. Leases of a batch without an answer go in smaller and smaller
-// batches, in a class of their own, until the lease that hangs is alone. From then on it
-// goes in a third class.
+// node or a backend that hangs costs no other lease. Leases that were answered go in
+// large batches. Leases of a batch without an answer go in small batches and then alone,
+// each time in a class of their own, until the lease that hangs is found. From then on it
+// goes in the last class.
 //
-// After youngFlight a batch counts only for the larger of two limits on the batches under
+// After youngAge a batch counts only for the larger of two limits on the batches under
 // way, because a batch that hangs hardly burdens the backend.
 //
-// Leases with a short TTL have classes of their own. There is no time to find the lease
-// that hangs among hundreds, or to wait for the requests of longer leases.
+// Leases with a short TTL have classes of their own. There is no time to wait for the
+// requests of longer leases.
 type Dispatch[T any] struct {
-	mu          sync.Mutex           // protects all below
-	healthy     [spans][]T           // leases in the classes of those that were answered
-	lines       [classes][]inLine[T] // leases in the other classes
-	flights     map[*Flight]struct{}
-	lastAnswer  time.Time // when the backend last answered, as far as is known
-	retryFailed bool      // the last batch of leases without an answer failed again
-	nextRetry   time.Time // when the next batch of such leases may go
+	lines     [classes][]T // the leases that wait
+	batches   map[*Batch]struct{}
+	nextRetry time.Time // when the next batch of leases without an answer may go, after a failure; zero after an answer
 }
 
-type inLine[T any] struct {
-	x     T
-	group int
-}
+// Health is the state of one lease in Dispatch.
+type Health uint8
 
-// Health is the state of one lease in Dispatch. The zero value is a lease that was
-// answered.
-type Health struct {
-	group int16 // the largest size of its batch; 0 means Batch
-	alone bool  // it failed in a batch of its own
-}
+const (
+	Normal  Health = iota // it was answered
+	Suspect               // its batch got no answer
+	Alone                 // its small batch got no answer either
+	Hanging               // it got no answer alone
 
-// Flight is one batch under way.
-type Flight struct {
-	class int
-	n     int
-	sent  time.Time
+	healths = 4
+)
+
+// Batch is one request under way.
+type Batch struct {
+	class  int
+	health Health // the health of its leases
+	n      int
+	sent   time.Time
 }
 
 const (
-	// Batch is the largest number of leases in one request, so that a backend holds its
-	// lock for a few ms at most.
-	Batch = 256
-	// Flights is the largest number of requests under way for the leases of one span.
-	Flights = 96 + 128 + 16
+	// BatchSize is the largest number of leases in one request, so that a backend holds
+	// its lock for a few ms at most.
+	BatchSize = 256
+	// MaxBatches is the largest number of requests under way for the leases of one span.
+	MaxBatches = 96 + 64 + 64 + 16
 
-	healths = 3 // classes of a span: answered so far, not answered, not answered alone
 	spans   = 3 // groups of TTLs, see span
 	classes = spans * healths
 
-	youngFlight    = 20 * time.Millisecond // the age up to which a batch may still be answered soon
-	failedPause    = 20 * time.Millisecond // between two failures, in the classes of leases without an answer
-	silentFor      = 5 * time.Second       // the time without any answer after which the backend seems to be down
-	splitWhileDown = 64                    // how many leases are still split up while nothing at all is answered
+	youngAge     = 20 * time.Millisecond // the age up to which a batch may still be answered soon
+	failurePause = 20 * time.Millisecond // between two failures of leases without an answer
+	maxAlone     = 64                    // how many leases go alone while nothing at all is answered
 )
 
+// The limits of a class, by health.
 var (
-	maxFlights      = [healths]int{96, 128, 16} // the most batches under way in a class, by health
-	maxYoungFlights = [healths]int{4, 16, 4}    // the most of these that were sent within youngFlight
+	batchSizes = [healths]int{BatchSize, 16, 1, 1}
+	maxBatches = [healths]int{96, 64, 64, 16} // under way
+	maxYoung   = [healths]int{4, 8, 8, 4}     // under way, and sent within youngAge
 )
 
 // span groups TTLs: below a second, below ten, and longer ones.
@@ -78,62 +72,25 @@ func span(ttl time.Duration) int {
 	return 2
 }
 
-func isHealthy(class int) bool { return class%healths == 0 }
-
-// Again reports whether the leases of the batch were asked for before, without an answer.
-func (f *Flight) Again() bool { return !isHealthy(f.class) }
-
-// OK reports whether the lease was answered.
-func (h Health) OK() bool { return h.group == 0 }
-
-// Split reports whether Dispatch is finding out whether this lease is the one that hangs.
-func (h Health) Split() bool { return h.group > 0 && h.group < Batch/8 && !h.alone }
-
-func (h Health) class() int {
-	switch {
-	case h.group == 0:
-		return 0
-	case !h.alone:
-		return 1
-	}
-	return 2
-}
-
 // Add queues a lease for its renewal. ttl is the time for which the renewal makes it
 // last.
-func (l *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := span(ttl)
-	if h.OK() { // the usual case
-		l.healthy[s] = append(l.healthy[s], x)
-		return
-	}
-	class := s*healths + h.class()
-	l.lines[class] = append(l.lines[class], inLine[T]{x, int(h.group)})
+func (d *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
+	line := &d.lines[span(ttl)*healths+int(h)]
+	*line = append(*line, x)
 }
 
-// waitingLocked returns the number of leases that wait in a class.
-func (l *Dispatch[T]) waitingLocked(class int) int {
-	if isHealthy(class) {
-		return len(l.healthy[class/healths])
-	}
-	return len(l.lines[class])
-}
-
-// Take returns a batch to send now; the caller must pass it to Landed. If there is none,
-// wait is the time until there may be one; negative means not before Add or Landed.
-func (l *Dispatch[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// Take returns leases to send now; the caller must pass their batch to Done. If there are
+// none, wait is the time until there may be; negative means not before Add or Done.
+func (d *Dispatch[T]) Take(now time.Time) (leases []T, b *Batch, wait time.Duration) {
 	wait = -1
-	for class := range classes {
-		if l.waitingLocked(class) == 0 {
+	for class := range d.lines {
+		if len(d.lines[class]) == 0 {
 			continue
 		}
-		switch w := l.untilRoomLocked(class, now); {
+		switch w := d.untilRoom(class, now); {
 		case w == 0:
-			return l.takeLocked(class, now)
+			leases, b = d.take(class, now)
+			return leases, b, 0
 		case w > 0 && (wait < 0 || w < wait):
 			wait = w
 		}
@@ -141,137 +98,94 @@ func (l *Dispatch[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Durat
 	return nil, nil, wait
 }
 
-// untilRoomLocked returns the time until another batch may go: 0 is now, and negative
-// means not before one lands.
-func (l *Dispatch[T]) untilRoomLocked(class int, now time.Time) time.Duration {
+// untilRoom returns the time until another batch may go: 0 is now, and negative means not
+// before one is done.
+func (d *Dispatch[T]) untilRoom(class int, now time.Time) time.Duration {
+	health := class % healths
 	all, young, first := 0, 0, time.Duration(0)
-	for f := range l.flights {
-		if f.class != class {
+	for b := range d.batches {
+		if b.class != class {
 			continue
 		}
 		all++
-		if left := youngFlight - now.Sub(f.sent); left > 0 {
+		if left := youngAge - now.Sub(b.sent); left > 0 {
 			young++
 			if first == 0 || left < first {
 				first = left
 			}
 		}
 	}
-	switch rest := l.nextRetry.Sub(now); {
-	case all >= maxFlights[class%healths]:
+	switch {
+	case all >= maxBatches[health]:
 		return -1
-	case young >= maxYoungFlights[class%healths]:
+	case young >= maxYoung[health]:
 		return first
-	case !isHealthy(class) && rest > 0:
-		return rest
 	}
-	return 0
+	if health == int(Normal) {
+		return 0
+	}
+	return max(0, d.nextRetry.Sub(now))
 }
 
-// takeLocked takes a batch from the head of a line.
-func (l *Dispatch[T]) takeLocked(class int, now time.Time) ([]T, *Flight, time.Duration) {
-	batch := l.batchLocked(class)
-	if !isHealthy(class) && l.retryFailed {
-		l.nextRetry = now.Add(failedPause)
+// take takes a batch from the head of a line.
+func (d *Dispatch[T]) take(class int, now time.Time) ([]T, *Batch) {
+	line, health := &d.lines[class], Health(class%healths)
+	size := min(len(*line), batchSizes[health])
+	leases := (*line)[:size:size]
+	if *line = (*line)[size:]; len(*line) == 0 {
+		*line = nil // otherwise its array would keep the leases that were sent
 	}
-	f := &Flight{class: class, n: len(batch), sent: now}
-	if l.flights == nil {
-		l.flights = map[*Flight]struct{}{}
+	if health != Normal && !d.nextRetry.IsZero() {
+		d.nextRetry = now.Add(failurePause)
 	}
-	l.flights[f] = struct{}{}
-	return batch, f, 0
+	if d.batches == nil {
+		d.batches = map[*Batch]struct{}{}
+	}
+	b := &Batch{class: class, health: health, n: size, sent: now}
+	d.batches[b] = struct{}{}
+	return leases, b
 }
 
-// batchLocked takes the leases that go together off the head of a line.
-func (l *Dispatch[T]) batchLocked(class int) (batch []T) {
-	if isHealthy(class) {
-		well := &l.healthy[class/healths]
-		n := min(len(*well), Batch)
-		batch = (*well)[:n:n]
-		if *well = (*well)[n:]; len(*well) == 0 {
-			*well = nil // otherwise its array would keep the leases that were sent
-		}
-		return batch
-	}
-	line := l.lines[class]
-	n, group := 0, line[0].group
-	for n < len(line) && n < group {
-		batch = append(batch, line[n].x)
-		if n++; n < len(line) && line[n].group < group {
-			group = line[n].group
-		}
-	}
-	if l.lines[class] = line[n:]; n == len(line) {
-		l.lines[class] = nil
-	}
-	return batch
-}
-
-// Landed notes that a batch is no longer under way, and whether it was answered. It
-// returns whether any lease waits.
-func (l *Dispatch[T]) Landed(f *Flight, now time.Time, answered bool) (more bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.flights, f)
+// Done notes that a batch is no longer under way, and whether it was answered. It returns
+// whether any lease waits.
+func (d *Dispatch[T]) Done(b *Batch, now time.Time, answered bool) (more bool) {
+	delete(d.batches, b)
 	switch {
 	case answered:
-		l.retryFailed, l.nextRetry = false, time.Time{}
-		l.lastAnswer = later(l.lastAnswer, now)
-	case f.Again() && now.Sub(f.sent) < youngFlight: // a batch that hangs needs no pause: it takes its time anyway
-		l.retryFailed, l.nextRetry = true, now.Add(failedPause)
+		d.nextRetry = time.Time{}
+	case b.health != Normal && now.Sub(b.sent) < youngAge: // a batch that hangs needs no pause
+		d.nextRetry = now.Add(failurePause)
 	}
-	for class := range classes {
-		more = more || l.waitingLocked(class) > 0
+	for _, line := range d.lines {
+		more = more || len(line) > 0
 	}
 	return more
 }
 
-// Alive notes that the backend answered some other request.
-func (l *Dispatch[T]) Alive(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lastAnswer = later(l.lastAnswer, now)
-}
+// forget forgets a batch that was not sent.
+func (d *Dispatch[T]) forget(b *Batch) { delete(d.batches, b) }
 
-func later(t, u time.Time) time.Time {
-	if u.After(t) {
-		return u
-	}
-	return t
-}
+// Again reports whether the leases of the batch were asked for before, without an answer.
+func (b *Batch) Again() bool { return b.health != Normal }
 
 // Failed returns the new health of a lease, if n leases of its batch, itself included,
-// got no answer: it goes in a batch an eighth as large. If nothing at all was answered
-// for silentFor, the backend seems to be down, and only splitWhileDown leases at a time
-// are split further. split is the number of leases that are split now.
-func (l *Dispatch[T]) Failed(f *Flight, n, split int, h Health) Health {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// got no answer. alone is the number of leases that go alone now. down means that nothing
+// at all is answered. Then only maxAlone leases go alone.
+func (b *Batch) Failed(n, alone int, down bool) Health {
 	switch {
-	case split >= splitWhileDown && l.lastAnswer.Before(f.sent.Add(-silentFor)) && !h.Split() && !h.alone:
-		return Health{group: Batch / 8}
-	case n == 1:
-		return Health{group: 1, alone: f.n == 1}
+	case b.n == 1:
+		return Hanging
+	case n > 1 && (b.health == Normal || down && alone >= maxAlone):
+		return Suspect
 	}
-	if n <= 16 {
-		return Health{group: 1}
-	}
-	return Health{group: int16((n + 7) / 8)}
+	return Alone
 }
 
 // Rest takes out all leases that wait.
-func (l *Dispatch[T]) Rest() (all []T) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, well := range l.healthy {
-		all = append(all, well...)
-		l.healthy[i] = nil
-	}
-	for i, line := range l.lines {
-		for _, r := range line {
-			all = append(all, r.x)
-		}
-		l.lines[i] = nil
+func (d *Dispatch[T]) Rest() (all []T) {
+	for i, line := range d.lines {
+		all = append(all, line...)
+		d.lines[i] = nil
 	}
 	return all
 }

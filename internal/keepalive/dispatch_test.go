@@ -8,20 +8,20 @@ import (
 	"github.com/pawl-go/pawl/internal/keepalive"
 )
 
-// flights takes all that may go now.
-func flights(l *keepalive.Dispatch[int], now time.Time) (batches [][]int, under []*keepalive.Flight, wait time.Duration) {
+// takeAll takes all that may go now.
+func takeAll(l *keepalive.Dispatch[int], now time.Time) (leases [][]int, under []*keepalive.Batch, wait time.Duration) {
 	for {
-		batch, f, wait := l.Take(now)
-		if f == nil {
-			return batches, under, wait
+		some, b, wait := l.Take(now)
+		if b == nil {
+			return leases, under, wait
 		}
-		batches, under = append(batches, batch), append(under, f)
+		leases, under = append(leases, some), append(under, b)
 	}
 }
 
 func fill(l *keepalive.Dispatch[int], from, to int) {
 	for i := from; i < to; i++ {
-		put(l, i, keepalive.Health{})
+		put(l, i, keepalive.Normal)
 	}
 }
 
@@ -30,14 +30,14 @@ func put(l *keepalive.Dispatch[int], x int, h keepalive.Health) { l.Add(x, time.
 func TestFourLargeBatchesGoAtOnce(t *testing.T) {
 	l := &keepalive.Dispatch[int]{}
 	fill(l, 0, 2000)
-	batches, _, wait := flights(l, start)
-	if len(batches) != 4 || len(batches[3]) != keepalive.Batch || batches[3][0] != 3*keepalive.Batch {
+	batches, _, wait := takeAll(l, start)
+	if len(batches) != 4 || len(batches[3]) != keepalive.BatchSize || batches[3][0] != 3*keepalive.BatchSize {
 		t.Fatalf("%d batches", len(batches))
 	}
 	if wait <= 0 {
 		t.Fatalf("the next in %v", wait)
 	}
-	if more, _, _ := flights(l, start.Add(wait)); len(more) != 4 { // the first do not count any more
+	if more, _, _ := takeAll(l, start.Add(wait)); len(more) != 4 { // the first do not count any more
 		t.Errorf("%d more, when those had no answer for %v", len(more), wait)
 	}
 }
@@ -48,17 +48,17 @@ func TestShortLeasesNeitherShareABatchNorARoomWithLongOnes(t *testing.T) {
 	for _, ttl := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
 		l := &keepalive.Dispatch[int]{}
 		fill(l, 0, 2000)
-		l.Add(-1, ttl, keepalive.Health{})
-		batches, under, _ := flights(l, start)
+		l.Add(-1, ttl, keepalive.Normal)
+		batches, under, _ := takeAll(l, start)
 		if i := slices.IndexFunc(batches, func(b []int) bool { return b[0] == -1 }); i < 0 || len(batches[i]) != 1 {
 			t.Fatalf("it does not go alone: %v", i)
 		}
-		failed := l.Failed(under[1], len(batches[1]), 0, keepalive.Health{})
+		failed := under[1].Failed(len(batches[1]), 0, false)
 		for range 2000 {
 			put(l, 0, failed)
 		}
 		for i := range 500 { // until there is no room for more
-			_, _, _ = flights(l, start.Add(time.Duration(i)*20*time.Millisecond))
+			_, _, _ = takeAll(l, start.Add(time.Duration(i)*20*time.Millisecond))
 		}
 		l.Add(-1, ttl, failed)
 		if batch, _, _ := l.Take(at(10 * time.Second)); len(batch) != 1 || batch[0] != -1 {
@@ -70,88 +70,88 @@ func TestShortLeasesNeitherShareABatchNorARoomWithLongOnes(t *testing.T) {
 func TestAnAnswerMakesRoom(t *testing.T) {
 	l := &keepalive.Dispatch[int]{}
 	fill(l, 0, 2000)
-	_, under, _ := flights(l, start)
-	if !l.Landed(under[0], start, true) {
+	_, under, _ := takeAll(l, start)
+	if !l.Done(under[0], start, true) {
 		t.Error("nothing stands in line, it says")
 	}
-	if more, _, _ := flights(l, start); len(more) != 1 {
+	if more, _, _ := takeAll(l, start); len(more) != 1 {
 		t.Errorf("%d more", len(more))
 	}
 }
 
-// From a batch of 256 to a lease that goes alone it takes three more.
-func TestWhatFailsGoesInSmallerAndSmallerBatches(t *testing.T) {
+// From a batch of 256 to a lease that goes alone it takes two more.
+func TestWhatFailsGoesInSmallerBatchesAndThenAlone(t *testing.T) {
 	l := &keepalive.Dispatch[int]{}
 	health := make([]keepalive.Health, 256)
 	var sizes []int
 	now := start
-	for range 5 {
+	for range 4 {
 		for i, h := range health {
 			put(l, i, h)
 		}
-		largest, hung := 0, false
-		for !hung || l.Landed(&keepalive.Flight{}, now, true) {
-			batches, under, _ := flights(l, now)
+		for more := true; more; now = now.Add(time.Second) {
+			batches, under, _ := takeAll(l, now)
 			for i, b := range batches {
 				hangs := slices.Contains(b, 100)
 				for _, x := range b {
-					health[x] = keepalive.Health{}
+					health[x] = keepalive.Normal
 					if hangs {
-						health[x] = l.Failed(under[i], len(b), 0, health[x])
+						health[x] = under[i].Failed(len(b), 0, false)
 					}
 				}
 				if hangs {
-					largest, hung = len(b), true
-				} else {
-					l.Landed(under[i], now, true)
+					sizes = append(sizes, len(b))
 				}
+				more = l.Done(under[i], now.Add(time.Second), !hangs)
 			}
-			now = now.Add(time.Second)
 		}
-		sizes = append(sizes, largest)
-		now = now.Add(time.Minute)
 	}
-	if !slices.Equal(sizes, []int{256, 32, 4, 1, 1}) {
+	if !slices.Equal(sizes, []int{256, 16, 1, 1}) {
 		t.Errorf("the one that hangs went in batches of %d", sizes)
 	}
 	for i, h := range health {
-		if h.OK() == (i == 100) {
-			t.Errorf("lease %d is %+v", i, h)
+		if (h == keepalive.Hanging) != (i == 100) || i != 100 && h != keepalive.Normal {
+			t.Errorf("lease %d is %v", i, h)
 		}
 	}
 }
 
-func TestOnlyAFewAreSplitWhileNothingIsAnswered(t *testing.T) {
+func TestOnlyAFewGoAloneWhileNothingIsAnswered(t *testing.T) {
 	l := &keepalive.Dispatch[int]{}
-	fill(l, 0, 256)
-	_, f, _ := l.Take(start)
-	if h := l.Failed(f, 4, 0, keepalive.Health{}); !h.Split() {
-		t.Error("it is not split though it is the first")
+	for i := range 16 {
+		put(l, i, keepalive.Suspect)
 	}
-	if h := l.Failed(f, 4, 64, keepalive.Health{}); h.Split() || h.OK() {
-		t.Errorf("it is split beside 64 others: %+v", h)
-	}
-	l.Alive(start)
-	if h := l.Failed(f, 4, 64, keepalive.Health{}); !h.Split() {
-		t.Error("it is not split though the backend answers others")
+	_, b, _ := l.Take(start)
+	for _, c := range []struct {
+		alone int
+		down  bool
+		want  keepalive.Health
+	}{
+		{0, true, keepalive.Alone},
+		{64, true, keepalive.Suspect},
+		{64, false, keepalive.Alone},
+	} {
+		if h := b.Failed(16, c.alone, c.down); h != c.want {
+			t.Errorf("beside %d alone, down %v: %v, want %v", c.alone, c.down, h, c.want)
+		}
 	}
 }
 
 func TestWhatIsRefusedAgainIsPaced(t *testing.T) {
 	l := &keepalive.Dispatch[int]{}
 	fill(l, 0, 1)
-	_, f, _ := l.Take(start)
-	failed := l.Failed(f, 256, 0, keepalive.Health{})
-	l.Landed(f, start, false)
+	_, b, _ := l.Take(start)
+	failed := b.Failed(256, 0, false)
+	l.Done(b, start, false)
 	sent, now := 0, start
 	for now.Before(at(10 * time.Second)) {
 		for range 100 {
 			put(l, 0, failed)
 		}
-		_, under, wait := flights(l, now)
-		for _, f := range under {
+		_, under, wait := takeAll(l, now)
+		for _, b := range under {
 			sent++
-			l.Landed(f, now, false)
+			l.Done(b, now, false)
 		}
 		now = now.Add(max(wait, time.Millisecond))
 	}
@@ -165,14 +165,14 @@ func TestThoseThatHangAreBounded(t *testing.T) {
 	fill(l, 0, 1_000_000)
 	n, now := 0, start
 	for range 1000 {
-		_, under, _ := flights(l, now)
+		_, under, _ := takeAll(l, now)
 		n += len(under)
 		now = now.Add(time.Second)
 	}
-	if n == 0 || n > keepalive.Flights {
+	if n == 0 || n > keepalive.MaxBatches {
 		t.Errorf("%d are under way", n)
 	}
-	if rest := l.Rest(); len(rest) != 1_000_000-n*keepalive.Batch {
+	if rest := l.Rest(); len(rest) != 1_000_000-n*keepalive.BatchSize {
 		t.Errorf("%d stand in line", len(rest))
 	}
 }

@@ -1,54 +1,63 @@
 package keepalive
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
-// byDue is a heap: the renewal that is due first is at the top. Each knows its own index.
-type byDue[L Lease] []*Renewal[L]
+// A dueHeap has the item that is due first at its top. Each item knows its own index.
+type dueHeap[T interface{ heapIndex() *int32 }] []dueItem[T]
 
-// put adds x, or moves it to its new place.
-func (h *byDue[L]) put(x *Renewal[L]) {
-	if x.index == 0 {
-		heap.Push(h, x)
-	} else {
-		heap.Fix(h, int(x.index)-1)
+type dueItem[T any] struct {
+	at   time.Duration // counted from a time that the owner of the heap has chosen
+	item T
+}
+
+// heaped is a part of each item.
+type heaped struct {
+	index int32 // in the heap, from 1; 0 if the item is not in it
+}
+
+func (h *heaped) heapIndex() *int32 { return &h.index }
+
+// put adds an item, or moves it to its new place.
+func (h *dueHeap[T]) put(item T, at time.Duration) {
+	i := int(*item.heapIndex()) - 1
+	if i < 0 {
+		i = len(*h)
+		*h = append(*h, dueItem[T]{})
 	}
+	h.move(dueItem[T]{at, item}, i)
 }
 
-func (h *byDue[L]) remove(x *Renewal[L]) { heap.Remove(h, int(x.index)-1) }
-
-// makeAllDue makes all renewals due.
-func (h *byDue[L]) makeAllDue(at time.Duration) {
-	for _, x := range *h {
-		x.at = at
-	}
-	heap.Init(h)
-}
-
-// The five methods of container/heap.
-
-func (h byDue[L]) Len() int           { return len(h) }
-func (h byDue[L]) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h byDue[L]) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = int32(i+1), int32(j+1)
-}
-
-// Push adds a renewal at the end.
-func (h *byDue[L]) Push(x any) {
-	r := x.(*Renewal[L]) //nolint:forcetypeassert // container/heap's signature; only put calls it
-	*h = append(*h, r)
-	r.index = int32(len(*h))
-}
-
-// Pop removes the last renewal.
-func (h *byDue[L]) Pop() any {
-	last := len(*h) - 1
-	x := (*h)[last]
-	(*h)[last] = nil
+func (h *dueHeap[T]) remove(item T) {
+	i, last := int(*item.heapIndex())-1, len(*h)-1
+	moved := (*h)[last]
+	clear((*h)[last:])
 	*h = (*h)[:last]
-	x.index = 0
-	return x
+	*item.heapIndex() = 0
+	if i < last {
+		h.move(moved, i)
+	}
+}
+
+// move moves x to i, or to its right place above or below i.
+func (h dueHeap[T]) move(x dueItem[T], i int) {
+	for parent := (i - 1) / 2; i > 0 && x.at < h[parent].at; parent = (i - 1) / 2 {
+		h.set(i, h[parent])
+		i = parent
+	}
+	for child := 2*i + 1; child < len(h); child = 2*i + 1 {
+		if child+1 < len(h) && h[child+1].at < h[child].at {
+			child++
+		}
+		if x.at <= h[child].at {
+			break
+		}
+		h.set(i, h[child])
+		i = child
+	}
+	h.set(i, x)
+}
+
+func (h dueHeap[T]) set(i int, x dueItem[T]) {
+	h[i] = x
+	*x.item.heapIndex() = int32(i + 1)
 }

@@ -17,31 +17,30 @@ import (
 // things end it: the backend's answer that the token no longer holds, or the end of the
 // term. A request that fails is repeated until then.
 type Renewals[L Lease] struct {
-	wake       chan struct{}         // has room for one
-	dispatch   Dispatch[*Renewal[L]] // the leases that are due, until they are sent; their terms may end meanwhile
-	anyFailing atomic.Bool           // failing is not 0; read without the mutex
+	wake       chan struct{} // has room for one
 	began      time.Time
+	lastAnswer atomic.Int64 // since began: when the backend last answered any request, in nanoseconds
 
 	mu        sync.Mutex // protects all below, and all renewals
-	heap      byDue[L]
-	slept     time.Duration // how long the machine had slept at the last Due
-	failing   int           // how many leases got no answer the last time
-	split     int           // how many of the failing leases are in small batches
-	nextDue   time.Duration // since began: when the caller of Due calls it again anyway; 0 if the caller was woken
-	scheduled bool          // something was scheduled since the last Due
+	heap      dueHeap[*Renewal[L]]
+	dispatch  Dispatch[*Renewal[L]] // the leases that are due, until they are sent
+	slept     time.Duration         // how long the machine had slept at the last Due
+	alone     int                   // how many leases are Alone
+	nextDue   time.Duration         // since began: when Due is called again anyway; 0 if its caller was woken
+	scheduled bool                  // something was scheduled since the last Due
 	stopped   bool
 	emptied   chan struct{} // closed when no lease is left; made by Empty
 }
 
 // A Lease is a lease as far as Renewals has to know it.
 type Lease interface {
-	// Outlook describes the lease at that time. It is called under the lock of the
+	// Plan describes the lease at that time. It is called under the lock of the
 	// renewals: it does not block, and does not call methods of Renewals.
-	Outlook(now clock.Reading) Outlook
+	Plan(now clock.Reading) RenewalPlan
 }
 
-// An Outlook describes a lease at some time.
-type Outlook struct {
+// A RenewalPlan describes a lease at some time.
+type RenewalPlan struct {
 	Left   time.Duration // the rest of its term; at zero the term is over
 	TTL    time.Duration // the TTL that a renewal would ask for
 	Longer time.Duration // by how much a renewal would extend it, if it is above zero
@@ -53,10 +52,9 @@ type Renewal[L Lease] struct {
 	Lease L
 
 	// Protected by the lock of the renewals.
+	heaped
 	ttl    time.Duration
-	at     time.Duration // since Renewals.began: when it is due
 	slack  time.Duration // how much earlier it may be renewed, along with others
-	index  int32         // in the heap, from 1; 0 if it is not in it
 	health Health
 	fails  uint8
 	asking bool          // a renewal is under way, or waits to be sent
@@ -67,7 +65,10 @@ type Renewal[L Lease] struct {
 	doubt atomic.Bool // a check was requested, and is not answered yet
 }
 
-const heartbeat = time.Second // how soon a sleep of the machine is noticed
+const (
+	heartbeat = time.Second     // how soon a sleep of the machine is noticed
+	silentFor = 5 * time.Second // the time without any answer after which the backend seems to be down
+)
 
 // NewRenewals makes empty renewals. now is a reading from before the first lease.
 func NewRenewals[L Lease](now clock.Reading) *Renewals[L] {
@@ -94,7 +95,7 @@ func (r *Renewals[L]) Remove(x *Renewal[L]) {
 	defer r.mu.Unlock()
 	if x.index > 0 {
 		r.heap.remove(x)
-		r.setHealthLocked(x, Health{})
+		r.setHealthLocked(x, Normal)
 	}
 	r.closeEmptiedLocked()
 }
@@ -105,7 +106,7 @@ func (r *Renewals[L]) Stop() (left []L) {
 	defer r.mu.Unlock()
 	r.stopped = true
 	for _, x := range r.heap {
-		left = append(left, x.Lease)
+		left = append(left, x.item.Lease)
 	}
 	return left
 }
@@ -150,7 +151,9 @@ func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(some) == 0 {
-		some = slices.Clone(r.heap) // scheduling reorders the heap
+		for _, x := range r.heap { // scheduling reorders the heap
+			some = append(some, x.item)
+		}
 	}
 	for _, x := range some {
 		if x.index == 0 {
@@ -193,11 +196,12 @@ func (r *Renewals[L]) wakeCaller() {
 // scheduleLocked sets when x is due, and wakes the caller of Due if it would sleep too
 // long.
 func (r *Renewals[L]) scheduleLocked(x *Renewal[L], at time.Time, slack time.Duration) {
-	x.at, x.slack, r.scheduled = at.Sub(r.began), slack, true
-	r.heap.put(x)
+	due := at.Sub(r.began)
+	x.slack, r.scheduled = slack, true
+	r.heap.put(x, due)
 	// Most leases are released long before they are due, so the caller is woken only if
 	// it would sleep too long.
-	if r.nextDue != 0 && x.at < r.nextDue {
+	if r.nextDue != 0 && due < r.nextDue {
 		r.nextDue = 0
 		r.wakeCaller()
 	}
@@ -211,7 +215,9 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 	defer r.mu.Unlock()
 	passed := now.Mono.Sub(r.began)
 	if now.Slept > r.slept {
-		r.heap.makeAllDue(passed)
+		for i := range r.heap { // equal times keep the order of a heap
+			r.heap[i].at = passed
+		}
 	}
 	r.slept = now.Slept
 	next = time.Hour // no lease is held: scheduleLocked wakes the caller
@@ -220,81 +226,80 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 	}
 	r.scheduled = false
 	for len(r.heap) > 0 {
-		x := r.heap[0]
-		if wait := x.at - x.slack - passed; wait > 0 {
+		at, x := r.heap[0].at, r.heap[0].item
+		if wait := at - x.slack - passed; wait > 0 {
 			// Wake at the latest time that serves the first lease, so that others are due
 			// along with it. While any lease is held, read the clocks now and then, to
 			// notice that the machine slept.
-			next = min(x.at-passed, heartbeat)
+			next = min(at-passed, heartbeat)
 			break
 		}
-		o := x.Lease.Outlook(now)
-		if o.Left <= 0 {
+		plan := x.Lease.Plan(now)
+		if plan.Left <= 0 {
 			r.heap.remove(x)
-			r.setHealthLocked(x, Health{})
+			r.setHealthLocked(x, Normal)
 			over = append(over, x.Lease)
 			continue
 		}
 		// If a renewal is under way, or would not extend the lease, only the end of its
 		// term matters.
-		if !x.asking && o.TTL >= driver.MinTTL && (o.Longer > 0 || x.check) {
+		if !x.asking && plan.TTL >= driver.MinTTL && (plan.Longer > 0 || x.check) {
 			x.asking, x.check = true, false
 			r.dispatch.Add(x, x.ttl, x.health)
 		}
-		x.at, x.slack = passed+o.Left, 0
-		r.heap.put(x)
+		x.slack = 0
+		r.heap.put(x, passed+plan.Left)
 	}
 	r.nextDue = passed + next
 	return over, next
 }
 
-// Take returns a batch to send now. The caller must pass each lease of it to Answered,
-// and then the flight to Landed; or the batch to Drop. If there is none, wait is the time
-// until there may be one; negative means not before Wake.
-func (r *Renewals[L]) Take(now time.Time) (batch []*Renewal[L], f *Flight, wait time.Duration) {
+// Take returns leases to send now. The caller must pass each of them to Answered, and
+// then their batch to Done; or both to Drop. If there are none, wait is the time until
+// there may be; negative means not before Wake.
+func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for {
-		if batch, f, wait = r.dispatch.Take(now); f == nil {
+		if leases, b, wait = r.dispatch.Take(now); b == nil {
 			return nil, nil, wait
 		}
-		if batch = r.departing(batch); len(batch) > 0 {
-			return batch, f, 0
+		leases = slices.DeleteFunc(leases, func(x *Renewal[L]) bool {
+			x.sent = x.index > 0
+			if !x.sent { // it was released, or lost, while it waited
+				x.endLocked()
+			}
+			return !x.sent
+		})
+		if len(leases) > 0 {
+			return leases, b, 0
 		}
-		_ = r.dispatch.Landed(f, time.Time{}, false)
+		r.dispatch.forget(b)
 	}
 }
 
-// departing are the leases of a batch that were not released or lost while they waited.
-func (r *Renewals[L]) departing(batch []*Renewal[L]) []*Renewal[L] {
+// Drop gives up leases that were not sent, and wakes the callers that wait for the end of
+// their renewals.
+func (r *Renewals[L]) Drop(leases []*Renewal[L], b *Batch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(batch, func(x *Renewal[L]) bool {
-		if x.sent = x.index > 0; !x.sent {
-			x.landedLocked()
-		}
-		return !x.sent
-	})
-}
-
-// Drop gives up a batch that was not sent, and wakes the callers that wait for the end of
-// its renewals.
-func (r *Renewals[L]) Drop(batch []*Renewal[L], f *Flight) {
-	_ = r.dispatch.Landed(f, time.Time{}, false)
-	r.drop(batch)
+	r.dispatch.forget(b)
+	for _, x := range leases {
+		x.endLocked()
+	}
 }
 
 // DropRest gives up all renewals that wait to be sent.
-func (r *Renewals[L]) DropRest() { r.drop(r.dispatch.Rest()) }
-
-func (r *Renewals[L]) drop(batch []*Renewal[L]) {
+func (r *Renewals[L]) DropRest() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, x := range batch {
-		x.landedLocked()
+	for _, x := range r.dispatch.Rest() {
+		x.endLocked()
 	}
 }
 
-// landedLocked notes that no renewal of x is under way any more.
-func (x *Renewal[L]) landedLocked() {
+// endLocked notes that no renewal of x is under way any more.
+func (x *Renewal[L]) endLocked() {
 	x.asking, x.sent = false, false
 	if x.idle != nil {
 		close(x.idle)
@@ -304,22 +309,23 @@ func (x *Renewal[L]) landedLocked() {
 
 // Answered schedules the next renewal of x. left is the rest of its term. unanswered is
 // the number of leases of its batch that got no answer; 0 if x got one.
-func (r *Renewals[L]) Answered(x *Renewal[L], f *Flight, unanswered int, left time.Duration, now time.Time) {
+func (r *Renewals[L]) Answered(x *Renewal[L], b *Batch, unanswered int, left time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x.landedLocked()
+	x.endLocked()
 	if x.index == 0 {
 		return // it was released, or lost, while the answer was under way
 	}
-	in := RenewIn(x.ttl, now.Sub(f.sent), left)
+	in := RenewIn(x.ttl, now.Sub(b.sent), left)
 	if unanswered > 0 {
 		x.fails = min(x.fails+1, 200)
 		in = min(RetryIn(int(x.fails), x.ttl), left)
 		x.check = true // the request has not done what it was sent for
-		r.setHealthLocked(x, r.dispatch.Failed(f, unanswered, r.split, x.health))
+		down := b.sent.Sub(r.began)-time.Duration(r.lastAnswer.Load()) > silentFor
+		r.setHealthLocked(x, b.Failed(unanswered, r.alone, down))
 	} else {
 		x.fails = 0
-		r.setHealthLocked(x, Health{})
+		r.setHealthLocked(x, Normal)
 		if x.check {
 			in = 0
 		} else {
@@ -329,9 +335,14 @@ func (r *Renewals[L]) Answered(x *Renewal[L], f *Flight, unanswered int, left ti
 	r.scheduleLocked(x, now.Add(in), in/16)
 }
 
-// Landed notes that a batch is no longer under way, and whether it was answered.
-func (r *Renewals[L]) Landed(f *Flight, now time.Time, answered bool) {
-	if r.dispatch.Landed(f, now, answered) {
+// Done notes that a batch is no longer under way, and whether it was answered.
+func (r *Renewals[L]) Done(b *Batch, now time.Time, answered bool) {
+	if answered {
+		r.Alive(now)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dispatch.Done(b, now, answered) {
 		r.wakeCaller()
 	}
 }
@@ -339,25 +350,16 @@ func (r *Renewals[L]) Landed(f *Flight, now time.Time, answered bool) {
 // Alive notes that the backend answered some other request: then it is worth splitting
 // the leases that got no answer.
 func (r *Renewals[L]) Alive(now time.Time) {
-	if r.anyFailing.Load() {
-		r.dispatch.Alive(now)
+	if at := int64(now.Sub(r.began)); at-r.lastAnswer.Load() > int64(silentFor/8) { // most requests write nothing
+		r.lastAnswer.Store(at)
 	}
 }
 
 func (r *Renewals[L]) setHealthLocked(x *Renewal[L], h Health) {
-	was := x.health
-	if was == h {
-		return
+	if x.health == Alone {
+		r.alone--
 	}
-	x.health = h
-	r.failing += count(!h.OK()) - count(!was.OK())
-	r.split += count(h.Split()) - count(was.Split())
-	r.anyFailing.Store(r.failing > 0)
-}
-
-func count(b bool) int {
-	if b {
-		return 1
+	if x.health = h; h == Alone {
+		r.alone++
 	}
-	return 0
 }

@@ -20,8 +20,8 @@ type lease struct {
 	most time.Duration // that a renewal asks for
 }
 
-func (l *lease) Outlook(now clock.Reading) keepalive.Outlook {
-	return keepalive.Outlook{Left: l.term.Left(now), TTL: l.most, Longer: l.most - l.term.LeaseLeft(now)}
+func (l *lease) Plan(now clock.Reading) keepalive.RenewalPlan {
+	return keepalive.RenewalPlan{Left: l.term.Left(now), TTL: l.most, Longer: l.most - l.term.LeaseLeft(now)}
 }
 
 // keeper is the renewals of a client, at a time that passes when a test says so.
@@ -51,17 +51,17 @@ func (k *keeper) add(name string) *lease {
 func (k *keeper) step() (over []*lease, batches []batch) {
 	over, _ = k.Due(k.now)
 	for {
-		leases, flight, _ := k.Take(k.now.Mono)
-		if flight == nil {
+		leases, under, _ := k.Take(k.now.Mono)
+		if under == nil {
 			return over, batches
 		}
-		batches = append(batches, batch{leases, flight})
+		batches = append(batches, batch{leases, under})
 	}
 }
 
 type batch struct {
 	leases []*keepalive.Renewal[*lease]
-	flight *keepalive.Flight
+	under  *keepalive.Batch
 }
 
 func (b batch) has(l *lease) bool { return slices.Contains(b.leases, &l.Renewal) }
@@ -92,9 +92,9 @@ func (k *keeper) answer(b batch, ok bool) {
 		} else {
 			unanswered = len(b.leases)
 		}
-		k.Answered(x, b.flight, unanswered, x.Lease.term.Left(k.now), k.now.Mono)
+		k.Answered(x, b.under, unanswered, x.Lease.term.Left(k.now), k.now.Mono)
 	}
-	k.Landed(b.flight, k.now.Mono, ok)
+	k.Done(b.under, k.now.Mono, ok)
 }
 
 func TestWhatIsDueAtAboutTheSameTimeGoesTogether(t *testing.T) {
@@ -173,7 +173,7 @@ func TestReleaseHearsOfTheEndOfARenewalUnderWay(t *testing.T) {
 	for name, end := range map[string]func(k *keeper, b batch){
 		"answered": func(k *keeper, b batch) { k.answer(b, true) },
 		"failed":   func(k *keeper, b batch) { k.answer(b, false) },
-		"dropped":  func(k *keeper, b batch) { k.Drop(b.leases, b.flight) },
+		"dropped":  func(k *keeper, b batch) { k.Drop(b.leases, b.under) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKeeper(t)
@@ -312,8 +312,8 @@ func TestARenewalThatWasAnsweredLateIsFollowedByTheNextInTime(t *testing.T) {
 	b := k.one()
 	l.term = trust.NewTerm(k.now, ttl, ttl/10)
 	k.pass(ttl / 3) // the answer takes that long
-	k.Answered(b.leases[0], b.flight, 0, l.term.Left(k.now), k.now.Mono)
-	k.Landed(b.flight, k.now.Mono, true)
+	k.Answered(b.leases[0], b.under, 0, l.term.Left(k.now), k.now.Mono)
+	k.Done(b.under, k.now.Mono, true)
 	if b := k.one(); !b.has(l) {
 		t.Error("it is not renewed again at once")
 	}

@@ -37,6 +37,7 @@ var corePackages = map[string][]string{
 	modulePath + "/internal/keepalive":  nil,
 	modulePath + "/internal/lazyctx":    nil,
 	modulePath + "/internal/localqueue": nil,
+	modulePath + "/internal/returner":   nil,
 	modulePath + "/internal/trust":      nil,
 	modulePath + "/internal/watching":   nil,
 }
