@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// obtain gets a lease from the backend, or from a holder of this process.
-func (c *core) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
+// acquire gets a lease from the backend, or from a holder of this process.
+func (c *core) acquire(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	var w *waiter
 	now := c.now()
 	switch m {
@@ -37,7 +37,7 @@ func (c *core) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	h, now, err := a.run(now)
 	if err == nil && !c.keep(h, now) {
 		// Close has begun without knowing this hold, so Close would not end it.
-		c.undo(cl)
+		c.releaseUnknown(cl)
 		err = ErrClosed
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 type step struct {
 	c      *core
 	claims []*claim
-	asking bool // the backend may have granted the claims, so leave undoes them
+	asking bool // the backend may have granted the claims, so leave releases them
 	begun  int  // how many of the claims have a lease
 }
 
@@ -56,7 +56,7 @@ func (c *core) tryOne(ctx context.Context, cl *claim, all *[]*Lease) error {
 		return ErrClosed
 	}
 	defer c.claims.leave()
-	lease, err := c.obtain(ctx, cl, trying)
+	lease, err := c.acquire(ctx, cl, trying)
 	if err == nil {
 		*all = append(*all, lease)
 	}
@@ -69,7 +69,7 @@ func (s *step) leave() {
 	for _, cl := range s.claims[s.begun:] {
 		s.c.inboxes.Remove(cl.Token, &cl.inbox)
 		if s.asking {
-			s.c.undo(cl)
+			s.c.releaseUnknown(cl)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 	switch {
 	case answered(err), errors.Is(err, errors.ErrUnsupported), errors.Is(err, ErrClosed):
 	case ended(ctx) != nil:
-		s.asking = true // so that leave undoes the claims
+		s.asking = true // so that leave releases the claims
 		return gaveUp(ctx, s.claims[0].Name, nil)
 	default:
 		s.asking = true

@@ -162,7 +162,7 @@ func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan str
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		<-claimed // first, because a call under way may still leave a claim to undo
+		<-claimed // first, because a call under way may still leave a claim to release
 		<-released
 		c.mu.Lock()
 		c.drained = true

@@ -141,10 +141,10 @@ func (c *core) failedAside(e Event, op Op, count int, err error) {
 	}
 }
 
-// undo takes back a claim whose outcome is unknown or no longer wanted: its lease, and
-// its place in the queue. The returner releases the claim at once, so that no waiter
-// waits for it, and again when no Acquire of its token can arrive any more.
-func (c *core) undo(cl *claim) {
+// releaseUnknown takes back a claim whose outcome is unknown or no longer wanted: its
+// lease, and its place in the queue. The returner releases the claim at once, so that no
+// waiter waits for it, and again when no Acquire of its token can arrive any more.
+func (c *core) releaseUnknown(cl *claim) {
 	ttl := max(cl.TTL, cl.QueueTTL)
 	now := time.Now()
 	c.returner.Add(&keepalive.Return[*claim]{

@@ -115,7 +115,7 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 		return "", err
 	}
 	defer w.done()
-	c.settle(ctx, h) // so that no renewal reaches the backend afterwards
+	c.waitForRenewal(ctx, h) // so that no renewal reaches the backend afterwards
 	if err := l.Confirm(ctx); err != nil {
 		return "", err
 	}
@@ -123,7 +123,7 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 		return "", err
 	}
 	h.leave(time.Now())
-	c.settle(ctx, h) // wait also for a renewal that was sent while Confirm waited
+	c.waitForRenewal(ctx, h) // wait also for a renewal that was sent while Confirm waited
 	if c.observer != nil {
 		l.tellRelease(ctx, ErrDetached)
 	}

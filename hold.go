@@ -23,18 +23,18 @@ type hold struct {
 	claim *claim
 	since clock.Reading // the start of the maximum hold: when the granted attempt was sent, or its signal came
 
-	mu     sync.Mutex
-	term   trust.Term
-	lease  *Lease      // the present lease; nil between two leases, and after the last
-	user   *claim      // the claim that has the lease, or had the last one
-	lost   *LostError  // set once, when the term ended without a release
-	back   bool        // the last lease was detached, or its Release ends the hold
-	unused atomic.Bool // the holder has not begun its work: the minimum hold does not apply
-	next   uint64      // the next fence of the range
-	end    uint64      // the first fence after the range
-	// trouble is the error of the last renewal, or nil after a success. If the term ends,
-	// it becomes LostError.Err.
-	trouble error
+	mu        sync.Mutex
+	term      trust.Term
+	lease     *Lease      // the present lease; nil between two leases, and after the last
+	user      *claim      // the claim that has the lease, or had the last one
+	lost      *LostError  // set once, when the term ended without a release
+	releasing bool        // the last lease was detached, or its Release ends the hold
+	unused    atomic.Bool // the holder has not begun its work: the minimum hold does not apply
+	next      uint64      // the next fence of the range
+	end       uint64      // the first fence after the range
+	// lastRenewErr is the error of the last renewal, or nil after a success. If the term
+	// ends, it becomes LostError.Err.
+	lastRenewErr error
 
 	renewal renewal // the hold's state in core.renewals
 
@@ -106,7 +106,7 @@ func (h *hold) anotherLocked(cl *claim, now clock.Reading) *Lease {
 		l.over, l.pendingEnd = h.lost, l.lossAside(h.lost)
 		return l
 	}
-	h.lease, h.back = l, false
+	h.lease, h.releasing = l, false
 	return l
 }
 
@@ -121,7 +121,7 @@ func (h *hold) owningClaim() *claim {
 func (h *hold) givenBack() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.back
+	return h.releasing
 }
 
 // Alike, Pass, Lost and Holder make a hold a localqueue.Hold.
@@ -185,14 +185,14 @@ func (h *hold) renewed(sent, now clock.Reading, ttl time.Duration, err error) (l
 	if err == nil {
 		h.term = h.term.Renewed(sent, ttl, h.claim.marginOf(ttl))
 	}
-	h.trouble = err
+	h.lastRenewErr = err
 	return h.term.Left(now)
 }
 
 // expire ends a hold whose term is over.
 func (h *hold) expire() {
 	h.mu.Lock()
-	reason, err := ReasonExpired, h.trouble
+	reason, err := ReasonExpired, h.lastRenewErr
 	switch {
 	case h.claim.maxHold > 0 && h.c.now().Since(h.since) >= h.claim.maxHold-h.claim.marginOf(h.claim.TTL):
 		reason, err = ReasonMaxHold, nil
@@ -310,7 +310,7 @@ func (l *Lease) finish(why error) error {
 	}
 	l.over = why
 	l.h.lease = nil
-	l.h.back = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
+	l.h.releasing = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
 	cancel := l.cancel
 	l.h.mu.Unlock()
 	if cancel != nil { // not under the mutex: it runs functions that the user attached to the context

@@ -50,10 +50,10 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 	}
 
 	if c.observer == nil {
-		return c.obtain(ctx, cl, m)
+		return c.acquire(ctx, cl, m)
 	}
 	began := time.Now()
-	lease, err := c.obtain(ctx, cl, m)
+	lease, err := c.acquire(ctx, cl, m)
 	if err != nil {
 		c.observer.refused(cl, m, time.Since(began), err)
 		return nil, err

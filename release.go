@@ -165,8 +165,8 @@ func (h *hold) giveBack(bound context.Context, sent time.Time, l *Lease) error {
 	h.leave(sent)
 	attempt := c.attempt(bound, &h.request, h.claim.TTL, sent)
 	defer attempt.Cancel()
-	c.settle(attempt, h)      // so that no renewal reaches the backend after the release
-	if attempt.Err() != nil { // no time is left for an answer
+	c.waitForRenewal(attempt, h) // so that no renewal reaches the backend after the release
+	if attempt.Err() != nil {    // no time is left for an answer
 		c.returner.Add(h.toReturn(sent), time.Now())
 		return unavailable(c.backend, "release", h.claim.Name, errNoAnswer)
 	}

@@ -19,8 +19,8 @@ func (c *core) keep(h *hold, now clock.Reading) bool {
 	return c.renewals.Add(&h.renewal, h, h.claim.TTL, keepalive.RenewIn(tm.TTL(), tm.Since(now), tm.Left(now)), now.Mono)
 }
 
-// settle waits until no renewal of h is under way, or ctx ends.
-func (c *core) settle(ctx context.Context, h *hold) {
+// waitForRenewal waits until no renewal of h is under way, or ctx ends.
+func (c *core) waitForRenewal(ctx context.Context, h *hold) {
 	idle := c.renewals.Idle(&h.renewal)
 	if idle == nil {
 		return

@@ -29,7 +29,7 @@ type attempts struct {
 	fails   int
 	failure error
 
-	asking  bool // a call of the driver or the Observer is under way: if it panics, leave undoes the claim
+	asking  bool // a call of the driver or the Observer is under way: if it panics, leave releases the claim
 	granted bool
 }
 
@@ -45,12 +45,12 @@ func (a *attempts) leave() {
 		a.w.Leave(a.c.now().Mono)
 	}
 	if a.asking {
-		a.c.undo(a.claim)
+		a.c.releaseUnknown(a.claim)
 	}
 }
 
 // run sends attempts until an answer ends the claim. If run ends without a grant, and the
-// backend may still grant an attempt, run undoes the claim.
+// backend may still grant an attempt, run releases the claim.
 //
 // sent is the present reading of the clock. With a hold, run returns the reading at which
 // the hold had enough time left.
@@ -86,7 +86,7 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 			break
 		}
 	}
-	c.undo(cl)
+	c.releaseUnknown(cl)
 	return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.why())
 }
 
@@ -146,7 +146,7 @@ func answered(err error) bool {
 }
 
 // tell calls the Observer. If the Observer panics, or ends the goroutine, asking is still
-// set, so leave undoes the claim in the backend.
+// set, so leave releases the claim in the backend.
 func (a *attempts) tell(f func(o *Observer)) {
 	if a.c.observer == nil {
 		return
@@ -185,7 +185,7 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 	}
 	// From here on the outcome is unknown: the claim may be granted, or queued.
 	if ended(a.ctx) != nil {
-		c.undo(cl)
+		c.releaseUnknown(cl)
 		return gaveUp(a.ctx, cl.Name, a.why())
 	}
 	err = unavailable(c.backend, "acquire", cl.Name, err)
@@ -196,7 +196,7 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 		return nil // the claim asks again, until its end
 	}
 	if a.w == nil {
-		c.undo(cl)
+		c.releaseUnknown(cl)
 		return err
 	}
 	since := a.w.Failed(sent.Mono, err)
@@ -206,12 +206,12 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 	a.fails++
 	a.failure = err
 	if permanent(err) {
-		c.undo(cl)
+		c.releaseUnknown(cl)
 		return err
 	}
 	if now := c.now().Mono; now.Sub(a.failing) >= c.settings.RetryFor {
 		a.w.FailOthers(c.settings.RetryFor, err, now)
-		c.undo(cl)
+		c.releaseUnknown(cl)
 		return err
 	}
 	return nil
@@ -233,7 +233,7 @@ func (a *attempts) endForValue(refused *driver.ValueNotGreaterError) error {
 	if cl.lateAttemptEnd == 0 {
 		return refused
 	}
-	c.undo(cl)
+	c.releaseUnknown(cl)
 	if cl.Value != nil && bytes.Equal(refused.Value, cl.Value) {
 		return unavailable(c.backend, "acquire", cl.Name, &ownValueError{a.failure})
 	}
@@ -279,7 +279,7 @@ func (a *attempts) wait() (*hold, clock.Reading, error) {
 	select {
 	case <-timer.C:
 		if last {
-			c.undo(cl)
+			c.releaseUnknown(cl)
 			return nil, clock.Reading{}, a.failure
 		}
 		return nil, clock.Reading{}, nil
@@ -287,10 +287,10 @@ func (a *attempts) wait() (*hold, clock.Reading, error) {
 		now := c.now()
 		return a.signaled(c.inboxes.Take(cl.Token, &cl.inbox), now), now, nil
 	case <-c.closing:
-		c.undo(cl)
+		c.releaseUnknown(cl)
 		return nil, clock.Reading{}, ErrClosed
 	case <-a.ctx.Done():
-		c.undo(cl)
+		c.releaseUnknown(cl)
 		return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.why())
 	}
 }
