@@ -3,7 +3,6 @@ package pawl
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -100,24 +99,12 @@ func (l *Group) TryLock(ctx context.Context) (*GroupLease, error) { return l.acq
 
 // Do runs f under all locks. See [Mutex.Do]; [FenceOf] finds the fence of each name.
 func (l *Group) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	if f == nil {
-		return errNoFunction
-	}
-	leases, err := l.Lock(ctx)
-	_, err = leases.do(ctx, err, f)
-	return err
+	return doUnder(ctx, l.Lock, f)
 }
 
 // TryDo is Do without waiting, and reports whether f ran. See [Mutex.TryDo].
 func (l *Group) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	if f == nil {
-		return false, errNoFunction
-	}
-	leases, err := l.TryLock(ctx)
-	if errors.Is(err, ErrHeld) {
-		return false, nil
-	}
-	return leases.do(ctx, err, f)
+	return tryUnder(ctx, l.TryLock, f)
 }
 
 func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {

@@ -89,6 +89,8 @@ func (l *GroupLease) Lease(name string) *Lease {
 // [Lease.Fence].
 func (l *GroupLease) Fence(name string) uint64 { return l.Lease(name).Fence() }
 
+func (l *GroupLease) all() []*Lease { return l.leases }
+
 // Release releases all leases, side by side, and takes no longer than one request may
 // take. It may be called more than once: every call returns the same. The error joins the
 // errors of [Lease.Release].
@@ -142,55 +144,4 @@ func (l *GroupLease) giveUp(ctx context.Context, why error) {
 	default:
 		_ = closeAll(ctx, ctx, leases, true)
 	}
-}
-
-// do runs f under all leases, and releases them whether f returns, panics, or ends its
-// goroutine.
-func (l *GroupLease) do(ctx context.Context, err error, f func(ctx context.Context) error) (ran bool, _ error) {
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = l.end(ctx, !ran) }() // usually the second release, with the same answer; a panic goes on
-	if err := l.Err(); err != nil {
-		return false, err
-	}
-	fctx := ctx
-	for _, lease := range l.leases {
-		functions := lease.h.c.functions
-		if !functions.enter() { // Shutdown has seen the lease end, and no longer waits for functions
-			return false, ErrClosed
-		}
-		defer functions.leave()
-		fctx = withFence(fctx, lease) //nolint:fatcontext // as deep as there are locks
-	}
-	fctx, cancel := context.WithCancelCause(fctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
-	defer stop()
-
-	ran = true
-	err = f(fctx)
-	stop()
-	cancel(nil) // goroutines that f left behind see the end of fctx before a name is free
-	_ = l.end(ctx, false)
-	return true, l.withLosses(err)
-}
-
-// withLosses adds the losses that the releases detected to the error of f. See do.
-func (l *GroupLease) withLosses(err error) error {
-	all := []error{err}
-	for _, lease := range l.leases {
-		_, lost := lease.answered() // without waiting, because the lease was released
-		switch {
-		case !errors.Is(lost, ErrLost) || errors.Is(err, lost): // f may have returned the cause of its ctx's end
-		case err == nil:
-			all = append(all, finished(lost))
-		default:
-			all = append(all, lost)
-		}
-	}
-	if all = slices.DeleteFunc(all, func(err error) bool { return err == nil }); len(all) == 1 {
-		return all[0]
-	}
-	return errors.Join(all...)
 }

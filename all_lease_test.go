@@ -30,7 +30,7 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-leases.Done()
-		ran, err := leases.do(ctx, nil, func(context.Context) error { t.Error("it ran"); return nil })
+		ran, err := do(ctx, leases, nil, func(context.Context) error { t.Error("it ran"); return nil })
 		if ran || !errors.Is(err, ErrLost) {
 			t.Errorf("it ran: %v, %v", ran, err)
 		}

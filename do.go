@@ -3,10 +3,19 @@ package pawl
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
+// A leased is a *Lease or a *GroupLease.
+type leased interface {
+	Context() context.Context
+	Err() error
+	all() []*Lease
+	end(ctx context.Context, unused bool) error
+}
+
 // doUnder acquires a lease and runs f under it.
-func doUnder(ctx context.Context, acquire func(ctx context.Context) (*Lease, error), f func(ctx context.Context) error) error {
+func doUnder[L leased](ctx context.Context, acquire func(ctx context.Context) (L, error), f func(ctx context.Context) error) error {
 	if f == nil {
 		return errNoFunction
 	}
@@ -16,7 +25,7 @@ func doUnder(ctx context.Context, acquire func(ctx context.Context) (*Lease, err
 }
 
 // tryUnder is doUnder for TryDo: a lock that others hold is no error.
-func tryUnder(ctx context.Context, try func(ctx context.Context) (*Lease, error), f func(ctx context.Context) error) (ran bool, err error) {
+func tryUnder[L leased](ctx context.Context, try func(ctx context.Context) (L, error), f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		return false, errNoFunction
 	}
@@ -29,21 +38,24 @@ func tryUnder(ctx context.Context, try func(ctx context.Context) (*Lease, error)
 
 // do runs f under a lease that was just acquired, and releases the lease whether f
 // returns, panics, or ends its goroutine. It reports whether f ran.
-func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context) error) (ran bool, _ error) {
+func do[L leased](ctx context.Context, lease L, err error, f func(ctx context.Context) error) (ran bool, _ error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = lease.close(ctx, nil, !ran) }() // usually the second release, with the same answer; panics go on
+	defer func() { _ = lease.end(ctx, !ran) }() // usually the second release, with the same answer; panics go on
 	if err := lease.Err(); err != nil {
 		return false, err
 	}
-	functions := lease.h.c.functions
-	if !functions.enter() { // Shutdown has seen the lease end, and no longer waits for functions
-		return false, ErrClosed
+	leases, fctx := lease.all(), ctx
+	for _, l := range leases {
+		functions := l.h.c.functions
+		if !functions.enter() { // Shutdown has seen the lease end, and no longer waits for functions
+			return false, ErrClosed
+		}
+		defer functions.leave()
+		fctx = withFence(fctx, l) //nolint:fatcontext // as deep as there are locks
 	}
-	defer functions.leave()
-
-	fctx, cancel := context.WithCancelCause(withFence(ctx, lease))
+	fctx, cancel := context.WithCancelCause(fctx)
 	defer cancel(nil)
 	held := lease.Context()
 	stop := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
@@ -52,17 +64,29 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	ran = true
 	err = f(fctx)
 	stop()
-	cancel(nil) // goroutines that f left behind see the end of fctx before the name is free
-	// The release may be the first to detect that the lease was lost. A release that the
-	// backend did not confirm is no error of f.
-	switch lost := lease.Release(ctx); {
-	case !errors.Is(lost, ErrLost) || errors.Is(err, lost): // f may have returned the cause of its ctx's end
-		return true, err
-	case err == nil:
-		return true, finished(lost)
-	default:
-		return true, errors.Join(err, lost)
+	cancel(nil) // goroutines that f left behind see the end of fctx before a name is free
+	_ = lease.end(ctx, false)
+	return true, withLosses(leases, err)
+}
+
+// withLosses adds the losses that the releases detected to the error of f. A release that
+// the backend did not confirm is no error of f.
+func withLosses(leases []*Lease, err error) error {
+	all := []error{err}
+	for _, lease := range leases {
+		_, lost := lease.answered() // without waiting, because the lease was released
+		switch {
+		case !errors.Is(lost, ErrLost) || errors.Is(err, lost): // f may have returned the cause of its ctx's end
+		case err == nil:
+			all = append(all, finished(lost))
+		default:
+			all = append(all, lost)
+		}
 	}
+	if all = slices.DeleteFunc(all, func(err error) bool { return err == nil }); len(all) == 1 {
+		return all[0]
+	}
+	return errors.Join(all...)
 }
 
 // finished returns a loss as one that was detected after the work.

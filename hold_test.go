@@ -134,7 +134,7 @@ func TestAFunctionThatHasNotRunUnderAllIsSaidNotToHave(t *testing.T) {
 			t.Fatal(err)
 		}
 		leases.leases[1].h.lose(LostError{Reason: ReasonExpired})
-		ran, err := leases.do(ctx, nil, func(context.Context) error { t.Error("it ran"); return nil })
+		ran, err := do(ctx, leases, nil, func(context.Context) error { t.Error("it ran"); return nil })
 		if ran || !errors.Is(err, ErrLost) {
 			t.Errorf("%v, %v", ran, err)
 		}

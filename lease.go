@@ -157,6 +157,8 @@ func (l *Lease) LogValue() slog.Value {
 	return slog.GroupValue(append(attrs, slog.Duration("left", time.Until(l.Deadline()).Round(time.Millisecond)))...)
 }
 
+func (l *Lease) all() []*Lease { return []*Lease{l} }
+
 // none reports whether this lease was never granted.
 func (l *Lease) none() bool { return l == nil || l.h == nil }
 

@@ -18,12 +18,14 @@ import (
 // run beside this one. It matches ErrUnavailable if the backend did not confirm the
 // release. Then the client retries in the background until the lease would have expired.
 func (l *Lease) Release(ctx context.Context) error {
-	return l.close(ctx, nil, false)
+	return l.end(ctx, false)
 }
 
 // ReleaseUnused is Release without the minimum hold ([WithMinHold]), for a holder that
 // has not begun its work.
-func (l *Lease) ReleaseUnused(ctx context.Context) error { return l.close(ctx, nil, true) }
+func (l *Lease) ReleaseUnused(ctx context.Context) error { return l.end(ctx, true) }
+
+func (l *Lease) end(ctx context.Context, unused bool) error { return l.close(ctx, nil, unused) }
 
 // close implements every release. It waits no longer for the backend than one request may
 // take, and no longer than bound, if bound is not nil.
