@@ -91,6 +91,18 @@ func (c *core) isClosing() bool {
 	}
 }
 
+// pause waits for d, or until something has changed, or the client or ctx ends.
+func (c *core) pause(ctx context.Context, d time.Duration, changed <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-changed:
+	case <-c.closing:
+	case <-ctx.Done():
+	}
+}
+
 // attempt returns a context that bounds one request to the backend. The context uses the
 // space in room, if room is not nil and still free. The caller cancels the context.
 func (c *core) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duration, now time.Time) *lazyctx.Context {

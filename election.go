@@ -120,13 +120,7 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 			fails = 0
 		}
 		if fails > 1 {
-			timer := time.NewTimer(electionPause(fails - 1))
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-			case <-e.c.closing:
-			}
-			timer.Stop()
+			e.c.pause(ctx, electionPause(fails-1), nil)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (w *watch) tell() {
 func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 	for {
 		if soon := watchPace - time.Since(w.looked); soon > 0 { // because a pushed change ends the other pauses early
-			w.pause(ctx, soon, nil)
+			w.c.pause(ctx, soon, nil)
 		}
 		w.looked = time.Now()
 		e, err = w.inspect(ctx)
@@ -116,7 +116,7 @@ func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 		if ended(ctx) != nil || w.c.isClosing() || permanent(err) || !w.told && time.Since(w.failing) >= w.c.settings.RetryFor {
 			return e, false, err
 		}
-		w.pause(ctx, backoff.Early(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)), w.changed)
+		w.c.pause(ctx, backoff.Early(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)), w.changed)
 	}
 	changed = !same(&e, &w.last)
 	w.last, w.fails, w.told = e, 0, false
@@ -157,20 +157,8 @@ func (w *watch) wait(ctx context.Context) bool {
 	if w.last.ClosedFor > 0 {
 		d = min(d, w.last.ClosedFor)
 	}
-	w.pause(ctx, max(d, watchPace), w.changed)
+	w.c.pause(ctx, max(d, watchPace), w.changed)
 	return !w.c.isClosing()
-}
-
-// pause waits for d, or until something has changed, or the client or ctx ends.
-func (w *watch) pause(ctx context.Context, d time.Duration, changed <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-changed:
-	case <-w.c.closing:
-	case <-ctx.Done():
-	}
 }
 
 // same reports whether two entries of a name differ only in what changes by itself, or by
