@@ -2,6 +2,8 @@ package goredislock
 
 import (
 	"cmp"
+	"context"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl/driver"
@@ -15,7 +17,8 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 	if engine.IsNil(client) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open client"}
 	}
-	s := &sender{client: client}
+	s := &conn{client: client}
+	able := redisscript.Client{Conn: s, Patience: s.patience(), Untracked: "go-redis has no client tracking"}
 	switch c := client.(type) {
 	case *redis.Ring:
 		return nil, &driver.InvalidError{
@@ -23,14 +26,20 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 			Allowed: "a *redis.Client or a *redis.ClusterClient",
 		}
 	case *redis.Client:
-		s.where = redisscript.Place(c.Options().Addr, c.Options().DB)
+		able.Where, able.ReadTimeout = redisscript.Place(c.Options().Addr, c.Options().DB), c.Options().ReadTimeout
 	case *redis.ClusterClient:
-		s.cluster, s.where = c, "cluster"
+		s.cluster, able.Cluster, able.Where, able.ReadTimeout = c, true, "cluster", c.Options().ReadTimeout
 	}
+	able.Nodes = func(ctx context.Context, masters bool) ([]redisscript.Node, error) {
+		return s.nodes(ctx, able.Where, masters)
+	}
+	// go-redis checks whether an idle connection is dead before it uses it, but not
+	// through TLS.
+	able.Idle = func() int { return int(client.PoolStats().IdleConns) }
 	own := *cmp.Or(o, &Options{})
-	options := redisscript.Options{Common: redisscript.Common(own), Untracked: "go-redis has no client tracking"}
+	options := redisscript.Options{Common: redisscript.Common(own)}
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	return redisscript.New(s, options), nil
+	return redisscript.New(&able, options), nil
 }

@@ -16,9 +16,9 @@ import (
 // connection is dead that was not closed.
 const pingAfter = 5 * time.Second
 
-// Receive implements redisscript.Sender. go-redis subscribes again by itself when a
+// Subscribe implements redisscript.Conn. go-redis subscribes again by itself when a
 // connection was lost, and reports the confirmation each time.
-func (s *sender) Receive(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
+func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
 	var ps *redis.PubSub
 	if c.Sharded {
 		ps = s.client.SSubscribe(ctx, c.Name)
@@ -59,7 +59,7 @@ func (s *sender) Receive(ctx context.Context, c redisscript.Channel, subscribed 
 // follow makes go-redis look where the slots are, if it subscribed at a node that no
 // longer has the slot. go-redis does so by itself for commands, but not for
 // subscriptions.
-func (s *sender) follow(ctx context.Context, err error) {
+func (s *conn) follow(ctx context.Context, err error) {
 	if s.cluster != nil && redis.HasErrorPrefix(err, "MOVED") {
 		s.cluster.ReloadState(ctx)
 	}

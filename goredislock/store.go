@@ -2,8 +2,10 @@ package goredislock
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,11 +14,10 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// sender sends the scripts through go-redis. It is a redisscript.Sender.
-type sender struct {
+// conn is a redisscript.Conn over go-redis.
+type conn struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil for another kind of client
-	where   string
 }
 
 // noRetryCmd is a command that go-redis does not send again after an error of the
@@ -27,115 +28,130 @@ type noRetryCmd struct{ *redis.Cmd }
 // NoRetry is called by go-redis.
 func (noRetryCmd) NoRetry() bool { return true }
 
-// command makes a command that runs a script by its SHA, or by its text.
-func command(ctx context.Context, verb, script string, c redisscript.Call) noRetryCmd {
-	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
-	args = append(args, verb, script, len(c.Keys))
-	for _, k := range c.Keys {
-		args = append(args, k)
-	}
-	for _, a := range c.Args {
-		args = append(args, a)
+func command(ctx context.Context, c redisscript.Command) noRetryCmd {
+	args := make([]any, 0, len(c.Words)+len(c.Keys)+len(c.Args))
+	for _, some := range [...][]string{c.Words, c.Keys, c.Args} {
+		for _, word := range some {
+			args = append(args, word)
+		}
 	}
 	cmd := redis.NewCmd(ctx, args...)
-	cmd.SetFirstKeyPos(3) // for the slot
+	if len(c.Keys) > 0 {
+		cmd.SetFirstKeyPos(int8(len(c.Words))) // for the slot
+	}
 	return noRetryCmd{cmd}
 }
 
-// Run implements redisscript.Sender.
-func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscript.Call) redisscript.Reply {
-	cmd := command(ctx, "evalsha", script.SHA, c)
+// Do implements redisscript.Conn.
+func (s *conn) Do(ctx context.Context, c redisscript.Command) redisscript.Reply {
+	cmd := command(ctx, c)
 	_ = s.client.Process(ctx, cmd) // the error is in the command, too
-	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		cmd = command(ctx, "eval", script.Source, c)
-		_ = s.client.Process(ctx, cmd)
-	}
 	return reply(cmd.Cmd)
 }
 
-// RunAll implements redisscript.Sender.
-func (s *sender) RunAll(ctx context.Context, script *redisscript.Script, calls []redisscript.Call) []redisscript.Reply {
-	cmds := make([]noRetryCmd, len(calls))
-	p := s.client.Pipeline()
-	for i, c := range calls {
-		cmds[i] = command(ctx, "evalsha", script.SHA, c)
-		_ = p.Process(ctx, cmds[i])
+// DoMany implements redisscript.Conn. go-redis sends a pipeline to one node on one
+// connection, which no other request uses until the pipeline is answered, and follows no
+// redirection of it.
+func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together bool) []redisscript.Reply {
+	replies, on := make([]redisscript.Reply, len(all)), s.client
+	var err error
+	if together && s.cluster != nil {
+		at := slices.IndexFunc(all, func(c redisscript.Command) bool { return c.Keys != nil })
+		on, err = s.cluster.MasterForKey(ctx, all[at].Keys[0])
 	}
-	_, err := p.Exec(ctx) // the commands also have the error, unless a new connection was refused
-	replies := make([]redisscript.Reply, len(calls))
+	cmds := make([]noRetryCmd, len(all))
+	for i, c := range all {
+		cmds[i] = command(ctx, c)
+	}
+	if err == nil {
+		p := on.Pipeline()
+		for _, cmd := range cmds {
+			_ = p.Process(ctx, cmd)
+		}
+		_, err = p.Exec(ctx) // the commands also have the error, unless a new connection was refused
+	}
 	for i, cmd := range cmds {
-		switch {
-		case redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT"):
-			replies[i] = s.Run(ctx, script, calls[i])
-		case err != nil && cmd.Err() == nil && cmd.Val() == nil:
+		if err != nil && cmd.Err() == nil && cmd.Val() == nil {
 			replies[i] = redisscript.Reply{Err: err}
-		default:
+		} else {
 			replies[i] = reply(cmd.Cmd)
 		}
 	}
 	return replies
 }
 
-var errAnswer = errors.New("the server answered something else than a script does")
-
-func reply(cmd *redis.Cmd) redisscript.Reply {
+func reply(cmd *redis.Cmd) (p redisscript.Reply) {
 	v, err := cmd.Result()
 	if err != nil {
 		return redisscript.Reply{Err: err}
 	}
 	switch v := v.(type) {
 	case int64:
-		return redisscript.Reply{Int: v}
+		p.Int = v
 	case string:
-		if v != "" {
-			return redisscript.Reply{Text: v}
+		if p.Text = v; v == "" {
+			p.Err = redisscript.ErrEmpty
 		}
 	case []any:
-		list := make([]int64, len(v))
-		for i, e := range v {
+		p.List = make([]int64, 0, len(v))
+		for _, e := range v {
 			n, ok := e.(int64)
 			if !ok {
-				return redisscript.Reply{Err: errAnswer}
+				p.List, p.Words = nil, words(v)
+				break
 			}
-			list[i] = n
+			p.List = append(p.List, n)
 		}
-		return redisscript.Reply{List: list}
+	default:
+		p.Words = words(v)
 	}
-	return redisscript.Reply{Err: errAnswer}
+	return p
 }
 
-// Scan implements redisscript.Sender.
-func (s *sender) Scan(ctx context.Context, pattern string, f func(keys []string)) error {
+// words returns the elements of an answer, also those of lists and maps in it.
+func words(v any) (all []string) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			all = append(all, words(e)...)
+		}
+	case map[any]any:
+		for k, e := range v {
+			all = append(append(all, words(k)...), words(e)...)
+		}
+	case nil:
+		all = []string{""}
+	default:
+		all = []string{fmt.Sprint(v)}
+	}
+	return all
+}
+
+// nodes is Nodes of redisscript.Client. With Sentinel it returns the current master.
+func (s *conn) nodes(ctx context.Context, where string, masters bool) ([]redisscript.Node, error) {
 	if s.cluster == nil {
-		return scan(ctx, s.client, pattern, f)
+		return []redisscript.Node{{Name: where, Conn: s}}, nil
 	}
-	var mu sync.Mutex // ForEachMaster calls the function in several goroutines
-	return s.cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		return scan(ctx, node, pattern, func(keys []string) {
-			mu.Lock()
-			defer mu.Unlock()
-			f(keys)
-		})
+	each := s.cluster.ForEachShard
+	if masters {
+		each = s.cluster.ForEachMaster
+	}
+	var mu sync.Mutex // each calls the function in several goroutines
+	var all []redisscript.Node
+	err := each(ctx, func(_ context.Context, node *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, redisscript.Node{Name: node.Options().Addr, Conn: &conn{client: node}})
+		return nil
 	})
+	slices.SortFunc(all, func(a, b redisscript.Node) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
 }
 
-func scan(ctx context.Context, node redis.Cmdable, pattern string, f func(keys []string)) error {
-	for cursor := uint64(0); ; {
-		keys, next, err := node.Scan(ctx, cursor, pattern, 1000).Result()
-		if err != nil {
-			return err
-		}
-		f(keys)
-		if cursor = next; cursor == 0 {
-			return nil
-		}
-	}
-}
-
-// Patience implements redisscript.Punctual. go-redis waits for a connection no longer
+// patience is Patience of redisscript.Client. go-redis waits for a connection no longer
 // than ctx. After that it follows its own ReadTimeout, unless its options make it follow
 // ctx.
-func (s *sender) Patience() time.Duration {
+func (s *conn) patience() time.Duration {
 	c, ok := s.client.(*redis.Client)
 	switch {
 	case !ok:
@@ -147,18 +163,3 @@ func (s *sender) Patience() time.Duration {
 	}
 	return c.Options().ReadTimeout
 }
-
-// Idle implements redisscript.Pooled. go-redis checks whether an idle connection is dead
-// before it uses it, but not through TLS.
-func (s *sender) Idle() int { return int(s.client.PoolStats().IdleConns) }
-
-// Cluster implements redisscript.Sender.
-func (s *sender) Cluster() bool { return s.cluster != nil }
-
-// Where implements redisscript.Sender.
-func (s *sender) Where() string { return s.where }
-
-// Close implements redisscript.Sender. The caller closes the client.
-func (s *sender) Close() error { return nil }
-
-var _ redisscript.Sender = (*sender)(nil)

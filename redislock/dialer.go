@@ -73,7 +73,7 @@ func (o *dialer) noteConn(g *dialedConn, open bool) {
 	}
 }
 
-// waiting is Waiting of redisscript.Interruptible.
+// waiting is Waiting of redisscript.Client.
 func (o *dialer) waiting() (interrupt func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -2,10 +2,8 @@ package redislock
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -13,118 +11,63 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// The doctor asks each server by itself.
-
-// Servers implements redisscript.Sender. With Sentinel it returns the current master.
-func (s *sender) Servers(context.Context) ([]redisscript.Server, error) {
+// nodes is Nodes of redisscript.Client. With Sentinel it returns the current master.
+func (s *conn) nodes(ctx context.Context, where string, masters bool) (all []redisscript.Node, _ error) {
 	nodes := s.client.Nodes()
-	if !s.Cluster() {
-		name := s.where
+	if !s.cluster() {
 		for addr := range nodes {
 			if len(nodes) == 1 {
-				name = addr
+				where = addr
 			}
 		}
-		return []redisscript.Server{{Name: name, Do: asking(s.client)}}, nil
+		return []redisscript.Node{{Name: where, Conn: s}}, nil
 	}
-	var all []redisscript.Server
 	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
-		all = append(all, redisscript.Server{Name: addr, Do: asking(nodes[addr])})
+		node := nodes[addr]
+		if masters {
+			role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
+			if err != nil {
+				return nil, err
+			}
+			if len(role) == 0 || words(role[0])[0] != "master" {
+				continue
+			}
+		}
+		all = append(all, redisscript.Node{Name: addr, Conn: &conn{client: node, push: node}})
 	}
 	return all, nil
 }
 
-func asking(client rueidis.Client) func(ctx context.Context, command ...string) (string, error) {
-	return func(ctx context.Context, command ...string) (string, error) {
-		m, err := client.Do(ctx, client.B().Arbitrary(command...).Build()).ToMessage()
-		if err != nil {
-			return "", inFull(err)
-		}
-		return flat(m), nil
-	}
+// A sentinel is asked on a connection of its own, because rueidis does not share its own.
+type sentinel struct {
+	redisscript.Conn // has no other methods
+	o                rueidis.ClientOption
 }
 
-// inFull puts back the ERR that rueidis removes from the start of an error. The doctor
-// takes an error that begins with a word in capitals as an answer of the server.
-func inFull(err error) error {
-	said, answered := rueidis.IsRedisErr(err)
-	if !answered {
-		return err
-	}
-	if first, _, _ := strings.Cut(said.Error(), " "); first == strings.ToUpper(first) {
-		return err
-	}
-	return fmt.Errorf("ERR %w", err)
-}
-
-// flat returns an answer as text, with one line for each element of a list or a map.
-func flat(m rueidis.RedisMessage) string {
-	if list, err := m.ToArray(); err == nil {
-		text := ""
-		for _, e := range list {
-			text += flat(e) + "\n"
-		}
-		return text
-	}
-	if pairs, err := m.ToMap(); err == nil {
-		text := ""
-		for k, v := range pairs {
-			text += k + "\n" + flat(v) + "\n"
-		}
-		return text
-	}
-	text, err := m.ToString()
-	if err != nil {
-		text = m.String()
-	}
-	return text
-}
-
-// User implements redisscript.Authenticated.
-func (s *sender) User() (name string, password bool) { return s.user, s.password }
-
-// sentinels opens connections of its own to the Sentinels, because rueidis does not share
-// its own.
-type sentinels struct {
-	group string
-	addrs []string
-	o     rueidis.ClientOption
-}
-
-// newSentinels returns nil for a client without Sentinels.
-func newSentinels(o *rueidis.ClientOption) *sentinels {
+// sentinels returns the Sentinels of a client, if it has any, and their name for the
+// master.
+func sentinels(o *rueidis.ClientOption) (all []redisscript.Node, group string) {
 	if o.Sentinel.MasterSet == "" {
-		return nil
+		return nil, ""
 	}
 	own := *o
 	own.Username, own.Password, own.ClientName = o.Sentinel.Username, o.Sentinel.Password, o.Sentinel.ClientName
 	own.SelectDB, own.Sentinel = 0, rueidis.SentinelOption{}
 	own.ForceSingleClient, own.DisableCache = true, true
 	own.Dialer.Timeout = min(own.Dialer.Timeout, time.Second)
-	return &sentinels{o.Sentinel.MasterSet, o.InitAddress, own}
+	for _, addr := range o.InitAddress {
+		own.InitAddress = []string{addr}
+		all = append(all, redisscript.Node{Name: addr, Conn: sentinel{o: own}})
+	}
+	return all, o.Sentinel.MasterSet
 }
 
-// Sentinels implements redisscript.Guarded.
-func (s *sender) Sentinels() (group string, all []redisscript.Server) {
-	if s.sentinels == nil {
-		return "", nil
+// Do implements redisscript.Conn.
+func (s sentinel) Do(ctx context.Context, c redisscript.Command) redisscript.Reply {
+	client, err := rueidis.NewClient(s.o)
+	if err != nil {
+		return redisscript.Reply{Err: err}
 	}
-	for _, addr := range s.sentinels.addrs {
-		o := s.sentinels.o
-		o.InitAddress = []string{addr}
-		all = append(all, redisscript.Server{Name: addr, Do: func(ctx context.Context, command ...string) (string, error) {
-			client, err := rueidis.NewClient(o)
-			if err != nil {
-				return "", err
-			}
-			defer client.Close()
-			return asking(client)(ctx, command...)
-		}})
-	}
-	return s.sentinels.group, all
+	defer client.Close()
+	return (&conn{client: client}).Do(ctx, c)
 }
-
-var (
-	_ redisscript.Guarded       = (*sender)(nil)
-	_ redisscript.Authenticated = (*sender)(nil)
-)

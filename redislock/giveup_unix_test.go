@@ -68,3 +68,28 @@ func TestACallerThatGivesUpTakesNobodysAnswerAway(t *testing.T) {
 		}
 	}
 }
+
+// The caller makes this request itself, so closing the connection has to end it.
+func TestClosingEndsARequestThatItsCallerMakes(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := open(t, "redis://"+server.Addr)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	for range 3 { // the driver knows the server as quick
+		if _, err := d.Inspect(ctx, "job"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Pause()
+	defer server.Resume()
+	answer := make(chan error, 1)
+	go func() { _, err := d.Inspect(ctx, "job"); answer <- err }()
+	time.Sleep(10 * time.Millisecond)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-answer; !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("%v; want ErrClosed", err)
+	}
+}

@@ -36,19 +36,25 @@ func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 	if o != nil && o.Tracking != nil {
 		track = &o.Tracking.tracker
 	}
-	return engine.Made(build(&sender{client: client, push: client}, o, track, "the client was not prepared by Track"))
+	own := *cmp.Or(o, &Options{})
+	c := redisscript.Client{Where: cmp.Or(own.Where, "of the caller"), Untracked: "the client was not prepared by Track"}
+	return engine.Made(build(&conn{client: client, push: client}, c, own, track))
 }
 
-// build makes the driver; untracked says why there is no tracking, if track is nil.
-func build(s *sender, o *Options, track *tracker, untracked string) (*redisscript.Driver, error) {
-	own := *cmp.Or(o, &Options{})
-	s.where = cmp.Or(s.where, own.Where, "of the caller")
+// build makes the driver; there is no tracking if track is nil.
+func build(s *conn, c redisscript.Client, own Options, track *tracker) (*redisscript.Driver, error) {
 	options := own.forScripts()
-	options.Track, options.Untracked = track != nil, untracked
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	d := redisscript.New(s, options)
+	c.Conn, c.Cluster = s, s.cluster()
+	c.Nodes = func(ctx context.Context, masters bool) ([]redisscript.Node, error) {
+		return s.nodes(ctx, c.Where, masters)
+	}
+	if track != nil {
+		c.Watch = s.watch
+	}
+	d := redisscript.New(&c, options)
 	track.tell(d)
 	return d, nil
 }
@@ -107,12 +113,14 @@ func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {
 	if c.untracked != "" {
 		track = nil
 	}
-	s := &sender{client: c.client, push: c.push, where: p.where, close: c.close, sentinels: newSentinels(&p.client)}
-	s.user, s.password = p.client.Username, p.client.Password != ""
-	if s.sentinels == nil && !s.Cluster() {
-		s.dialed = dialed
+	s := &conn{client: c.client, push: c.push, owned: true}
+	able := redisscript.Client{Where: p.where, Untracked: c.untracked, Close: c.close}
+	able.Password = p.client.Password != "" && (p.client.Username == "" || p.client.Username == "default")
+	able.Sentinels, able.MasterSet = sentinels(&p.client)
+	if able.Sentinels == nil && !s.cluster() { // the driver makes all connections for commands itself, to one server
+		able.Waiting = dialed.waiting
 	}
-	d, err := build(s, &p.own, track, c.untracked)
+	d, err := build(s, able, p.own, track)
 	if err != nil {
 		c.close()
 		return nil, err

@@ -10,15 +10,15 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// Receive implements redisscript.Sender. The functions are called from rueidis' goroutine
+// Subscribe implements redisscript.Conn. The functions are called from rueidis' goroutine
 // that reads the connection.
 //
 // With RESP2 rueidis has a second connection for subscriptions, and does not replace it
 // after a loss as long as the first one lives (v1.0.79). Then Receive uses a connection
 // of its own, and closes it afterwards.
-func (s *sender) Receive(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
+func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
 	var confirmed atomic.Bool
-	leave := c.Brief || s.close == nil // otherwise the driver is being closed, and its connection with it
+	leave := c.Brief || !s.owned // otherwise the driver is being closed, and its connection with it
 	err := receive(ctx, s.push, c, leave, func() { confirmed.Store(true); subscribed() }, heard)
 	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
 		return err

@@ -82,11 +82,11 @@ func withTracking(o *rueidis.ClientOption, t *tracker) {
 	o.OnInvalidations = t.invalidated
 }
 
-// Watch implements redisscript.Watcher. CLIENT CACHING YES applies to the next command of
+// watch is Watch of redisscript.Client. CLIENT CACHING YES applies to the next command of
 // its connection, and rueidis sends a pipeline on one connection, with no other commands
 // in between.
-func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Armed {
-	if s.Cluster() {
+func (s *conn) watch(ctx context.Context, keys []string) []redisscript.Armed {
+	if s.cluster() {
 		return s.watchInCluster(ctx, keys)
 	}
 	cmds := make(rueidis.Commands, 0, 2*len(keys))
@@ -111,7 +111,7 @@ func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Armed {
 // watchInCluster first sends all transactions at once, each to the node that should have
 // the slot. If a node refuses a transaction because of its key, it sends that transaction
 // again alone, so that rueidis recognises and redirects the whole.
-func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscript.Armed {
+func (s *conn) watchInCluster(ctx context.Context, keys []string) []redisscript.Armed {
 	cmds := make(rueidis.Commands, 0, 4*len(keys))
 	for _, key := range keys {
 		for _, cmd := range s.watchOne(key) {
@@ -130,7 +130,7 @@ func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscrip
 	return all
 }
 
-func (s *sender) watchOne(key string) rueidis.Commands {
+func (s *conn) watchOne(key string) rueidis.Commands {
 	b := s.push.B()
 	return rueidis.Commands{b.Multi().Build(), b.ClientCaching().Yes().Build(), b.Get().Key(key).Build(), b.Exec().Build()}
 }

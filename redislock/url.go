@@ -112,7 +112,7 @@ func (p *parsed) finish(secure bool) error {
 		return invalid("has a database number, and a cluster has no databases")
 	}
 	if p.own.WaitReplicas > 0 {
-		p.client.BlockingPoolSize = waitingAtOnce
+		p.client.BlockingPoolSize = 64 // so many grants may wait for replicas at once; others wait for a connection
 	}
 	p.client.Sentinel.TLSConfig = p.client.TLSConfig
 	p.client.Sentinel.Dialer = p.client.Dialer

@@ -14,3 +14,11 @@ func CallerDone(ctx context.Context) <-chan struct{} {
 	}
 	return ctx.Done()
 }
+
+// Caller returns the context of the caller: ctx without the deadline of the request.
+func Caller(ctx context.Context) context.Context {
+	if c, ok := ctx.(*Context); ok {
+		return c.Context
+	}
+	return ctx
+}

@@ -22,7 +22,7 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	claims = slices.Clone(claims)
 	for i := range claims {
 		claims[i].Fences = 1
-		if d.WaitReplicas > 0 || d.sender.Cluster() && slot(claims[i].Name) != slot(claims[0].Name) {
+		if d.WaitReplicas > 0 || d.client.Cluster && slot(claims[i].Name) != slot(claims[0].Name) {
 			return nil, fmt.Errorf("%w: one script for these names", errors.ErrUnsupported)
 		}
 	}
@@ -69,7 +69,7 @@ func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.
 			return nil, nil, err
 		}
 	}
-	send := func(end int64) Reply { return d.sender.Run(ctx, All, d.allCall(claims, end, who)) }
+	send := func(end int64) Reply { return runScript(ctx, d.conn, All, d.allCall(claims, end, who), false) }
 	p := d.runWithEnd(ctx, now, claims[0].Name, nil, send)
 	var first error
 	for attempts := (retry{}); attempts.mayResend(ctx, d, p) && d.strayAll(ctx, claims); {

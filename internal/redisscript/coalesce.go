@@ -25,7 +25,7 @@ import (
 // only while the server answers slowly, or is far away, so that no step has to wait for a
 // lane.
 type coalescer struct {
-	sender        Sender
+	conn          Conn
 	life          context.Context
 	clock         *clock       // learns from each answer
 	prefix        string       // of the keys
@@ -47,6 +47,10 @@ const (
 	// usualLanes is the number of lanes while the server answers within slowLane.
 	usualLanes = 2
 	slowLane   = time.Millisecond
+
+	// giveUpCheckInterval is the time between two checks for callers that have given up,
+	// while there are callers.
+	giveUpCheckInterval = 5 * time.Millisecond
 
 	// maxLanes is the largest number of scripts under way at once. If the server does not
 	// answer, each lane waits until the client ends its request.
@@ -74,8 +78,8 @@ type step struct {
 	done      chan struct{} // holds one
 }
 
-func newCoalescer(s Sender, prefix string, life context.Context, c *clock) *coalescer {
-	return &coalescer{sender: s, prefix: prefix, life: life, clock: c, free: sync.Pool{New: func() any {
+func newCoalescer(conn Conn, prefix string, life context.Context, c *clock) *coalescer {
+	return &coalescer{conn: conn, prefix: prefix, life: life, clock: c, free: sync.Pool{New: func() any {
 		return &step{done: make(chan struct{}, 1)}
 	}}}
 }
@@ -178,12 +182,7 @@ func (co *coalescer) takeBatch(l *lane) (batch []*step) {
 func (co *coalescer) send(l *lane, batch []*step) Reply {
 	c := pack(co.prefix, batch)
 	began := l.since // only this goroutine writes it
-	ctx, p := unwaited{co.life, began.Add(serverTimeout)}, Reply{}
-	if aside, ok := co.sender.(Aside); ok && l.aside {
-		p = aside.RunAside(ctx, Many, c)
-	} else {
-		p = co.sender.Run(ctx, Many, c)
-	}
+	p := runScript(unwaited{co.life, began.Add(serverTimeout)}, co.conn, Many, c, l.aside)
 	if p.Err == nil && len(p.List) != len(batch)+1 {
 		p.Err = &damage{"fewer answers than steps"}
 	}

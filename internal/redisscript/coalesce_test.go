@@ -15,14 +15,14 @@ import (
 // heldUp is a server that answers nothing until it may; then it says yes to every step,
 // except for those whose key is "busy".
 type heldUp struct {
-	Sender // has no other methods
-	may    chan error
-	sizes  chan int
+	Conn  // has no other methods
+	may   chan error
+	sizes chan int
 }
 
 func newHeldUp() *heldUp { return &heldUp{may: make(chan error), sizes: make(chan int, 1000)} }
 
-func (h *heldUp) Run(ctx context.Context, s *Script, c Call) Reply {
+func (h *heldUp) Do(ctx context.Context, c Command) Reply {
 	h.sizes <- len(c.Keys)
 	var err error
 	select {

@@ -1,9 +1,13 @@
 package redisscript
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -29,21 +33,6 @@ const (
 	maxReplicaTimeout = time.Minute
 )
 
-// A Confirmation is a script to run, and how many replicas have to acknowledge what it
-// wrote.
-type Confirmation struct {
-	Script *Script
-	Call
-	Replicas int
-	Timeout  time.Duration
-
-	// Server is the address of the server to ask; empty for the server that has the keys,
-	// as far as the client knows. Asking is set if the slot of the keys is being moved to
-	// that server.
-	Server string
-	Asking bool
-}
-
 // confirm waits for the replicas. If too few acknowledge in time, it gives the grant
 // back, and the error says so. If ctx ends first, or giving back fails, the outcome is
 // unknown, as it is after any lost request: the caller asks again, or releases.
@@ -53,14 +42,11 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 		timeout = max(min(timeout, time.Until(end)*3/4), time.Millisecond)
 	}
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
-	p, n := d.confirmed(ctx, Confirmation{
-		Script: Confirm, Call: d.renewCall(&l),
-		Replicas: d.WaitReplicas, Timeout: timeout,
-	})
+	p, n := d.confirmed(ctx, d.renewCall(&l), timeout)
 	if p.Err == nil {
 		p.Err = readEnd(p)
 	}
-	if p.Err == nil && n < d.WaitReplicas {
+	if p.Err == nil && n < int64(d.WaitReplicas) {
 		p.Err = fmt.Errorf("granted, and given back: it was acknowledged by %d of %d replicas within %v", n, d.WaitReplicas, timeout)
 	}
 	if p.Err == nil {
@@ -75,25 +61,55 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	return p.Err
 }
 
-// confirmed follows a name that moves to another node of a cluster. The sender cannot,
-// because a client would send the script to the new node, but the WAIT to the old.
-func (d *Driver) confirmed(ctx context.Context, c Confirmation) (p Reply, replicas int) {
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout+serverTimeout)
+// confirmed runs the script Confirm, and then WAIT on the same connection. It returns the
+// reply of the script, and how many replicas have acknowledged it. It follows a name that
+// moves to another node of a cluster. A client would send the script to the new node, but
+// the WAIT to the old.
+func (d *Driver) confirmed(ctx context.Context, c Call, timeout time.Duration) (_ Reply, replicas int64) {
+	ctx, cancel := context.WithTimeout(ctx, timeout+serverTimeout)
 	defer cancel()
-	for range 5 {
-		p, replicas = d.sender.Confirm(ctx, c)
-		if p.Err == nil {
-			break
-		}
-		if moving(p.Err) && len(c.Keys) > 1 {
+	if d.client.ReadTimeout > 0 { // the client would give up on the answer
+		timeout = min(timeout, d.client.ReadTimeout*3/4)
+	}
+	on, script, asking := Conn(d.conn), Confirm.command(c), []Command(nil)
+	wait := Command{Words: []string{"WAIT", strconv.Itoa(d.WaitReplicas), strconv.FormatInt(timeout.Milliseconds(), 10)}, Aside: true}
+	for range 8 {
+		all := on.DoMany(ctx, append(asking[:len(asking):len(asking)], script, wait), true)
+		p, waited := all[len(asking)], all[len(asking)+1]
+		to := redirection.FindStringSubmatch(fmt.Sprint(p.Err))
+		switch {
+		case p.Err == nil:
+			p.Err = waited.Err
+			return p, waited.Int
+		case moving(p.Err) && len(script.Keys) > 1:
 			c.Keys = c.Keys[:1]
-		} else if to := redirection.FindStringSubmatch(p.Err.Error()); to != nil {
-			c.Asking, c.Server = to[1] == "ASK", to[2]
-		} else {
-			break
+			script = Confirm.command(c)
+		case unknown(p.Err):
+			script.Words = Confirm.text(len(script.Keys))
+		case to != nil && d.client.Cluster:
+			var err error
+			if on, err = d.nodeAt(ctx, to[2]); err != nil {
+				return Reply{Err: err}, 0
+			}
+			if asking = nil; to[1] == "ASK" {
+				asking = []Command{{Words: []string{"ASKING"}}}
+			}
+		default:
+			return p, 0
 		}
 	}
-	return p, replicas
+	return Reply{Err: errUnknownNode}, 0
 }
+
+// nodeAt returns the node of a cluster that has this address.
+func (d *Driver) nodeAt(ctx context.Context, address string) (Conn, error) {
+	nodes, err := d.conn.nodes(ctx, true)
+	if at := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == address }); at >= 0 {
+		return nodes[at], nil
+	}
+	return nil, cmp.Or(err, errUnknownNode)
+}
+
+var errUnknownNode = errors.New("the name was moved to a node that is not known yet")
 
 var redirection = regexp.MustCompile(`^(MOVED|ASK) \d+ (\S+)$`)

@@ -21,7 +21,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	x := &examination{d: d}
-	servers, err := d.sender.Servers(ctx)
+	servers, err := d.conn.nodes(ctx, false)
 	if err != nil {
 		return nil, d.trouble(ctx, "diagnose", "", err)
 	}
@@ -97,22 +97,17 @@ const serverTimeout = 5 * time.Second
 
 // sentinels asks each Sentinel whether a dead master would be replaced.
 func (x *examination) sentinels(ctx context.Context) {
-	guarded, ok := x.d.sender.Sender.(Guarded)
-	if !ok {
-		return
-	}
-	group, all := guarded.Sentinels()
-	masters := map[string]bool{}
-	for _, s := range all {
+	group, masters := x.d.client.MasterSet, map[string]bool{}
+	for _, s := range x.d.client.Sentinels {
 		ctx, cancel := context.WithTimeout(ctx, serverTimeout)
-		_, err := s.Do(ctx, "SENTINEL", "CKQUORUM", group)
+		_, err := s.ask(ctx, "SENTINEL", "CKQUORUM", group)
 		switch {
 		case refuses(err):
 			x.say(s.Name, driver.SeverityWarning, "Sentinel", "a dead master of "+group+" would not be replaced: "+err.Error(), "let a majority of the Sentinels run, and see each other")
 		case err != nil:
 			x.say(s.Name, driver.SeverityWarning, "Sentinel", "it does not answer: "+err.Error(), "as long as a majority of them runs, a dead master is replaced")
 		}
-		if at, err := s.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", group); err == nil {
+		if at, err := s.ask(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", group); err == nil {
 			masters[strings.Join(strings.Fields(at), ":")] = true
 		}
 		cancel()

@@ -17,10 +17,10 @@ func (p *examinedServer) rights() {
 	if !p.d.NoPush {
 		inbox = p.d.Prefix + "inbox:doctor"
 	}
-	if !p.d.NoPush && p.d.sender.Cluster() {
+	if !p.d.NoPush && p.d.client.Cluster {
 		shard = p.d.Prefix + "{" + tags()[slot(doctorsName)] + "}inbox:doctor"
 	}
-	answer, err := p.Do(p.ctx, "EVAL", rightsScript.Source, "0", key, inbox, shard)
+	answer, err := p.ask(p.ctx, "EVAL", rightsScript.Source, "0", key, inbox, shard)
 	var missing, unknown []string
 	for command := range strings.FieldsSeq(answer) {
 		name, lacks := strings.CutPrefix(command, "?")
@@ -49,11 +49,11 @@ func (p *examinedServer) rights() {
 			"give it ~"+p.d.Prefix+"* and +"+strings.Join(missing, " +"))
 	}
 	if p.d.WaitReplicas > 0 {
-		if _, err := p.Do(p.ctx, "WAIT", "0", "1"); refuses(err) {
+		if _, err := p.ask(p.ctx, "WAIT", "0", "1"); refuses(err) {
 			p.finds(driver.SeverityError, "rights", "replicas cannot be waited for, so nothing is granted: "+err.Error(), "give the user +wait")
 		}
 	}
-	if _, err := p.Do(p.ctx, "SCAN", "0", "COUNT", "1"); refuses(err) {
+	if _, err := p.ask(p.ctx, "SCAN", "0", "COUNT", "1"); refuses(err) {
 		p.finds(driver.SeverityInfo, "rights", "locks cannot be listed: "+err.Error(), "give the user +scan (in a cluster +role, too)")
 	}
 }
@@ -75,7 +75,7 @@ func (x *examination) push(ctx context.Context) {
 		for _, at := range x.mute {
 			x.say(at, driver.SeverityWarning, "push", "it cannot publish: those who wait for what it releases are not told, and ask now and then", rights)
 		}
-	case x.d.sender.Cluster() && shard == "":
+	case x.d.client.Cluster && shard == "":
 		x.say("", driver.SeverityInfo, "push", "no channel that belongs to a slot can be subscribed to: what tells a waiter that it was granted goes to all nodes", "Redis 7.0, or "+rights)
 	}
 }
@@ -85,13 +85,13 @@ func (x *examination) push(ctx context.Context) {
 func (x *examination) tracking(ctx context.Context) {
 	const else_ = "the server does not report deleted or evicted keys, so a holder learns of it at its next renewal: "
 	if x.d.tracking == nil {
-		x.say("", driver.SeverityInfo, "tracking", else_+x.d.Untracked, "where that is too late, use redislock over RESP3, without tracking=false, and "+
+		x.say("", driver.SeverityInfo, "tracking", else_+x.d.client.Untracked, "where that is too late, use redislock over RESP3, without tracking=false, and "+
 			"give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	if p := x.d.tracking.server.Watch(ctx, []string{key(x.d.Prefix, doctorsName)})[0]; p.Err != nil {
+	if p := x.d.tracking.watch(ctx, []string{key(x.d.Prefix, doctorsName)})[0]; p.Err != nil {
 		x.say("", driver.SeverityInfo, "tracking", else_+p.Err.Error(), "give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")
 	}
 }

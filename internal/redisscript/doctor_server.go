@@ -16,20 +16,20 @@ import (
 // An examinedServer is one server while it is examined.
 type examinedServer struct {
 	*examination
-	Server
+	Node
 	ctx     context.Context
 	info    string
 	unknown []string // settings that the server hides
 }
 
 // server examines one server, and reports whether it answered.
-func (x *examination) server(ctx context.Context, s Server) bool {
+func (x *examination) server(ctx context.Context, s Node) bool {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	p := &examinedServer{examination: x, Server: s, ctx: ctx}
+	p := &examinedServer{examination: x, Node: s, ctx: ctx}
 	var err error
 	for range 2 { // again, because the connection may have been lost meanwhile
-		if p.info, err = s.Do(ctx, "INFO"); err == nil || refuses(err) {
+		if p.info, err = s.ask(ctx, "INFO"); err == nil || refuses(err) {
 			break
 		}
 	}
@@ -39,7 +39,7 @@ func (x *examination) server(ctx context.Context, s Server) bool {
 	case err != nil:
 		p.finds(driver.SeverityError, "server", "it does not answer: "+err.Error(), "what it keeps can be neither locked nor released until it does")
 		return false
-	case x.d.sender.Cluster() && p.field("role") == "slave":
+	case x.d.client.Cluster && p.field("role") == "slave":
 		return true // only masters grant
 	default:
 		p.version()
@@ -80,7 +80,7 @@ func (p *examinedServer) number(name string) int64 {
 
 // setting returns the value of a setting, and whether the server has answered.
 func (p *examinedServer) setting(name string) (string, bool) {
-	answer, err := p.Do(p.ctx, "CONFIG", "GET", name)
+	answer, err := p.ask(p.ctx, "CONFIG", "GET", name)
 	_, value, ok := strings.Cut(answer, "\n")
 	if err != nil || !ok {
 		p.unknown = append(p.unknown, name)
@@ -103,7 +103,7 @@ func (p *examinedServer) version() {
 	switch {
 	case m < 6 || m == 6 && n < 2:
 		p.finds(driver.SeverityError, "version", "it is Redis "+v, "Redis 6.2 or later is needed, or a Valkey of any version")
-	case m < 7 && p.d.sender.Cluster():
+	case m < 7 && p.d.client.Cluster:
 		p.finds(driver.SeverityInfo, "version", "it is Redis "+v+": what tells a waiter that it was granted goes to all nodes", "7.0 has channels that belong to slots")
 	}
 }
@@ -161,15 +161,10 @@ func (p *examinedServer) persistence() {
 // operator who made that user knew of passwords. Besides, such a user may seldom ask, and
 // each refusal adds a line to the server's ACL LOG.
 func (p *examinedServer) password() {
-	sender, ok := p.d.sender.Sender.(Authenticated)
-	if !ok {
+	if !p.d.client.Password {
 		return
 	}
-	user, given := sender.User()
-	if !given || user != "" && user != "default" {
-		return
-	}
-	if answer, err := p.Do(p.ctx, "ACL", "GETUSER", "default"); err == nil && slices.Contains(strings.Fields(answer), "nopass") {
+	if answer, err := p.ask(p.ctx, "ACL", "GETUSER", "default"); err == nil && slices.Contains(strings.Fields(answer), "nopass") {
 		p.finds(driver.SeverityWarning, "authentication", "a password is given, and the server takes any for the user \"default\": every client that reaches it can take and release any lock",
 			"set one (requirepass, or ACL SETUSER), or leave it out of the URL")
 	}
@@ -187,7 +182,7 @@ func (p *examinedServer) replication() {
 		p.finds(driver.SeverityError, "wait", fmt.Sprintf("%d replicas have to acknowledge each grant, and %d are connected: nothing is granted", want, n), "connect more, or wait for fewer")
 	}
 	if n == 0 {
-		if p.d.sender.Cluster() {
+		if p.d.client.Cluster {
 			p.finds(driver.SeverityInfo, "replicas", "it has none: when it dies, its names cannot be locked until it is back", "give each master a replica")
 		}
 		return
@@ -215,11 +210,11 @@ func (p *examinedServer) replication() {
 // RunID returns the run ID of a single server, which each start changes, or "" if the
 // server does not answer.
 func RunID(ctx context.Context, d *Driver) string {
-	servers, err := d.sender.Servers(ctx)
+	servers, err := d.conn.nodes(ctx, false)
 	if err != nil || len(servers) != 1 {
 		return ""
 	}
-	info, err := servers[0].Do(ctx, "INFO", "server")
+	info, err := servers[0].ask(ctx, "INFO", "server")
 	if err != nil {
 		return ""
 	}
@@ -236,11 +231,11 @@ func (p *examinedServer) cluster() {
 	if p.field("cluster_enabled") != "1" {
 		return
 	}
-	if !p.d.sender.Cluster() {
+	if !p.d.client.Cluster {
 		p.finds(driver.SeverityError, "cluster", "the server is a node of a cluster, and is used as if it were alone: only names in its slots can be locked",
 			"use a cluster client (leave out cluster=false)")
 	}
-	answer, err := p.Do(p.ctx, "CLUSTER", "INFO")
+	answer, err := p.ask(p.ctx, "CLUSTER", "INFO")
 	if err != nil {
 		p.finds(driver.SeverityInfo, "cluster", "CLUSTER INFO is refused, so it cannot be told whether the cluster is whole", "give the user +cluster|info")
 		return
@@ -260,7 +255,7 @@ func (p *examinedServer) cluster() {
 // operator who notices that it is wrong may set it back.
 func (p *examinedServer) clock() {
 	sent := time.Now()
-	answer, err := p.Do(p.ctx, "TIME")
+	answer, err := p.ask(p.ctx, "TIME")
 	words := strings.Fields(answer)
 	if err != nil || len(words) != 2 {
 		return

@@ -10,29 +10,27 @@ import (
 	"time"
 )
 
-// fakeServer is a sender over a server that consists only of its answers to the doctor.
+// fakeServer is a server that consists only of its answers to the doctor.
 type fakeServer struct {
-	Sender
-	cluster bool
+	Conn
 	answers map[string]string
 }
 
-func (s fakeServer) Cluster() bool { return s.cluster }
-func (s fakeServer) Where() string { return "fake" }
-func (s fakeServer) Close() error  { return nil }
-
-func (s fakeServer) Run(context.Context, *Script, Call) Reply {
-	return Reply{Err: errors.New("ERR it is no real one")}
+func (s fakeServer) Do(_ context.Context, c Command) Reply {
+	if c.Keys != nil {
+		return Reply{Err: errors.New("ERR it is no real one")}
+	}
+	answer, ok := s.answers[c.Words[0]]
+	if !ok {
+		return Reply{Err: errors.New("NOPERM not to be told")}
+	}
+	return Reply{Text: answer}
 }
 
-func (s fakeServer) Servers(context.Context) ([]Server, error) {
-	return []Server{{Name: "told:1", Do: func(_ context.Context, command ...string) (string, error) {
-		answer, ok := s.answers[command[0]]
-		if !ok {
-			return "", errors.New("NOPERM not to be told")
-		}
-		return answer, nil
-	}}}, nil
+func (s fakeServer) client(cluster bool) *Client {
+	return &Client{Conn: s, Where: "fake", Cluster: cluster, Nodes: func(context.Context, bool) ([]Node, error) {
+		return []Node{{Name: "told:1", Conn: s}}, nil
+	}}
 }
 
 // The doctor on answers of servers that this machine cannot run: other versions, and
@@ -63,7 +61,7 @@ func TestTheDoctorOnWhatCannotBeStarted(t *testing.T) {
 		if c.time != "" {
 			answers["TIME"] = c.time
 		}
-		d := New(fakeServer{cluster: c.cluster, answers: answers}, Options{Common: Common{Prefix: "pawl:", NoPush: true}})
+		d := New(fakeServer{answers: answers}.client(c.cluster), Options{Common: Common{Prefix: "pawl:", NoPush: true}})
 		found, err := d.Diagnose(t.Context())
 		if err != nil {
 			t.Fatal(err)

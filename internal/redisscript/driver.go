@@ -14,8 +14,8 @@ import (
 type Driver struct {
 	Options
 	watches   watching
-	sender    *boundedSender
-	pool      Pooled // the caller's sender if it is Pooled, otherwise nil
+	client    *Client
+	conn      bounded
 	backend   string // the name of the backend in errors
 	signals   *subscriber
 	tracking  *tracker // nil if the server does not report changes
@@ -29,22 +29,21 @@ type Driver struct {
 }
 
 // New makes a driver over a client. The caller has validated the options.
-func New(s Sender, o Options) *Driver {
-	d := &Driver{Options: o, backend: "redis " + s.Where()}
+func New(c *Client, o Options) *Driver {
+	d := &Driver{Options: o, client: c, backend: "redis " + c.Where}
 	if o.Prefix != defaultPrefix {
 		d.backend += " prefix=" + o.Prefix
 	}
-	d.signals = newSubscriber(s, o.Prefix, !o.NoPush)
+	d.signals = newSubscriber(c, o.Prefix, !o.NoPush)
 	d.signals.grantNeedsConfirming = o.WaitReplicas > 0
-	d.sender = newBoundedSender(s, d.signals.life)
-	d.pool, _ = s.(Pooled)
-	d.clock, d.busy = newClock(d.sender, d.signals.life, &d.signals.loops), newBusy()
+	d.conn = newBounded(c, d.signals.life)
+	d.clock, d.busy = newClock(d.conn, d.signals.life, &d.signals.loops), newBusy()
 	d.signals.onReconfirmed = d.clock.forget
 	d.watches.Follow(d.follow)
 	d.strays.release = d.releaseStray
-	d.coalescer = newCoalescer(s, o.Prefix, d.signals.life, d.clock)
-	if server, ok := s.(Watcher); ok && o.Track {
-		d.tracking = newTracker(server, o.Prefix)
+	d.coalescer = newCoalescer(c, o.Prefix, d.signals.life, d.clock)
+	if c.Watch != nil {
+		d.tracking = newTracker(c.Watch, o.Prefix)
 		d.signals.granted = func(t driver.Token) { d.tracking.held(t, 0) }
 		d.signals.loops.Go(func() { d.tracking.run(d.signals.life, d.lost) })
 	}
@@ -76,9 +75,11 @@ func (d *Driver) Close() error {
 	d.watches.Close()
 	d.clock.stop()
 	d.signals.close()
-	err := d.sender.Close()
-	d.sender.close() // closing our own connections has ended the requests under way
-	return err
+	if d.client.Close != nil {
+		d.client.Close()
+	}
+	d.conn.close() // closing our own connections has ended the requests under way
+	return nil
 }
 
 func (d *Driver) ready(ctx context.Context) error { return d.readyAt(ctx, time.Now()) }

@@ -43,20 +43,48 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			return
 		}
 		found := map[string]bool{}
-		err := d.sender.Scan(ctx, pattern(d.Prefix, prefix), func(keys []string) {
-			for _, key := range keys {
-				if name, ok := nameOf(d.Prefix, key); ok && strings.HasPrefix(name, prefix) {
-					found[name] = true
-				}
+		for key, err := range d.scan(ctx, pattern(d.Prefix, prefix)) {
+			if err != nil {
+				yield(driver.Entry{}, d.trouble(ctx, "list", prefix, err))
+				return
 			}
-		})
-		if err != nil {
-			yield(driver.Entry{}, d.trouble(ctx, "list", prefix, err))
-			return
+			if name, ok := nameOf(d.Prefix, key); ok && strings.HasPrefix(name, prefix) {
+				found[name] = true
+			}
 		}
 		for names := range slices.Chunk(slices.Sorted(maps.Keys(found)), page) {
 			if !d.readPage(ctx, names, yield) {
 				return
+			}
+		}
+	}
+}
+
+// scan yields the keys that match a pattern, on each master. It may yield a key twice.
+func (d *Driver) scan(ctx context.Context, pattern string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		masters, err := d.conn.nodes(ctx, true)
+		if err != nil {
+			yield("", err)
+		}
+		for _, node := range masters {
+			for cursor := "0"; ; {
+				p := node.Do(ctx, Command{Words: []string{"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"}})
+				if p.Err == nil && len(p.Words) == 0 {
+					p.Err = ErrEmpty
+				}
+				if p.Err != nil {
+					yield("", p.Err)
+					return
+				}
+				for _, key := range p.Words[1:] {
+					if !yield(key, nil) {
+						return
+					}
+				}
+				if cursor = p.Words[0]; cursor == "0" {
+					break
+				}
 			}
 		}
 	}

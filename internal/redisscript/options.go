@@ -44,8 +44,6 @@ type Common struct {
 // Options for a Driver.
 type Options struct {
 	Common
-	Track     bool   // the sender is a Watcher, and will call [Driver.Invalidated]
-	Untracked string // why Track is false, for people
 }
 
 // DefaultRetention is the Retention of options that have none.

@@ -40,7 +40,7 @@ func (a *retry) mayResend(ctx context.Context, d *Driver, p Reply) bool {
 	if a.newConnection || a.sent == maxRetries || ended(ctx) != nil {
 		return false
 	}
-	a.newConnection = d.pool == nil || d.pool.Idle() == 0
+	a.newConnection = d.client.Idle == nil || d.client.Idle() == 0
 	a.sent++
 	return true
 }

@@ -11,7 +11,7 @@ import (
 // script of their own.
 
 // shares reports whether a step on this name may share a script with others.
-func (d *Driver) shares(name string) bool { return !d.sender.Cluster() && !d.busy.is(name) }
+func (d *Driver) shares(name string) bool { return !d.client.Cluster && !d.busy.is(name) }
 
 // quickly takes a step together with others, if there are any. If done is false, the
 // caller sends the step by itself. In both cases the caller then calls coalescer.endStep.
@@ -29,7 +29,7 @@ func (d *Driver) quickly(ctx context.Context, now time.Time, name string, q quic
 // runAllQuickly runs calls that have one argument each, many of them in one script.
 // Afterwards it runs the calls that are not quick cases by themselves.
 func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []Reply {
-	if d.sender.Cluster() || len(calls) == 1 {
+	if d.client.Cluster || len(calls) == 1 {
 		return d.runAll(ctx, s, calls)
 	}
 	var scripts []Call
@@ -44,7 +44,7 @@ func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []R
 	var rest []Call
 	var where []int
 	sent := time.Now()
-	for i, p := range d.sender.RunAll(ctx, Many, scripts) {
+	for i, p := range runScripts(ctx, d.conn, Many, scripts) {
 		if n := len(scripts[i].Keys); p.Err == nil && len(p.List) == n+1 {
 			d.clock.learn(p.List[n], sent)
 		}
@@ -72,16 +72,16 @@ func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []R
 // for most names, see details() in lua/lib/entry.lua. Then run tries the first key alone,
 // which may be enough.
 func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
-	p := d.sender.Run(ctx, s, c)
+	p := runScript(ctx, d.conn, s, c, false)
 	if moving(p.Err) {
 		c.Keys = c.Keys[:1]
-		p = d.sender.Run(ctx, s, c)
+		p = runScript(ctx, d.conn, s, c, false)
 	}
 	return p
 }
 
 func (d *Driver) runAll(ctx context.Context, s *Script, calls []Call) []Reply {
-	all := d.sender.RunAll(ctx, s, calls)
+	all := runScripts(ctx, d.conn, s, calls)
 	for i := range all {
 		if moving(all[i].Err) {
 			all[i] = d.run(ctx, s, calls[i])

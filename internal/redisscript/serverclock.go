@@ -28,7 +28,7 @@ import (
 // not answered yet may be behind all others. Its steps may take effect later than they
 // should, by that difference, for which driver.MaxLead allows.
 type clock struct {
-	sender  Sender
+	conn    bounded
 	cluster bool
 	life    context.Context
 	loops   *sync.WaitGroup
@@ -43,8 +43,8 @@ type clock struct {
 	stopped       bool
 }
 
-func newClock(s Sender, life context.Context, loops *sync.WaitGroup) *clock {
-	return &clock{sender: s, life: life, loops: loops, cluster: s.Cluster()}
+func newClock(conn bounded, life context.Context, loops *sync.WaitGroup) *clock {
+	return &clock{conn: conn, life: life, loops: loops, cluster: conn.client.Cluster}
 }
 
 // end converts t to the server's clock, and never returns a later moment than t. If no
@@ -154,14 +154,14 @@ func (c *clock) stop() {
 func (c *clock) ask() {
 	ctx, cancel := context.WithTimeout(c.life, subscribeTimeout)
 	defer cancel()
-	servers, err := c.sender.Servers(ctx)
+	servers, err := c.conn.nodes(ctx, false)
 	if err != nil {
 		return
 	}
 	sent, readings := time.Now(), make(chan *engine.ServerTime, len(servers))
 	for _, s := range servers {
 		go func() {
-			answer, err := s.Do(ctx, "TIME")
+			answer, err := s.ask(ctx, "TIME")
 			if is := readTime(answer); err == nil && is > 0 {
 				readings <- &engine.ServerTime{At: time.Now(), Is: locktable.Instant(is)}
 			} else {

@@ -16,7 +16,7 @@ import (
 // clocked is a server, or a cluster, whose clocks are ahead of ours, and which refuses
 // requests that come too late.
 type clocked struct {
-	Sender  // has no other methods
+	Conn    // has no other methods
 	cluster bool
 	mu      sync.Mutex // protects ahead
 	ahead   []time.Duration
@@ -25,8 +25,6 @@ type clocked struct {
 	hung    bool
 	scripts int
 }
-
-func (c *clocked) Cluster() bool { return c.cluster }
 
 func (c *clocked) now(i int) int64 {
 	c.mu.Lock()
@@ -38,20 +36,31 @@ func (c *clocked) now(i int) int64 {
 	return now.Add(c.ahead[i]).UnixMicro()
 }
 
-func (c *clocked) Servers(context.Context) (all []Server, _ error) {
-	for i := range c.ahead {
-		all = append(all, Server{Name: fmt.Sprint(i), Do: func(ctx context.Context, _ ...string) (string, error) {
-			if c.hung {
-				<-ctx.Done()
-				return "", ctx.Err()
-			}
-			time.Sleep(c.way)
-			now := c.now(i)
-			time.Sleep(c.way)
-			return fmt.Sprintf("%d\n%d\n", now/1e6, now%1e6), nil
-		}})
+// A clockedNode is one of the servers.
+type clockedNode struct {
+	*clocked
+	i int
+}
+
+func (c clockedNode) Do(ctx context.Context, _ Command) Reply {
+	if c.hung {
+		<-ctx.Done()
+		return Reply{Err: ctx.Err()}
 	}
-	return all, nil
+	time.Sleep(c.way)
+	now := c.now(c.i)
+	time.Sleep(c.way)
+	return Reply{Text: fmt.Sprintf("%d\n%d\n", now/1e6, now%1e6)}
+}
+
+// client is one whose requests end with their ctx.
+func (c *clocked) client(conn Conn) *Client {
+	return &Client{Conn: conn, Cluster: c.cluster, Where: "there", Idle: func() int { return 0 }, Nodes: func(context.Context, bool) (all []Node, _ error) {
+		for i := range c.ahead {
+			all = append(all, Node{Name: fmt.Sprint(i), Conn: clockedNode{c, i}})
+		}
+		return all, nil
+	}}
 }
 
 // step is one that has an end, on the i-th server.
@@ -73,7 +82,8 @@ func timed(t *testing.T, c *clocked, f func(ctx context.Context, d *Driver)) {
 	bubble.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
 		var loops sync.WaitGroup
-		d := &Driver{clock: newClock(c, life, &loops)}
+		d := &Driver{client: c.client(c)}
+		d.clock = newClock(newBounded(d.client, life), life, &loops)
 		f(t.Context(), d)
 		d.clock.stop()
 		end()
@@ -213,17 +223,14 @@ func TestTimeIsReadFromItsTwoLines(t *testing.T) {
 // whole is a server that can run a step, with a network before it.
 type whole struct{ clocked }
 
-func (w *whole) Where() string { return "there" }
-func (w *whole) Close() error  { return nil }
-
-func (w *whole) Receive(ctx context.Context, _ Channel, subscribed func(), _ func(string)) error {
+func (w *whole) Subscribe(ctx context.Context, _ Channel, subscribed func(), _ func(string)) error {
 	time.Sleep(2 * w.way)
 	subscribed()
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-func (w *whole) Run(_ context.Context, _ *Script, c Call) Reply {
+func (w *whole) Do(_ context.Context, c Command) Reply {
 	end := reader{rest: c.Args[0][1+3*8:]}
 	return w.step(0)(int64(end.instant()))
 }
@@ -233,7 +240,8 @@ func (w *whole) Run(_ context.Context, _ *Script, c Call) Reply {
 func TestTheFirstClaimDoesNotWaitForTheTimeBesides(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const way = 100 * time.Millisecond
-		d := New(&whole{clocked{ahead: []time.Duration{time.Hour}, way: way}}, Options{Common: Common{Prefix: "pawl:", Retention: time.Hour}})
+		w := &whole{clocked{ahead: []time.Duration{time.Hour}, way: way}}
+		d := New(w.client(w), Options{Common: Common{Prefix: "pawl:", Retention: time.Hour}})
 		for _, want := range []time.Duration{4 * way, 2 * way} { // subscription, claim; claim
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			began := time.Now()

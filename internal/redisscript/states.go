@@ -18,14 +18,14 @@ import (
 // itself.
 func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entry, error) {
 	all := make([]*driver.Entry, len(names))
-	if d.sender.Cluster() || d.noStates.Load() { // in a cluster the keys are of different slots
+	if d.client.Cluster || d.noStates.Load() { // in a cluster the keys are of different slots
 		return all, nil
 	}
 	var c Call
 	for _, name := range names {
 		c.Keys = append(c.Keys, key(d.Prefix, name))
 	}
-	p := d.resendIfLost(ctx, func() Reply { return d.sender.Run(ctx, States, c) })
+	p := d.resendIfLost(ctx, func() Reply { return runScript(ctx, d.conn, States, c, false) })
 	if p.Err != nil {
 		return nil, d.trouble(ctx, "read", names[0], p.Err)
 	}

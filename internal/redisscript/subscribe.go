@@ -22,7 +22,7 @@ import (
 // channel with a hash tag of the name's slot, and no other node gets it. There are 16384
 // slots; the driver subscribes to the slots in which it waits.
 type subscriber struct {
-	sender               Sender
+	client               *Client
 	prefix               string
 	id                   string
 	push                 bool
@@ -58,8 +58,8 @@ type shard struct {
 	until time.Time // the end of the last place in the queue that it was opened for
 }
 
-func newSubscriber(s Sender, prefix string, push bool) *subscriber {
-	b := &subscriber{sender: s, prefix: prefix, id: rand.Text()[:16], push: push, shards: map[uint16]shard{}}
+func newSubscriber(c *Client, prefix string, push bool) *subscriber {
+	b := &subscriber{client: c, prefix: prefix, id: rand.Text()[:16], push: push, shards: map[uint16]shard{}}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
 }
@@ -97,7 +97,7 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, sha
 		b.box = b.subscribe(b.life, Channel{Name: b.prefix + "inbox:" + b.id})
 	}
 	first, second := b.box, (*subscription)(nil)
-	if c.Queue && b.sender.Cluster() {
+	if c.Queue && b.client.Cluster {
 		second = b.shardLocked(slot(c.Name), time.Now().Add(c.QueueTTL))
 	}
 	b.mu.Unlock()
@@ -190,7 +190,7 @@ func (b *subscriber) receive(ctx context.Context, s *subscription) {
 	defer s.settle() // ctx may end before the server answers
 	engine.Subscription{
 		Run: func(ctx context.Context, hears func()) {
-			_ = b.sender.Receive(ctx, s.Channel, hears, b.heard) // Keep tries again after any error
+			_ = b.client.Subscribe(ctx, s.Channel, hears, b.heard) // Keep tries again after any error
 		},
 		Turned:     func(hears bool) { b.subscriptionChanged(s, hears) },
 		FirstPause: 10 * time.Millisecond, LongestPause: time.Second,

@@ -13,21 +13,6 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// A Watcher is a Sender whose server reports that another client has changed a key
-// (client tracking). It then calls [Driver.Invalidated].
-type Watcher interface {
-	// Watch makes the server report the next change of each key. It answers per key, in
-	// order.
-	Watch(ctx context.Context, keys []string) []Armed
-}
-
-// Armed is the value of a key at the time when the server begins to watch it, or the
-// error if it does not.
-type Armed struct {
-	State string // empty if the key has no value, or none of ours
-	Err   error
-}
-
 // watchAfter is the age of a lease at which the driver begins to watch it. Most leases
 // end earlier, and cost nothing.
 const watchAfter = 10 * time.Millisecond
@@ -45,7 +30,7 @@ const watchAfter = 10 * time.Millisecond
 // change, once in watchPace. Arming also reads the state, which shows whether the name is
 // gone, or another client's.
 type tracker struct {
-	server Watcher
+	watch  func(ctx context.Context, keys []string) []Armed // of the Client
 	prefix string
 	began  time.Time
 	wake   chan struct{} // holds one: wakes run, because firstArm or rearmLater is no longer empty
@@ -83,9 +68,9 @@ type watchedName struct {
 	changes, asked, known int
 }
 
-func newTracker(s Watcher, prefix string) *tracker {
+func newTracker(watch func(ctx context.Context, keys []string) []Armed, prefix string) *tracker {
 	return &tracker{
-		server: s, prefix: prefix, began: time.Now(), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		watch: watch, prefix: prefix, began: time.Now(), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		byName: map[string]*watchedName{}, byToken: map[driver.Token]watched{},
 	}
 }
@@ -366,7 +351,7 @@ func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.To
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		for i, p := range w.server.Watch(ctx, states) {
+		for i, p := range w.watch(ctx, states) {
 			if p.Err != nil {
 				failed = append(failed, some[i])
 			}

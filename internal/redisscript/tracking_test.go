@@ -14,7 +14,7 @@ import (
 // scripted answers each arming by the next of its functions.
 type scripted struct{ answers []func() Armed }
 
-func (s *scripted) Watch(_ context.Context, keys []string) []Armed {
+func (s *scripted) watch(_ context.Context, keys []string) []Armed {
 	all := make([]Armed, len(keys))
 	for i := range all {
 		all[i] = Armed{Err: errors.New("OOM")}
@@ -31,7 +31,7 @@ func (s *scripted) Watch(_ context.Context, keys []string) []Armed {
 func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := &scripted{}
-		w := newTracker(server, "pawl:")
+		w := newTracker(server.watch, "pawl:")
 		c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour}
 		state := slices.Concat([]byte{storedVersion, 1}, make([]byte, 44), c.Token[:])
 		server.answers = append(server.answers, func() Armed {

@@ -60,7 +60,7 @@ func (d *Driver) follow(name string, f func()) (stop func()) {
 	before := w.ended[name]
 	w.ended[name] = ended
 	w.mu.Unlock()
-	x := &watch{d: d, name: name, tell: f, sharded: d.sender.Cluster()}
+	x := &watch{d: d, name: name, tell: f, sharded: d.client.Cluster}
 	began := b.begin(func() {
 		defer w.endWatch(name, ended)
 		if before != nil {
@@ -99,7 +99,7 @@ func (x *watch) listen(ctx context.Context, hears func()) {
 		x.keepNoted(ctx, confirmed, hears)
 	})
 	c := Channel{Name: watchChannel(x.d.Prefix, x.name), Sharded: x.sharded, Brief: true}
-	err := x.d.sender.Receive(ctx, c, func() {
+	err := x.d.client.Subscribe(ctx, c, func() {
 		select {
 		case confirmed <- struct{}{}:
 		default:

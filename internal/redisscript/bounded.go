@@ -1,0 +1,218 @@
+package redisscript
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/lazyctx"
+)
+
+// A bounded Conn is one whose requests end with their ctx, whatever the client waits for:
+// an answer, a connection, or a free place in its pool. Neither rueidis nor go-redis does
+// that in all cases.
+//
+// In general a goroutine makes the request, and its caller waits for the answer or for
+// the end of ctx. The server refuses a claim after its end, and an answer that comes
+// later is discarded. While there are maxRequests, a new request waits, until its own ctx
+// ends.
+//
+// The hand-over to a goroutine costs half as much as the request, because it wakes a
+// thread. So the caller makes the request itself while the server answers quickly, if the
+// client keeps the deadline. If the caller gives up, the driver closes the connection
+// that the request waits on. It does not do that to a server that is slow or far away,
+// because the requests of others may share the connection.
+type bounded struct {
+	Conn
+	*bounds
+}
+
+// bounds are the state that a Conn shares with the Conns of its nodes.
+type bounds struct {
+	client   *Client
+	life     context.Context
+	requests chan struct{} // has one for each request that a goroutine makes
+	next     chan func()   // received by goroutines that are idle
+	idle     atomic.Int32
+	began    time.Time
+	quick    atomic.Int64 // the time of the last answer, since began; 0 if it was slow or an error
+}
+
+const (
+	maxRequests = 512
+	maxIdle     = 64
+
+	// quickAnswerMaxAge is the age of the last quick answer up to which the driver takes
+	// the connection to be alive. It is also the least time that a request needs to its
+	// deadline, because the client closes the connection then.
+	quickAnswerMaxAge = time.Second
+
+	// quickAnswerTime is the longest time for an answer of a server that counts as quick.
+	quickAnswerTime = 5 * time.Millisecond
+
+	// answerGrace is the time that the server still has for an answer after the caller
+	// has given up.
+	answerGrace = 20 * time.Millisecond
+)
+
+func newBounded(c *Client, life context.Context) bounded {
+	return bounded{c.Conn, &bounds{client: c, life: life, requests: make(chan struct{}, maxRequests), next: make(chan func()), began: time.Now()}}
+}
+
+// Do implements Conn.
+func (b bounded) Do(ctx context.Context, c Command) (p Reply) {
+	if neverEnds(ctx) {
+		return b.Conn.Do(ctx, c)
+	}
+	now := time.Now()
+	if b.mayCall(ctx, now) {
+		p = b.call(ctx, c)
+	} else {
+		var err error
+		if p, err = inTime(ctx, b.bounds, func(ctx context.Context) Reply { return b.Conn.Do(ctx, c) }); err != nil {
+			return Reply{Err: err}
+		}
+	}
+	if now, took := time.Since(b.began), time.Since(now); p.Err == nil && took < quickAnswerTime {
+		b.quick.Store(max(int64(now), 1))
+	} else {
+		b.quick.Store(0)
+	}
+	return p
+}
+
+// mayCall reports whether the caller may make a request with this ctx itself.
+func (b *bounds) mayCall(ctx context.Context, now time.Time) bool {
+	last := b.quick.Load()
+	deadline, limited := ctx.Deadline()
+	return last != 0 && now.Sub(b.began)-time.Duration(last) < quickAnswerMaxAge &&
+		limited && deadline.Sub(now) >= max(quickAnswerMaxAge, b.client.Patience-answerGrace) &&
+		(b.client.Waiting != nil || lazyctx.CallerDone(ctx) == nil)
+}
+
+// call makes a request in the goroutine of its caller.
+func (b bounded) call(ctx context.Context, c Command) Reply {
+	if lazyctx.CallerDone(ctx) == nil {
+		return b.Conn.Do(ctx, c)
+	}
+	var answered atomic.Bool
+	stop := context.AfterFunc(lazyctx.Caller(ctx), func() {
+		interrupt := b.client.Waiting()
+		time.AfterFunc(answerGrace, func() {
+			if !answered.Load() {
+				interrupt()
+			}
+		})
+	})
+	p := b.Conn.Do(ctx, c)
+	answered.Store(true)
+	if gaveUpFirst := !stop(); gaveUpFirst && p.Err != nil {
+		p.Err = gaveUp(ctx)
+	}
+	return p
+}
+
+// DoMany implements Conn.
+func (b bounded) DoMany(ctx context.Context, all []Command, together bool) []Reply {
+	replies, err := inTime(ctx, b.bounds, func(ctx context.Context) []Reply { return b.Conn.DoMany(ctx, all, together) })
+	if err != nil {
+		replies = make([]Reply, len(all))
+		for i := range replies {
+			replies[i].Err = err
+		}
+	}
+	return replies
+}
+
+// nodes returns the servers, whose requests are bounded, too.
+func (b bounded) nodes(ctx context.Context, masters bool) ([]Node, error) {
+	var failed error
+	all, err := inTime(ctx, b.bounds, func(ctx context.Context) (all []Node) {
+		all, failed = b.client.Nodes(ctx, masters)
+		return all
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].Conn = bounded{all[i].Conn, b.bounds}
+	}
+	return all, failed
+}
+
+// neverEnds reports whether this ctx never ends.
+func neverEnds(ctx context.Context) bool {
+	_, limited := ctx.Deadline()
+	return !limited && lazyctx.CallerDone(ctx) == nil
+}
+
+// inTime makes a request in a goroutine. Its error says why the caller does not wait for
+// the answer; the request's own error is in the answer.
+func inTime[T any](ctx context.Context, b *bounds, f func(ctx context.Context) T) (answer T, err error) {
+	own := ctx
+	if b.client.Idle == nil { // at its deadline, the client would close the connection that all requests share
+		own = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-b.life.Done():
+		return answer, driver.ErrClosed
+	default:
+	}
+	select {
+	case b.requests <- struct{}{}:
+	case <-ctx.Done():
+		return answer, ctx.Err()
+	case <-b.life.Done():
+		return answer, driver.ErrClosed
+	}
+	done := make(chan T, 1)
+	b.start(func() {
+		done <- f(own)
+		<-b.requests
+	})
+	select {
+	case answer = <-done:
+		return answer, nil
+	case <-ctx.Done():
+		return answer, ctx.Err()
+	case <-b.life.Done():
+		return answer, driver.ErrClosed
+	}
+}
+
+// start runs f in a goroutine that has made another request, or in a new one, whose stack
+// has yet to grow.
+func (b *bounds) start(f func()) {
+	select {
+	case b.next <- f:
+		return
+	default:
+	}
+	go func() {
+		for f != nil {
+			f()
+			f = nil
+			if b.idle.Add(1) <= maxIdle {
+				select {
+				case f = <-b.next:
+				case <-b.life.Done():
+				}
+			}
+			b.idle.Add(-1)
+		}
+	}()
+}
+
+// close waits until the client has given up the requests that are under way, but not for
+// ever, because a client may be set to wait for ever.
+func (b *bounds) close() {
+	timeout := time.After(2 * serverTimeout)
+	for range maxRequests {
+		select {
+		case b.requests <- struct{}{}:
+		case <-timeout:
+			return
+		}
+	}
+}
