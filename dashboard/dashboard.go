@@ -67,7 +67,6 @@ type Handler struct {
 	names   *overview.Overview
 	guard   guard
 	doors   doors
-	lessons lessons
 	health  findings
 	streams chan struct{} // has room for MaxStreams
 	routes  map[string]route
@@ -139,7 +138,6 @@ func (h *Handler) table() map[string]route {
 		"name":      {get: h.name},
 		"break":     {get: h.askBreak, post: h.breakLease},
 		"health":    {get: h.healthPage},
-		"fencing":   {get: h.lessonPage, post: h.lessonStep},
 		"metrics":   {get: h.metrics, under: addresses},
 		"healthz":   {get: h.healthz, open: true, under: allHosts},
 		"login":     {get: h.askToken, post: h.login, open: true},

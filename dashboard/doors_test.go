@@ -31,7 +31,7 @@ func TestWithoutTheTokenNothingIsShown(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token, AllowBreak: true})
 		g := s.take(t, claim("secret-job", 1))
 		time.Sleep(6 * time.Second)
-		for _, to := range []string{"", "name?name=secret-job", "events?view=list", "health", "metrics", "fencing", fmt.Sprintf("break?name=secret-job&fence=%d", g.Fence), "?token=" + token} {
+		for _, to := range []string{"", "name?name=secret-job", "events?view=list", "health", "metrics", fmt.Sprintf("break?name=secret-job&fence=%d", g.Fence), "?token=" + token} {
 			w := s.request(t, "GET", to, nil, nil)
 			if w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "secret-job") || strings.Contains(w.Body.String(), "Locks on") {
 				t.Errorf("%s was answered with %d\n%s", to, w.Code, w.Body)

@@ -15,7 +15,7 @@ import (
 // routes are all routes, each with its method.
 var routes = map[string]string{
 	"": "GET", "name?name=job": "GET", "events?view=list": "GET", "break?name=job&fence=5": "GET", "health": "GET", "healthz": "GET",
-	"login": "GET", "logout": "POST", "fencing": "GET", "metrics": "GET", "style.css": "GET", "app.js": "GET", "theme.js": "GET", "nowhere": "GET",
+	"login": "GET", "logout": "POST", "metrics": "GET", "style.css": "GET", "app.js": "GET", "theme.js": "GET", "nowhere": "GET",
 }
 
 // A page of another site can have a name that resolves to this address. To the browser,
@@ -115,7 +115,7 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		g := s.take(t, claim("job", 1))
-		for _, to := range []string{"break", "login", "logout", "fencing"} {
+		for _, to := range []string{"break", "login", "logout"} {
 			for _, from := range []func(r *http.Request){
 				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
 				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },

@@ -64,7 +64,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, p page) {
 }
 
 // The links of the navigation.
-var places = []struct{ url, words string }{{"./", "Names"}, {"health", "Health"}, {"fencing", "Fencing"}}
+var places = []struct{ url, words string }{{"./", "Names"}, {"health", "Health"}}
 
 func (h *Handler) header(at string) markup.HTML {
 	links := []markup.Part{markup.Attr("role", "list")}

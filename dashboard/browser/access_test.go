@@ -25,7 +25,6 @@ func TestThePagesAreAccessible(t *testing.T) {
 		{"name?name=nightly-report", `document.getElementById("holders").innerText.includes("reports-1:4127")`},
 		{fmt.Sprintf("break?name=nightly-report&fence=%d", s.holders("nightly-report")[0].Fence), `document.getElementById("typed") != null`},
 		{"health", `document.querySelector("h1") != null`},
-		{"fencing", `document.querySelector("h1") != null`},
 	} {
 		b.look(look{})
 		b.visit(w.url+p.path, http.StatusOK)

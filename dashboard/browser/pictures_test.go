@@ -38,11 +38,6 @@ func TestPictures(t *testing.T) {
 	b.pictures("break", fmt.Sprintf("%sbreak?name=nightly-report&fence=%d", w.url, report), `document.getElementById("typed") != null`)
 	past(b, s, w)
 	b.pictures("name", w.url+"name?name=invoice-run", `document.getElementById("past").innerText.includes("held now")`)
-	b.visit(w.url+"fencing", http.StatusOK)
-	for !js[bool](b, `document.querySelector(".steps .refused") != null`) {
-		b.follow(`#next form:has(input[name=step]:not([value="-1"])) button`)
-	}
-	b.pictures("fencing", w.url+"fencing", `document.querySelector(".steps") != null`)
 }
 
 // past makes some leases of a name that begin and end in real time, for its timeline.
