@@ -173,6 +173,8 @@ func (*stopKey) leave() {}
 
 func (*stopKey) stop() {}
 
+func stopper() func(bool) { return nil }
+
 // Scripts have no #! on Windows.
 func interpreterOf(string) string { return "" }
 

@@ -91,3 +91,19 @@ func (k *stopKey) stop() {
 		stopProcess()
 	}
 }
+
+// stopper returns a function that stops pawl, or with group all of pawl's group, as
+// Ctrl-Z does, and returns when pawl is continued. The group also has a script that runs
+// pawl, for which a shell waits. stopper returns nil if pawl must not be stopped. The
+// function needs SIGTSTP ignored.
+func stopper() func(group bool) {
+	if signal.Ignored(unix.SIGTSTP) || unix.Getpgrp() == sessionID() {
+		return nil // no shell would continue the first process of a session
+	}
+	return func(group bool) {
+		if group {
+			_ = unix.Kill(0, unix.SIGTSTP)
+		}
+		stopProcess()
+	}
+}

@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/pawl-go/pawl/cmd/pawl/internal/screentest"
 )
 
 // A shell runs on a terminal of its own, with a person who types.
@@ -22,7 +20,7 @@ type shell struct {
 	master *os.File
 	hung   sync.Mutex // held while the terminal's output is not read
 	mu     sync.Mutex
-	screen *screentest.Terminal // what a person sees
+	screen *emulator // what a person sees
 	shown  bytes.Buffer
 	seen   int // how much of shown the test has read
 	pid    int
@@ -41,7 +39,7 @@ func (b *lab) shell() *shell {
 func (b *lab) shellOf(command ...string) *shell {
 	b.t.Helper()
 	master, slave := openPTY(b.t)
-	s := &shell{b: b, master: master, screen: screentest.New(80, 24)}
+	s := &shell{b: b, master: master, screen: newEmulator(80, 24)}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = b.dir
 	cmd.Env = append(os.Environ(), "PAWL_URL="+b.url, "HOME="+b.dir, "PS1=$ ", "ENV=")

@@ -54,7 +54,7 @@ when it started; 128 + n after signal n.`,
 			if len(args) == 1 {
 				prefix = args[0]
 			}
-			if v.out != os.Stdout || !screen.Drawable(os.Stdin, os.Stdout) {
+			if v.out != os.Stdout || !screen.Drawable() {
 				return usage(cmd, errors.New("this is no terminal that can be drawn on; use pawl ls, or pawl watch for one name"))
 			}
 			return liveTop(where, cmd, top.Options{Prefix: prefix, AllowBreak: allowBreak, By: defaultBy(), Delay: time.Duration(delay)})
@@ -84,7 +84,7 @@ func liveTop(where *location, cmd *cobra.Command, o top.Options) error {
 	case err != nil:
 		return err
 	}
-	s, err := screen.Open(os.Stdin, os.Stdout)
+	s, err := screen.Open(stopper())
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/screentest"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
@@ -83,14 +82,14 @@ func firstFrame(b *testing.B, exe, url string) (first, names time.Duration) {
 		b.Fatal(err)
 	}
 	_ = slave.Close()
-	shown, buf := screentest.New(80, 24), make([]byte, 64<<10)
+	shown, buf := newEmulator(80, 24), make([]byte, 64<<10)
 	for names == 0 {
 		n, err := master.Read(buf)
 		if err != nil {
-			b.Fatalf("%v; the screen shows\n%s", err, shown.Text())
+			b.Fatalf("%v; the screen shows\n%s", err, shown.text())
 		}
 		_, _ = shown.Write(buf[:n])
-		text := shown.Text()
+		text := shown.text()
 		if first == 0 && strings.Contains(text, "q quit") {
 			first = time.Since(began)
 		}

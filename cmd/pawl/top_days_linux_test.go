@@ -76,7 +76,7 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 		eventually(t, "it has ended", func() bool { return state(top) == "" })
 		s.hung.Unlock()
 		locked = false
-		eventually(t, "the terminal is given back", func() bool { return s.screen.State() == "" })
+		eventually(t, "the terminal is given back", func() bool { return len(s.screen.changed()) == 0 })
 	})
 	t.Run("a terminal that was stopped", func(t *testing.T) {
 		b := newLab(t)
@@ -110,11 +110,13 @@ func TestTheScreenIsGivenBackBeforeAPanicIsPrinted(t *testing.T) {
 func init() { otherCommands["panics-on-the-screen"] = panicOnTheScreen }
 
 func panicOnTheScreen() {
-	s, err := screen.Open(os.Stdin, os.Stdout)
+	s, err := screen.Open(nil)
 	must(err)
 	s.Draw([]screen.Line{screen.Text("drawn", 0)})
 	s.Go(func() { panic("on purpose") })
-	<-s.Events()
+	for {
+		<-s.Events()
+	}
 }
 
 // When the backend hangs, top shows since when, and goes on by itself afterwards. Keys
@@ -141,7 +143,7 @@ func TestTopAndABackendThatHangs(t *testing.T) {
 	s.sees(`have night in them`)
 	s.sees(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\): \S`) // the look has failed, and others follow
 	server.Resume()
-	eventually(t, "it goes on", func() bool { return !strings.Contains(s.screen.Text(), "has not answered") })
+	eventually(t, "it goes on", func() bool { return !strings.Contains(s.screen.text(), "has not answered") })
 	s.sees(`(?m)^>nightly `)
 	server.Pause()
 	s.key("q")

@@ -15,7 +15,7 @@ import (
 // resize changes the size of the terminal, as a window does.
 func (s *shell) resize(width, height int) {
 	s.b.t.Helper()
-	s.screen.Resize(width, height)
+	s.screen.resize(width, height)
 	raw, err := s.master.SyscallConn()
 	if err != nil {
 		s.b.t.Fatal(err)
@@ -33,7 +33,7 @@ func (s *shell) sees(patterns ...string) {
 	s.b.t.Helper()
 	missing := ""
 	if err := poll(func() bool {
-		text := s.screen.Text()
+		text := s.screen.text()
 		for _, p := range patterns {
 			if missing = p; !regexp.MustCompile(p).MatchString(text) {
 				return false
@@ -41,15 +41,15 @@ func (s *shell) sees(patterns ...string) {
 		}
 		return true
 	}); err != nil {
-		s.b.t.Fatalf("%v for %q; the screen shows\n%s", err, missing, s.screen.Text())
+		s.b.t.Fatalf("%v for %q; the screen shows\n%s", err, missing, s.screen.text())
 	}
 }
 
 // hasShell waits until the terminal is as the shell has left it.
 func (s *shell) hasShell() {
 	s.b.t.Helper()
-	eventually(s.b.t, "the terminal is given back", func() bool { return s.screen.State() == "" })
-	if odd := s.screen.Odd(); len(odd) > 0 {
+	eventually(s.b.t, "the terminal is given back", func() bool { return len(s.screen.changed()) == 0 })
+	if odd := s.screen.unknown(); len(odd) > 0 {
 		s.b.t.Errorf("the terminal was sent %q", odd)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clipperhouse/displaywidth"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/driver"
@@ -195,7 +197,7 @@ func TestFramesAreAsInTheGoldenFile(t *testing.T) {
 		if len(lines) > f.height {
 			t.Errorf("%s: %d lines on a screen of %d", f.what, len(lines), f.height)
 		}
-		fmt.Fprintf(&out, "== %s: %d x %d, keys %q\n%s\n", f.what, f.width, f.height, f.keys, screen.Plain(lines, f.width, f.height))
+		fmt.Fprintf(&out, "== %s: %d x %d, keys %q\n%s\n", f.what, f.width, f.height, f.keys, plain(lines, f.width, f.height))
 	}
 	const golden = "testdata/frames.txt"
 	if *update {
@@ -206,6 +208,22 @@ func TestFramesAreAsInTheGoldenFile(t *testing.T) {
 	if want, err := os.ReadFile(golden); err != nil || out.String() != string(want) {
 		t.Errorf("%s is not what is drawn now: see the diff after go test ./cmd/pawl/top -update\n%s", golden, &out)
 	}
+}
+
+// plain is the text of lines on a screen of that size, without the blanks at the ends of
+// lines.
+func plain(lines []screen.Line, width, height int) string {
+	var b strings.Builder
+	for y := range height {
+		text := ""
+		if y < len(lines) {
+			for _, span := range lines[y] {
+				text += screen.Clean(span.Text)
+			}
+		}
+		b.WriteString(strings.TrimRight(displaywidth.TruncateString(text, width, ""), " ") + "\n")
+	}
+	return b.String()
 }
 
 // gone is the error of a break that found no such lease.

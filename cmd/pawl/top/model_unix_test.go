@@ -114,7 +114,7 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 			if len(lines) > height {
 				t.Fatalf("seed %d, step %d: %d lines on a screen of %d", seed, step, len(lines), height)
 			}
-			screen.Plain(lines, width, height)
+			plain(lines, width, height)
 			k, pasted := keys[next(len(keys))], next(5) == 0
 			if o := m.press(k, pasted); o.quit || o.suspend || o.breaks != nil {
 				t.Fatalf("seed %d, step %d: %q orders %+v", seed, step, k, o)

@@ -35,6 +35,7 @@ func TestWhatIsShownOfAText(t *testing.T) {
 		"한":                          "한",
 		"\u1112\u1161\u11ab":         "\u1112\u1161\u11ab",
 		`already \x1b escaped`:       `already \x1b escaped`,
+		"\u2764\ufe0f":               "\u2764" + `\ufe0f`,
 		"\U0001f468\u200d\U0001f469": "\U0001f468" + `\u200d` + "\U0001f469",
 	} {
 		if got := screen.Clean(text); got != want {

@@ -1,0 +1,18 @@
+package screen
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// flush discards the pending output of the terminal, and restarts a terminal that Ctrl-S
+// has stopped. It restarts last, so that it does not discard new output. It stops the
+// terminal first, because discarding does not wake a write that waits for room, but the
+// end of a stop does.
+func flush() {
+	out := int(os.Stdout.Fd())
+	_ = unix.IoctlSetInt(out, unix.TCXONC, unix.TCOOFF)
+	_ = unix.IoctlSetInt(out, unix.TCFLSH, unix.TCOFLUSH)
+	_ = unix.IoctlSetInt(out, unix.TCXONC, unix.TCOON)
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package screen
+
+// flush does nothing: Close waits for the pending output.
+func flush() {}

@@ -1,0 +1,100 @@
+package screen
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/clipperhouse/displaywidth"
+	"golang.org/x/text/unicode/bidi"
+
+	"github.com/pawl-go/pawl/internal/visible"
+)
+
+// maxMarks is the number of marks that a character keeps. No language needs more; text
+// that was made to spill over the lines around it has dozens.
+const maxMarks = 2
+
+// Clean returns a text as the screen shows it. Beside what visible.Text escapes, it
+// escapes:
+//
+//   - right-to-left script: many terminals reverse a line that has any, so that a fence
+//     would be beside another holder than its own;
+//   - marks without a character before them, and marks beyond maxMarks.
+//
+// Escaped text stays unchanged, so escaping it twice does no harm.
+func Clean(s string) string {
+	var b strings.Builder
+	room := 0 // for marks on the character before
+	for _, r := range visible.Text(s) {
+		switch {
+		case unicode.In(r, unicode.Mn, unicode.Me) && room > 0:
+			room--
+		case unicode.In(r, unicode.Mn, unicode.Me), rightToLeft(r):
+			q := strconv.QuoteRuneToASCII(r)
+			b.WriteString(q[1 : len(q)-1])
+			room = 0
+			continue
+		case r == ' ':
+			room = 0
+		default:
+			room = maxMarks
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func rightToLeft(r rune) bool {
+	p, _ := bidi.LookupRune(r)
+	switch p.Class() {
+	case bidi.R, bidi.AL, bidi.AN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Width returns the number of cells that a text takes on the screen.
+func Width(s string) int { return displaywidth.String(Clean(s)) }
+
+// Cut returns a text as the screen shows it in at most that many cells. A longer text
+// ends with an ellipsis.
+func Cut(s string, cells int) string {
+	if cells <= 0 {
+		return ""
+	}
+	return displaywidth.TruncateString(Clean(s), cells, "…")
+}
+
+// Pad cuts a text to that many cells, or fills them with blanks.
+func Pad(s string, cells int) string {
+	s = Cut(s, cells)
+	return s + strings.Repeat(" ", max(0, cells-displaywidth.String(s)))
+}
+
+// A Style is the look of a text. Styles are combined with |.
+type Style uint8
+
+// The styles. No meaning depends on a colour alone: some terminals have no colours, and
+// some people do not see them.
+const (
+	Bold Style = 1 << iota
+	Dim
+	Reverse
+	Red
+	Green
+	Yellow
+)
+
+// A Span is text in one style.
+type Span struct {
+	Text  string
+	Style Style
+}
+
+// A Line is a line of the screen. The screen cuts what does not fit.
+type Line []Span
+
+// Text returns a line in one style.
+func Text(s string, style Style) Line { return Line{{s, style}} }
