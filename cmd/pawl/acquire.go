@@ -170,10 +170,10 @@ type acquiring struct {
 func (a *acquiring) run() error {
 	client, lease, err := a.claim()
 	if err != nil {
-		a.leave(client, nil, a.goodbye())
+		a.leave(client, nil, a.closeTimeout())
 		return err
 	}
-	defer a.leave(client, nil, lastWords)
+	defer a.leave(client, nil, releaseTimeout)
 	select {
 	case s := <-a.signals:
 		a.askedToEnd()
@@ -186,7 +186,7 @@ func (a *acquiring) run() error {
 
 // handOver leaves the lock held, and prints its handle.
 func (a *acquiring) handOver(client *pawl.Client, lease *pawl.Lease) error {
-	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	handle, err := lease.Detach(ctx)
 	if err != nil {
@@ -231,7 +231,7 @@ func (a *acquiring) print(lease *pawl.Lease, handle string) error {
 
 // takeBack releases a lease whose handle was not written.
 func (a *acquiring) takeBack(c *pawl.Client, handle pawl.Handle) {
-	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	lease, err := c.Attach(ctx, handle)
 	if err != nil {

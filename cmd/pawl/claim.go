@@ -11,17 +11,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// These are the times for which pawl waits for a backend that does not answer.
-const (
-	straggle  = 500 * time.Millisecond  // after --wait: the answer may still name the holder
-	lastWords = 3 * time.Second         // to release a grant that is on its way
-	endTime   = 2500 * time.Millisecond // the same after a signal, so that pawl ends within 3 s
-)
-
-// tryPatience is the time for which pawl -n waits for an answer of the backend. It does
-// not wait for a lock. Tests set a longer time.
-var tryPatience = 3 * time.Second
-
 // A claimed is the result of claiming the lock.
 type claimed struct {
 	client *pawl.Client
@@ -58,7 +47,7 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 		case a := <-got:
 			return a.client, a.lease, j.refused(isOver(ctx), a.err)
 		case <-late:
-			late, over = nil, time.After(straggle)
+			late, over = nil, time.After(lateAnswerTimeout)
 		case <-over: // the goroutine is left behind, and ends with pawl
 			return nil, nil, j.refused(true, context.DeadlineExceeded)
 		case s := <-j.signals:
@@ -84,15 +73,6 @@ func (j *job) interrupted(got chan claimed) *pawl.Client {
 		return nil
 	}
 	return a.client
-}
-
-// goodbye is the longest time for closing after a claim that has failed. A caller whose
-// --wait has passed should not wait much longer.
-func (j *job) goodbye() time.Duration {
-	if j.patience > 0 {
-		return straggle
-	}
-	return lastWords
 }
 
 // isOver reports whether the deadline of ctx has passed. The same deadline on a socket

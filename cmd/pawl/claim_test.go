@@ -37,7 +37,7 @@ func TestWaitBoundsAnOpeningThatKnowsOfNoBound(t *testing.T) {
 		j := newHungJob(t)
 		began := time.Now()
 		err := j.run()
-		if took := time.Since(began); took != j.patience+straggle {
+		if took := time.Since(began); took != j.patience+lateAnswerTimeout {
 			t.Errorf("it took %v", took)
 		}
 		if !codeIs(err, exitUnavailable) || errors.Is(err, errNotAcquired) {
@@ -58,7 +58,7 @@ func TestASignalEndsAnOpeningThatKnowsOfNoEnd(t *testing.T) {
 			if err := j.run(); !codeIs(err, exitSignal+int(syscall.SIGTERM)) {
 				t.Errorf("it ends with %v", err)
 			}
-			if took := time.Since(began); took != map[int]time.Duration{1: endTime, 2: time.Second}[signals] {
+			if took := time.Since(began); took != map[int]time.Duration{1: signalTimeout, 2: time.Second}[signals] {
 				t.Errorf("%d signals: it took %v", signals, took)
 			}
 		})
@@ -121,7 +121,7 @@ func TestWaitBoundsTheLeavingToo(t *testing.T) {
 		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return c.Mutex("x").Lock(ctx) }
 		began := time.Now()
 		err := j.run()
-		if took := time.Since(began); took < j.patience || took > j.patience+straggle {
+		if took := time.Since(began); took < j.patience || took > j.patience+lateAnswerTimeout {
 			t.Errorf("it took %v", took)
 		}
 		if !codeIs(err, exitUnavailable) {

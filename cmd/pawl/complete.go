@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -12,9 +11,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/visible"
 )
-
-// completionTime bounds the requests of a completion, which offers no names on failure.
-var completionTime = 500 * time.Millisecond // tests set a longer time
 
 func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return backends(), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
@@ -81,7 +77,7 @@ func completeFence(where *location) cobra.CompletionFunc {
 
 // look runs f with a client, if that can be opened quickly.
 func look(where *location, cmd *cobra.Command, f func(context.Context, *pawl.Client)) {
-	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
 	c, err := where.open(ctx, cmd)
 	if err != nil {

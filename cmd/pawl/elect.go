@@ -168,10 +168,10 @@ func permanent(err error) bool {
 func (e *election) run() error {
 	client, _, err := e.claim()
 	if err != nil {
-		e.leave(client, nil, lastWords)
+		e.leave(client, nil, releaseTimeout)
 		return err
 	}
-	defer e.leave(client, nil, lastWords)
+	defer e.leave(client, nil, releaseTimeout)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var ran error

@@ -56,14 +56,14 @@ type jobLease interface {
 func (j *job) run() error {
 	client, lease, err := j.claim()
 	if err != nil {
-		j.leave(client, nil, j.goodbye())
+		j.leave(client, nil, j.closeTimeout())
 		return err
 	}
 	end := j.hold(lease)
 	if end == nil && j.succeeded != nil {
 		end = j.note(lease)
 	}
-	j.leave(client, lease, lastWords)
+	j.leave(client, lease, releaseTimeout)
 	return end
 }
 

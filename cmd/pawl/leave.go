@@ -12,12 +12,12 @@ import (
 const sameSignal = 200 * time.Millisecond
 
 // askedToEnd bounds the rest of the job, because a signal has asked pawl to end.
-func (j *job) askedToEnd() { j.endBy = time.Now().Add(endTime) }
+func (j *job) askedToEnd() { j.endBy = time.Now().Add(signalTimeout) }
 
 // leave releases the lease, if it is not nil, and closes the client, if it is not nil.
 // Closing takes back a place in the queue, or a grant on its way. The server may be gone,
-// so after a signal leave takes endTime at most, and a second signal ends it at once. The
-// rest expires.
+// so after a signal leave takes signalTimeout at most, and a second signal ends it at
+// once. The rest expires.
 func (j *job) leave(client *pawl.Client, lease jobLease, closing time.Duration) {
 	if client == nil {
 		return
@@ -73,7 +73,7 @@ func (j *job) await(gone <-chan struct{}) bool {
 			case !asksToEnd(s):
 			case j.endBy.IsZero():
 				j.askedToEnd()
-			case time.Until(j.endBy) < endTime-sameSignal:
+			case time.Until(j.endBy) < signalTimeout-sameSignal:
 				j.hurries = true
 			}
 		}

@@ -39,12 +39,12 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 		within  time.Duration
 		warns   bool
 	}{
-		"Asked":        {backend: gone{engine.Full(memlock.New(nil))}, asked: true, within: endTime, warns: true},
+		"Asked":        {backend: gone{engine.Full(memlock.New(nil))}, asked: true, within: signalTimeout, warns: true},
 		"SecondSignal": {backend: gone{engine.Full(memlock.New(nil))}, asked: true, signals: []time.Duration{time.Second}, within: time.Second, warns: true},
-		"SentTwice":    {backend: gone{engine.Full(memlock.New(nil))}, asked: true, signals: []time.Duration{sameSignal / 2}, within: endTime, warns: true},
-		"Late":         {backend: gone{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second}, within: time.Second + endTime, warns: true},
+		"SentTwice":    {backend: gone{engine.Full(memlock.New(nil))}, asked: true, signals: []time.Duration{sameSignal / 2}, within: signalTimeout, warns: true},
+		"Late":         {backend: gone{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second}, within: time.Second + signalTimeout, warns: true},
 		"BothLate":     {backend: gone{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second, 2 * time.Second}, within: 2 * time.Second, warns: true},
-		"NoSignal":     {backend: gone{engine.Full(memlock.New(nil))}, within: 5*time.Second + lastWords, warns: true},
+		"NoSignal":     {backend: gone{engine.Full(memlock.New(nil))}, within: 5*time.Second + releaseTimeout, warns: true},
 		"WellAndAsked": {backend: memlock.New(nil), asked: true},
 		"Well":         {backend: memlock.New(nil)},
 	} {
@@ -67,7 +67,7 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 				for _, after := range c.signals {
 					time.AfterFunc(after, func() { j.signals <- syscall.SIGTERM })
 				}
-				j.leave(client, lease, lastWords)
+				j.leave(client, lease, releaseTimeout)
 				if took := time.Since(began); took > c.within || name != "NoSignal" && took != c.within {
 					t.Errorf("it took %v, want %v", took, c.within)
 				}

@@ -255,7 +255,7 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 }
 
 // closeSoon closes the client, and does not wait long for a backend that does not answer.
-func closeSoon(c *pawl.Client) error { return closeWithin(c, lastWords) }
+func closeSoon(c *pawl.Client) error { return closeWithin(c, releaseTimeout) }
 
 // closeWithin gives Shutdown half of d. After that, Shutdown tries once more to release
 // what is left, which takes time, too. closeWithin returns after d in any case, and the

@@ -31,9 +31,9 @@ func TestMain(m *testing.M) {
 	must(os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0")))
 	commands := map[string]func(){
 		"pawl": func() {
-			completionTime = hangTime // a loaded machine with the race detector is slow to open a file
+			completionTimeout = hangTime // a loaded machine with the race detector is slow to open a file
 			if os.Getenv(briefVariable) == "" {
-				tryPatience = hangTime
+				tryTimeout = hangTime
 			}
 			os.Exit(pawlMain())
 		},

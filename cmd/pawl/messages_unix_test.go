@@ -175,7 +175,7 @@ var (
 func sayClaims(t *testing.T, out *bytes.Buffer, v *voice) {
 	t.Helper()
 	j := &job{v: v, name: "x", patience: time.Minute}
-	tries := &job{v: v, name: "x", try: true, patience: tryPatience}
+	tries := &job{v: v, name: "x", try: true, patience: tryTimeout}
 	for _, c := range []struct {
 		what string
 		j    *job

@@ -173,7 +173,7 @@ func (s *serving) run(ctx context.Context, c *pawl.Client) error {
 	case <-ctx.Done():
 	}
 	h.Close() // ends its streams
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	if server.Shutdown(ending) != nil {
 		_ = server.Close()

@@ -78,7 +78,7 @@ func (w *freeing) on(ctx context.Context, open func(context.Context, func(*pawl.
 	bound, cancel := context.WithCancel(ctx)
 	switch {
 	case w.once:
-		bound, cancel = context.WithTimeout(ctx, tryPatience)
+		bound, cancel = context.WithTimeout(ctx, tryTimeout)
 	case w.patience > 0:
 		bound, cancel = context.WithTimeout(ctx, w.patience)
 	}
@@ -99,7 +99,7 @@ func (w *freeing) on(ctx context.Context, open func(context.Context, func(*pawl.
 // lookAgain ends a wait whose time is up. The last event of the watch may be old: the
 // database may have failed since.
 func (w *freeing) lookAgain(ctx context.Context, c *pawl.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, tryPatience)
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	e, err := c.Inspect(ctx, w.name)
 	switch {
@@ -142,7 +142,7 @@ func inTheWay(e *pawl.Entry) string {
 func (w *freeing) unanswered() error {
 	patience := w.patience
 	if w.once {
-		patience = tryPatience
+		patience = tryTimeout
 	}
 	return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: the database did not answer; try pawl doctor", w.name, patience)}
 }

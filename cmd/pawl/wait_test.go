@@ -74,7 +74,7 @@ func TestWaitEndsWithWhatIsSo(t *testing.T) {
 			if c.code == 0 && err != nil || c.code != 0 && !codeIs(err, c.code) {
 				t.Errorf("%s: it ends with %v, want the code %d", c.what, err, c.code)
 			}
-			if took := time.Since(began); took > w.patience+tryPatience {
+			if took := time.Since(began); took > w.patience+tryTimeout {
 				t.Errorf("%s: it took %v", c.what, took)
 			}
 		})

@@ -170,7 +170,7 @@ func (f *claimFlags) job(v *voice, where *location, url string, byDefault bool, 
 		acquire: f.acquire(name, f.lockOptions(margin)),
 	}
 	if f.noWait {
-		j.try, j.patience = true, tryPatience
+		j.try, j.patience = true, tryTimeout
 	} else if f.wait > 0 {
 		j.patience = time.Duration(f.wait)
 	}

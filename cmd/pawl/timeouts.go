@@ -1,0 +1,30 @@
+package main
+
+import "time"
+
+// These are the times for which pawl waits for a backend that does not answer.
+const (
+	lateAnswerTimeout = 500 * time.Millisecond  // after --wait: the answer may still name the holder
+	releaseTimeout    = 3 * time.Second         // to release a grant that is on its way
+	signalTimeout     = 2500 * time.Millisecond // the same after a signal, so that pawl ends within 3 s
+)
+
+// Tests set longer times.
+var (
+	// tryTimeout is the time for which pawl -n waits for an answer of the backend. It
+	// does not wait for a lock.
+	tryTimeout = 3 * time.Second
+
+	// completionTimeout bounds the requests of a completion, which offers no names on
+	// failure.
+	completionTimeout = 500 * time.Millisecond
+)
+
+// closeTimeout is the longest time for closing after a claim that has failed. A caller
+// whose --wait has passed should not wait much longer.
+func (j *job) closeTimeout() time.Duration {
+	if j.patience > 0 {
+		return lateAnswerTimeout
+	}
+	return releaseTimeout
+}
