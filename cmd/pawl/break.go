@@ -103,8 +103,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 			if by == "" {
 				by = defaultBy()
 			}
-			said := driver.Owner{Labels: map[string]string{"by": by, "reason": reason}}
-			if err := said.Validate(); err != nil {
+			if err := validateLabels(labels{"by": by, "reason": reason}); err != nil {
 				return usage(cmd, err)
 			}
 			if err := delay.check(); err != nil {

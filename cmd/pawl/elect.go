@@ -15,15 +15,12 @@ import (
 
 type electFlags struct {
 	commandFlags
-	ttl       seconds
-	lockDelay seconds
-	value     string
-	labels    labels
-	verbose   bool
+	claimFlags
+	value string
 }
 
 func newElect(v *voice, where *location) *cobra.Command {
-	f := &electFlags{ttl: seconds(30 * time.Second)}
+	f := &electFlags{claimFlags: newClaimFlags(30 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "elect [flags] NAME [--] COMMAND [ARG...]",
 		Short: "Run a command on one of many hosts, the leader",
@@ -60,9 +57,9 @@ writes, and let the receiver refuse a smaller one.
 	flags.StringVar(&f.value, "value", "", "a `TEXT` that the leader shows of itself, such as its address")
 	flags.Var(&f.ttl, "ttl", "how long the lead stays taken if pawl is killed")
 	flags.Var(&f.lockDelay, "lock-delay", "if the lead expires, give it to no client for this long")
-	flags.Var(&f.labels, "label", "a label to show with the lock; repeatable")
+	f.addOwner(cmd)
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
-	noFiles(cmd, "value", "ttl", "lock-delay", "label")
+	noFiles(cmd, "value", "ttl", "lock-delay")
 	f.commandFlags.add(cmd)
 	return cmd
 }
@@ -71,17 +68,11 @@ func (f *electFlags) check(cmd *cobra.Command, args []string) error {
 	if err := f.commandFlags.check(cmd, args); err != nil {
 		return err
 	}
-	owner := driver.Owner{Labels: f.labels}
-	for _, err := range []error{
-		driver.ValidateName(args[0]),
-		driver.ValidateValue([]byte(f.value)),
-		driver.ValidateTTL("--ttl", time.Duration(f.ttl)),
-		driver.ValidateDelay("--lock-delay", time.Duration(f.lockDelay)),
-		owner.Validate(),
-	} {
-		if err != nil {
-			return usage(cmd, err)
-		}
+	if err := f.claimFlags.check(cmd, args[0]); err != nil {
+		return err
+	}
+	if err := driver.ValidateValue([]byte(f.value)); err != nil {
+		return usage(cmd, err)
 	}
 	return f.graceFits(cmd, time.Duration(f.ttl))
 }
@@ -98,18 +89,13 @@ func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []s
 		return err
 	}
 	e := &election{terms: make(chan turn)}
-	claim := claimFlags{ttl: f.ttl, labels: f.labels, verbose: f.verbose}
-	e.job = claim.job(v, where, url, byDefault, args[0], 0)
+	e.job = f.job(v, where, url, byDefault, args[0], 0)
 	f.has(e.job, path, argv)
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
-		return pawl.Open(ctx, url, e.listening(claim.options(v, where)))
+		return pawl.Open(ctx, url, e.listening(f.options(v, where)))
 	}
 	e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil } // elect campaigns instead
-	e.options = []pawl.LockOption{
-		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
-		pawl.WithGrace(f.margin(cmd, time.Duration(f.ttl))),
-	}
-	e.options = f.checked(e.options, e.job)
+	e.options = f.checked(f.lockOptions(f.margin(cmd, time.Duration(f.ttl))), e.job)
 	if cmd.Flags().Changed("value") {
 		e.options = append(e.options, pawl.WithValue([]byte(f.value)))
 	}

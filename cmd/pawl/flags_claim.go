@@ -15,7 +15,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// claimFlags are the flags for claiming a lock, which run and acquire share.
+// claimFlags are the flags for claiming a lock. Run and acquire have all of them; once
+// and elect have some.
 type claimFlags struct {
 	noWait       bool
 	wait         seconds
@@ -72,11 +73,17 @@ func (f *claimFlags) addWait(cmd *cobra.Command) {
 // addRest adds the flags for labels, messages and the exit code.
 func (f *claimFlags) addRest(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var(&f.labels, "label", "a label to show with the lock; repeatable")
+	f.addOwner(cmd)
 	flags.VarP(&f.conflictCode, "conflict-exit-code", "E", "exit `CODE` when the lock is not acquired")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock is not acquired")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
-	noFiles(cmd, "label", "conflict-exit-code")
+	noFiles(cmd, "conflict-exit-code")
+}
+
+// addOwner adds the flags for what the claim says of itself to people.
+func (f *claimFlags) addOwner(cmd *cobra.Command) {
+	cmd.Flags().Var(&f.labels, "label", "a label to show with the lock; repeatable")
+	noFiles(cmd, "label")
 }
 
 // addSkip adds --skip, for cron.
@@ -136,14 +143,13 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 	if problem := f.contradiction(given); problem != "" {
 		return usage(cmd, errors.New(problem))
 	}
-	owner := driver.Owner{Labels: f.labels}
 	for _, err := range []error{
 		driver.ValidateName(name),
 		driver.ValidateTTL("--ttl", time.Duration(f.ttl)),
 		driver.ValidateDelay("--min-hold", time.Duration(f.minHold)),
 		driver.ValidateDelay("--lock-delay", time.Duration(f.lockDelay)),
 		driver.ValidateDelay("--wait", time.Duration(f.wait)),
-		owner.Validate(),
+		validateLabels(f.labels),
 	} {
 		if err != nil {
 			return usage(cmd, err)
@@ -155,6 +161,8 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 	}
 	return nil
 }
+
+func validateLabels(all labels) error { return (&driver.Owner{Labels: all}).Validate() }
 
 // job makes a claim of the name by these flags. The caller decides what the lock is for.
 func (f *claimFlags) job(v *voice, where *location, url string, byDefault bool, name string, margin time.Duration) *job {
