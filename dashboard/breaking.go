@@ -20,8 +20,6 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-const breakFor = 10 * time.Second // how long a break may take
-
 // A wish is a request to break a lease.
 type wish struct {
 	name  string
@@ -144,7 +142,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// Go on even if the browser leaves, so that the result is certain.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakFor)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakTimeout)
 	defer cancel()
 	by := h.o.Identify(r)
 	row, _ := h.rowOf(h.latest(r), wanted.name) // for the log; Break reads the name by itself

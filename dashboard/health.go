@@ -16,11 +16,8 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// The doctor's time limit, and the time for which its findings are shown again.
-const (
-	diagnoseFor  = 5 * time.Second
-	diagnoseKeep = 30 * time.Second
-)
+// maxFindingsAge is the time for which the doctor's findings are shown again.
+const maxFindingsAge = 30 * time.Second
 
 // findings are the last findings of the doctor. The doctor runs when a page asks for
 // them, and once for all pages.
@@ -34,8 +31,8 @@ type findings struct {
 func (f *findings) read(ctx context.Context, c *pawl.Client) ([]pawl.Finding, time.Time, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.at.IsZero() || time.Since(f.at) > diagnoseKeep {
-		ctx, cancel := context.WithTimeout(ctx, diagnoseFor)
+	if f.at.IsZero() || time.Since(f.at) > maxFindingsAge {
+		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 		defer cancel()
 		f.found, f.err = c.Diagnose(ctx)
 		f.at = time.Now()
@@ -64,7 +61,7 @@ const pingName = "-"
 
 // ping measures how long the backend takes to read one name.
 func (h *Handler) ping(ctx context.Context) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	began := time.Now()
 	_, err := h.names.Client().Inspect(ctx, pingName)

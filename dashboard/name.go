@@ -86,7 +86,7 @@ func (f *unlisted) read(h *Handler, m moment, name string) (*overview.Row, error
 	if m.now.Before(f.until) {
 		return f.row, f.err
 	}
-	ctx, cancel := context.WithTimeout(h.life, freshFor)
+	ctx, cancel := context.WithTimeout(h.life, unlistedTimeout)
 	defer cancel()
 	e, err := h.names.Client().Inspect(ctx, name)
 	now := time.Now() // the request may have taken longer than unreadKeep

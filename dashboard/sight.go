@@ -20,22 +20,18 @@ type part struct {
 	html markup.HTML
 }
 
-// The greatest age of a page's view, and the longest wait of a request for such a view.
-// If there is only an older view, the page shows that, with its age.
-const (
-	freshFor  = time.Second
-	freshWait = 120 * time.Millisecond
-	firstWait = 3 * time.Second // before the first look
-)
+// maxViewAge is the greatest age of a page's view. If a request gets only an older view
+// in time, the page shows that, with its age.
+const maxViewAge = time.Second
 
 func (h *Handler) latest(r *http.Request) moment {
-	wait := freshWait
+	wait := viewTimeout
 	if h.names.View().Looked.IsZero() {
-		wait = firstWait
+		wait = firstViewTimeout
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	return moment{v: h.names.Latest(ctx, freshFor), now: time.Now()}
+	return moment{v: h.names.Latest(ctx, maxViewAge), now: time.Now()}
 }
 
 // placed returns the parts by id.

@@ -11,10 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-const (
-	quietFor = 15 * time.Second // after this silence the stream sends a comment, so that no proxy takes it for dead
-	writeFor = 10 * time.Second // a reader that takes nothing for so long is gone
-)
+// quietInterval is the silence after which a stream sends a comment, so that no proxy
+// takes it for dead.
+const quietInterval = 15 * time.Second
 
 // sightOf is the sight of a stream, or nil.
 func (h *Handler) sightOf(q url.Values) sight {
@@ -86,7 +85,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
 		}
 		switch {
 		case len(news) > 0:
-		case m.now.Sub(wrote) < quietFor:
+		case m.now.Sub(wrote) < quietInterval:
 			continue
 		default:
 			news = nil
@@ -102,7 +101,7 @@ func (h *Handler) await(
 	ctx context.Context, viewer *overview.Viewer, seen *overview.View, control *http.ResponseController, w http.ResponseWriter, r *http.Request,
 ) *overview.View {
 	for {
-		quiet, cancel := context.WithTimeout(ctx, quietFor)
+		quiet, cancel := context.WithTimeout(ctx, quietInterval)
 		v, err := viewer.Next(quiet, seen)
 		cancel()
 		if err == nil {
@@ -124,7 +123,7 @@ func write(control *http.ResponseController, w http.ResponseWriter, u update) er
 		}
 		message = append(append([]byte("data: "), body...), "\n\n"...)
 	}
-	_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // fails for a writer without deadlines
+	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails for a writer without deadlines
 	if _, err := w.Write(message); err != nil {
 		return err
 	}

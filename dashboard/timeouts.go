@@ -1,0 +1,14 @@
+package dashboard
+
+import "time"
+
+// These are the times that bound what a request does.
+const (
+	breakTimeout     = 10 * time.Second       // for a break
+	doctorTimeout    = 5 * time.Second        // for the doctor
+	pingTimeout      = 2 * time.Second        // for the read that measures the way to the backend
+	unlistedTimeout  = time.Second            // for the read of a name that the last look has not found
+	viewTimeout      = 120 * time.Millisecond // for a view that is no older than maxViewAge
+	firstViewTimeout = 3 * time.Second        // for the first view
+	writeTimeout     = 10 * time.Second       // for a write to a stream; then the browser is gone
+)
