@@ -71,7 +71,7 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 			if x := &row.Holders[i]; x.Fence == wanted.fence {
 				who = markup.Join(markup.El("p", markup.Text("Held by "), owner(x.Owner), markup.Text(" for "), m.ago(x.Since),
 					markup.Text(", with "), m.until(row.At.Add(x.ExpiresIn)), markup.Text(" left. "+count(len(row.Waiters), "waiter")+" behind it.")),
-					labels(x.Owner.Labels))
+					labels(x.Owner))
 			}
 		}
 	}

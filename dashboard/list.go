@@ -190,14 +190,12 @@ func (m moment) listRow(r *overview.Row) markup.HTML {
 	}
 	if len(r.Holders) > 0 {
 		h := &r.Holders[0]
-		name = append(name, kind(heldOf(r), h.Limit), labels(h.Owner.Labels))
+		name = append(name, kind(heldOf(r), h.Limit), labels(h.Owner))
 		holder = append(holder, owner(h.Owner))
 		if n := len(r.Holders) - 1; n > 0 {
 			holder = append(holder, markup.Text(" "), text("span", fmt.Sprintf("and %d more", n), class("more")))
 		}
-		if h.Released {
-			holder = append(holder, badge("", "released, kept for its minimum"))
-		}
+		holder = append(holder, released(h))
 		number = append(number, fenceOf(h.Fence))
 		held = append(held, m.ago(h.Since))
 		least := 0

@@ -214,10 +214,6 @@ func (h *Handler) holders(m moment, r *overview.Row) markup.HTML {
 		if r.Overdue(i) {
 			state, late = "late", badge("bad", "not renewed in time")
 		}
-		released := markup.HTML{}
-		if x.Released {
-			released = badge("", "released, kept for its minimum")
-		}
 		cells := []markup.HTML{
 			cell("Kind", kind(x.Permits, x.Limit)), cell("Fence", fenceOf(x.Fence)), cell("Held for", m.ago(x.Since)),
 			cell("Time left", m.left(r, i), late), cell("TTL", markup.Text(x.TTL.String())),
@@ -227,7 +223,7 @@ func (h *Handler) holders(m moment, r *overview.Row) markup.HTML {
 			cells = append(cells, cell("Break", markup.El("a", markup.Link("href", to), class("button"),
 				markup.Text("Break…"), text("span", " the lease with fence "+strconv.FormatUint(x.Fence, 10), class("unseen")))))
 		}
-		rows = append(rows, rowOf(state, markup.Join(owner(x.Owner), released, labels(x.Owner.Labels)), cells...))
+		rows = append(rows, rowOf(state, markup.Join(owner(x.Owner), released(x), labels(x.Owner)), cells...))
 	}
 	return tableOf("Holders", "Nobody holds it.", heads, rows)
 }
@@ -236,7 +232,7 @@ func (m moment) queue(r *overview.Row) markup.HTML {
 	var rows []markup.HTML
 	for i := range r.Waiters[:min(len(r.Waiters), mostWaiters)] {
 		w := &r.Waiters[i]
-		rows = append(rows, rowOf("", markup.Text(strconv.Itoa(i+1)), cell("Waiter", owner(w.Owner), labels(w.Owner.Labels)),
+		rows = append(rows, rowOf("", markup.Text(strconv.Itoa(i+1)), cell("Waiter", owner(w.Owner), labels(w.Owner)),
 			cell("Kind", kind(w.Permits, w.Limit)), cell("Waits for", m.ago(w.Since))))
 	}
 	all := tableOf("Queue, in the order in which it will be served", "Nobody waits.", []string{"Place", "Waiter", "Kind", "Waits for"}, rows)

@@ -117,16 +117,24 @@ func owner(o pawl.Owner) markup.HTML {
 	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), word(name))
 }
 
-// labels lists labels, in byte order of their keys.
-func labels(all map[string]string) markup.HTML {
-	if len(all) == 0 {
+// labels lists the labels of an owner, in byte order of their keys.
+func labels(o pawl.Owner) markup.HTML {
+	if len(o.Labels) == 0 {
 		return markup.HTML{}
 	}
 	parts := []markup.Part{markup.Attr("class", "labels"), markup.Attr("role", "list"), markup.Attr("aria-label", "labels")}
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		parts = append(parts, markup.El("li", word(k), markup.Text("="), word(all[k])))
+	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
+		parts = append(parts, markup.El("li", word(k), markup.Text("="), word(o.Labels[k])))
 	}
 	return markup.El("ul", parts...)
+}
+
+// released is the remark about a holder that has released its lease.
+func released(h *pawl.Holder) markup.HTML {
+	if !h.Released {
+		return markup.HTML{}
+	}
+	return badge("", "released, kept for its minimum")
 }
 
 func kind(weight, limit int) markup.HTML {
