@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -91,7 +93,7 @@ func (e *ValueNotGreaterError) Error() string {
 // that could confuse a terminal, because other people wrote it.
 func (o Owner) String() string {
 	who := o.Who()
-	for _, k := range o.labelKeys() {
+	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
 		who += " " + plain(k) + "=" + plain(o.Labels[k])
 	}
 	return who

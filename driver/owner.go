@@ -1,15 +1,11 @@
 package driver
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pawl-go/pawl/internal/visible"
 )
-
-func (o Owner) labelKeys() []string { return slices.Sorted(maps.Keys(o.Labels)) }
 
 // plain returns s as it is if a terminal shows it as it is, and quoted otherwise. Other
 // people write labels and host names, and these must not move the cursor, hide text, or

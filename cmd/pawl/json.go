@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf16"
@@ -32,20 +34,20 @@ type (
 		Released bool  `json:"released,omitempty"` // released, and kept for its minimum hold
 	}
 	jsonWaiter struct {
-		Kind        string    `json:"kind"`    // "exclusive", "shared" or "permits"
-		Permits     int       `json:"permits"` // 0 for other kinds
-		Limit       int       `json:"limit"`   // the limit of the permits; 0 for other kinds
-		Owner       jsonOwner `json:"owner"`
-		Since       time.Time `json:"since"`         // on the backend's clock
-		ExpiresInMS int64     `json:"expires_in_ms"` // the time left, unless it is renewed
+		Kind        string     `json:"kind"`    // "exclusive", "shared" or "permits"
+		Permits     int        `json:"permits"` // 0 for other kinds
+		Limit       int        `json:"limit"`   // the limit of the permits; 0 for other kinds
+		Owner       pawl.Owner `json:"owner"`
+		Since       time.Time  `json:"since"`         // on the backend's clock
+		ExpiresInMS int64      `json:"expires_in_ms"` // the time left, unless it is renewed
 	}
 	jsonBroken struct {
-		Name        string    `json:"name"`
-		Fence       uint64    `json:"fence"`
-		Owner       jsonOwner `json:"owner"` // empty if pawl has not seen the holder
-		ClosedForMS int64     `json:"closed_for_ms"`
-		By          string    `json:"by"`
-		Reason      string    `json:"reason,omitempty"`
+		Name        string     `json:"name"`
+		Fence       uint64     `json:"fence"`
+		Owner       pawl.Owner `json:"owner"` // empty if pawl has not seen the holder
+		ClosedForMS int64      `json:"closed_for_ms"`
+		By          string     `json:"by"`
+		Reason      string     `json:"reason,omitempty"`
 	}
 	jsonLease struct {
 		Name        string `json:"name"`
@@ -72,12 +74,6 @@ type (
 		Subject  string `json:"subject"`
 		Detail   string `json:"detail"`
 		Advice   string `json:"advice"`
-	}
-	jsonOwner struct {
-		Client string            `json:"client"`
-		Host   string            `json:"host"`
-		PID    int               `json:"pid"`
-		Labels map[string]string `json:"labels"`
 	}
 )
 
@@ -134,12 +130,22 @@ func claimJSON(weight, limit int, o pawl.Owner, since time.Time, expiresIn time.
 	return j
 }
 
-func ownerJSON(o pawl.Owner) jsonOwner {
-	j := jsonOwner(o) // compiles only while both have the same fields
-	if j.Labels == nil {
-		j.Labels = map[string]string{}
+// ownerKeys are the keys of an owner, for the help.
+func ownerKeys() string {
+	var keys []string
+	for field := range reflect.TypeFor[pawl.Owner]().Fields() {
+		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		keys = append(keys, key)
 	}
-	return j
+	return strings.Join(keys, ", ")
+}
+
+// ownerJSON returns the owner with an object of labels, even if it has none.
+func ownerJSON(o pawl.Owner) pawl.Owner {
+	if o.Labels == nil {
+		o.Labels = map[string]string{}
+	}
+	return o
 }
 
 // asciiControls escapes characters that JSON allows but a terminal would act on: DEL, the

@@ -26,10 +26,10 @@ is forgotten), fence (the last one granted, 0 if none is known), closed_for_ms,
 holders and waiters; and value, in base64, and
 value_fence if the name keeps a value. A holder has fence, kind
 (exclusive, shared or permits), permits and limit (0 for other kinds), owner
-(client, host, pid, labels), since, expires_in_ms, ttl_ms (the TTL that its last
-claim or renewal asked for), and released: true if it was released and is kept
-for its --min-hold. A waiter has the same fields, except fence, ttl_ms and
-released.
+(` + ownerKeys() + `), since, expires_in_ms,
+ttl_ms (the TTL that its last claim or renewal asked for), and released: true if
+it was released and is kept for its --min-hold. A waiter has the same fields,
+except fence, ttl_ms and released.
 
 The exit code is 0, or 69 if the database is unavailable.`,
 		Example: `  pawl show nightly
