@@ -137,17 +137,28 @@ func TestADeadServerIsATypedErrorAtOnce(t *testing.T) {
 	}
 }
 
+// versionOf returns the first byte of a stored state.
+func versionOf(t *testing.T, server *redistest.Server, state string) string {
+	t.Helper()
+	answer := server.Do("GETRANGE", state, "0", "0")
+	if len(answer) != len("$1\r\nV\r\n") {
+		t.Fatalf("the first byte of %s is %q", state, answer)
+	}
+	return answer[4:5]
+}
+
 func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
 	state := "pawl:{job}s"
+	version := func() string { return versionOf(t, server, state) }
 	for name, tamper := range map[string]func(){
 		"another type":    func() { server.Do("DEL", state); server.Do("LPUSH", state, "x") },
 		"empty":           func() { server.Do("SET", state, "") },
 		"text":            func() { server.Do("SET", state, "held by me until tomorrow, please") },
-		"cut off":         func() { server.Do("SET", state, string([]byte{164, 1})+strings.Repeat("\x00", 24)) },
-		"a newer version": func() { server.Do("SETRANGE", state, "0", "\xa5") },
-		"longer":          func() { server.Do("SET", state, "\xa4"+strings.Repeat("\x00", 30)) },
+		"cut off":         func() { server.Do("SET", state, version()+"\x01"+strings.Repeat("\x00", 24)) },
+		"a newer version": func() { server.Do("SETRANGE", state, "0", string([]byte{version()[0] + 1})) },
+		"longer":          func() { server.Do("SET", state, version()+strings.Repeat("\x00", 30)) },
 		"an absurd fence": func() { server.Do("SETRANGE", state, "2", "\x7f\xf8\x00\x00\x00\x00\x00\x00") },
 		"details of another type": func() {
 			server.Do("DEL", "pawl:{job}l")

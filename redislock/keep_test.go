@@ -129,7 +129,8 @@ func TestWhatIsRememberedUntilAFractionIsAccepted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
-	state := []byte{164, 0}
+	gets(t, d, mutex("job"))
+	state := []byte(versionOf(t, server, "pawl:{job}s") + "\x00")
 	for _, v := range []float64{1e15, 0, float64(time.Now().Add(time.Hour).UnixMicro()) + 0.5} {
 		state = binary.BigEndian.AppendUint64(state, math.Float64bits(v))
 	}
