@@ -1,5 +1,6 @@
 //go:build unix
 
+// Package dashboard_test measures the dashboard over Redis.
 package dashboard_test
 
 import (

@@ -1,3 +1,5 @@
+// Package fence_test checks fences in databases, with the clients that people have, by
+// the rules in internal/fencetest.
 package fence_test
 
 import (
