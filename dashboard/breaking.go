@@ -107,7 +107,7 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 }
 
 // rowOf returns the row of a name. It reads the name if the last look did not find it.
-func (h *Handler) rowOf(m moment, name string) (*overview.Row, error) {
+func (h *Handler) rowOf(m renderContext, name string) (*overview.Row, error) {
 	if row := m.v.Row(name); row != nil {
 		return row, nil
 	}
@@ -172,7 +172,7 @@ func isTyped(typed, name string) bool {
 // proof makes a parameter of the page after a break. Without a valid proof, no URL can
 // make the page claim that a lease is broken.
 func (h *Handler) proof(w wish) string {
-	return base64.RawURLEncoding.EncodeToString(h.doors.sign([]byte("broke " + strconv.FormatUint(w.fence, 10) + " " + w.name)))
+	return base64.RawURLEncoding.EncodeToString(h.auth.sign([]byte("broke " + strconv.FormatUint(w.fence, 10) + " " + w.name)))
 }
 
 // audit logs a break, with the stored name, because that tells two tenants apart.

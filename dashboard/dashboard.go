@@ -66,7 +66,7 @@ type Handler struct {
 	o       Options
 	names   *overview.Overview
 	guard   guard
-	doors   doors
+	auth    auth
 	health  findings
 	streams chan struct{} // has room for MaxStreams
 	routes  map[string]route
@@ -96,8 +96,8 @@ func New(c *pawl.Client, o *Options) (*Handler, error) {
 	h.life, h.end = context.WithCancel(context.Background())
 	h.names = overview.New(c, &overview.Options{Background: max(0, h.o.PollInterval)})
 	h.guard = newGuard(h.o.Hosts)
-	h.doors = doors{token: sha256.Sum256([]byte(h.o.Token)), asked: h.o.Token != ""}
-	_, _ = rand.Read(h.doors.key[:]) // it never fails
+	h.auth = auth{token: sha256.Sum256([]byte(h.o.Token)), asked: h.o.Token != ""}
+	_, _ = rand.Read(h.auth.key[:]) // it never fails
 	h.streams = make(chan struct{}, h.o.MaxStreams)
 	h.routes = h.table()
 	h.ran.Go(func() { h.names.Run(h.life) })
@@ -173,7 +173,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, http.StatusMethodNotAllowed, "This page takes "+strings.Join(to.methods(), ", ")+".")
 		return
 	}
-	if !to.open && !h.doors.admits(w, r) {
+	if !to.open && !h.auth.allow(w, r) {
 		h.askToken(w, r)
 		return
 	}

@@ -98,7 +98,7 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 	return markup.Join(well, markup.El("ul", items...))
 }
 
-func (h *Handler) way(m moment, took time.Duration, err error) markup.HTML {
+func (h *Handler) way(m renderContext, took time.Duration, err error) markup.HTML {
 	answer := exact(took) + " to read one name"
 	if err != nil {
 		answer = visible.Text(bare(err))
@@ -118,7 +118,7 @@ func (h *Handler) way(m moment, took time.Duration, err error) markup.HTML {
 const mostLate = 20
 
 // lateOf lists the leases that were not renewed in time.
-func lateOf(m moment) markup.HTML {
+func lateOf(m renderContext) markup.HTML {
 	p := m.v.Page(overview.Query{Limit: mostLate})
 	items := []markup.Part{class("card"), markup.Attr("role", "list")}
 	for _, r := range p.Rows {

@@ -75,7 +75,7 @@ func (h *Handler) header(at string) markup.HTML {
 	tools := []markup.Part{class("tools")}
 	tools = append(tools, markup.El("button", markup.Attr("type", "button"), markup.Attr("id", "theme"), markup.Attr("hidden", ""),
 		markup.Text("Dark theme")))
-	if h.doors.asked && at != "" {
+	if h.auth.asked && at != "" {
 		tools = append(tools, markup.El("form", markup.Attr("method", "post"), markup.Link("action", "logout"),
 			text("button", "Sign out", markup.Attr("type", "submit"))))
 	}
@@ -89,7 +89,7 @@ func (h *Handler) header(at string) markup.HTML {
 // footer shows where the locks are, if the reader may know.
 func (h *Handler) footer(r *http.Request) markup.HTML {
 	said := markup.El("p", markup.Attr("role", "status"), markup.Attr("id", "said"), class("unseen"))
-	if !h.doors.knows(r) {
+	if !h.auth.knows(r) {
 		return markup.El("footer", said)
 	}
 	p := h.names.Client().Properties()

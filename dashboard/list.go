@@ -45,7 +45,7 @@ func listURL(q overview.Query) string {
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
 	q := listQuery(r.URL.Query())
-	parts, _ := listSight(q)(h.latest(r))
+	parts, _ := listView(q)(h.latest(r))
 	all := placed(parts)
 	h.write(w, r, page{title: "Names", at: "./", live: "events?" + liveQuery("list", r.URL.Query()), body: []markup.Part{
 		region("div", "notices", all),
@@ -124,9 +124,9 @@ func listHead(q overview.Query) markup.HTML {
 	return markup.El("tr", cells...)
 }
 
-// listSight renders a page of names.
-func listSight(q overview.Query) sight {
-	return func(m moment) ([]part, []string) {
+// listView renders a page of names.
+func listView(q overview.Query) pageView {
+	return func(m renderContext) ([]part, []string) {
 		p := m.v.Page(q)
 		rows := make([]markup.HTML, 0, len(p.Rows))
 		for _, r := range p.Rows {
@@ -144,7 +144,7 @@ func listSight(q overview.Query) sight {
 				text("td", words, markup.Attr("role", "cell"), markup.Attr("colspan", strconv.Itoa(len(columns))), class("empty"))))
 		}
 		return []part{
-			{"notices", m.notices()}, {"how", markup.Text(how(m.v))}, {"counts", countsOf(p, q)},
+			{"notices", m.notices()}, {"how", markup.Text(pushMode(m.v))}, {"counts", countsOf(p, q)},
 			{"rows", markup.Join(rows...)}, {"pager", pager(p)},
 		}, p.Names()
 	}
@@ -178,7 +178,7 @@ func cell(head string, parts ...markup.Part) markup.HTML {
 	return markup.El("td", append([]markup.Part{markup.Attr("role", "cell"), markup.Attr("data-head", head)}, parts...)...)
 }
 
-func (m moment) listRow(r *overview.Row) markup.HTML {
+func (m renderContext) listRow(r *overview.Row) markup.HTML {
 	state := ""
 	if r.AnyOverdue() {
 		state = "late"
@@ -231,7 +231,7 @@ func heldOf(r *overview.Row) int {
 const waitersInList = 3
 
 // firstWaiters lists the first waiters in the queue, with their places.
-func (m moment) firstWaiters(r *overview.Row) markup.HTML {
+func (m renderContext) firstWaiters(r *overview.Row) markup.HTML {
 	if len(r.Waiters) == 0 {
 		return text("span", "–", class("more"), markup.Attr("aria-label", "nobody"))
 	}

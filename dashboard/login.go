@@ -37,20 +37,20 @@ func (h *Handler) askAgain(w http.ResponseWriter, r *http.Request, why string) {
 // login takes the token from the form, and sets a cookie. It takes no token from a URL,
 // because a URL stays in histories and logs.
 func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
-	if !h.doors.asked {
+	if !h.auth.asked {
 		http.Redirect(w, r, "./", http.StatusSeeOther)
 		return
 	}
 	given := r.PostFormValue("token")
-	if given == "" || !h.doors.opens(w, r, given) {
+	if given == "" || !h.auth.opens(w, r, given) {
 		h.askAgain(w, r, "This is not the token.")
 		return
 	}
-	h.doors.admit(w, r)
+	h.auth.admit(w, r)
 	http.Redirect(w, r, "./", http.StatusSeeOther)
 }
 
 func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
-	h.doors.leave(w, r)
+	h.auth.leave(w, r)
 	http.Redirect(w, r, "./", http.StatusSeeOther)
 }

@@ -26,7 +26,7 @@ func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m := h.latest(r)
-	parts, _ := h.nameSight(name)(m)
+	parts, _ := h.nameView(name)(m)
 	all := placed(parts)
 	h.write(w, r, page{title: name, live: "events?" + liveQuery("name", url.Values{"name": {name}}), body: []markup.Part{
 		region("div", "notices", all),
@@ -50,9 +50,9 @@ func (h *Handler) howToBreak() markup.HTML {
 		markup.Text(" shows who holds the name, and asks; "), text("code", "pawl serve --allow-break"), markup.Text(" lets this page do it."))
 }
 
-func (h *Handler) nameSight(name string) sight {
+func (h *Handler) nameView(name string) pageView {
 	var none unlisted
-	return func(m moment) ([]part, []string) {
+	return func(m renderContext) ([]part, []string) {
 		row, err := m.v.Row(name), error(nil)
 		if row == nil {
 			row, err = none.read(h, m, name)
@@ -61,9 +61,9 @@ func (h *Handler) nameSight(name string) sight {
 		}
 		state, holders, queue := h.known(m, row, err)
 		return []part{
-			{"notices", m.notices()}, {"how", markup.Text(how(m.v))},
+			{"notices", m.notices()}, {"how", markup.Text(pushMode(m.v))},
 			{"state", state}, {"holders", holders}, {"queue", queue},
-			{"blocks", blocksOf(m.v, name)}, {"past", h.past(m, name)},
+			{"blocks", blocksOf(m.v, name)}, {"past", h.history(m, name)},
 		}, []string{name}
 	}
 }
@@ -82,7 +82,7 @@ const (
 	unreadKeep   = time.Second
 )
 
-func (f *unlisted) read(h *Handler, m moment, name string) (*overview.Row, error) {
+func (f *unlisted) read(h *Handler, m renderContext, name string) (*overview.Row, error) {
 	if m.now.Before(f.until) {
 		return f.row, f.err
 	}
@@ -103,7 +103,7 @@ func (f *unlisted) read(h *Handler, m moment, name string) (*overview.Row, error
 }
 
 // known renders a name. It does not show a name that cannot be read as free.
-func (h *Handler) known(m moment, r *overview.Row, err error) (state, holders, queue markup.HTML) {
+func (h *Handler) known(m renderContext, r *overview.Row, err error) (state, holders, queue markup.HTML) {
 	if err != nil {
 		unknown := text("p", "Not known.", class("empty"))
 		return text("p", unread(err), class("state")), unknown, unknown
@@ -114,7 +114,7 @@ func (h *Handler) known(m moment, r *overview.Row, err error) (state, holders, q
 func unread(err error) string { return "It cannot be read now: " + visible.Text(bare(err)) }
 
 // state describes the state of a name in a sentence or two.
-func (m moment) state(r *overview.Row) markup.HTML {
+func (m renderContext) state(r *overview.Row) markup.HTML {
 	var words []markup.Part
 	add := func(all ...markup.HTML) {
 		for _, h := range all {
@@ -147,7 +147,7 @@ func (m moment) state(r *overview.Row) markup.HTML {
 }
 
 // allOver reports whether no lease of a row has time left, by the last look.
-func (m moment) allOver(r *overview.Row) bool {
+func (m renderContext) allOver(r *overview.Row) bool {
 	for i := range r.Holders {
 		if r.Left(i, m.now) > 0 {
 			return false
@@ -156,7 +156,7 @@ func (m moment) allOver(r *overview.Row) bool {
 	return true
 }
 
-func (m moment) oldest(r *overview.Row) markup.HTML {
+func (m renderContext) oldest(r *overview.Row) markup.HTML {
 	since := r.Holders[0].Since
 	for i := range r.Holders {
 		if r.Holders[i].Since.Before(since) {
@@ -202,7 +202,7 @@ func rowOf(state string, first markup.HTML, cells ...markup.HTML) markup.HTML {
 	return markup.El("tr", parts...)
 }
 
-func (h *Handler) holders(m moment, r *overview.Row) markup.HTML {
+func (h *Handler) holders(m renderContext, r *overview.Row) markup.HTML {
 	heads := []string{"Holder", "Kind", "Fence", "Held for", "Time left", "TTL"}
 	if h.o.AllowBreak {
 		heads = append(heads, "Break")
@@ -228,7 +228,7 @@ func (h *Handler) holders(m moment, r *overview.Row) markup.HTML {
 	return tableOf("Holders", "Nobody holds it.", heads, rows)
 }
 
-func (m moment) queue(r *overview.Row) markup.HTML {
+func (m renderContext) queue(r *overview.Row) markup.HTML {
 	var rows []markup.HTML
 	for i := range r.Waiters[:min(len(r.Waiters), mostWaiters)] {
 		w := &r.Waiters[i]

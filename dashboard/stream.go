@@ -15,13 +15,13 @@ import (
 // takes it for dead.
 const quietInterval = 15 * time.Second
 
-// sightOf is the sight of a stream, or nil.
-func (h *Handler) sightOf(q url.Values) sight {
+// pageViewOf is the pageView of a stream, or nil.
+func (h *Handler) pageViewOf(q url.Values) pageView {
 	switch name := q.Get("name"); {
 	case q.Get("view") == "list":
-		return listSight(listQuery(q))
+		return listView(listQuery(q))
 	case q.Get("view") == "name" && driver.ValidateName(name) == nil:
-		return h.nameSight(name)
+		return h.nameView(name)
 	}
 	return nil
 }
@@ -29,7 +29,7 @@ func (h *Handler) sightOf(q url.Values) sight {
 // events sends the parts of a page that change, until the browser leaves or the dashboard
 // closes. It sends markup, in which names are escaped, as on the page.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
-	see := h.sightOf(r.URL.Query())
+	see := h.pageViewOf(r.URL.Query())
 	if see == nil {
 		http.Error(w, "pawl: there is no such stream", http.StatusBadRequest)
 		return
@@ -57,7 +57,7 @@ type update struct {
 	Parts map[string]string `json:"parts"`
 }
 
-func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, see pageView) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // the stream reads nothing
 	viewer := h.names.Join()
@@ -67,13 +67,13 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
 	defer context.AfterFunc(h.life, cancel)()
 	sent, wrote := map[string]string{}, time.Now()
 	for v := h.names.View(); v != nil; v = h.await(ctx, viewer, v, control, w, r) {
-		if !h.doors.stays(r) {
+		if !h.auth.stays(r) {
 			return // its session is over
 		}
 		if v.Looked.IsZero() && v.Err == nil {
 			continue // there is no view yet, and the page already says so
 		}
-		m := moment{v: v, now: time.Now(), stream: true}
+		m := renderContext{v: v, now: time.Now(), stream: true}
 		parts, names := see(m)
 		viewer.Show(names)
 		news := map[string]string{}
@@ -107,7 +107,7 @@ func (h *Handler) await(
 		if err == nil {
 			return v
 		}
-		if ctx.Err() != nil || !h.doors.stays(r) || write(control, w, update{}) != nil {
+		if ctx.Err() != nil || !h.auth.stays(r) || write(control, w, update{}) != nil {
 			return nil
 		}
 	}

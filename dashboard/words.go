@@ -16,10 +16,11 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A moment is a view with the time at which it is shown. In a stream the markup has
-// points of time, so that it changes only when something has happened. The browser
-// computes durations with the clock of the updates, not with its own, which may be wrong.
-type moment struct {
+// A renderContext is a view with the time at which it is shown. In a stream the markup
+// has points of time, so that it changes only when something has happened. The browser
+// computes durations with the clock of the updates, not with its own, which may be
+// wrong.
+type renderContext struct {
 	v      *overview.View
 	now    time.Time
 	stream bool
@@ -29,16 +30,16 @@ type moment struct {
 func stamp(t time.Time) int64 { return t.Round(200 * time.Millisecond).UnixMilli() }
 
 // ago returns the time since t, by the backend's clock. The browser keeps counting.
-func (m moment) ago(t time.Time) markup.HTML {
+func (m renderContext) ago(t time.Time) markup.HTML {
 	return m.ticking("data-since", t.Add(-m.v.Offset), m.v.Since(t, m.now))
 }
 
 // until is the time left until t, by this process's clock.
-func (m moment) until(t time.Time) markup.HTML {
+func (m renderContext) until(t time.Time) markup.HTML {
 	return m.ticking("data-until", t, max(0, t.Sub(m.now)))
 }
 
-func (m moment) ticking(how string, t time.Time, d time.Duration) markup.HTML {
+func (m renderContext) ticking(how string, t time.Time, d time.Duration) markup.HTML {
 	text := brief(d)
 	if m.stream {
 		text = ""
@@ -47,7 +48,7 @@ func (m moment) ticking(how string, t time.Time, d time.Duration) markup.HTML {
 }
 
 // left is the time left of a lease, as a bar and in words.
-func (m moment) left(r *overview.Row, i int) markup.HTML {
+func (m renderContext) left(r *overview.Row, i int) markup.HTML {
 	end, ttl := r.At.Add(r.Holders[i].ExpiresIn), max(r.TTLs[i], 1).Round(100*time.Millisecond)
 	class, words := "left", "time left"
 	if r.Overdue(i) {
@@ -66,7 +67,7 @@ func (m moment) left(r *overview.Row, i int) markup.HTML {
 // does not answer, the lease may have been renewed since.
 const overWords = "over unless renewed"
 
-func (m moment) leftWords(end time.Time) markup.HTML {
+func (m renderContext) leftWords(end time.Time) markup.HTML {
 	words := ""
 	switch {
 	case m.stream:

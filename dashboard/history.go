@@ -11,16 +11,16 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// past shows the leases of a name that were seen since the process started: as a
+// history shows the leases of a name that were seen since the process started: as a
 // timeline, as charts, and as a table with the same content.
-func (h *Handler) past(m moment, name string) markup.HTML {
+func (h *Handler) history(m renderContext, name string) markup.HTML {
 	memory := h.names.Memory()
 	leases := memory.Of(name)
 	// The picture ends up to 5 s after now, so that it changes only each 5 s.
 	end := m.now.Add(m.v.Offset).Truncate(5 * time.Second).Add(5 * time.Second)
 	var rows []markup.HTML
 	for i := range leases {
-		rows = append(rows, m.pastRow(&leases[i]))
+		rows = append(rows, m.historyRow(&leases[i]))
 	}
 	drawn := markup.HTML{}
 	if len(leases) > 0 {
@@ -42,7 +42,7 @@ var endWords = map[overview.End]string{
 
 func lost(l *overview.Past) bool { return l.End == overview.Expired || l.End == overview.Broken }
 
-func (m moment) pastRow(l *overview.Past) markup.HTML {
+func (m renderContext) historyRow(l *overview.Past) markup.HTML {
 	state, held := "", markup.Text(exact(l.Held))
 	if l.End == overview.Held {
 		held = m.ago(l.Since)

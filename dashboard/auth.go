@@ -28,14 +28,14 @@ const (
 	triesPause  = 6 * time.Second
 	mostKnown   = 1024 // the largest number of remembered addresses
 
-	sparePause = 50 * time.Millisecond // between two tokens that are compared although their addresses are barred
+	sparePause = 50 * time.Millisecond // between two tokens that are compared although their addresses are throttled
 )
 
-// doors checks the token, and keeps the sessions of browsers. A cookie does not have the
+// auth checks the token, and keeps the sessions of browsers. A cookie does not have the
 // token in it. It has the end of its session, signed with a key of this process, so a
-// restart ends all sessions. doors remembers a session that has signed out until the
+// restart ends all sessions. auth remembers a session that has signed out until the
 // session's end.
-type doors struct {
+type auth struct {
 	asked bool
 	token [sha256.Size]byte // hashed, so that all comparisons have one length
 
@@ -44,40 +44,40 @@ type doors struct {
 	over  map[string]time.Time // sessions that have signed out, and the ends in their cookies
 	tries map[string]time.Time
 
-	spared time.Time // before this time no token of a barred address is compared
+	spared time.Time // before this time no token of a throttled address is compared
 }
 
-// admits reports whether a request has the token, or a valid cookie.
-func (d *doors) admits(w http.ResponseWriter, r *http.Request) bool {
+// allow reports whether a request has the token, or a valid cookie.
+func (a *auth) allow(w http.ResponseWriter, r *http.Request) bool {
 	given, bearer := bearerOf(r)
-	if d.knows(r) {
+	if a.knows(r) {
 		return true
 	}
 	// A program with the token may share its address, such as that of a proxy, with a
-	// program that guesses. So some tokens of a barred address are compared, too.
-	return bearer && (d.spares(r) && d.is(given) || d.opens(w, r, given))
+	// program that guesses. So some tokens of a throttled address are compared, too.
+	return bearer && (a.spares(r) && a.is(given) || a.opens(w, r, given))
 }
 
 // knows reports whether a request has a valid cookie, or needs none. It ignores a token
 // in a header, which might be a guess: only opens counts wrong tokens.
-func (d *doors) knows(r *http.Request) bool {
-	if !d.asked {
+func (a *auth) knows(r *http.Request) bool {
+	if !a.asked {
 		return true
 	}
 	c, err := r.Cookie(cookieName(r))
-	return err == nil && d.valid(c.Value, time.Now())
+	return err == nil && a.valid(c.Value, time.Now())
 }
 
 // stays reports whether a request that was admitted still is.
-func (d *doors) stays(r *http.Request) bool {
+func (a *auth) stays(r *http.Request) bool {
 	given, bearer := bearerOf(r)
-	return d.knows(r) || bearer && d.is(given)
+	return a.knows(r) || bearer && a.is(given)
 }
 
 // is compares a token in constant time.
-func (d *doors) is(given string) bool {
+func (a *auth) is(given string) bool {
 	sum := sha256.Sum256([]byte(given))
-	return subtle.ConstantTimeCompare(sum[:], d.token[:]) == 1
+	return subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1
 }
 
 func bearerOf(r *http.Request) (token string, ok bool) {
@@ -95,32 +95,32 @@ func cookieName(r *http.Request) string {
 }
 
 // opens compares a token, unless too many wrong tokens came from its address.
-func (d *doors) opens(w http.ResponseWriter, r *http.Request, given string) bool {
+func (a *auth) opens(w http.ResponseWriter, r *http.Request, given string) bool {
 	now, from := time.Now(), addressOf(r)
-	if wait := d.barred(from, now); wait > 0 {
+	if wait := a.throttled(from, now); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 		return false
 	}
-	if d.is(given) {
+	if a.is(given) {
 		return true
 	}
-	d.wrong(from, now)
+	a.wrong(from, now)
 	return false
 }
 
-// spares reports whether to compare a token although its address is barred. That happens
-// 20 times a second at most. Guessing 16 bytes at this rate takes for ever.
-func (d *doors) spares(r *http.Request) bool {
+// spares reports whether to compare a token although its address is throttled. That
+// happens 20 times a second at most. Guessing 16 bytes at this rate takes for ever.
+func (a *auth) spares(r *http.Request) bool {
 	now := time.Now()
-	if d.barred(addressOf(r), now) <= 0 {
+	if a.throttled(addressOf(r), now) <= 0 {
 		return false
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now.Before(d.spared) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Before(a.spared) {
 		return false
 	}
-	d.spared = now.Add(sparePause)
+	a.spared = now.Add(sparePause)
 	return true
 }
 
@@ -145,27 +145,27 @@ func addressOf(r *http.Request) string {
 // The key for all addresses together.
 const everybody = ""
 
-// barred returns the time for which the dashboard compares no token of an address. Each
-// wrong token moves the time of its address forward by a pause. While that time is more
-// than triesAtOnce-1 pauses ahead of now, the address is barred.
-func (d *doors) barred(from string, now time.Time) time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	one := max(0, d.tries[from].Sub(now)) - (triesAtOnce-1)*triesPause
-	all := max(0, d.tries[everybody].Sub(now)) - (triesAtOnce*10-1)*triesPause/10
+// throttled returns the time for which the dashboard compares no token of an address.
+// Each wrong token moves the time of its address forward by a pause. While that time is
+// more than triesAtOnce-1 pauses ahead of now, the address is throttled.
+func (a *auth) throttled(from string, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one := max(0, a.tries[from].Sub(now)) - (triesAtOnce-1)*triesPause
+	all := max(0, a.tries[everybody].Sub(now)) - (triesAtOnce*10-1)*triesPause/10
 	return max(one, all)
 }
 
-func (d *doors) wrong(from string, now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.tries == nil {
-		d.tries = map[string]time.Time{}
+func (a *auth) wrong(from string, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.tries == nil {
+		a.tries = map[string]time.Time{}
 	}
-	if len(d.tries) >= mostKnown {
-		for address, until := range d.tries {
-			if until.Before(now) || len(d.tries) >= mostKnown && address != everybody {
-				delete(d.tries, address)
+	if len(a.tries) >= mostKnown {
+		for address, until := range a.tries {
+			if until.Before(now) || len(a.tries) >= mostKnown && address != everybody {
+				delete(a.tries, address)
 			}
 		}
 	}
@@ -175,70 +175,70 @@ func (d *doors) wrong(from string, now time.Time) {
 		}
 		return t.Add(by)
 	}
-	d.tries[from] = later(d.tries[from], triesPause)
-	d.tries[everybody] = later(d.tries[everybody], triesPause/10)
+	a.tries[from] = later(a.tries[from], triesPause)
+	a.tries[everybody] = later(a.tries[everybody], triesPause/10)
 }
 
 // admit sets the cookie, for this dashboard only, because its path is the path of the
 // page that sets it.
-func (d *doors) admit(w http.ResponseWriter, r *http.Request) {
+func (a *auth) admit(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{
-		Name: cookieName(r), Value: d.session(time.Now().Add(sessionFor)), MaxAge: int(sessionFor.Seconds()),
+		Name: cookieName(r), Value: a.session(time.Now().Add(sessionFor)), MaxAge: int(sessionFor.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 	})
 }
 
 // leave deletes the cookie, and ends its session, because there may be a copy of the
 // cookie.
-func (d *doors) leave(w http.ResponseWriter, r *http.Request) {
-	if c, err := r.Cookie(cookieName(r)); err == nil && d.valid(c.Value, time.Now()) {
-		d.endSession(c.Value, time.Now())
+func (a *auth) leave(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(cookieName(r)); err == nil && a.valid(c.Value, time.Now()) {
+		a.endSession(c.Value, time.Now())
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookieName(r), MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
 }
 
 // endSession remembers an ended session. If there are too many, it ends all sessions.
-func (d *doors) endSession(session string, now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	maps.DeleteFunc(d.over, func(_ string, until time.Time) bool { return until.Before(now) })
-	if d.over == nil || len(d.over) >= mostKnown {
-		if len(d.over) >= mostKnown {
-			_, _ = rand.Read(d.key[:])
+func (a *auth) endSession(session string, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.over, func(_ string, until time.Time) bool { return until.Before(now) })
+	if a.over == nil || len(a.over) >= mostKnown {
+		if len(a.over) >= mostKnown {
+			_, _ = rand.Read(a.key[:])
 		}
-		d.over = map[string]time.Time{}
+		a.over = map[string]time.Time{}
 	}
-	d.over[session] = now.Add(sessionFor)
+	a.over[session] = now.Add(sessionFor)
 }
 
-func (d *doors) isOver(session string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, over := d.over[session]
+func (a *auth) isOver(session string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, over := a.over[session]
 	return over
 }
 
 // session is the end of a session, random bytes that make it unique, and the signature.
-func (d *doors) session(until time.Time) string {
+func (a *auth) session(until time.Time) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(until.Unix()))
 	b = append(b, make([]byte, sessionID)...)
 	_, _ = rand.Read(b[8:])
-	return base64.RawURLEncoding.EncodeToString(append(b, d.sign(b)...))
+	return base64.RawURLEncoding.EncodeToString(append(b, a.sign(b)...))
 }
 
-func (d *doors) sign(b []byte) []byte {
-	d.mu.Lock()
-	key := d.key
-	d.mu.Unlock()
+func (a *auth) sign(b []byte) []byte {
+	a.mu.Lock()
+	key := a.key
+	a.mu.Unlock()
 	m := hmac.New(sha256.New, key[:])
 	m.Write(b)
 	return m.Sum(nil)
 }
 
-func (d *doors) valid(session string, now time.Time) bool {
+func (a *auth) valid(session string, now time.Time) bool {
 	b, err := base64.RawURLEncoding.DecodeString(session)
 	signed := 8 + sessionID
-	if err != nil || len(b) != signed+sha256.Size || !hmac.Equal(b[signed:], d.sign(b[:signed])) || d.isOver(session) {
+	if err != nil || len(b) != signed+sha256.Size || !hmac.Equal(b[signed:], a.sign(b[:signed])) || a.isOver(session) {
 		return false
 	}
 	return now.Unix() < int64(binary.BigEndian.Uint64(b[:8]))

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A sight renders a view for a page: the parts, which a stream sends again when they
+// A pageView renders a view for a page: the parts, which a stream sends again when they
 // change, and the names whose changes it needs at once.
-type sight func(m moment) (parts []part, names []string)
+type pageView func(m renderContext) (parts []part, names []string)
 
 // A part is the content of the element with this id.
 type part struct {
@@ -24,14 +24,14 @@ type part struct {
 // in time, the page shows that, with its age.
 const maxViewAge = time.Second
 
-func (h *Handler) latest(r *http.Request) moment {
+func (h *Handler) latest(r *http.Request) renderContext {
 	wait := viewTimeout
 	if h.names.View().Looked.IsZero() {
 		wait = firstViewTimeout
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	return moment{v: h.names.Latest(ctx, maxViewAge), now: time.Now()}
+	return renderContext{v: h.names.Latest(ctx, maxViewAge), now: time.Now()}
 }
 
 // placed returns the parts by id.
@@ -49,7 +49,7 @@ func region(tag, id string, parts map[string]markup.HTML, more ...markup.Part) m
 }
 
 // notices are the warnings at the top of every page.
-func (m moment) notices() markup.HTML {
+func (m renderContext) notices() markup.HTML {
 	var all []markup.HTML
 	say := func(class_, head, words string) {
 		all = append(all, markup.El("div", class("notice "+class_), text("strong", head), markup.Text(" "+words)))
@@ -80,11 +80,13 @@ func (m moment) notices() markup.HTML {
 }
 
 // untilNow returns the time since t, by this process's clock.
-func (m moment) untilNow(t time.Time) markup.HTML { return m.ticking("data-since", t, m.now.Sub(t)) }
+func (m renderContext) untilNow(t time.Time) markup.HTML {
+	return m.ticking("data-since", t, m.now.Sub(t))
+}
 
-// how describes how changes reach the page. It rounds to whole seconds, so that the text
-// does not change whenever the backend is a little faster or slower.
-func how(v *overview.View) string {
+// pushMode describes how changes reach the page. It rounds to whole seconds, so that the
+// text does not change whenever the backend is a little faster or slower.
+func pushMode(v *overview.View) string {
 	every := "every " + brief(v.Pace+time.Second-1)
 	if v.Push {
 		return "Changes are pushed; all names are read " + every
