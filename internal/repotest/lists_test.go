@@ -192,6 +192,21 @@ func wantBenchmark(t *testing.T, file, pkg, pattern string) {
 	t.Errorf("%s: no benchmark in %s is called %s", file, pkg, pattern)
 }
 
+// Go compiles a package once for each set of flags. With other flags, a test would
+// compile the servers again that make built has compiled, while other tests run.
+func TestTheServersOfTestsAreBuiltAsMakeBuildsThem(t *testing.T) {
+	flags := regexp.MustCompile(`(?m)^PLAIN +:= .*GOFLAGS='(.*)'$`).FindStringSubmatch(read(t, "Makefile"))
+	if flags == nil {
+		t.Fatal("the Makefile has no PLAIN")
+	}
+	build := read(t, "internal/testservers/build.go")
+	for _, flag := range strings.Fields(flags[1]) {
+		if !strings.Contains(build, `"`+flag+`"`) {
+			t.Errorf("internal/testservers/build.go builds without %s", flag)
+		}
+	}
+}
+
 // The CI of GitHub does the same as .ci/run. A release has the platforms that the tests
 // compile for.
 func TestTheWorkflowsDoWhatMakeDoes(t *testing.T) {
