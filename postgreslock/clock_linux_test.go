@@ -70,8 +70,8 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	names, often := conn(t, url), mutex("often")
 	round := 0
 	eventually(t, "two names are left", func() bool {
-		// A round of the database that was half done when the clock was set ends in a pause,
-		// with old names left. So the pause has to end, as often as that happens.
+		// Tidying that was half done when the clock was set ends in a pause, with old
+		// names left. So the pause has to end, as often as that happens.
 		if round++; round%25 == 0 {
 			clock.Set(25*time.Hour + time.Duration(round/25)*2*time.Hour)
 		}
