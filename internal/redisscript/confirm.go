@@ -74,7 +74,7 @@ func (d *Driver) confirmed(ctx context.Context, c Call, timeout time.Duration) (
 	on, script, asking := Conn(d.conn), Confirm.command(c), []Command(nil)
 	wait := Command{Words: []string{"WAIT", strconv.Itoa(d.WaitReplicas), strconv.FormatInt(timeout.Milliseconds(), 10)}, Aside: true}
 	for range 8 {
-		all := on.DoMany(ctx, append(asking[:len(asking):len(asking)], script, wait), true)
+		all := on.DoMany(ctx, append(slices.Clip(asking), script, wait), true)
 		p, waited := all[len(asking)], all[len(asking)+1]
 		to := redirection.FindStringSubmatch(fmt.Sprint(p.Err))
 		switch {
