@@ -17,7 +17,8 @@ import (
 // says the rest, and TestEveryPackageHasADocComment demands one.
 func TestContributingSaysWhereEachPackageIs(t *testing.T) {
 	text := section(t, "CONTRIBUTING.md", "## Where is what")
-	table, _, _ := strings.Cut(text[strings.Index(text, "|---"):], "\n\n")
+	_, table, _ := strings.Cut(text, "|---")
+	table, _, _ = strings.Cut(table, "\n\n")
 	if rows := strings.Count(table, "\n"); rows > 10 {
 		t.Errorf("CONTRIBUTING.md has %d rows; ten are read", rows)
 	}
@@ -200,7 +201,7 @@ func TestTheServersOfTestsAreBuiltAsMakeBuildsThem(t *testing.T) {
 		t.Fatal("the Makefile has no PLAIN")
 	}
 	build := read(t, "internal/testservers/build.go")
-	for _, flag := range strings.Fields(flags[1]) {
+	for flag := range strings.FieldsSeq(flags[1]) {
 		if !strings.Contains(build, `"`+flag+`"`) {
 			t.Errorf("internal/testservers/build.go builds without %s", flag)
 		}
