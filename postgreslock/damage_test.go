@@ -45,7 +45,7 @@ func TestAListGoesOnBehindADamagedRow(t *testing.T) {
 	for _, name := range []string{"job/000", "job/400", "job0", "jo"} {
 		gets(t, d, long(name, false))
 	}
-	for range 20 { // a queue with rows of its own
+	for range 20 {
 		waits(t, d, long("job/400", true))
 	}
 	const n = 600 // more than two pages, of which most are like the first

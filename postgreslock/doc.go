@@ -57,9 +57,9 @@
 // # How fast is it?
 //
 // An acquire or a release of a name that this client has seen is one statement, which
-// commits: one round trip. Otherwise it takes two. Renewals of many leases share one
-// statement. When several clients use the same name, a step locks its row, and takes one
-// more round trip. A waiter holds the name once its notification arrives.
+// commits: one round trip. Otherwise it takes two. When several clients change a name at
+// the same time, one of them succeeds, and the others repeat the step. Renewals of many
+// leases share one statement. A waiter holds the name once its notification arrives.
 //
 // # How does a waiter learn of its grant?
 //

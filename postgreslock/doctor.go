@@ -110,7 +110,7 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 	o := e.driver.server.options
 	var missing []string
 	e.whole = !e.recovery
-	for _, name := range []string{"locks", "waiters", "tidying"} {
+	for _, name := range []string{"locks", "tidying"} {
 		var there, logged, may, meddled, unidentified bool
 		var lacks string
 		err := c.QueryRow(ctx, "SELECT r IS NOT NULL, coalesce((SELECT relpersistence = 'p' FROM pg_class WHERE oid = r), true),"+
@@ -162,10 +162,10 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 	case e.recovery:
 	case rowless:
 		e.find(driver.SeverityError, "tables", "the row of "+o.table("tidying")+" is gone: no client can begin", "run what `"+o.command()+"` prints, which puts it back")
-	case len(missing) == 3:
+	case len(missing) == 2:
 		e.find(driver.SeverityInfo, "tables", "they are not there yet", "the first client that locks makes them, or run what `"+o.command()+"` prints")
 	case len(missing) > 0:
-		e.find(driver.SeverityError, "tables", strings.Join(missing, ", ")+" is not there, and the others are: what needs it fails",
+		e.find(driver.SeverityError, "tables", missing[0]+" is not there, and the other table is: what needs it fails",
 			"run what `"+o.command()+"` prints, while no lock is held; then every client has to open the database again")
 	}
 	return nil
@@ -174,7 +174,6 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 // columns are the columns of the tables.
 var columns = map[string][]string{
 	"locks":   {"name", "holders", "fence", "until", "version", "entry"},
-	"waiters": {"id", "name", "token", "since", "expires", "waiter"},
 	"tidying": {"one", "version", "cursor_name", "rest"},
 }
 

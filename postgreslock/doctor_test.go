@@ -30,7 +30,7 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 		server.URL("postgres") + "?push=false":             "info push",
 		server.URL("postgres") + "?synchronous_commit=off": "error synchronous_commit",
 		server.URL("unlogged"):                             "error tables",
-		poor:                                               "error rights,error rights,error rights",
+		poor:                                               "error rights,error rights",
 		pooler.URL("postgres"):                             "info pooler",
 		pgtest.StartPooler(t, server, "session").URL("postgres"): "",
 	} {
@@ -76,7 +76,6 @@ func TestTheDoctorFindsAPoolThatPreparesBehindAPooler(t *testing.T) {
 	}
 }
 
-// Each table by itself, even the one that is needed only when many wait.
 func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 	t.Parallel()
 	server, _, _ := fresh(t)
@@ -84,7 +83,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 		{"", "pawl.", "`pawl schema postgres`"},
 		{"?schema=odd's&prefix=a_", `"odd's".a_`, `--schema 'odd'\''s' --prefix a_`},
 	} {
-		for _, table := range []string{"locks", "waiters", "tidying"} {
+		for _, table := range []string{"locks", "tidying"} {
 			name := fmt.Sprint("without_", table, i)
 			server.Database(name)
 			d := start(t, server.URL(name)+of.parameters)
@@ -101,7 +100,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 	for of, want := range map[string]string{
 		"ALTER TABLE pawl.locks DROP COLUMN until":                   "lacks until",
 		"DELETE FROM pawl.tidying":                                   "no client can begin",
-		"ALTER TABLE pawl.waiters ENABLE ROW LEVEL SECURITY":         "row security",
+		"ALTER TABLE pawl.tidying ENABLE ROW LEVEL SECURITY":         "row security",
 		"CREATE RULE odd AS ON UPDATE TO pawl.locks DO ALSO NOTHING": "a rule",
 		"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;" +
 			"CREATE TRIGGER odd BEFORE UPDATE ON pawl.locks FOR EACH ROW EXECUTE FUNCTION f()": "a trigger",

@@ -24,7 +24,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-// passing reports whether to repeat a transaction, which the server aborted in favour of
+// passing reports whether to repeat a statement, which the server aborted in favour of
 // another one, or, under a higher default isolation level, because its row had changed.
 func passing(err error) bool {
 	state := sqlState(err)

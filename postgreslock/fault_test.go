@@ -134,26 +134,6 @@ func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 	}
 }
 
-// waiting is closed when a session of a database waits for a lock.
-func waiting(t testing.TB, url string) <-chan struct{} {
-	c, seen := conn(t, url), make(chan struct{})
-	ctx, cancel := context.WithCancel(ctx)
-	t.Cleanup(func() {
-		cancel()
-		<-seen
-	})
-	go func() {
-		defer close(seen)
-		const sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
-		for waits := false; !waits; time.Sleep(5 * time.Millisecond) {
-			if c.QueryRow(ctx, sql).Scan(&waits) != nil {
-				return // the test is over
-			}
-		}
-	}()
-	return seen
-}
-
 // A lost connection that listens is opened again, and missed signals are delivered.
 func TestWhatWasMissedIsToldWhenListeningBeginsAgain(t *testing.T) {
 	t.Parallel()

@@ -178,7 +178,8 @@ func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given
 	for i, name := range leases.Names() {
 		marks, names = append(marks, text(mark(i+1))), append(names, []byte(name))
 	}
-	// The outer SELECT asks the time, as in lock. It returns name and entry in
+	// The outer SELECT asks the time: in the target list of SELECT FOR UPDATE itself, the
+	// time would be from before the wait for a locked row. It returns name and entry in
 	// hexadecimal: pgx cannot read the bytes that a session with bytea_output=escape
 	// sends.
 	statement := "WITH locked AS MATERIALIZED (SELECT name, entry FROM " + table + " WHERE name IN (" + strings.Join(marks, ", ") +

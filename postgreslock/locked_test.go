@@ -12,7 +12,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
-	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
 // inLine returns the number of sessions of a database that have waited for a row for so
@@ -185,16 +184,20 @@ func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
 	_, url, _ := fresh(t)
 	d, other := start(t, url), start(t, url)
 	held, locked := mutex("a"), mutex("b")
-	held.TTL, locked.TTL = time.Hour, time.Hour
+	held.TTL, held.Weight, held.Limit = time.Hour, 1, 2
+	wanted := held
+	wanted.Token = driver.NewToken()
 	gets(t, d, held)
+	gets(t, d, locked)
+	releases(t, d, locked)
 	tx := begin(t, conn(t, url))
-	if err := d.CheckLease(ctx, tx, fencetest.Lease("b", gets(t, d, locked).Fence)); err != nil {
+	if _, err := tx.Exec(ctx, "SELECT FROM pawl.locks WHERE name = 'b' FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
 	long, cancel := context.WithCancel(ctx)
 	ended := make(chan error)
 	go func() {
-		_, err := other.AcquireAll(long, []driver.Claim{mutex("a"), mutex("b")})
+		_, err := other.AcquireAll(long, []driver.Claim{wanted, mutex("b")})
 		ended <- err
 	}()
 	watch := conn(t, url)
@@ -212,99 +215,4 @@ func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
 		t.Errorf("AcquireAll: %v; want its ctx's end", err)
 	}
 	_ = tx.Rollback(ctx)
-}
-
-// crowd is the claims of 20 waiters for a name, in rows of their own, and of its holder.
-func crowd(t testing.TB, d driver.Driver) (holder driver.Claim, waiters []driver.Claim) {
-	t.Helper()
-	holder = mutex("job")
-	gets(t, d, holder)
-	for range 20 {
-		c := queued("job")
-		waits(t, d, c)
-		waiters = append(waiters, c)
-	}
-	return holder, waiters
-}
-
-// lapses returns the time at which the place of a waiter in a row ends, on the server's
-// clock.
-func lapses(t testing.TB, url string, w driver.Claim) (at int64) {
-	t.Helper()
-	if err := conn(t, url).QueryRow(ctx, "SELECT expires FROM pawl.waiters WHERE token = $1", w.Token[:]).Scan(&at); err != nil {
-		t.Fatal(err)
-	}
-	return at
-}
-
-// In a crowd, a waiter keeps its place without the row of the name. So the holder, which
-// renews its lease in that row, never waits for waiters.
-func TestAWaiterInACrowdKeepsItsPlaceBesideALockedRow(t *testing.T) {
-	t.Parallel()
-	_, url, _ := fresh(t)
-	d := start(t, url)
-	_, all := crowd(t, d)
-	last := all[len(all)-1]
-	before := lapses(t, url, last)
-	if _, err := begin(t, conn(t, url)).Exec(ctx, "SELECT 1 FROM pawl.locks FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
-	_, err := d.Acquire(ctx, last)
-	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != len(all) {
-		t.Errorf("%v; want position %d", err, len(all))
-	}
-	if after := lapses(t, url, last); after <= before {
-		t.Errorf("its place lapses at %d, and %d before it asked again", after, before)
-	}
-}
-
-// A waiter that keeps its place while it is granted the name trusts the grant from then
-// on, so the lease counts from then on.
-func TestAGrantLastsAsLongAsTheKeepBesideItSaid(t *testing.T) {
-	t.Parallel()
-	_, url, _ := fresh(t)
-	holds, waits := start(t, url), start(t, url)
-	holder, all := crowd(t, waits)
-	head := all[0]
-	slow := begin(t, conn(t, url))
-	if _, err := slow.Exec(ctx, "SELECT 1 FROM pawl.waiters WHERE token = $1 FOR KEY SHARE", head.Token[:]); err != nil {
-		t.Fatal(err)
-	}
-	released := make(chan error, 1)
-	go func() { released <- holds.Release(ctx, lease(holder)) }()
-	watch := conn(t, url)
-	eventually(t, "the release waits for the row of the head", func() bool { return inLine(t, watch, 200*time.Millisecond) > 0 })
-	sent := time.Now()
-	if _, err := waits.Acquire(ctx, head); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("%v; want ErrHeld, for the release was not committed", err)
-	}
-	_ = slow.Rollback(ctx)
-	if err := <-released; err != nil {
-		t.Fatal(err)
-	}
-	var until time.Time
-	if err := watch.QueryRow(ctx, "SELECT until FROM pawl.locks").Scan(&until); err != nil {
-		t.Fatal(err)
-	}
-	if trusted := sent.Add(head.QueueTTL); until.Before(trusted) {
-		t.Errorf("the lease ends %v before the winner stops to trust it", trusted.Sub(until))
-	}
-}
-
-// A waiter relies on the place that it has kept, even after the server has crashed.
-func TestAKeptPlaceSurvivesACrash(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server that crashes")
-	}
-	t.Parallel()
-	server := pgtest.Start(t, "wal_writer_delay=10s")
-	d := start(t, server.URL("postgres"))
-	_, all := crowd(t, d)
-	waits(t, d, all[0])
-	before := lapses(t, server.URL("postgres"), all[0])
-	server.Kill()
-	server.Run()
-	if after := lapses(t, server.URL("postgres"), all[0]); after != before {
-		t.Errorf("its place lapses at %d, and at %d before the crash", after, before)
-	}
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// A notification that cannot be sent does not keep a holder from passing a name on,
-// whether the step takes one statement or a transaction.
+// A notification that cannot be sent does not keep a holder from passing a name on.
 func TestWhoMayNotNotifyStillPassesNamesOn(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)

@@ -49,4 +49,4 @@ func (o *Options) withDefaults() (Options, error) {
 }
 
 // maxIdentifier bounds the name of a table, so that the names of its indexes fit, too.
-const maxIdentifier = 63 - len("waiters_name_token_key")
+const maxIdentifier = 63 - len("tidying_one_check")

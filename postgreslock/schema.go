@@ -12,9 +12,6 @@ const schemaVersion = 1
 // entry. Half of each page is left free, and no column that changes has an index. So a
 // new version of a row finds room on the page of the old one, and no index changes.
 //
-// A waiter of a long queue has a row of its own, so the cost of a step does not grow with
-// the length of the queue; see locktable.Rows.
-//
 // The row of tidying has the position of tidying, and the version of the tables.
 const tables = `CREATE TABLE IF NOT EXISTS {locks} (
 	name    text COLLATE "C" PRIMARY KEY,
@@ -24,17 +21,6 @@ const tables = `CREATE TABLE IF NOT EXISTS {locks} (
 	version bigint NOT NULL,
 	entry   bytea NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
-
-CREATE TABLE IF NOT EXISTS {waiters} (
-	id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	name    text COLLATE "C" NOT NULL,
-	token   bytea NOT NULL,
-	since   bigint NOT NULL,
-	expires bigint NOT NULL,
-	waiter  bytea NOT NULL,
-	UNIQUE (name, token)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
-CREATE INDEX IF NOT EXISTS {waiters_place} ON {waiters} (name, since, id);
 
 CREATE TABLE IF NOT EXISTS {tidying} (
 	one         boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -81,8 +67,5 @@ func shell(word string) string {
 
 // tables returns the statements that make the tables in an existing schema.
 func (o *Options) tables() string {
-	return strings.NewReplacer(
-		"{locks}", o.table("locks"), "{waiters}", o.table("waiters"), "{tidying}", o.table("tidying"),
-		"{waiters_place}", identifier(o.Prefix+"waiters_place"), // in the schema of its table
-	).Replace(tables)
+	return strings.NewReplacer("{locks}", o.table("locks"), "{tidying}", o.table("tidying")).Replace(tables)
 }

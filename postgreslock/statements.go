@@ -15,16 +15,9 @@ import (
 
 // statements are all the statements that the steps of a client send.
 type statements struct {
-	load, swapOne, swapFree, swapNew, swapMany string // for Load and Swap
-
-	lock                           func(names int) string // for a transaction
-	insert, remove, update         string
-	first, own, ahead              string
-	join, keep, leave, lapse, ends string
-	readWaiter, keepOnly           string // see store.keepPlace
-
-	read, page                              string
-	selectTidying, setTidying, some, forget string
+	load, page                                    string
+	swapOne, swapFree, swapNew, swapMany, swapAll string // see swaps.go
+	selectTidying, setTidying, forget             string
 }
 
 // clock is the server's time in microseconds since 1970, a number that no DateStyle
@@ -40,25 +33,25 @@ const (
 	tooLate = "22012"
 )
 
-// soon bounds how long a swap waits for a row that another transaction has locked;
-// Transact decides which steps wait longer. The setting is a part of each condition,
-// because a pooler would drop a setting of the session.
-const soon = " AND pg_catalog.set_config('lock_timeout', '10ms', true) IS NOT NULL"
+// wait bounds how long a swap waits for a row that another transaction has locked. The
+// setting is a part of each condition, because a pooler would drop a setting of the
+// session.
+const wait = " AND pg_catalog.set_config('lock_timeout', $10, true) IS NOT NULL"
 
 func (o *Options) statements() *statements {
-	sql := strings.NewReplacer("{locks}", o.table("locks"), "{waiters}", o.table("waiters"), "{tidying}", o.table("tidying"), "{now}", clock,
+	sql := strings.NewReplacer("{locks}", o.table("locks"), "{tidying}", o.table("tidying"), "{now}", clock,
 		"{name}", text("$1"), "{n.name}", text("n.name"), "{holders}", text("$5"), "{n.holders}", text("n.holders"),
-		"{bytes name}", octets("name"), "{bytes e.name}", octets("e.name"), "{bytes cursor_name}", octets("cursor_name")).Replace
+		"{bytes name}", octets("name"), "{bytes cursor_name}", octets("cursor_name")).Replace
 	return &statements{
 		load: sql("SELECT n.i, l.version, l.entry, {now} FROM pg_catalog.unnest($1::bytea[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = {n.name} COLLATE \"C\""),
 		swapOne: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
-			" WHERE name = {name} AND version = $2 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + soon + " RETURNING " + inTime),
+			" WHERE name = {name} AND version = $2 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + wait + " RETURNING " + inTime),
 		swapFree: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
 			" WHERE name = {name} AND version = $2 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" +
-			" AND pg_catalog.set_config('synchronous_commit', 'off', true) = 'off'" + soon + " RETURNING " + inTime),
+			" AND pg_catalog.set_config('synchronous_commit', 'off', true) = 'off'" + wait + " RETURNING " + inTime),
 		swapNew: sql("INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
 			" SELECT {name}, $3::bigint, $4::bytea, {holders}, $6::bigint, $7::timestamptz" +
-			" WHERE $2::bigint = 0 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + soon + " ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
+			" WHERE $2::bigint = 0 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + wait + " ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
 		// swapMany skips rows that other transactions have locked. So it waits for none
 		// of them, and two such statements cannot deadlock.
 		swapMany: sql("WITH free AS MATERIALIZED (SELECT n.* FROM {locks} l" +
@@ -68,47 +61,30 @@ func (o *Options) statements() *statements {
 			" UPDATE {locks} l SET version = n.version, entry = n.entry, holders = {n.holders}, fence = n.fence, until = n.until" +
 			" FROM free n WHERE l.name = {n.name} COLLATE \"C\" RETURNING n.name, {now}"),
 
-		// The outer SELECT asks the time. In the target list of SELECT FOR UPDATE itself,
-		// the time would be from before the wait for a locked row.
-		lock: func(names int) string {
-			in := make([]string, names)
-			for i := range in {
-				in[i] = text(mark(i + 1))
-			}
-			return sql("WITH locked AS MATERIALIZED (SELECT name, version, entry FROM {locks} WHERE name IN (" + strings.Join(in, ", ") +
-				") ORDER BY name FOR UPDATE) SELECT {bytes name}, entry, {now} FROM locked")
-		},
-		insert: sql("INSERT INTO {locks} (name, version, entry) VALUES ({name}, $2, '') ON CONFLICT (name) DO NOTHING"),
-		remove: sql("DELETE FROM {locks} WHERE name = {name}"),
-		update: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
-			" WHERE name = {name} AND {now} <= $2"),
+		// swapAll locks the rows in the order of their names, and changes them if all are
+		// as expected. If a new row is there already, or the window is over, the last
+		// SELECT fails, and so undoes the changes.
+		swapAll: sql("WITH n AS MATERIALIZED (SELECT {n.name} COLLATE \"C\" AS name, was, version, entry, {n.holders} AS holders, fence, until" +
+			" FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[], $7::timestamptz[])" +
+			" AS n (name, was, version, entry, holders, fence, until))," +
+			" locked AS MATERIALIZED (SELECT l.name FROM {locks} l JOIN n ON l.name = n.name AND l.version = n.was" +
+			" WHERE pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + wait + " ORDER BY l.name FOR UPDATE OF l)," +
+			" known AS MATERIALIZED (SELECT (SELECT count(*) FROM locked) = (SELECT count(*) FROM n WHERE was <> 0) AS yes)," +
+			" changed AS (UPDATE {locks} l SET version = n.version, entry = n.entry, holders = n.holders, fence = n.fence, until = n.until" +
+			" FROM n WHERE l.name = n.name AND n.was <> 0 AND (SELECT yes FROM known) RETURNING 1)," +
+			" made AS (INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
+			" SELECT name, version, entry, holders, fence, until FROM n WHERE was = 0 AND (SELECT yes FROM known)" +
+			" AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + wait + " ORDER BY name ON CONFLICT (name) DO NOTHING RETURNING 1)," +
+			" counted AS MATERIALIZED (SELECT (SELECT count(*) FROM changed) + (SELECT count(*) FROM made) AS total, (SELECT count(*) FROM n) AS wanted)," +
+			" done AS (SELECT CASE WHEN total = wanted AND pg_catalog.clock_timestamp() <= $9 THEN {now} ELSE 1 / (wanted - wanted) END AS now" +
+			" FROM counted WHERE total > 0)"),
 
-		// first and own lock rows, because a waiter may keep its place meanwhile, see
-		// store.keepPlace.
-		first: sql("SELECT id, waiter FROM {waiters} WHERE name = {name} ORDER BY since, id LIMIT $2 FOR UPDATE"),
-		own:   sql("SELECT id, waiter FROM {waiters} WHERE name = {name} AND token = $2 FOR UPDATE"),
-		ahead: sql("SELECT (SELECT count(*) FROM {waiters} WHERE name = {name} AND since < $2)" +
-			" + (SELECT count(*) FROM {waiters} WHERE name = {name} AND since = $2 AND id < $3)"),
-		readWaiter: sql("SELECT e.entry, {now}, w.waiter, (SELECT count(*) FROM {waiters} a WHERE a.name = w.name AND (a.since, a.id) < (w.since, w.id))" +
-			" FROM {locks} e JOIN {waiters} w ON w.name = e.name AND w.token = $2 WHERE e.name = {name}"),
-		keepOnly: sql("UPDATE {waiters} SET expires = $3, waiter = $4 WHERE name = {name} AND token = $2 AND waiter = $5 AND expires > {now}" +
-			" AND {now} BETWEEN $6 AND $7" + soon),
-		join:  sql("INSERT INTO {waiters} (name, token, since, expires, waiter) VALUES ({name}, $2, $3, $4, $5)"),
-		keep:  sql("UPDATE {waiters} SET expires = $3, waiter = $4 WHERE name = {name} AND token = $2"),
-		leave: sql("DELETE FROM {waiters} WHERE name = {name} AND token = $2"),
-		lapse: sql("DELETE FROM {waiters} WHERE name = {name} AND expires <= $2"),
-		ends:  sql("SELECT count(*), coalesce(min(expires), 0), coalesce(max(since), 0) FROM {waiters} WHERE name = {name}"),
+		page: sql("SELECT {bytes name}, version, entry, {now} FROM {locks} WHERE name >= {name} ORDER BY name LIMIT $2"),
 
-		read: sql("SELECT {bytes e.name}, e.entry, {now}, w.waiter FROM {locks} e LEFT JOIN {waiters} w ON w.name = e.name" +
-			" WHERE e.name = {name} ORDER BY w.since, w.id"),
-		page: sql("SELECT {bytes e.name}, e.entry, {now}, w.waiter" +
-			" FROM (SELECT name, entry FROM {locks} WHERE name >= {name} ORDER BY name LIMIT $2) e" +
-			" LEFT JOIN {waiters} w ON w.name = e.name ORDER BY e.name, w.since, w.id"),
-
-		selectTidying: sql("SELECT {bytes cursor_name}, rest, {now} FROM {tidying} FOR UPDATE"),
+		selectTidying: sql("SELECT {bytes cursor_name}, rest, {now} FROM {tidying}"),
 		setTidying:    sql("UPDATE {tidying} SET cursor_name = {name}, rest = $2"),
-		some:          sql("SELECT {bytes name}, version, entry FROM {locks} WHERE name >= {name} ORDER BY name LIMIT $2"),
-		forget:        sql("DELETE FROM {locks} WHERE name = {name} AND version = $2"),
+		forget: sql("DELETE FROM {locks} WHERE name = {name} AND version = $2" +
+			" AND pg_catalog.set_config('lock_timeout', '10ms', true) IS NOT NULL"),
 	}
 }
 
@@ -177,13 +153,6 @@ func plain(s string) []byte {
 // moment converts an instant to a timestamp of the server, NULL for 0.
 func moment(i locktable.Instant) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: i.Time(), Valid: i != 0}
-}
-
-// columnsOf returns the columns that a step changes, beginning with version, as
-// arguments.
-func columnsOf(version int64, stored []byte, e *locktable.Entry) []any {
-	c := engine.ColumnsOf(e)
-	return []any{version, stored, plain(c.Holders), int64(c.Fence), moment(c.Until)}
 }
 
 // notifications returns the calls that send signals to the channels of their inboxes, as

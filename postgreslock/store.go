@@ -6,31 +6,22 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
+	"iter"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/engine"
-	"github.com/pawl-go/pawl/internal/turns"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// A store keeps a row for each name. Most steps are a single statement. It changes a row
-// if the row still has the version that the client read, and the server's clock is within
-// the window. No transaction stays open while a client does anything else.
-//
-// PostgreSQL checks this condition before it waits for a row that another transaction has
-// locked. It checks again only if that transaction has changed the row. So the statement
-// reads the clock again after its change. If the window is over, the statement fails, and
-// changes nothing.
-//
-// The other steps take a transaction: see Transact.
+// A store keeps a row for each name. A step is a single statement, see swaps.go. No
+// transaction stays open while a client does anything else.
 type store struct {
 	*server
 	clock       optimistic.Clock
@@ -40,8 +31,7 @@ type store struct {
 	inbox       string              // the inbox of this client
 	deliver     func(driver.Signal) // takes the signals for this client
 
-	turns     turns.Turns   // lets one transaction of this process per name run; the others wait without a connection
-	room      chan struct{} // bounds the transactions that wait for longWait, because each keeps a connection
+	room      chan struct{} // bounds the statements that wait long for a row, because each keeps a connection
 	unawaited chan struct{} // bounds the requests whose caller has gone, because each keeps a connection
 
 	lastSlow atomic.Pointer[time.Time] // the last time that a request took long
@@ -71,9 +61,10 @@ func newStore(s *server, deliver func(driver.Signal)) *store {
 // rows.
 func maxLongWaits(connections int) int { return max(1, connections/4) }
 
-// changedNothing reports whether a failed swap has changed nothing, so that Transact
-// takes the step.
-func changedNothing(err error) bool { return passing(err) || isLocked(err) || sqlState(err) == tooLate }
+// Lingers implements optimistic.Lingerer. A statement checks the clock when it has
+// changed the row, but a disk or a standby may hold up its commit after that. Until then,
+// readers do not see the change.
+func (s *store) Lingers() {}
 
 // Load implements optimistic.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
@@ -86,10 +77,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 		rows, _ := r.conn.Query(r.ctx, s.sql.load, bytesOf(names)) // ForEachRow returns its error
 		_, err := pgx.ForEachRow(rows, []any{&i, &version, &value, &now}, func() error {
 			if version.Valid {
-				all[i-1] = optimistic.Stored{Value: value, Version: uint64(version.Int64)}
-				if len(value) == 0 {
-					all[i-1].Value = []byte{0} // an operator edited it: make it invalid, not a free name
-				}
+				all[i-1] = stored(version.Int64, value)
 			}
 			s.clock.Learn(locktable.Instant(now), sent, time.Now())
 			return nil
@@ -100,6 +88,14 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 		return nil, err
 	}
 	return all, nil
+}
+
+// stored makes an entry that an operator has emptied invalid, instead of a free name.
+func stored(version int64, value []byte) optimistic.Stored {
+	if len(value) == 0 {
+		value = []byte{0}
+	}
+	return optimistic.Stored{Value: value, Version: uint64(version)}
 }
 
 // bytesOf returns names as arguments, see text.
@@ -114,230 +110,67 @@ func bytesOf(names []string) [][]byte {
 // Time implements optimistic.Store.
 func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 	return s.clock.Ask(ctx, func(ctx context.Context) error {
-		return s.do(ctx, func(r *request) error { _, err := s.ask(r.ctx, r.conn); return err })
-	})
-}
-
-func (s *store) ask(ctx context.Context, c *pgx.Conn) (locktable.Instant, error) {
-	var now int64
-	sent := time.Now()
-	if err := c.QueryRow(ctx, "SELECT "+clock).Scan(&now); err != nil {
-		return 0, err
-	}
-	s.clock.Learn(locktable.Instant(now), sent, time.Now())
-	return locktable.Instant(now), nil
-}
-
-// Swap implements optimistic.Store.
-func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	s.tidyNowAndThen()
-	if len(swaps) > 1 {
-		return s.swapTogether(ctx, swaps)
-	}
-	done := make([]optimistic.Swapped, 1)
-	err := s.do(ctx, func(r *request) error {
-		one, err := s.swap(r.ctx, r.conn, swaps[0])
-		if r.whileAwaited(func() { done[0] = one }) != nil && one.Done {
-			s.deliverOwn(swaps[0].Entry.Signals)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return done, nil
-}
-
-// deliverOwn delivers the signals of a step that are for this client. Usually the caller
-// of the step delivers them; deliverOwn replaces a caller that has gone.
-func (s *store) deliverOwn(signals []locktable.Signal) {
-	for _, to := range signals {
-		if to.Inbox == s.inbox {
-			s.deliver(to.Signal)
-		}
-	}
-}
-
-func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done optimistic.Swapped, err error) {
-	text := s.sql.swapOne
-	switch {
-	case w.Version == 0:
-		text = s.sql.swapNew
-	case frees(w.Entry):
-		text = s.sql.swapFree
-	}
-	version := newVersion()
-	args := append([]any{[]byte(w.Name), int64(w.Version)}, columnsOf(version, w.Value, w.Entry)...)
-	args = append(args, moment(w.Window.From), moment(w.Window.To))
-	if len(w.Signals) > 0 && !s.notifyPause.isActive() {
-		calls, more := notifications(w.Signals, len(args)+1)
-		text = "WITH done (now) AS (" + text + ") SELECT now, " + calls + " FROM done"
-		args = append(args, more...)
-	}
-	sent := time.Now()
-	if s.past(w.Window, sent) {
-		return optimistic.Swapped{Late: true}, nil // the step waited too long for a connection
-	}
-	rows, err := c.Query(ctx, text, args...)
-	switch {
-	case s.notifyPause.beginIfRefused(err):
-		return s.swap(ctx, c, w)
-	case changedNothing(err):
-		return done, nil
-	case err != nil:
-		return done, err
-	}
-	defer rows.Close()
-	if rows.Next() {
-		var now int64
-		into := make([]any, len(rows.FieldDescriptions()))
-		into[0] = &now
-		if err := rows.Scan(into...); err != nil {
-			return done, err
-		}
-		done.Done, done.Version = true, uint64(version)
-		s.clock.InTime(w.Window)
-		s.clock.Learn(locktable.Instant(now), sent, time.Now())
-	}
-	rows.Close()
-	switch err := rows.Err(); {
-	case s.notifyPause.beginIfRefused(err):
-		return s.swap(ctx, c, w)
-	case changedNothing(err):
-		return optimistic.Swapped{}, nil
-	case err != nil || done.Done:
-		return done, err
-	}
-	done.Late = s.past(w.Window, time.Now())
-	return done, nil
-}
-
-// frees reports whether a swap only gives a name back. Such a swap does not wait for the
-// disk: if the server crashes before it has written the release, the lease runs out, as
-// if its holder had died. The next grant waits for the disk, and so for all earlier
-// writes.
-func frees(e *locktable.Entry) bool {
-	return len(e.Holders) == 0 && len(e.Queue) == 0 && e.Closed == 0 && len(e.Broken) == 0 && len(e.Value.Bytes) == 0
-}
-
-// past reports whether the server's clock has left a window by now. If so, it makes the
-// next window wider.
-func (s *store) past(w optimistic.Window, now time.Time) bool {
-	is, ok := s.clock.Window(now)
-	if ok && is.From <= w.To {
-		return false
-	}
-	s.clock.Late(w)
-	return true
-}
-
-// swapTogether makes many swaps. If rows are locked, it repeats their swaps after a
-// moment, because another step may have locked a row only briefly.
-func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	done, err := s.swapAtOnce(ctx, swaps)
-	for _, wait := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond} {
-		var which []int
-		var again []optimistic.Swap
-		for i, d := range done {
-			if errors.Is(d.Err, optimistic.ErrLocked) {
-				which, again = append(which, i), append(again, swaps[i])
+		return s.do(ctx, func(r *request) error {
+			var now int64
+			sent := time.Now()
+			err := r.conn.QueryRow(r.ctx, "SELECT "+clock).Scan(&now)
+			if err == nil {
+				s.clock.Learn(locktable.Instant(now), sent, time.Now())
 			}
-		}
-		if err != nil || len(which) == 0 || backoff.Wait(ctx, wait) != nil {
-			break
-		}
-		var now []optimistic.Swapped
-		if now, err = s.swapAtOnce(ctx, again); err != nil {
-			return nil, err
-		}
-		for k, i := range which {
-			done[i] = now[k]
-		}
-	}
-	return done, err
-}
-
-// swapAtOnce makes many swaps in one statement, except those with new rows or signals.
-func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	n := len(swaps)
-	names, was, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
-	entries, holders := make([][]byte, n), make([][]byte, n)
-	fences, ends := make([]int64, n), make([]pgtype.Timestamptz, n)
-	index := make(map[string]int, n)
-	from, to := swaps[0].Window.From, swaps[0].Window.To
-	for i, w := range swaps {
-		c := engine.ColumnsOf(w.Entry)
-		names[i], was[i], versions[i] = []byte(w.Name), int64(w.Version), newVersion()
-		entries[i], holders[i], fences[i], ends[i] = w.Value, plain(c.Holders), int64(c.Fence), moment(c.Until)
-		if w.Version == 0 || len(w.Signals) > 0 {
-			names[i] = []byte{} // matches no row: Transact takes the step
-		}
-		index[w.Name], from, to = i, max(from, w.Window.From), min(to, w.Window.To)
-	}
-	done := make([]optimistic.Swapped, n)
-	err := s.do(ctx, func(r *request) error {
-		sent := time.Now()
-		var name []byte
-		var now int64
-		rows, _ := r.conn.Query(r.ctx, s.sql.swapMany, names, was, versions, entries, holders, fences, ends, moment(from), moment(to))
-		_, err := pgx.ForEachRow(rows, []any{&name, &now}, func() error {
-			i := index[string(name)]
-			done[i] = optimistic.Swapped{Done: true, Version: uint64(versions[i])}
-			s.clock.Learn(locktable.Instant(now), sent, time.Now())
-			return nil
+			return err
 		})
-		return err
 	})
-	switch {
-	case changedNothing(err):
-		return make([]optimistic.Swapped, n), nil
-	case err != nil:
-		return nil, err
-	}
-	// The windows have little in common if computing the swaps took long.
-	window := optimistic.Window{From: swaps[0].Window.From, To: to}
-	switch all := !slices.ContainsFunc(done, func(d optimistic.Swapped) bool { return !d.Done }); {
-	case all:
-	case s.past(window, time.Now()):
-		for i := range done {
-			done[i].Late = !done[i].Done
-		}
-	default:
-		err = s.explain(ctx, swaps, done)
-	}
-	return done, err
 }
 
-// explain loads the stored values for the swaps that changed nothing. If a row has not
-// changed, another transaction has locked it.
-func (s *store) explain(ctx context.Context, swaps []optimistic.Swap, done []optimistic.Swapped) error {
-	var names []string
-	var which []int
-	for i, w := range swaps {
-		if !done[i].Done && w.Version != 0 && len(w.Signals) == 0 {
-			names, which = append(names, w.Name), append(which, i)
+// scanPage is the number of entries that Scan reads at once. Scan reads pages so that a
+// slow caller keeps no connection.
+const scanPage = 256
+
+// Scan implements optimistic.Store.
+func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
+	return func(yield func(optimistic.Named, error) bool) {
+		for from := wholeCharacters(prefix); ; {
+			var page []optimistic.Named
+			err := s.do(ctx, func(r *request) error {
+				var name, value []byte
+				var version, now int64
+				rows, _ := r.conn.Query(r.ctx, s.sql.page, []byte(from), scanPage) // ForEachRow returns its error
+				_, err := pgx.ForEachRow(rows, []any{&name, &version, &value, &now}, func() error {
+					page = append(page, optimistic.Named{Name: string(name), Stored: stored(version, value), Now: locktable.Instant(now)})
+					return nil
+				})
+				return err
+			})
+			if err != nil {
+				yield(optimistic.Named{}, err)
+				return
+			}
+			for _, n := range page {
+				if n.Name < prefix || n.Name == from && from != prefix {
+					continue // before the prefix, or the last name of the page before
+				}
+				if !strings.HasPrefix(n.Name, prefix) || !yield(n, nil) {
+					return
+				}
+			}
+			if len(page) < scanPage {
+				return
+			}
+			from = page[len(page)-1].Name
 		}
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	all, err := s.Load(ctx, names)
-	if err != nil {
-		return err
-	}
-	for k, i := range which {
-		if done[i].Known, done[i].Now = true, all[k]; all[k].Version == swaps[i].Version {
-			done[i] = optimistic.Swapped{Err: s.failed(skippedError{})}
-		}
-	}
-	return nil
 }
 
-// skippedError is the server's error for a locked row, which SKIP LOCKED leaves out.
-type skippedError struct{}
-
-func (skippedError) Error() string    { return "another session has locked its row" }
-func (skippedError) SQLState() string { return "55P03" }
+// wholeCharacters returns s up to the first byte that is not UTF-8, because the server
+// refuses such bytes. No name with the prefix s comes before the result.
+func wholeCharacters(s string) string {
+	for i, r := range s {
+		if _, size := utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
+			return s[:i]
+		}
+	}
+	return s
+}
 
 // do runs f with a connection, and turns a failure into an error of this driver, see
 // request and failure.

@@ -4,18 +4,99 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
+	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// UpdateAll implements locktable.Grouped, if the store is a Transactor. A Swap has one
-// name only.
+// UpdateAll implements locktable.Grouped, if the store is an AllSwapper.
 func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
-	if t.transactor == nil {
+	store, ok := t.store.(AllSwapper)
+	if !ok {
 		return fmt.Errorf("%w: a swap of several names", errors.ErrUnsupported)
 	}
+	var names []string
 	for _, s := range steps {
-		t.cache.drop(s.Name)
+		names = append(names, s.Name)
 	}
-	return t.transactor.Transact(ctx, steps, f)
+	slices.Sort(names) // all goroutines take turns in the same order
+	names = slices.Compact(names)
+	for _, name := range names {
+		if err := t.turns.Enter(ctx, name); err != nil {
+			return err
+		}
+		defer t.turns.Leave(name)
+	}
+	for fails := 0; ; fails++ {
+		done, err := t.tryAll(ctx, store, steps, names, fails > 0, f)
+		if err == nil && !done && fails >= retriesWithoutPause {
+			err = backoff.Wait(ctx, backoff.Around(backoff.Doubled(time.Millisecond, fails-retriesWithoutPause, 32*time.Millisecond)))
+		}
+		if err != nil {
+			for _, name := range names {
+				t.cache.drop(name) // the steps may have been taken all the same
+			}
+		}
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// tryAll computes all steps, and swaps in what they changed. It reports whether that took
+// effect. The swaps of steps that were all taken prove that the known values are the
+// current ones. If f ends early, the values have to be fresh for that.
+func (t *Table) tryAll(
+	ctx context.Context, store AllSwapper, steps []locktable.Step, names []string, fresh bool,
+	f func(i int, e *locktable.Entry, now locktable.Instant) bool,
+) (done bool, err error) {
+	seen, err := t.lookAll(ctx, names, fresh)
+	if err != nil {
+		return false, err
+	}
+	leave, err := t.enterSwap(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	onTime := slices.ContainsFunc(steps, func(s locktable.Step) bool { return s.OnTime })
+	w, blur, err := t.window(ctx, onTime, 0)
+	if err != nil {
+		return false, err
+	}
+	all := make(map[string]*computation, len(names))
+	for _, name := range names {
+		if all[name], err = t.begin(name, seen[name], w, blur); err != nil {
+			return false, err
+		}
+	}
+	goesOn := true
+	for i := 0; i < len(steps) && goesOn; i++ {
+		all[steps[i].Name].run(steps[i], t.lingers, func(e *locktable.Entry, now locktable.Instant) { goesOn = f(i, e, now) })
+	}
+	if !goesOn && !fresh {
+		return false, nil
+	}
+	var swaps []Swap
+	for _, name := range names {
+		if c := all[name]; goesOn || c.entry.Changed {
+			swaps = append(swaps, t.swapOf(c))
+		}
+	}
+	if len(swaps) == 0 {
+		return true, nil
+	}
+	results, err := store.SwapAll(ctx, swaps)
+	if err != nil {
+		return false, err
+	}
+	for k, r := range results {
+		if t.note(swaps[k], r); r.Err != nil {
+			return false, r.Err
+		}
+		done = r.Done
+	}
+	return done, nil
 }

@@ -60,7 +60,6 @@ type Stored struct {
 type Named struct {
 	Name   string
 	Stored Stored
-	Entry  *locktable.Entry  // from a Transactor, in place of Stored
 	Now    locktable.Instant // a lower bound of the store's clock when it was read
 }
 
@@ -125,18 +124,10 @@ var ErrLocked = errors.New("it is locked by a transaction")
 // that a release that was given up before does not end its lease or place.
 type Lingerer interface{ Lingers() }
 
-// A Transactor is a Store that can also lock values, and run a function on them. Its
-// transactions take the steps for which a swap is not good: on names that other clients
-// change at the same time; on names whose queue is stored apart from the entry, see
-// [locktable.Apart], or has become long enough for that; and releases and repeated claims
-// that find nothing to change, because an earlier step may be written, and not committed
-// yet. A driver of [locktable.NewGrouped] grants several names in one transaction.
-type Transactor interface {
-	// Transact takes steps like UpdateAll of [locktable.Grouped], and delivers the
-	// signals for this client, too.
-	Transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error
-
-	// Read is the method of [locktable.Table]: the value alone lacks the waiters that are
-	// stored apart. For the same reason Scan yields entries.
-	Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error)
+// An AllSwapper is a Store that can replace several values as one. A driver of
+// [locktable.NewGrouped] then grants several names in one step. Its Load of several
+// names, too, is no older than the call.
+type AllSwapper interface {
+	// SwapAll is Swap, but either all swaps take effect or none of them.
+	SwapAll(ctx context.Context, swaps []Swap) ([]Swapped, error)
 }

@@ -28,8 +28,6 @@ type Table struct {
 	turns     turns.Turns   // one step of this process per name at a time: of several swaps at once, one succeeds
 	lanes     *lanes        // nil if the store does not gather
 	swapSlots chan struct{} // has room for the swaps that may be under way at once; nil: any number
-
-	transactor Transactor // the store, if it is one; otherwise nil
 }
 
 // New makes a Table. The store sends the signals of a step to other clients. deliver gets
@@ -38,7 +36,6 @@ type Table struct {
 func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
 	_, lingers := s.(Lingerer)
 	t := &Table{store: s, inbox: inbox, deliver: deliver, lingers: lingers}
-	t.transactor, _ = s.(Transactor)
 	if g, ok := s.(Gatherer); ok {
 		t.lanes = &lanes{store: s, fit: g.Fit}
 	}
@@ -74,37 +71,16 @@ func (t *Table) enterSwap(ctx context.Context) (leave func(), err error) {
 
 // maxCachedQueue is the longest queue whose entry the table caches after a swap. The
 // waiters of a longer queue change the name so often that a swap from a cached value
-// would fail. If the store is a Transactor, a transaction takes the steps on such a name.
+// would fail.
 const maxCachedQueue = 8
-
-// errTransact means that a step needs a transaction.
-var errTransact = errors.New("the step needs a transaction")
-
-// transactOne takes a step in a transaction.
-func (t *Table) transactOne(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
-	long := false
-	err := t.transactor.Transact(ctx, []locktable.Step{s}, func(_ int, e *locktable.Entry, now locktable.Instant) bool {
-		long = e.Rest.Len > 0
-		f(e, now)
-		return true
-	})
-	if !long {
-		t.cache.drop(s.Name) // if the queue is long, an outdated value still says so, which is enough
-	}
-	return err
-}
 
 // Update implements locktable.Table.
 func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	if len(steps) == 1 {
 		return t.takeOne(ctx, steps[0], func(e *locktable.Entry, now locktable.Instant) { f(0, e, now) })
 	}
-	all := make([]int, len(steps))
-	for i := range all {
-		all[i] = i
-	}
 	failed := map[int]error{}
-	for part := range slices.Chunk(all, atATime) {
+	for part := range slices.Chunk(groupsOf(steps), atATime) {
 		if err := t.many(ctx, steps, part, f, failed); err != nil {
 			return err
 		}
@@ -177,8 +153,6 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, back *stepBack
 		var did outcome
 		r, did, err = t.attempt(ctx, s, seen, back, f)
 		switch {
-		case errors.Is(err, errTransact):
-			return false, t.transactOne(ctx, s, f)
 		case err != nil || r.Done || did == nothing && seen.fresh:
 			return false, err
 		case did == nothing: // the answer has to be about the current value
@@ -186,8 +160,6 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, back *stepBack
 			continue
 		case did == refrained:
 			return true, nil
-		case t.transactor != nil && !r.Late:
-			return false, t.transactOne(ctx, s, f)
 		}
 		back.noteFailure(seen, r)
 		if did == waited && seen.fresh && !r.Late {
@@ -216,14 +188,22 @@ func (t *Table) attempt(ctx context.Context, s locktable.Step, seen knownValue, 
 		return r, nothing, err
 	}
 	defer leave()
-	c, err := t.compute(ctx, s, seen, 0, f)
-	if err != nil || !c.entry.Changed {
+	w, blur, err := t.window(ctx, s.OnTime, 0)
+	if err != nil {
 		return r, nothing, err
 	}
-	if did = outcomeOf(s, c.entry); did == waited && t.transactor == nil && back.refrains(s, c.entry, c.window.From) {
+	c, err := t.begin(s.Name, seen, w, blur)
+	if err != nil {
+		return r, nothing, err
+	}
+	c.run(s, t.lingers, f)
+	if !c.entry.Changed {
+		return r, nothing, nil
+	}
+	if did = outcomeOf(s, c.entry); did == waited && back.refrains(s, c.entry, w.From) {
 		return r, refrained, nil
 	}
-	r, err = t.swap(ctx, t.swapOf(s, seen, c))
+	r, err = t.swap(ctx, t.swapOf(c))
 	return r, did, err
 }
 
@@ -252,49 +232,58 @@ func (t *Table) valueAfter(ctx context.Context, name string, r Swapped) (knownVa
 	return t.load(ctx, name)
 }
 
-// computed is the result of a step on a known value.
-type computed struct {
-	entry  *locktable.Entry
+// A computation is what steps on one name make of its known value.
+type computation struct {
+	name   string
+	seen   knownValue
 	window Window
-	joins  bool // there is one more holder or waiter, and there were some before
+	onTime bool
+	claims int              // the number of holders and waiters before the steps
+	entry  *locktable.Entry // its Changed and Signals are those of all the steps
 }
 
 func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
 
-// compute runs f on a known value, at the beginning of a window of the store's clock. It
-// extends the window by `wider`.
-func (t *Table) compute(ctx context.Context, s locktable.Step, seen knownValue, wider time.Duration, f func(e *locktable.Entry, now locktable.Instant)) (computed, error) {
-	w, err := t.store.Time(ctx)
-	if err != nil {
-		return computed{}, err
+// window returns a window of the store's clock that begins now, wider by `wider`. If the
+// steps have an end, the window ends before it. blur is the width without that.
+func (t *Table) window(ctx context.Context, onTime bool, wider time.Duration) (w Window, blur time.Duration, err error) {
+	if w, err = t.store.Time(ctx); err != nil {
+		return w, 0, err
 	}
 	w.To = w.To.Add(wider)
-	blur := w.From.Until(w.To)
-	if s.OnTime {
+	blur = w.From.Until(w.To)
+	if onTime {
 		// A lower bound of the store's clock at the end, see driver.End.
 		w.To = min(w.To, engine.ServerTime{At: time.Now(), Is: w.From}.By(driver.End(ctx)))
 		if ctx.Err() != nil || w.To < w.From {
-			return computed{}, cmp.Or(ctx.Err(), context.DeadlineExceeded)
+			return w, 0, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
 	}
+	return w, blur, nil
+}
+
+// begin begins a computation at the beginning of a window.
+func (t *Table) begin(name string, seen knownValue, w Window, blur time.Duration) (*computation, error) {
 	e, err := decode(seen.Value)
 	if err != nil {
-		t.cache.drop(s.Name)
-		return computed{}, fmt.Errorf("the entry of %.80q: %w", s.Name, err)
+		t.cache.drop(name)
+		return nil, fmt.Errorf("the entry of %.80q: %w", name, err)
 	}
-	if t.transactor != nil && e.Rest.Len > 0 {
-		return computed{}, errTransact
-	}
-	before := countClaims(e)
-	e.Blur = blur // even if OnTime made w shorter: not every store knows when in w a swap takes effect
+	e.Blur = blur // even if an end made w shorter: not every store knows when in w a swap takes effect
 	e.Day = w.Day
-	f(e, w.From)
-	void := !e.Changed && overtakes(s, e)
-	if t.transactor != nil && (void || len(e.Queue) > maxCachedQueue) {
-		return computed{}, errTransact
+	return &computation{name: name, seen: seen, window: w, claims: countClaims(e), entry: e}, nil
+}
+
+// run takes one more step. lingers is a property of the store, see Lingerer.
+func (c *computation) run(s locktable.Step, lingers bool, f func(e *locktable.Entry, now locktable.Instant)) {
+	e := c.entry
+	changed, signals := e.Changed, e.Signals
+	f(e, c.window.From)
+	e.Changed = e.Changed || changed || lingers && overtakes(s, e)
+	if len(signals) > 0 {
+		e.Signals = append(signals, e.Signals...)
 	}
-	e.Changed = e.Changed || void && t.lingers
-	return computed{e, w, before > 0 && countClaims(e) > before}, nil
+	c.onTime = c.onTime || s.OnTime
 }
 
 // overtakes reports whether a step has to invalidate, or wait for, an earlier request
@@ -308,12 +297,12 @@ func overtakes(s locktable.Step, e *locktable.Entry) bool {
 		slices.ContainsFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == s.Token })
 }
 
-func (t *Table) swapOf(step locktable.Step, seen knownValue, c computed) Swap {
+func (t *Table) swapOf(c *computation) Swap {
 	s := Swap{
-		Name: step.Name, OnTime: step.OnTime, Version: seen.Version, Value: c.entry.Append(nil), Was: seen.Value, Note: seen.Note,
+		Name: c.name, OnTime: c.onTime, Version: c.seen.Version, Value: c.entry.Append(nil), Was: c.seen.Value, Note: c.seen.Note,
 		Window: c.window, Entry: c.entry,
 	}
-	if c.joins {
+	if c.claims > 0 && countClaims(c.entry) > c.claims { // one more holder or waiter, beside others
 		s.Spare = len(s.Value)/8 + 2*driver.MaxValue
 	}
 	for _, to := range c.entry.Signals {
@@ -385,9 +374,6 @@ func (t *Table) Forget() { t.cache.clear() }
 
 // Read implements locktable.Table.
 func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
-	if t.transactor != nil {
-		return t.transactor.Read(ctx, name)
-	}
 	all, err := t.store.Load(ctx, []string{name})
 	if err != nil {
 		return nil, 0, err
@@ -407,8 +393,8 @@ func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, lockta
 func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
 	return func(yield func(locktable.Row, error) bool) {
 		for n, err := range t.store.Scan(ctx, prefix) {
-			row := locktable.Row{Name: n.Name, Entry: n.Entry, Now: n.Now}
-			if err == nil && row.Entry == nil {
+			row := locktable.Row{Name: n.Name, Now: n.Now}
+			if err == nil {
 				if row.Entry, err = decode(n.Stored.Value); err != nil {
 					err = fmt.Errorf("the entry of %.80q: %w", n.Name, err)
 				}

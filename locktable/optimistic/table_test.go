@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -80,25 +81,31 @@ func (v *valuesClient) Swap(ctx context.Context, swaps []optimistic.Swap) ([]opt
 	}
 	done := make([]optimistic.Swapped, len(swaps))
 	for i, s := range swaps {
-		done[i] = v.swap(s)
-		if !done[i].Done {
-			continue
-		}
-		for _, to := range s.Signals {
-			v.mu.Lock()
-			d := v.clients[to.Inbox]
-			v.mu.Unlock()
-			if d != nil {
-				d.Deliver(to.Signal)
-			}
+		if done[i] = v.swap(s); done[i].Done {
+			v.send(s.Signals)
 		}
 	}
 	return done, nil
 }
 
+func (v *values) send(signals []locktable.Signal) {
+	for _, to := range signals {
+		v.mu.Lock()
+		d := v.clients[to.Inbox]
+		v.mu.Unlock()
+		if d != nil {
+			d.Deliver(to.Signal)
+		}
+	}
+}
+
 func (v *values) swap(s optimistic.Swap) optimistic.Swapped {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	return v.swapLocked(s)
+}
+
+func (v *values) swapLocked(s optimistic.Swap) optimistic.Swapped {
 	now, is := v.clock(), v.stored[s.Name]
 	switch {
 	case v.most > 0 && len(s.Value)+s.Spare > v.most:
@@ -111,6 +118,52 @@ func (v *values) swap(s optimistic.Swap) optimistic.Swapped {
 	v.last++
 	v.stored[s.Name] = optimistic.Stored{Value: s.Value, Version: v.last}
 	return optimistic.Swapped{Done: true, Version: v.last}
+}
+
+// swappingAll is a store that can replace several values as one.
+type swappingAll struct{ *valuesClient }
+
+func (v swappingAll) SwapAll(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	done, all := v.swapAll(swaps)
+	for i := range swaps {
+		if all {
+			v.send(swaps[i].Signals)
+		}
+	}
+	return done, nil
+}
+
+func (v *values) swapAll(swaps []optimistic.Swap) (done []optimistic.Swapped, all bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before := maps.Clone(v.stored)
+	for _, s := range swaps {
+		done = append(done, v.swapLocked(s))
+	}
+	if !slices.ContainsFunc(done, func(d optimistic.Swapped) bool { return !d.Done }) {
+		return done, true
+	}
+	v.stored = before
+	for i, d := range done {
+		if d.Done {
+			done[i] = optimistic.Swapped{}
+		}
+	}
+	return done, false
+}
+
+// openAll makes one more client, which grants several names in one step.
+func (v *values) openAll() *locktable.GroupedDriver {
+	inbox := rand.Text()
+	var d *locktable.GroupedDriver
+	d = locktable.NewGrouped(optimistic.New(swappingAll{&valuesClient{v, inbox}}, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clients[inbox] = d.Driver
+	return d
 }
 
 // countedValues counts what is asked of a store.
@@ -266,9 +319,10 @@ func TestConformance(t *testing.T) {
 	clock := memlock.NewClock(time.Now())
 	v := newValues(clock.Now, 0)
 	drivertest.Run(t, drivertest.Harness{
-		Open:      func(testing.TB) driver.Driver { return v.open() },
+		Open:      func(testing.TB) driver.Driver { return v.openAll() },
 		Clock:     clock,
 		NoNetwork: true,
+		AllAtOnce: true,
 	})
 }
 

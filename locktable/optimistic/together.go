@@ -1,10 +1,8 @@
 package optimistic
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"slices"
 	"time"
 
@@ -26,19 +24,34 @@ const (
 	lateParts          = 4
 )
 
+// A group is the steps of one name, by their index, in their order. They share a swap.
+type group []int
+
+// groupsOf returns the groups of some steps.
+func groupsOf(steps []locktable.Step) (groups []group) {
+	which := make(map[string]int, len(steps))
+	for i, s := range steps {
+		k, known := which[s.Name]
+		if !known {
+			k = len(groups)
+			which[s.Name], groups = k, append(groups, nil)
+		}
+		groups[k] = append(groups[k], i)
+	}
+	return groups
+}
+
 // many takes several steps, as many as it can at a time. It adds to failed the steps
 // whose swap has an error of its own.
-func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) error {
-	left, late, err := t.together(ctx, steps, which, f, failed)
+func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) error {
+	left, late, err := t.together(ctx, steps, groups, f, failed)
 	if err == nil && len(left)+len(late) > retryTogetherAbove { // usually they were late: the store's clock has gone on
-		again := slices.Concat(left, late)
-		slices.Sort(again) // two steps on one name keep their order
-		left, late, err = t.together(ctx, steps, again, f, failed)
+		left, late, err = t.together(ctx, steps, slices.Concat(left, late), f, failed)
 	}
 	for size := len(late) / lateParts; err == nil && size > retryTogetherAbove; size /= lateParts {
-		var again []int
+		var again []group
 		for part := range slices.Chunk(late, size) {
-			var l, o []int
+			var l, o []group
 			if l, o, err = t.together(ctx, steps, part, f, failed); err != nil {
 				return err
 			}
@@ -47,117 +60,67 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f
 		late = again
 	}
 	left = append(left, late...)
-	for before := 2 * len(which); t.transactor == nil && err == nil && len(left) > retryTogetherAbove && 2*len(left) <= before; left = append(left, late...) {
+	for before := 2 * len(groups); err == nil && len(left) > retryTogetherAbove && 2*len(left) <= before; left = append(left, late...) {
 		before = len(left) // swaps on names that other clients change fail again
-		slices.Sort(left)
 		left, late, err = t.together(ctx, steps, left, f, failed)
 	}
-	slices.SortFunc(left, func(i, j int) int { return cmp.Or(cmp.Compare(steps[i].Name, steps[j].Name), i-j) })
-	for same := range chunksOf(left, func(i, j int) bool { return steps[i].Name == steps[j].Name }) {
-		if err == nil {
-			err = t.ofOneName(ctx, steps, same, f)
-		}
-		if _, own := errors.AsType[ownError](err); own || errors.Is(err, ErrLocked) {
-			for _, i := range same {
-				failed[i] = err
-			}
-			err = nil
-		}
-	}
-	return err
-}
-
-// chunksOf cuts a list where two neighbours are not alike.
-func chunksOf(list []int, alike func(i, j int) bool) iter.Seq[[]int] {
-	return func(yield func([]int) bool) {
-		for len(list) > 0 {
-			n := 1
-			for n < len(list) && alike(list[0], list[n]) {
-				n++
-			}
-			if !yield(list[:n:n]) {
-				return
-			}
-			list = list[n:]
-		}
-	}
-}
-
-// stepsPerTransaction is the number of steps of a name that share one transaction: enough
-// to share its cost, few enough that others do not wait for long.
-const stepsPerTransaction = 256
-
-// ofOneName takes steps of one name: many in one transaction, if the store has any,
-// because each swap would have to wait its turn among other clients.
-func (t *Table) ofOneName(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	if t.transactor == nil || len(which) == 1 {
-		for _, i := range which {
-			if err := t.takeOne(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) }); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	name := steps[which[0]].Name
-	if err := t.turns.Enter(ctx, name); err != nil {
+	if err != nil {
 		return err
 	}
-	defer t.turns.Leave(name)
-	t.cache.drop(name)
-	for part := range slices.Chunk(which, stepsPerTransaction) {
-		chosen := make([]locktable.Step, len(part))
-		for k, i := range part {
-			chosen[k] = steps[i]
-		}
-		err := t.transactor.Transact(ctx, chosen, func(k int, e *locktable.Entry, now locktable.Instant) bool {
-			f(part[k], e, now)
-			return true
-		})
-		if err != nil {
-			return err
+	for _, g := range left {
+		for k, i := range g {
+			err := t.takeOne(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+			if _, own := errors.AsType[ownError](err); own || errors.Is(err, ErrLocked) {
+				for _, i := range g[k:] {
+					failed[i] = err
+				}
+				break
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// together takes several steps in one request. left has the steps whose swap failed, or
-// that must be taken alone. late has those that missed their window. It adds to failed
-// the steps whose swap has an error of its own.
-func (t *Table) together(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (left, late []int, err error) {
-	chosen := make([]locktable.Step, len(which))
-	for k, i := range which {
-		chosen[k] = steps[i]
+// together takes the steps of several names in one request. left has the groups whose
+// swap failed, or that must be taken alone. late has those that missed their window. It
+// adds to failed the steps whose swap has an error of its own.
+func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (left, late []group, err error) {
+	n, names := 0, make([]string, len(groups))
+	for k, g := range groups {
+		n, names[k] = n+len(g), steps[g[0]].Name
 	}
-	seen, err := t.lookAll(ctx, chosen)
+	seen, err := t.lookAll(ctx, names, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	wider := time.Duration(max(0, len(which)-stepsPerWindow)) * windowPerStep
+	wider := time.Duration(max(0, n-stepsPerWindow)) * windowPerStep
 	leave, err := t.enterSwap(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer leave()
 	var swaps []Swap
-	var taken []int
-	names := map[string]bool{}
-	for _, i := range which {
-		s := steps[i]
-		if names[s.Name] { // its turn comes after the other step on this name
-			left = append(left, i)
-			continue
-		}
-		names[s.Name] = true
-		c, err := t.compute(ctx, s, seen[s.Name], wider, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
-		switch {
-		case errors.Is(err, errTransact):
-			left = append(left, i)
-		case err != nil:
+	var taken []group
+	for k, g := range groups {
+		onTime := slices.ContainsFunc(g, func(i int) bool { return steps[i].OnTime })
+		w, blur, err := t.window(ctx, onTime, wider)
+		if err != nil {
 			return nil, nil, err
-		case c.entry.Changed:
-			swaps, taken = append(swaps, t.swapOf(s, seen[s.Name], c)), append(taken, i)
-		default:
-			left = append(left, i)
+		}
+		c, err := t.begin(names[k], seen[names[k]], w, blur)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, i := range g {
+			c.run(steps[i], t.lingers, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+		}
+		if c.entry.Changed {
+			swaps, taken = append(swaps, t.swapOf(c)), append(taken, g)
+		} else {
+			left = append(left, g)
 		}
 	}
 	if len(swaps) == 0 {
@@ -174,7 +137,9 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 		switch t.note(swaps[k], swapped[k]); {
 		case swapped[k].Done:
 		case swapped[k].Err != nil:
-			failed[taken[k]] = swapped[k].Err
+			for _, i := range taken[k] {
+				failed[i] = swapped[k].Err
+			}
 		case swapped[k].Late:
 			late = append(late, taken[k])
 		default:
@@ -184,20 +149,17 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 	return left, late, nil
 }
 
-// lookAll is lookUp for the names of some steps. Values of several names may be outdated,
-// see [Store]: a step that changes nothing looks again.
-func (t *Table) lookAll(ctx context.Context, steps []locktable.Step) (map[string]knownValue, error) {
-	seen := make(map[string]knownValue, len(steps))
+// lookAll is lookUp for several names. Values of several names may be outdated, see
+// [Store]: a step that changes nothing looks again. With fresh, it loads all of them.
+func (t *Table) lookAll(ctx context.Context, names []string, fresh bool) (map[string]knownValue, error) {
+	seen := make(map[string]knownValue, len(names))
 	var unknown []string
-	for _, s := range steps {
-		if _, twice := seen[s.Name]; twice {
-			continue
+	for _, name := range names {
+		stored, ok := t.cache.get(name)
+		if !ok || fresh {
+			unknown = append(unknown, name)
 		}
-		stored, ok := t.cache.get(s.Name)
-		if !ok {
-			unknown = append(unknown, s.Name)
-		}
-		seen[s.Name] = knownValue{Stored: stored}
+		seen[name] = knownValue{Stored: stored}
 	}
 	if len(unknown) == 0 {
 		return seen, nil
