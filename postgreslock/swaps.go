@@ -39,7 +39,10 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	if isLocked(err) {
 		done, err = s.waits(ctx, swaps[0], err)
 	}
-	if err != nil {
+	switch {
+	case isLocked(err) && ctx.Err() == nil:
+		done = optimistic.Swapped{Err: s.failed(err)}
+	case err != nil:
 		return nil, s.failure(ctx, err)
 	}
 	return []optimistic.Swapped{done}, nil

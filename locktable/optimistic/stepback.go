@@ -12,28 +12,12 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// An outcome is the effect of a step on an entry.
-type outcome int
-
-const (
-	nothing outcome = iota
-	changed
-	waited    // a claim got its place in the queue, or kept it, and no claim was granted
-	refrained // as waited, but the claim did not try the swap: see stepBack
-)
-
-func outcomeOf(s locktable.Step, e *locktable.Entry) outcome {
+// onlyWaits returns the place in the queue that a step has given to its claim, or kept
+// for it. It is nil if there is none, or if the step has granted a claim.
+func onlyWaits(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 	granted := func(s locktable.Signal) bool { return s.Kind == driver.SignalGranted }
-	if placeOf(s, e) == nil || slices.ContainsFunc(e.Signals, granted) {
-		return changed
-	}
-	return waited
-}
-
-// placeOf is the place of a step's claim in the queue, nil if it has none.
-func placeOf(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 	i := slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return s.Place && w.Token == s.Token })
-	if i < 0 {
+	if i < 0 || slices.ContainsFunc(e.Signals, granted) {
 		return nil
 	}
 	return &e.Queue[i]
@@ -55,11 +39,11 @@ type stepBack struct {
 // renewed. A renewal needs two round trips without another swap.
 const maxPausesForHolder = 3
 
-// refrains reports whether a live holder should already have renewed its lease. A holder
+// makesRoom reports whether a live holder should already have renewed its lease. A holder
 // renews after a third of its TTL, so it is late when less than half is left. The claim
 // takes its own QueueTTL for that TTL. A dead holder costs the claim a few round trips.
-func (b *stepBack) refrains(s locktable.Step, e *locktable.Entry, now locktable.Instant) bool {
-	half := now + (placeOf(s, e).Expires-now)/2
+func (b *stepBack) makesRoom(own *locktable.Waiter, e *locktable.Entry, now locktable.Instant) bool {
+	half := now + (own.Expires-now)/2
 	return b.times-b.lost < maxPausesForHolder && slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool {
 		return !h.Token.IsZero() && h.Expires < half
 	})

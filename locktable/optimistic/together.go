@@ -2,7 +2,6 @@ package optimistic
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -69,15 +68,15 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group
 	}
 	for _, g := range left {
 		for k, i := range g {
-			err := t.takeOne(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
-			if _, own := errors.AsType[ownError](err); own || errors.Is(err, ErrLocked) {
-				for _, i := range g[k:] {
-					failed[i] = err
-				}
-				break
-			}
+			refused, err := t.step(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
 			if err != nil {
 				return err
+			}
+			if refused != nil {
+				for _, i := range g[k:] {
+					failed[i] = refused
+				}
+				break
 			}
 		}
 	}
@@ -129,7 +128,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 	swapped, err := t.store.Swap(ctx, swaps)
 	if err != nil {
 		for k := range swaps {
-			t.cache.drop(swaps[k].Name) // the swaps may have taken effect all the same
+			t.cache.drop(swaps[k].Name) // they may have taken effect all the same
 		}
 		return left, nil, err
 	}
@@ -149,8 +148,9 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 	return left, late, nil
 }
 
-// lookAll is lookUp for several names. Values of several names may be outdated, see
-// [Store]: a step that changes nothing looks again. With fresh, it loads all of them.
+// lookAll returns the last known values of several names. They may be outdated even if
+// it loads them, see [Store]: a step that changes nothing loads its own. With fresh, it
+// loads all of them.
 func (t *Table) lookAll(ctx context.Context, names []string, fresh bool) (map[string]knownValue, error) {
 	seen := make(map[string]knownValue, len(names))
 	var unknown []string

@@ -1,0 +1,306 @@
+package optimistic
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A knownValue is a value of a name, as this client last saw it.
+type knownValue struct {
+	Stored
+	fresh bool // this step loaded it alone, or its swap returned it; otherwise the value may be outdated
+}
+
+// A result is the result of one try of a step.
+type result struct {
+	end     ending
+	refused error // with taken: the store's error for this step alone, see Swapped
+	value   knownValue
+	load    bool          // the next try has to load the value
+	took    time.Duration // the time of the try
+}
+
+// An ending says how a try ended.
+type ending int
+
+const (
+	taken    ending = iota // the swap took effect or was refused, or there is nothing to change
+	outdated               // there is nothing to change in a value that may be outdated
+	yielded                // a claim that waits leaves room for other clients, see stepBack
+	beaten                 // the name has changed
+	late                   // the store's clock was not within the window
+)
+
+// retriesWithoutPause is the number of times that a step whose swap failed is repeated
+// without a pause. That is enough for several processes on one name to make progress; the
+// pause only keeps them from failing like that for ever.
+const retriesWithoutPause = 4
+
+// step takes one step: it computes the step from the last known value of its name, swaps
+// the result in, and learns from the answer, until the step is taken. At each name one
+// step of this process does so at a time; a claim that leaves room for other clients
+// leaves its turn, too. refused is the store's error for this step alone.
+func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) (refused, err error) {
+	back, inTurn := stepBack{}, false
+	defer func() {
+		if inTurn {
+			t.turns.Leave(s.Name)
+		}
+		if err != nil {
+			t.cache.drop(s.Name) // the step may have been taken all the same
+			err = back.explain(err)
+		}
+	}()
+	var r result
+	for first, fails := true, 0; err == nil; first = false {
+		if !inTurn {
+			if err = t.enter(ctx, s); err != nil {
+				break
+			}
+			inTurn = true
+		}
+		if first {
+			r = t.lastKnown(s.Name)
+		}
+		if r.load {
+			began := time.Now()
+			if r.value, err = t.load(ctx, s.Name); err != nil {
+				break
+			}
+			back.trip = time.Since(began)
+		}
+		if r, err = t.try(ctx, s, r.value, &back, f); err != nil || r.end == taken {
+			break
+		}
+		switch r.end {
+		case yielded:
+			t.turns.Leave(s.Name)
+			inTurn, fails = false, 0
+			err = back.pause(ctx)
+		case beaten, late:
+			if fails++; fails > retriesWithoutPause { // after a pause the known value is outdated
+				r.load, err = true, r.pause(ctx, fails-retriesWithoutPause)
+			}
+		}
+	}
+	return r.refused, err
+}
+
+// enter waits until no other step of this process runs on the name of a step. Steps other
+// than claims go first.
+func (t *Table) enter(ctx context.Context, s locktable.Step) error {
+	if s.Place {
+		return t.turns.Enter(ctx, s.Name)
+	}
+	return t.turns.EnterAhead(ctx, s.Name)
+}
+
+// lastKnown begins with the last known value of a name, if there is one.
+func (t *Table) lastKnown(name string) result {
+	s, ok := t.cache.get(name)
+	return result{value: knownValue{Stored: s}, load: !ok}
+}
+
+func (t *Table) load(ctx context.Context, name string) (knownValue, error) {
+	all, err := t.store.Load(ctx, []string{name})
+	if err != nil {
+		return knownValue{}, err
+	}
+	t.cache.put(name, all[0])
+	return knownValue{all[0], true}, nil
+}
+
+// pause waits after a step has failed several times. A step that is late waits for
+// longer, because the server may be busy.
+func (r *result) pause(ctx context.Context, times int) error {
+	d := r.took / 2
+	if r.end == late {
+		d = backoff.Doubled(time.Millisecond, times, 32*time.Millisecond)
+	}
+	return backoff.Wait(ctx, backoff.Around(d))
+}
+
+// try computes a step from a known value, and swaps in the result if it changed the
+// entry.
+func (t *Table) try(
+	ctx context.Context, s locktable.Step, seen knownValue, back *stepBack, f func(e *locktable.Entry, now locktable.Instant),
+) (r result, err error) {
+	began := time.Now()
+	leave, err := t.enterSwap(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer leave()
+	w, blur, err := t.window(ctx, s.OnTime, 0)
+	if err != nil {
+		return r, err
+	}
+	c, err := t.begin(s.Name, seen, w, blur)
+	if err != nil {
+		return r, err
+	}
+	c.run(s, t.lingers, f)
+	place := onlyWaits(s, c.entry)
+	switch {
+	case !c.entry.Changed && seen.fresh:
+		return r, nil
+	case !c.entry.Changed: // the answer has to be about the current value
+		return result{end: outdated, load: true}, nil
+	case place != nil && back.makesRoom(place, c.entry, w.From):
+		return result{end: yielded, load: true}, nil
+	}
+	is, err := t.swap(ctx, t.swapOf(c))
+	if err != nil || is.Done || is.Err != nil {
+		return result{refused: is.Err}, err
+	}
+	back.noteFailure(seen, is)
+	r = result{end: beaten, value: seen, load: !is.Known && !is.Late, took: time.Since(began)}
+	if is.Known {
+		r.value = knownValue{is.Now, true}
+	}
+	switch {
+	case is.Late:
+		r.end = late
+	case place != nil && seen.fresh:
+		back.lost, back.trip = back.lost+1, r.took
+		r.end, r.load = yielded, true
+	}
+	return r, nil
+}
+
+// A computation takes steps on one name, from its known value.
+type computation struct {
+	name   string
+	seen   knownValue
+	window Window
+	onTime bool
+	claims int              // the number of holders and waiters before the steps
+	entry  *locktable.Entry // with the changes and the signals of all the steps
+}
+
+func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
+
+// window returns a window of the store's clock that begins now, wider by `wider`. If the
+// steps have an end, the window ends before it. blur is the width without that.
+func (t *Table) window(ctx context.Context, onTime bool, wider time.Duration) (w Window, blur time.Duration, err error) {
+	if w, err = t.store.Time(ctx); err != nil {
+		return w, 0, err
+	}
+	w.To = w.To.Add(wider)
+	blur = w.From.Until(w.To)
+	if onTime {
+		// A lower bound of the store's clock at the end, see driver.End.
+		w.To = min(w.To, engine.ServerTime{At: time.Now(), Is: w.From}.By(driver.End(ctx)))
+		if ctx.Err() != nil || w.To < w.From {
+			return w, 0, cmp.Or(ctx.Err(), context.DeadlineExceeded)
+		}
+	}
+	return w, blur, nil
+}
+
+// begin begins a computation at the beginning of a window.
+func (t *Table) begin(name string, seen knownValue, w Window, blur time.Duration) (*computation, error) {
+	e, err := decode(seen.Value)
+	if err != nil {
+		t.cache.drop(name)
+		return nil, fmt.Errorf("the entry of %.80q: %w", name, err)
+	}
+	e.Blur = blur // even if an end made w shorter: not every store knows when in w a swap takes effect
+	e.Day = w.Day
+	return &computation{name: name, seen: seen, window: w, claims: countClaims(e), entry: e}, nil
+}
+
+// run takes one more step. lingers is a property of the store, see Lingerer.
+func (c *computation) run(s locktable.Step, lingers bool, f func(e *locktable.Entry, now locktable.Instant)) {
+	e := c.entry
+	changed, signals := e.Changed, e.Signals
+	f(e, c.window.From)
+	e.Changed = e.Changed || changed || lingers && overtakes(s, e)
+	if len(signals) > 0 {
+		e.Signals = append(signals, e.Signals...)
+	}
+	c.onTime = c.onTime || s.OnTime
+}
+
+// overtakes reports whether a step has to invalidate, or wait for, an earlier request
+// that was given up, see Lingerer. A release has to do so because of an earlier claim. A
+// claim that stays granted or queued has to do so because of an earlier release.
+func overtakes(s locktable.Step, e *locktable.Entry) bool {
+	if s.Token.IsZero() || !s.Place {
+		return !s.Token.IsZero()
+	}
+	return slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool { return h.Token == s.Token }) ||
+		slices.ContainsFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == s.Token })
+}
+
+func (t *Table) swapOf(c *computation) Swap {
+	s := Swap{
+		Name: c.name, OnTime: c.onTime, Version: c.seen.Version, Value: c.entry.Append(nil), Was: c.seen.Value, Note: c.seen.Note,
+		Window: c.window, Entry: c.entry,
+	}
+	if c.claims > 0 && countClaims(c.entry) > c.claims { // one more holder or waiter, beside others
+		s.Spare = len(s.Value)/8 + 2*driver.MaxValue
+	}
+	for _, to := range c.entry.Signals {
+		if to.Inbox != t.inbox {
+			s.Signals = append(s.Signals, to)
+		}
+	}
+	return s
+}
+
+// swap makes one swap, together with those of other goroutines if the store can do that.
+func (t *Table) swap(ctx context.Context, s Swap) (r Swapped, err error) {
+	if t.lanes != nil {
+		r, err = t.lanes.swap(ctx, s)
+	} else if all, failed := t.store.Swap(ctx, []Swap{s}); failed == nil {
+		r = all[0]
+	} else {
+		err = failed
+	}
+	if err == nil {
+		t.note(s, r)
+	}
+	return r, err
+}
+
+// note caches the result of a swap, and delivers this client's own signals. It caches
+// first, because a listener may begin the next step on the name.
+func (t *Table) note(s Swap, r Swapped) {
+	switch {
+	case r.Err != nil:
+		t.cache.drop(s.Name)
+	case r.Done && len(s.Entry.Queue) > maxCachedQueue:
+		t.cache.drop(s.Name) // waiters keep their places in the queue, so a swap from this value would fail
+	case r.Done:
+		t.cache.put(s.Name, Stored{s.Value, r.Version, r.Note})
+	case r.Known:
+		t.cache.put(s.Name, r.Now)
+	case !r.Late:
+		t.cache.drop(s.Name)
+	}
+	if !r.Done {
+		return
+	}
+	for _, to := range s.Entry.Signals {
+		if to.Inbox == t.inbox {
+			t.deliver(to.Signal)
+		}
+	}
+}
+
+// decode reads a stored entry: an empty value is a new entry.
+func decode(stored []byte) (*locktable.Entry, error) {
+	if len(stored) == 0 {
+		return &locktable.Entry{}, nil
+	}
+	return locktable.Decode(stored)
+}
