@@ -8,7 +8,7 @@
 //
 //  1. Implement [Driver]. A backend with transactions gets the algorithm from
 //     [github.com/pawl-go/pawl/locktable], one with compare-and-swap only from
-//     [github.com/pawl-go/pawl/locktable/optimistic].
+//     [github.com/pawl-go/pawl/locktable/swap].
 //  2. Implement the optional abilities that the backend has, and no others: [Signaler],
 //     [Watcher], [Lister], [LeaseBreaker], [Diagnoser], [FenceRaiser], [AllAcquirer].
 //     New and Open of the backend return a [Driver]; its users find the abilities with

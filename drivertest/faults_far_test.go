@@ -82,14 +82,14 @@ var farFaults = []fault{{
 		return raw{r, func(err *driver.Error) error { return &driver.HeldError{Name: err.Name} }}
 	},
 }, {
-	name:  "the clock is coarse, and a release leaves nothing", // as of a store that should say Lingers
+	name:  "the clock is coarse, and a release leaves nothing", // as of a store that should have DelaysWrites
 	wants: []string{"End/AClaimThatComesJustAfterItsLastReleaseIsNotGranted"},
 	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
 		return late && time.Since(p.end) > time.Second
 	}},
 	ticks: true,
 }, {
-	name:  "windows stay as narrow as they were", // as of a store that does not tell its clock Late
+	name:  "windows stay as narrow as they were", // as of a store that does not call OutsideWindow of its clock
 	wants: []string{"End/ANetworkThatBecomesSlowerDelaysAndNoMore"},
 	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
 		return late || p.claim != nil && time.Since(p.sent) > 50*time.Millisecond

@@ -87,8 +87,8 @@ func testFarAway(s *suite) {
 	if s.Clock != nil {
 		return
 	}
-	s.lookAt("how a driver learns the server's clock: with optimistic.Clock, each swap that the server found outside of its window is told to "+
-		"Late, and each that was in it to InTime", "ANetworkThatBecomesSlowerDelaysAndNoMore", func(k *kit) {
+	s.lookAt("how a driver learns the server's clock: with swap.Clock, each swap that the server found outside of its window is told to "+
+		"OutsideWindow, and each that was in it to InsideWindow", "ANetworkThatBecomesSlowerDelaysAndNoMore", func(k *kit) {
 		far, c := k.slow(), k.mutex()
 		far.gets(c)
 		far.releases(c)
@@ -124,7 +124,7 @@ func testFarAway(s *suite) {
 	})
 
 	s.lookAt("what a release leaves that finds nothing: a claim that was given up before it, and comes after it, must meet another version, "+
-		"or be too late by the server's clock. A store whose clock is coarse, or whose swaps may take effect late, says Lingers",
+		"or be too late by the server's clock. A store whose clock is coarse, or whose swaps may take effect late, has DelaysWrites",
 		"AClaimThatComesJustAfterItsLastReleaseIsNotGranted", func(k *kit) {
 			far := k.slow()
 			for round := range 4 { // wherever a second begins, one of the rounds is within it

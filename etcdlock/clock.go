@@ -16,7 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 const (
@@ -145,7 +145,7 @@ func newClock() *clock {
 // this client's reading. A lease of the step ends one TTL after the window. So it lasts
 // its whole TTL even under the latest tick, see latest, because the tick after that is at
 // most maxTickAdvance later, and a reading leads a tick by at most maxReceiverSkew.
-func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
+func (c *clock) window(now time.Time) (w swap.Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
@@ -153,11 +153,11 @@ func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	}
 	c.used = now
 	from := c.cur.after(now)
-	return optimistic.Window{From: from, To: from.Add(c.widthLocked() + maxTickAdvance + maxReceiverSkew), Day: locktable.At(now)}, true
+	return swap.Window{From: from, To: from.Add(c.widthLocked() + maxTickAdvance + maxReceiverSkew), Day: locktable.At(now)}, true
 }
 
 // latest returns the time of the latest tick under which a step may take effect.
-func latest(w optimistic.Window) locktable.Instant {
+func latest(w swap.Window) locktable.Instant {
 	return max(w.From, w.To.Add(-maxTickAdvance-maxReceiverSkew))
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 func init() { engine.Register(openURL, "etcd", "etcds") }
@@ -80,7 +80,7 @@ func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*loc
 	id := rand.Text()
 	d := &lockDriver{store: s}
 	deliver := func(signal driver.Signal) { d.Deliver(signal) }
-	d.Driver = locktable.New(optimistic.New(s, id, deliver), id)
+	d.Driver = locktable.New(swap.New(s, id, deliver), id)
 	s.inbox = &inbox{store: s, id: id, deliver: deliver, first: make(chan struct{})}
 	s.inbox.run()
 	return d, nil

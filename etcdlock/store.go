@@ -14,10 +14,10 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// store is an [optimistic.Store] in etcd. Its keys are
+// store is an [swap.Store] in etcd. Its keys are
 //
 //	PREFIX//clock         the last tick
 //	PREFIX//clock/call    written by a client that opens, to ask the others for a tick
@@ -73,8 +73,8 @@ const (
 	maxBytesPerRequest = 512 << 10
 )
 
-// Time implements optimistic.Store.
-func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
+// Time implements swap.Store.
+func (s *store) Time(ctx context.Context) (swap.Window, error) {
 	select {
 	case <-s.follows:
 	case <-ctx.Done():
@@ -89,9 +89,9 @@ func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 	return w, nil
 }
 
-// Load implements optimistic.Store.
-func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
-	all, lasting := make([]optimistic.Stored, 0, len(names)), false
+// Load implements swap.Store.
+func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
+	all, lasting := make([]swap.Stored, 0, len(names)), false
 	for len(names) > 0 {
 		some := names[:min(len(names), maxNamesPerRequest)]
 		names = names[len(some):]
@@ -120,16 +120,16 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 }
 
 // stored returns the value and the version in the answer to a read of one key.
-func (s *store) stored(r *pb.RangeResponse) optimistic.Stored {
+func (s *store) stored(r *pb.RangeResponse) swap.Stored {
 	if len(r.GetKvs()) == 0 {
-		return optimistic.Stored{}
+		return swap.Stored{}
 	}
-	return optimistic.Stored{Value: r.GetKvs()[0].GetValue(), Version: s.version(r.GetKvs()[0].GetModRevision())}
+	return swap.Stored{Value: r.GetKvs()[0].GetValue(), Version: s.version(r.GetKvs()[0].GetModRevision())}
 }
 
 // noteLeases remembers when the leases of an entry end, for the timer, and reports
 // whether the entry has a holder.
-func (s *store) noteLeases(stored optimistic.Stored) bool {
+func (s *store) noteLeases(stored swap.Stored) bool {
 	if len(stored.Value) == 0 {
 		return false
 	}
@@ -163,9 +163,9 @@ func (s *store) revision(v uint64) (int64, bool) {
 	return int64(v & (1<<epochAt - 1)), v == 0 || v>>epochAt == s.epoch
 }
 
-// Fit implements optimistic.Gatherer. The first swap always fits. etcd refuses to write a
+// Fit implements swap.Gatherer. The first swap always fits. etcd refuses to write a
 // key twice in a transaction, so at most one swap may put signals into each inbox.
-func (s *store) Fit(swaps []optimistic.Swap) int {
+func (s *store) Fit(swaps []swap.Swap) int {
 	bytes, inboxes := 0, map[string]bool(nil)
 	for n, one := range swaps {
 		bytes += len(one.Value)
@@ -182,14 +182,14 @@ func (s *store) Fit(swaps []optimistic.Swap) int {
 	return len(swaps)
 }
 
-func clashes(one optimistic.Swap, inboxes map[string]bool) bool {
+func clashes(one swap.Swap, inboxes map[string]bool) bool {
 	return slices.ContainsFunc(one.Signals, func(to locktable.Signal) bool { return inboxes[to.Inbox] })
 }
 
-// Swap implements optimistic.Store.
-func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+// Swap implements swap.Store.
+func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.inbox.ready(ctx)
-	done := make([]optimistic.Swapped, 0, len(swaps))
+	done := make([]swap.Swapped, 0, len(swaps))
 	for len(swaps) > 0 {
 		n := s.Fit(swaps)
 		some, err := s.swapParts(ctx, swaps[:n])
@@ -206,13 +206,13 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 
 // swapParts swaps each half if one request for all swaps is too large, because etcd does
 // not reveal its limit. A swap that is too large by itself fails alone.
-func (s *store) swapParts(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (s *store) swapParts(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	done, err := s.swap(ctx, swaps)
 	if !isTooLarge(err) {
 		return done, err
 	}
 	if len(swaps) == 1 {
-		return []optimistic.Swapped{{Err: s.failed(ctx, err)}}, nil
+		return []swap.Swapped{{Err: s.failed(ctx, err)}}, nil
 	}
 	done = nil
 	for half := range slices.Chunk(swaps, (len(swaps)+1)/2) {
@@ -227,7 +227,7 @@ func (s *store) swapParts(ctx context.Context, swaps []optimistic.Swap) ([]optim
 
 // swap runs one transaction. If the last tick is the known tick, or a later one that the
 // swaps allow, the transaction replaces each value that is unchanged.
-func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (s *store) swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	first, last, until := swaps[0].Window.From, swaps[0].Window.From, latest(swaps[0].Window)
 	for _, one := range swaps {
 		first, last = min(first, one.Window.From), max(last, one.Window.From)
@@ -280,10 +280,10 @@ const noPad = 8 << 10
 // other claims. So the server, whatever its limit is, refuses such a claim, and not a
 // later renewal or release. pad adds the read of a long key that does not exist. etcd
 // would run this read only if the transaction fails.
-func (s *store) pad(swaps []optimistic.Swap) []clientv3.Op {
+func (s *store) pad(swaps []swap.Swap) []clientv3.Op {
 	n := 0
 	for i := range swaps {
-		n += swaps[i].Spare
+		n += swaps[i].ReserveBytes
 	}
 	if n <= noPad {
 		return nil
@@ -295,7 +295,7 @@ func (s *store) pad(swaps []optimistic.Swap) []clientv3.Op {
 // single value is beside the condition of the clock. With several values, each value has
 // a nested transaction with its own condition, so that a value that has changed does not
 // keep the others from being replaced.
-func (s *store) replaceAll(swaps []optimistic.Swap) (cs []clientv3.Cmp, then, otherwise []clientv3.Op) {
+func (s *store) replaceAll(swaps []swap.Swap) (cs []clientv3.Cmp, then, otherwise []clientv3.Op) {
 	if len(swaps) == 1 {
 		c, put, get := s.replace(swaps[0])
 		return []clientv3.Cmp{c}, put, []clientv3.Op{get}
@@ -309,7 +309,7 @@ func (s *store) replaceAll(swaps []optimistic.Swap) (cs []clientv3.Cmp, then, ot
 
 // replace returns a condition, the operations that write a value and its signals if the
 // condition is true, and the operation that otherwise reads the value.
-func (s *store) replace(one optimistic.Swap) (c clientv3.Cmp, put []clientv3.Op, get clientv3.Op) {
+func (s *store) replace(one swap.Swap) (c clientv3.Cmp, put []clientv3.Op, get clientv3.Op) {
 	key := s.entryKey(one.Name)
 	rev, ok := s.revision(one.Version)
 	if !ok {
@@ -320,13 +320,13 @@ func (s *store) replace(one optimistic.Swap) (c clientv3.Cmp, put []clientv3.Op,
 }
 
 // replaced returns the results of n swaps whose transaction found the clock as expected.
-func (s *store) replaced(r *clientv3.TxnResponse, n int) []optimistic.Swapped {
-	done := make([]optimistic.Swapped, n)
+func (s *store) replaced(r *clientv3.TxnResponse, n int) []swap.Swapped {
+	done := make([]swap.Swapped, n)
 	for i := range done {
 		if one := r.Responses[i].GetResponseTxn(); n == 1 || one.Succeeded {
-			done[i] = optimistic.Swapped{Done: true, Version: s.version(r.Header.Revision)}
+			done[i] = swap.Swapped{Done: true, Version: s.version(r.Header.Revision)}
 		} else {
-			done[i] = optimistic.Swapped{Known: true, Now: s.stored(one.Responses[0].GetResponseRange())}
+			done[i] = swap.Swapped{Known: true, Now: s.stored(one.Responses[0].GetResponseRange())}
 		}
 	}
 	return done
@@ -334,42 +334,42 @@ func (s *store) replaced(r *clientv3.TxnResponse, n int) []optimistic.Swapped {
 
 // instead returns the result of a single swap that did not take effect. Either the value
 // or the clock was not as expected.
-func (s *store) instead(r *pb.RangeResponse, one optimistic.Swap) optimistic.Swapped {
+func (s *store) instead(r *pb.RangeResponse, one swap.Swap) swap.Swapped {
 	if is := s.stored(r); is.Version != one.Version {
-		return optimistic.Swapped{Known: true, Now: is}
+		return swap.Swapped{Known: true, Now: is}
 	}
-	return optimistic.Swapped{Late: true}
+	return swap.Swapped{OutsideWindow: true}
 }
 
 // lateResults returns the results of n swaps that the clock no longer allows.
-func lateResults(n int) []optimistic.Swapped {
-	done := make([]optimistic.Swapped, n)
+func lateResults(n int) []swap.Swapped {
+	done := make([]swap.Swapped, n)
 	for i := range done {
-		done[i].Late = true
+		done[i].OutsideWindow = true
 	}
 	return done
 }
 
-// Scan implements optimistic.Store.
-func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
+// Scan implements swap.Store.
+func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
 	const page = 256
-	return func(yield func(optimistic.Named, error) bool) {
+	return func(yield func(swap.Named, error) bool) {
 		from, end := s.entryKey(prefix), clientv3.GetPrefixRangeEnd(s.entryKey(prefix))
 		for more := true; more; {
 			w, err := s.Time(ctx)
 			if err != nil {
-				yield(optimistic.Named{}, err)
+				yield(swap.Named{}, err)
 				return
 			}
 			r, err := s.client.Get(clientv3.WithRequireLeader(ctx), from, clientv3.WithRange(end), clientv3.WithLimit(page))
 			if err != nil {
-				yield(optimistic.Named{}, s.failed(ctx, err))
+				yield(swap.Named{}, s.failed(ctx, err))
 				return
 			}
 			for _, kv := range r.Kvs {
 				name := strings.TrimPrefix(string(kv.GetKey()), s.entryKey(""))
-				stored := optimistic.Stored{Value: kv.GetValue(), Version: s.version(kv.GetModRevision())}
-				if !yield(optimistic.Named{Name: name, Stored: stored, Now: w.From}, nil) {
+				stored := swap.Stored{Value: kv.GetValue(), Version: s.version(kv.GetModRevision())}
+				if !yield(swap.Named{Name: name, Stored: stored, Now: w.From}, nil) {
 					return
 				}
 				from = string(kv.GetKey()) + "\x00"
@@ -379,7 +379,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 	}
 }
 
-// Properties implements optimistic.Store.
+// Properties implements swap.Store.
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "etcd", Where: s.place(), Clock: driver.ClockServer, MinTTL: MinTTL, PushesGrants: true,
@@ -388,8 +388,8 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// Lingers implements optimistic.Lingerer.
-func (s *store) Lingers() {}
+// DelaysWrites implements swap.DelayedWriter.
+func (s *store) DelaysWrites() {}
 
 // background runs f in a goroutine that Close waits for, unless the store is closed.
 func (s *store) background(f func()) {
@@ -400,7 +400,7 @@ func (s *store) background(f func()) {
 	}
 }
 
-// Close implements optimistic.Store.
+// Close implements swap.Store.
 func (s *store) Close() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), closeTimeout)
 	defer cancel()

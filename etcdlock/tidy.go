@@ -53,7 +53,7 @@ func (s *store) tidy() {
 			next, until = strings.TrimPrefix(key, s.entryKey(""))+"\x00", 0
 		}
 		// Keep an entry written under this tick: it may make a late claim fail, see
-		// optimistic.Lingerer. Under a later tick a late claim fails anyway.
+		// swap.DelayedWriter. Under a later tick a late claim fails anyway.
 		e, err := locktable.Decode(kv.GetValue())
 		if e != nil {
 			e.Day = w.Day

@@ -56,7 +56,7 @@ type Entry struct {
 	Marks   []Mark   // the clients that watch
 
 	// Blur is the longest time by which a step may take effect after its given time, on a
-	// table that cannot know the time exactly, see package optimistic. A lease or place
+	// table that cannot know the time exactly, see package swap. A lease or place
 	// that begins in the step lasts longer by Blur. Blur is not stored.
 	Blur time.Duration
 

@@ -13,7 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // Requests ask for the concerns on which the guarantees depend, whatever the URL says: a
@@ -58,7 +58,7 @@ func TestWhatHasToBeAcknowledged(t *testing.T) {
 		now := locktable.At(time.Now())
 		e := &locktable.Entry{}
 		_, _ = d.store.Load(within(t, 5*time.Second), []string{"job"})
-		_, _ = d.store.Swap(within(t, 5*time.Second), []optimistic.Swap{{Name: "job", Value: e.Append(nil), Entry: e, Window: optimistic.Window{From: now, To: now}}})
+		_, _ = d.store.Swap(within(t, 5*time.Second), []swap.Swap{{Name: "job", Value: e.Append(nil), Entry: e, Window: swap.Window{From: now, To: now}}})
 		_ = d.Close()
 		mu.Lock()
 		for command, want := range map[string][2]string{"find": {"readConcern.level", one.reads}, "findAndModify": {"writeConcern", one.writes}} {

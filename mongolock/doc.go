@@ -40,7 +40,7 @@
 // update that arrives too late. So the server writes its clock into the document
 // ($currentDate) during the update. The document also has the step's window of time, the
 // new value, and the previous value. If the stamp is outside of the window, all readers
-// take the update as void, see package locktable/optimistic/stamped. The writer finds the
+// take the update as void, see package locktable/swap/stamped. The writer finds the
 // stamp in the answer to its update.
 //
 // After an election another machine's clock decides. Keep the clocks together (NTP): a

@@ -10,8 +10,8 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
-	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
+	"github.com/pawl-go/pawl/locktable/swap"
+	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
 // A document is the stored form of a name.
@@ -27,18 +27,18 @@ type document struct {
 
 // stored returns the value that is in force, and its version. It is the new value, or the
 // previous value if the update is void.
-func (d *document) stored() (s optimistic.Stored, err error) {
+func (d *document) stored() (s swap.Stored, err error) {
 	e, err := stamped.Open(d.Envelope)
 	if err != nil {
 		return s, fmt.Errorf("the document of %.80q: %w", d.Name, err)
 	}
-	return optimistic.Stored{Value: e.At(locktable.At(d.At)), Version: uint64(d.Version)}, nil
+	return swap.Stored{Value: e.At(locktable.At(d.At)), Version: uint64(d.Version)}, nil
 }
 
 // envelope returns the envelope that a swap stores. The server cuts a stamp to the
 // millisecond, so an update up to a millisecond after the window would still count. So
 // envelope ends the window a millisecond earlier.
-func envelope(s *optimistic.Swap) *stamped.Envelope {
+func envelope(s *swap.Swap) *stamped.Envelope {
 	e := stamped.Next(*s, nil)
 	e.Window.To = e.Window.To.Add(-time.Millisecond)
 	return e
@@ -57,11 +57,11 @@ func newVersion() uint64 {
 // replaced returns the filter for the document that a swap replaces. Version 0 matches no
 // document, so the update inserts the name. If another client has inserted the name, the
 // server returns a duplicate key error.
-func replaced(s *optimistic.Swap) bson.D {
+func replaced(s *swap.Swap) bson.D {
 	return bson.D{{Key: "_id", Value: s.Name}, {Key: "version", Value: int64(s.Version)}}
 }
 
-func (t *store) update(s *optimistic.Swap, version uint64) bson.D {
+func (t *store) update(s *swap.Swap, version uint64) bson.D {
 	forget := time.UnixMicro(int64(s.Entry.Ends())).Add(t.Retention)
 	return bson.D{
 		{Key: "$currentDate", Value: bson.D{{Key: "at", Value: true}}},
@@ -83,12 +83,12 @@ const mostBytes = 16 << 20
 
 // checkSize returns an error for a claim whose entry is too large for one more claim. A
 // document has the new value, the previous value, and the columns for people.
-func (t *store) checkSize(s *optimistic.Swap) error {
-	if s.Spare == 0 || 2*(len(s.Value)+s.Spare)+mostShown*(driver.MaxLabel+64) <= t.most {
+func (t *store) checkSize(s *swap.Swap) error {
+	if s.ReserveBytes == 0 || 2*(len(s.Value)+s.ReserveBytes)+mostShown*(driver.MaxLabel+64) <= t.most {
 		return nil
 	}
 	return &configError{
-		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a document of %d", len(s.Was), t.most),
+		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a document of %d", len(s.Previous), t.most),
 		hint:    "too many hold or wait for one name: use several names",
 	}
 }

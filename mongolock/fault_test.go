@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 func within(t testing.TB, d time.Duration) context.Context {
@@ -60,11 +60,11 @@ func TestAnUpdateOutsideOfItsWindowIsVoid(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := &locktable.Entry{}
-		swapped, err := d.store.Swap(ctx, []optimistic.Swap{{
-			Name: "job", Version: seen[0].Version, Was: seen[0].Value, Value: e.Append(nil), Entry: e,
-			Window: optimistic.Window{From: w.From.Add(off), To: w.To.Add(off)},
+		swapped, err := d.store.Swap(ctx, []swap.Swap{{
+			Name: "job", Version: seen[0].Version, Previous: seen[0].Value, Value: e.Append(nil), Entry: e,
+			Window: swap.Window{From: w.From.Add(off), To: w.To.Add(off)},
 		}})
-		if err != nil || swapped[0].Done || !swapped[0].Late || string(swapped[0].Now.Value) != string(seen[0].Value) {
+		if err != nil || swapped[0].Done || !swapped[0].OutsideWindow || string(swapped[0].Now.Value) != string(seen[0].Value) {
 			t.Fatalf("%v off: %+v, %v; want it void", off, swapped, err)
 		}
 		seen[0] = swapped[0].Now

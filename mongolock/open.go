@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 func init() { engine.Register(openURL, "mongodb", "mongodb+srv") }
@@ -73,7 +73,7 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*lockDriver, error) {
 		t.claims.Heard(s)
 		d.Deliver(s)
 	}
-	table := optimistic.New(t, t.inbox, deliver)
+	table := swap.New(t, t.inbox, deliver)
 	d.Noted = engine.NewNoted(locktable.New(table, t.inbox), t.claims, nil)
 	t.loops.Go(func() { t.listen(deliver) })
 	return d, nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 const (
@@ -160,10 +160,10 @@ func TestTwoThatInsertOneName(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &locktable.Entry{}
-	swap := func(name string) optimistic.Swap {
-		return optimistic.Swap{Name: name, Value: e.Append(nil), Entry: e, Window: optimistic.Window{From: w.From, To: w.To.Add(10 * time.Second)}}
+	create := func(name string) swap.Swap {
+		return swap.Swap{Name: name, Value: e.Append(nil), Entry: e, Window: swap.Window{From: w.From, To: w.To.Add(10 * time.Second)}}
 	}
-	done, err := d.store.Swap(ctx, []optimistic.Swap{swap("new"), swap("newer"), swap("job")})
+	done, err := d.store.Swap(ctx, []swap.Swap{create("new"), create("newer"), create("job")})
 	if err != nil || !done[0].Done || !done[1].Done || done[2].Done {
 		t.Errorf("%+v, %v; want the third in vain", done, err)
 	}

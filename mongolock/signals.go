@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // Signals for other clients are documents. On a replica set, each driver has a change
@@ -34,7 +34,7 @@ func mine(field, inbox string) bson.D {
 
 // send stores the signals of the swaps that took effect. Only speed depends on signals,
 // so send ignores errors. A waiter without a signal sends its claim again later.
-func (t *store) send(ctx context.Context, at *server, swaps []optimistic.Swap, swapped []optimistic.Swapped) {
+func (t *store) send(ctx context.Context, at *server, swaps []swap.Swap, swapped []swap.Swapped) {
 	var all []any
 	for i := range swaps {
 		if !swapped[i].Done {

@@ -16,14 +16,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// store is an optimistic.Store of documents, one for each name.
+// store is an swap.Store of documents, one for each name.
 type store struct {
 	Options
 	inbox  string
-	clock  optimistic.Clock
+	clock  swap.Clock
 	claims *engine.Claims
 	most   int    // the server's limit of the bytes in a document
 	close  func() // closes what the driver opened; nil if it opened nothing
@@ -38,22 +38,22 @@ type store struct {
 	at *server    // nil until the server has answered
 }
 
-// Time implements optimistic.Store.
-func (t *store) Time(ctx context.Context) (optimistic.Window, error) {
+// Time implements swap.Store.
+func (t *store) Time(ctx context.Context) (swap.Window, error) {
 	for {
 		// A stamp is cut to whole milliseconds, so the start of a window is cut, too. The
 		// window ends 2 ms later, to make up for both cuts.
 		if w, ok := t.clock.Window(time.Now()); ok {
-			return optimistic.Window{From: whole(w.From), To: w.To.Add(2 * time.Millisecond)}, nil
+			return swap.Window{From: whole(w.From), To: w.To.Add(2 * time.Millisecond)}, nil
 		}
 		if _, err := t.greet(ctx); err != nil {
-			return optimistic.Window{}, err
+			return swap.Window{}, err
 		}
 	}
 }
 
-// Load implements optimistic.Store.
-func (t *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+// Load implements swap.Store.
+func (t *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	at, err := t.server(ctx)
 	if err != nil {
 		return nil, err
@@ -68,9 +68,9 @@ func (t *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 		which = names[0]
 	}
 	c, err := entries.Find(ctx, bson.D{{Key: "_id", Value: which}})
-	all := make([]optimistic.Stored, len(names))
+	all := make([]swap.Stored, len(names))
 	if err == nil {
-		found := map[string]optimistic.Stored{}
+		found := map[string]swap.Stored{}
 		err = each(ctx, c, func(d *document) (err error) {
 			found[d.Name], err = d.stored()
 			return err
@@ -119,8 +119,8 @@ func (t *store) askBeside(ctx context.Context) (done <-chan struct{}) {
 	return asked
 }
 
-// Swap implements optimistic.Store.
-func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+// Swap implements swap.Store.
+func (t *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	at, err := t.server(ctx)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	if err != nil {
 		return nil, t.failed(ctx, err)
 	}
-	swapped := make([]optimistic.Swapped, len(swaps))
+	swapped := make([]swap.Swapped, len(swaps))
 	for i := range swaps {
 		if stamp, done := stamps[versions[i]]; done {
 			swapped[i] = t.swapResult(&swaps[i], versions[i], stamp, sent)
@@ -158,7 +158,7 @@ func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 // the second write answers with the outcome of the first write. Otherwise the second
 // write finds the version that the first write has stored, and changes nothing. The
 // driver then repeats the step, which also finds that version.
-func (t *store) swapOne(ctx context.Context, at *server, s *optimistic.Swap, version uint64) (map[uint64]time.Time, error) {
+func (t *store) swapOne(ctx context.Context, at *server, s *swap.Swap, version uint64) (map[uint64]time.Time, error) {
 	o := options.FindOneAndUpdate().SetUpsert(s.Version == 0).SetReturnDocument(options.After)
 	if at.terse {
 		o.SetProjection(stamp)
@@ -178,7 +178,7 @@ var stamp = bson.D{{Key: "at", Value: 1}, {Key: "version", Value: 1}}
 
 // swapMany makes many swaps in two round trips, because the answer to the writes lacks
 // the stamps.
-func (t *store) swapMany(ctx context.Context, at *server, swaps []optimistic.Swap, versions []uint64) (map[uint64]time.Time, error) {
+func (t *store) swapMany(ctx context.Context, at *server, swaps []swap.Swap, versions []uint64) (map[uint64]time.Time, error) {
 	models, names := make([]mongo.WriteModel, len(swaps)), make(bson.A, len(swaps))
 	for i := range swaps {
 		s := &swaps[i]
@@ -216,24 +216,24 @@ func onlyDuplicates(err error) bool {
 
 // swapResult returns the outcome of a swap that the server wrote with this stamp. A void
 // swap has also replaced the document, but the previous value is still in force.
-func (t *store) swapResult(s *optimistic.Swap, version uint64, stamp, sent time.Time) optimistic.Swapped {
+func (t *store) swapResult(s *swap.Swap, version uint64, stamp, sent time.Time) swap.Swapped {
 	at := locktable.At(stamp)
-	if envelope(s).InTime(at) {
-		t.clock.InTime(s.Window)
+	if envelope(s).InsideWindow(at) {
+		t.clock.InsideWindow(s.Window)
 		t.clock.Learn(at, sent, time.Now())
-		return optimistic.Swapped{Done: true, Version: version}
+		return swap.Swapped{Done: true, Version: version}
 	}
 	// The driver's reading of the server's clock was wrong. Another server may have
 	// answered "hello". The stamp is the time of the present server.
-	t.clock.Late(s.Window)
+	t.clock.OutsideWindow(s.Window)
 	t.clock.Learn(at, sent, time.Now())
-	return optimistic.Swapped{Late: true, Known: true, Now: optimistic.Stored{Value: s.Was, Version: version}}
+	return swap.Swapped{OutsideWindow: true, Known: true, Now: swap.Stored{Value: s.Previous, Version: version}}
 }
 
-// Scan implements optimistic.Store.
-func (t *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
-	return func(yield func(optimistic.Named, error) bool) {
-		fail := func(err error) { yield(optimistic.Named{}, t.failed(ctx, err)) }
+// Scan implements swap.Store.
+func (t *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
+	return func(yield func(swap.Named, error) bool) {
+		fail := func(err error) { yield(swap.Named{}, t.failed(ctx, err)) }
 		at, err := t.server(ctx)
 		if err != nil {
 			fail(err)
@@ -266,7 +266,7 @@ func (t *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 }
 
 // named decodes the document at a cursor. The error concerns only this document.
-func named(c *mongo.Cursor) (n optimistic.Named, err error) {
+func named(c *mongo.Cursor) (n swap.Named, err error) {
 	n.Name, _ = c.Current.Lookup("_id").StringValueOK()
 	var d document
 	if err := decode(c, &d); err != nil {
@@ -292,7 +292,7 @@ func from(prefix string) bson.D {
 	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: prefix}, {Key: "$lt", Value: prefix + beyond}}}}
 }
 
-// Properties implements optimistic.Store.
+// Properties implements swap.Store.
 func (t *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "mongodb", Where: t.place(), Clock: driver.ClockServer,
@@ -301,7 +301,7 @@ func (t *store) Properties() driver.Properties {
 	}
 }
 
-// Close implements optimistic.Store.
+// Close implements swap.Store.
 func (t *store) Close() error {
 	t.mu.Lock()
 	t.end() // under the lock, so that server starts no loop after it

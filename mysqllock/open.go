@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 func init() { engine.Register(openURL, "mysql", "mariadb") }
@@ -82,7 +82,7 @@ func build(db *sql.DB, o *Options, pool int) (*lockDriver, error) {
 	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: func(ctx context.Context) { walk.tidySome(ctx, s) }}
 	d := &lockDriver{store: s}
 	s.deliver = func(x driver.Signal) { d.Deliver(x) }
-	table := optimistic.New(s, s.inbox, s.deliver)
+	table := swap.New(s, s.inbox, s.deliver)
 	if n := cmp.Or(pool, db.Stats().MaxOpenConnections); n > 0 {
 		table.AtOnce(n)
 	}

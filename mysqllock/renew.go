@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/sqlswap"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // Renew implements driver.Driver. It computes and sends the leases of one statement at a
@@ -36,7 +36,7 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 // failLocked sets the results of swaps whose statement waited too long for a row that a
 // transaction keeps locked, such as one that called CheckLease. The swap of such a row
 // gets the error. The table makes the other swaps again.
-func (s *store) failLocked(ctx context.Context, swaps []optimistic.Swap, out []optimistic.Swapped, which []int, err error) error {
+func (s *store) failLocked(ctx context.Context, swaps []swap.Swap, out []swap.Swapped, which []int, err error) error {
 	free := map[string]bool{}
 	statement := "SELECT name FROM " + s.names + " WHERE name IN (" + blobs(sqlswap.Names(swaps, which)) + ") FOR UPDATE SKIP LOCKED"
 	askErr := s.do(ctx, func(ctx context.Context) error {
@@ -51,7 +51,7 @@ func (s *store) failLocked(ctx context.Context, swaps []optimistic.Swap, out []o
 		return errors.Join(err, askErr)
 	}
 	for _, i := range which {
-		if out[i].Late = free[swaps[i].Name]; !out[i].Late {
+		if out[i].OutsideWindow = free[swaps[i].Name]; !out[i].OutsideWindow {
 			out[i].Err = err
 		}
 	}

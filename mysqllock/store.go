@@ -12,15 +12,15 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// store is the optimistic.Store over two tables. One has a row for each name. The other
+// store is the swap.Store over two tables. One has a row for each name. The other
 // has a row for each lease that was taken from its holder, to notify the holder's client.
 type store struct {
 	*server
 	inbox string
-	clock optimistic.Clock
+	clock swap.Clock
 
 	claims  *engine.Claims
 	deliver func(driver.Signal)
@@ -30,7 +30,7 @@ type store struct {
 	running engine.Background
 }
 
-// Close implements optimistic.Store.
+// Close implements swap.Store.
 func (s *store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -43,10 +43,10 @@ func (s *store) Close() error {
 	return nil
 }
 
-// Lingers implements optimistic.Lingerer. The statement checks the clock when it has
+// DelaysWrites implements swap.DelayedWriter. The statement checks the clock when it has
 // locked the row, but a backup, a disk or a replica may hold up the commit after that.
 // Until the commit ends, readers do not see the change.
-func (s *store) Lingers() {}
+func (s *store) DelaysWrites() {}
 
 // serverTime is the server's time at its evaluation, in microseconds since 1970.
 // UTC_TIMESTAMP stands still during a statement, which may have waited for the lock of a
@@ -56,28 +56,28 @@ func (s *store) Lingers() {}
 // serverTime is off by an hour, and no window contains it.
 const serverTime = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)))"
 
-// Load implements optimistic.Store.
-func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
-	found := make(map[string]optimistic.Stored, len(names))
+// Load implements swap.Store.
+func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
+	found := make(map[string]swap.Stored, len(names))
 	err := s.do(ctx, func(ctx context.Context) error {
 		return s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+blobs(names)+")",
 			func(rows *sql.Rows) error {
 				var name string
-				var value optimistic.Stored
+				var value swap.Stored
 				err := rows.Scan(&name, &value.Version, &value.Value)
 				found[name] = damagedIfEmpty(value)
 				return err
 			})
 	})
-	all := make([]optimistic.Stored, len(names))
+	all := make([]swap.Stored, len(names))
 	for i, name := range names {
 		all[i] = found[name]
 	}
 	return all, err
 }
 
-// Time implements optimistic.Store.
-func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
+// Time implements swap.Store.
+func (s *store) Time(ctx context.Context) (swap.Window, error) {
 	return s.clock.Ask(ctx, func(ctx context.Context) error { return s.do(ctx, s.askTime) })
 }
 
@@ -100,7 +100,7 @@ func (s *store) askTime(ctx context.Context) error {
 
 // damagedIfEmpty replaces an emptied entry by an invalid one, so that it does not count
 // as a free name. Only an operator empties an entry.
-func damagedIfEmpty(r optimistic.Stored) optimistic.Stored {
+func damagedIfEmpty(r swap.Stored) swap.Stored {
 	if len(r.Value) == 0 {
 		r.Value = []byte{0}
 	}
@@ -110,7 +110,7 @@ func damagedIfEmpty(r optimistic.Stored) optimistic.Stored {
 // afterSwap notifies other clients of the leases that a swap took from them. The row is
 // only a hint: a client that misses it finds out at its next renewal. Grants need no
 // notification, because waiters read the entry, see newPoller.
-func (s *store) afterSwap(ctx context.Context, w optimistic.Swap, r optimistic.Swapped) {
+func (s *store) afterSwap(ctx context.Context, w swap.Swap, r swap.Swapped) {
 	if !r.Done {
 		return
 	}
@@ -126,22 +126,22 @@ func (s *store) afterSwap(ctx context.Context, w optimistic.Swap, r optimistic.S
 	s.tidier.NoteSwap()
 }
 
-// Scan implements optimistic.Store.
-func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
-	return sqlswap.Scan(prefix, func(from string, n int) (page []optimistic.Named, err error) {
+// Scan implements swap.Store.
+func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
+	return sqlswap.Scan(prefix, func(from string, n int) (page []swap.Named, err error) {
 		err = s.do(ctx, func(ctx context.Context) error {
 			page, err = s.page(ctx, from, n)
 			return err
 		})
 		return page, err
-	}, func(row optimistic.Named) string { return row.Name })
+	}, func(row swap.Named) string { return row.Name })
 }
 
 // page reads up to n entries, beginning at a given name.
-func (s *store) page(ctx context.Context, from string, n int) (page []optimistic.Named, err error) {
+func (s *store) page(ctx context.Context, from string, n int) (page []swap.Named, err error) {
 	err = s.query(ctx, fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, blob(from), n),
 		func(rows *sql.Rows) error {
-			var row optimistic.Named
+			var row swap.Named
 			err := rows.Scan(&row.Name, &row.Stored.Version, &row.Stored.Value, &row.Now)
 			row.Stored = damagedIfEmpty(row.Stored)
 			page = append(page, row)
@@ -150,7 +150,7 @@ func (s *store) page(ctx context.Context, from string, n int) (page []optimistic
 	return page, err
 }
 
-// Properties implements optimistic.Store.
+// Properties implements swap.Store.
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "mysql",

@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl/internal/sqlswap"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// Swap implements optimistic.Store. Each statement commits by itself.
-func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	out, order := make([]optimistic.Swapped, len(swaps)), make([]int, len(swaps))
+// Swap implements swap.Store. Each statement commits by itself.
+func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+	out, order := make([]swap.Swapped, len(swaps)), make([]int, len(swaps))
 	for i := range order {
 		order[i] = i
 	}
@@ -39,10 +39,10 @@ const batch = 256
 
 // bytesOf returns the number of bytes of a statement that a row takes, if its value may
 // grow by spare: two characters for each byte, plus a name and the columns for people.
-func bytesOf(w *optimistic.Swap, spare int) int64 { return 2*int64(len(w.Value)+spare) + 4<<10 }
+func bytesOf(w *swap.Swap, spare int) int64 { return 2*int64(len(w.Value)+spare) + 4<<10 }
 
 // fit returns the number of the swaps that go into one statement: at least one.
-func (s *store) fit(swaps []optimistic.Swap, order []int) int {
+func (s *store) fit(swaps []swap.Swap, order []int) int {
 	bytes := int64(0)
 	for n, i := range order[:min(len(order), batch)] {
 		if bytes += bytesOf(&swaps[i], 0); n > 0 && bytes > s.packet.Load() {
@@ -53,13 +53,13 @@ func (s *store) fit(swaps []optimistic.Swap, order []int) int {
 }
 
 // full returns an error for a claim on a name whose entry has no room for the claim.
-func (s *store) full(ctx context.Context, w *optimistic.Swap) error {
+func (s *store) full(ctx context.Context, w *swap.Swap) error {
 	most := s.packet.Load()
-	if w.Spare == 0 || bytesOf(w, w.Spare) <= most {
+	if w.ReserveBytes == 0 || bytesOf(w, w.ReserveBytes) <= most {
 		return nil
 	}
 	return s.failed(ctx, &configError{
-		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim with a max_allowed_packet of %d", len(w.Was), most),
+		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim with a max_allowed_packet of %d", len(w.Previous), most),
 		hint:    tooBigHint,
 	}, nil)
 }
@@ -69,7 +69,7 @@ func (s *store) full(ctx context.Context, w *optimistic.Swap) error {
 // It draws versions at random instead of counting. So no two values of a name ever have
 // the same version, whatever is deleted meanwhile, and a swap whose answer was lost can
 // recognize its own value.
-func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap, out []optimistic.Swapped, which []int) error {
+func (s *store) swapSome(ctx context.Context, swaps []swap.Swap, out []swap.Swapped, which []int) error {
 	var existing, unsure []int
 	for _, i := range which {
 		if out[i].Err = s.full(ctx, &swaps[i]); out[i].Err != nil {
@@ -102,12 +102,12 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap, out []opt
 		}
 	}
 	if len(unsure) == 0 {
-		s.clock.InTime(swaps[which[0]].Window)
+		s.clock.InsideWindow(swaps[which[0]].Window)
 		return nil
 	}
 	return sqlswap.FindOut(ctx, s.Load, swaps, out, unsure, func(i int) {
-		out[i].Late = true
-		s.clock.Late(swaps[i].Window)
+		out[i].OutsideWindow = true
+		s.clock.OutsideWindow(swaps[i].Window)
 	})
 }
 
@@ -129,7 +129,7 @@ func (s *store) changes(ctx context.Context, rows int, again func(error) bool, s
 // keeps the gap locked. The second row finds that the name exists, and checks the clock
 // then. If the row is this client's and too late, the version overflows, and that error
 // undoes the statement. The statement leaves a row of another client as it is.
-func (s *store) insert(w optimistic.Swap, version uint64) string {
+func (s *store) insert(w swap.Swap, version uint64) string {
 	c := columnsOf(w.Entry)
 	return literally("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, x'', 0, x'', NULL) "+
 		"ON DUPLICATE KEY UPDATE version = IF(version = ?, version + 1 + ~0 * ("+serverTime+" NOT BETWEEN ? AND ?), version)",
@@ -146,7 +146,7 @@ const insertRowCount = 3
 // update uses a prepared statement on the driver's own connections: otherwise parsing is
 // a third of the server's cost, and writing out the values a quarter of the client's
 // cost.
-func (s *store) update(w optimistic.Swap, version uint64) execution {
+func (s *store) update(w swap.Swap, version uint64) execution {
 	c := columnsOf(w.Entry)
 	args := []any{version, w.Value, c.fence, c.holders, c.until, []byte(w.Name), w.Version, int64(w.Window.From), int64(w.Window.To)}
 	return func(ctx context.Context) (int64, error) {
@@ -170,7 +170,7 @@ func (s *server) updateText() string {
 // that it reads no other rows. It locks each row before it checks the clock for that row.
 // In a UNION, MariaDB cuts a literal of 65536 bytes or more to its length modulo 65536,
 // unless it is cast.
-func (s *store) updateAll(swaps []optimistic.Swap, out []optimistic.Swapped, which []int) string {
+func (s *store) updateAll(swaps []swap.Swap, out []swap.Swapped, which []int) string {
 	var b strings.Builder
 	b.WriteString("UPDATE (")
 	for k, i := range which {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/sqlswap"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // tidying is a walk through the names, which forgets old ones. It begins at a random
@@ -42,7 +42,7 @@ func (t *tidying) tidySome(ctx context.Context, s *store) {
 }
 
 // page reads the next names.
-func (t *tidying) page(ctx context.Context, s *store) (page []optimistic.Named, err error) {
+func (t *tidying) page(ctx context.Context, s *store) (page []swap.Named, err error) {
 	if t.cursor == "" {
 		if t.cursor, err = s.anywhere(ctx); err != nil {
 			return nil, err

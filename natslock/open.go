@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 func init() { engine.Register(openURL, "nats", "nats+tls") }
@@ -79,7 +79,7 @@ func build(nc *nats.Conn, own Options) (*lockDriver, error) {
 	}
 	inbox := nc.NewInbox() + "." + rand.Text()[:4]
 	d := &lockDriver{store: s}
-	t := optimistic.New(s, inbox, func(signal driver.Signal) { d.Deliver(signal) })
+	t := swap.New(s, inbox, func(signal driver.Signal) { d.Deliver(signal) })
 	d.Driver = locktable.New(t, inbox)
 	s.listen(inbox, t, d.Driver)
 	return d, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
-	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
+	"github.com/pawl-go/pawl/locktable/swap"
+	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
 // A write is a swap as the bucket stores it.
@@ -23,8 +23,8 @@ type write struct {
 	sent, acked time.Time
 }
 
-func newWrite(one *optimistic.Swap) *write {
-	note, _ := one.Note.(loadNote)
+func newWrite(one *swap.Swap) *write {
+	note, _ := one.StoreState.(loadNote)
 	w := &write{envelope: stamped.Next(*one, note.void), key: keyOf(one.Name), lasts: one.Window.From.Until(one.Entry.Ends())}
 	w.data = w.envelope.Append(nil)
 	// If the swap does not count, its idea of the time was wrong. Then the value that it
@@ -36,24 +36,24 @@ func newWrite(one *optimistic.Swap) *write {
 // swapResult finds out whether an acknowledged write counts, which depends on its stamp.
 // The acknowledgement does not have the stamp, so swapResult reads the message again,
 // unless the stamp has arrived by itself.
-func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Msg) (optimistic.Swapped, error) {
+func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Msg) (swap.Swapped, error) {
 	last, err := &w.message, error(nil)
 	if w.stamp = s.receiveStamp(ctx, stamps, w.sequence); w.stamp == 0 {
 		if last, err = s.from(ctx, w.key, w.sequence); err != nil {
-			return optimistic.Swapped{}, err
+			return swap.Swapped{}, err
 		}
 	}
 	counts, err := s.counts(w, last)
 	if err != nil {
-		return optimistic.Swapped{}, err
+		return swap.Swapped{}, err
 	}
 	if counts {
-		return optimistic.Swapped{
-			Done: true, Version: w.sequence, Note: loadNote{at: w.acked, void: w.envelope.Void, lasts: w.lasts},
+		return swap.Swapped{
+			Done: true, Version: w.sequence, StoreState: loadNote{at: w.acked, void: w.envelope.Void, lasts: w.lasts},
 		}, nil
 	}
 	now, err := last.stored(w.acked)
-	return optimistic.Swapped{Late: true, Known: true, Now: now}, err
+	return swap.Swapped{OutsideWindow: true, Known: true, Now: now}, err
 }
 
 // counts reports whether a write counts, or counted until a later write replaced it. last
@@ -64,7 +64,7 @@ func (s *store) counts(w *write, last *message) (counts bool, err error) {
 	case own && !bytes.Equal(last.data, w.data): // the bucket has lost this write
 		return false, s.failed(errGone)
 	case own:
-		counts = w.envelope.InTime(last.stamp)
+		counts = w.envelope.InsideWindow(last.stamp)
 	case len(last.data) == 0: // an operator has deleted the key since
 		return true, nil
 	default: // the envelope of a later write says whether this write counted
@@ -78,9 +78,9 @@ func (s *store) counts(w *write, last *message) (counts bool, err error) {
 		}
 	}
 	if counts {
-		s.clock.InTime(w.envelope.Window)
+		s.clock.InsideWindow(w.envelope.Window)
 	} else {
-		s.clock.Late(w.envelope.Window)
+		s.clock.OutsideWindow(w.envelope.Window)
 	}
 	if own {
 		s.clock.Learn(last.stamp, w.sent, w.acked)
@@ -152,7 +152,7 @@ func (s *store) receiveStamp(ctx context.Context, stamps <-chan *nats.Msg, seque
 	}
 }
 
-// loadNote is the note of optimistic.Stored, the facts about a value besides its
+// loadNote is the note of swap.Stored, the facts about a value besides its
 // sequence.
 type loadNote struct {
 	at    time.Time     // when the client received the value or its acknowledgement
@@ -173,27 +173,27 @@ const maxLoadAge = 250 * time.Millisecond
 // isFresh reports whether the value that a swap replaces was read so recently that no
 // other value can have its sequence. Version 0 means no value, so losing data cannot
 // create one.
-func isFresh(one *optimistic.Swap) bool {
-	note, _ := one.Note.(loadNote)
+func isFresh(one *swap.Swap) bool {
+	note, _ := one.StoreState.(loadNote)
 	return one.Version == 0 || time.Since(note.at) < maxLoadAge
 }
 
 // stored returns the value in a message. at is the time from which the age of the value
 // counts. Tools delete a key by a message without data.
-func (m *message) stored(at time.Time) (optimistic.Stored, error) {
+func (m *message) stored(at time.Time) (swap.Stored, error) {
 	if len(m.data) == 0 {
-		return optimistic.Stored{Version: m.sequence, Note: loadNote{at: at}}, nil
+		return swap.Stored{Version: m.sequence, StoreState: loadNote{at: at}}, nil
 	}
 	e, err := stamped.Open(m.data)
 	if err != nil {
-		return optimistic.Stored{}, err
+		return swap.Stored{}, err
 	}
 	value, note := e.At(m.stamp), loadNote{at: at, void: e.VoidAt(m.sequence, m.stamp)}
 	if entry, err := locktable.Decode(value); err == nil { // otherwise the table reports the damage
 		note.lasts = m.stamp.Until(entry.Ends())
 	}
-	if !e.InTime(m.stamp) {
+	if !e.InsideWindow(m.stamp) {
 		note.lasts = max(note.lasts, m.kept)
 	}
-	return optimistic.Stored{Value: value, Version: m.sequence, Note: note}, nil
+	return swap.Stored{Value: value, Version: m.sequence, StoreState: note}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // push carries signals. A signal is a plain message to the inbox of its client, so it may
@@ -29,7 +29,7 @@ type push struct {
 // listen begins to deliver the signals of the inbox to a driver. After the connection was
 // lost, the next server may be another server, or have lost data, and signals may be
 // lost. So the store forgets what it knows, and all claims look again.
-func (s *store) listen(inbox string, t *optimistic.Table, d *locktable.Driver) {
+func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 	p := &s.push
 	p.inbox, p.heard = inbox, make(chan struct{}, 1)
 	if !s.o.NoPush {

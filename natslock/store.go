@@ -19,10 +19,10 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// store is a bucket. It implements optimistic.Store. The version of a value is its
+// store is a bucket. It implements swap.Store. The version of a value is its
 // sequence in the bucket's stream, and the note has the void sequences before it.
 type store struct {
 	nc     *nats.Conn
@@ -31,7 +31,7 @@ type store struct {
 	stream string // the name of the bucket's stream
 	prefix string // begins the subjects of the bucket's keys
 	puts   string // begins the subjects to which the driver sends the keys' messages
-	clock  optimistic.Clock
+	clock  swap.Clock
 	bucket bucket
 	push   push
 	own    bool // whether the driver opened the connection
@@ -68,13 +68,13 @@ func newStore(nc *nats.Conn, o Options) (*store, error) {
 	return s, nil
 }
 
-// Time implements optimistic.Store. The driver learns the server's clock from the stamps
+// Time implements swap.Store. The driver learns the server's clock from the stamps
 // of its own swaps. It asks the stream for the time if the last stamp is old, and for the
 // configuration once a minute.
-func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
+func (s *store) Time(ctx context.Context) (swap.Window, error) {
 	if s.bucket.isDue(time.Now()) {
 		if err := s.askTime(ctx); err != nil {
-			return optimistic.Window{}, err
+			return swap.Window{}, err
 		}
 	}
 	return s.clock.Ask(ctx, s.askTime)
@@ -94,8 +94,8 @@ func (s *store) askTime(ctx context.Context) error {
 	return nil
 }
 
-// Load implements optimistic.Store.
-func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+// Load implements swap.Store.
+func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	// Ask for the time first, if it is not known. On a slow link, values that were read
 	// before the time would be too old, see maxLoadAge.
 	if _, err := s.Time(ctx); err != nil {
@@ -106,8 +106,8 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 }
 
 // loadAll reads values, with an error or nil for each.
-func (s *store) loadAll(ctx context.Context, names []string) ([]optimistic.Stored, []error) {
-	all, errs := make([]optimistic.Stored, len(names)), make([]error, len(names))
+func (s *store) loadAll(ctx context.Context, names []string) ([]swap.Stored, []error) {
+	all, errs := make([]swap.Stored, len(names)), make([]error, len(names))
 	inParallel(len(names), func(i int) {
 		m, err := s.last(ctx, keyOf(names[i]))
 		if errs[i] = err; m != nil {
@@ -117,25 +117,25 @@ func (s *store) loadAll(ctx context.Context, names []string) ([]optimistic.Store
 	return all, errs
 }
 
-// Swap implements optimistic.Store.
-func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	all := make([]optimistic.Swapped, len(swaps))
+// Swap implements swap.Store.
+func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+	all := make([]swap.Swapped, len(swaps))
 	inParallel(len(swaps), func(i int) {
 		var err error
 		if all[i], err = s.swap(ctx, &swaps[i]); err != nil {
-			all[i] = optimistic.Swapped{Err: err}
+			all[i] = swap.Swapped{Err: err}
 		}
 	})
 	return all, nil
 }
 
 // swap publishes the new value. Whether it counts depends on its stamp.
-func (s *store) swap(ctx context.Context, one *optimistic.Swap) (optimistic.Swapped, error) {
+func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) {
 	if err := s.ready(ctx); err != nil || !isFresh(one) {
-		return optimistic.Swapped{}, err
+		return swap.Swapped{}, err
 	}
 	if err := s.checkSize(one); err != nil {
-		return optimistic.Swapped{}, err
+		return swap.Swapped{}, err
 	}
 	w := newWrite(one)
 	stamps, stop := s.listenForStamps(w.key)
@@ -146,15 +146,15 @@ func (s *store) swap(ctx context.Context, one *optimistic.Swap) (optimistic.Swap
 	w.acked = time.Now()
 	switch {
 	case isWrongSequence(err):
-		return optimistic.Swapped{}, nil
+		return swap.Swapped{}, nil
 	case codeOf(err) == codeNoMessageTTL: // another client has made the bucket again since
 		s.bucket.forgetConfig()
-		return optimistic.Swapped{}, nil
+		return swap.Swapped{}, nil
 	case errors.Is(err, nats.ErrNoResponders) && s.bucket.undeliveredSwaps.Add(1) < maxUndeliveredSwaps:
-		s.clock.Late(one.Window) // no server received the swap: there is no leader now, or no bucket
-		return optimistic.Swapped{Late: true}, nil
+		s.clock.OutsideWindow(one.Window) // no server received the swap: there is no leader now, or no bucket
+		return swap.Swapped{OutsideWindow: true}, nil
 	case err != nil:
-		return optimistic.Swapped{}, err
+		return swap.Swapped{}, err
 	}
 	s.bucket.undeliveredSwaps.Store(0)
 	done, err := s.swapResult(ctx, w, stamps)
@@ -174,12 +174,12 @@ func (s *store) messageOf(w *write, replaces uint64) *nats.Msg {
 	return m
 }
 
-// Scan implements optimistic.Store.
-func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
-	return func(yield func(optimistic.Named, error) bool) {
+// Scan implements swap.Store.
+func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
+	return func(yield func(swap.Named, error) bool) {
 		names, err := s.names(ctx, prefix)
 		if err != nil {
-			yield(optimistic.Named{}, err)
+			yield(swap.Named{}, err)
 			return
 		}
 		for some := range slices.Chunk(names, maxConcurrentRequests) {
@@ -187,10 +187,10 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			w, err := s.Time(ctx)
 			for i, name := range some {
 				if _, damaged := errors.AsType[*locktable.CorruptError](errs[i]); err != nil || errs[i] != nil && !damaged {
-					yield(optimistic.Named{}, cmp.Or(err, errs[i]))
+					yield(swap.Named{}, cmp.Or(err, errs[i]))
 					return
 				}
-				row := optimistic.Named{Name: name, Stored: all[i], Now: w.From}
+				row := swap.Named{Name: name, Stored: all[i], Now: w.From}
 				if (errs[i] != nil || len(all[i].Value) > 0) && !yield(row, errs[i]) {
 					return
 				}
@@ -240,7 +240,7 @@ func nameOf(key string) (name string, ok bool) {
 	return name, err == nil && keyOf(name) == key
 }
 
-// Properties implements optimistic.Store.
+// Properties implements swap.Store.
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "nats", Where: s.where(), Clock: driver.ClockServer,
@@ -251,12 +251,12 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// Lingers implements optimistic.Lingerer. A write that the client gave up may be in the
-// log of the next leader, while the old leader, which was cut off, answers that the key
-// has no message.
-func (s *store) Lingers() {}
+// DelaysWrites implements swap.DelayedWriter. A write that the client gave up may be in
+// the log of the next leader, while the old leader, which was cut off, answers that the
+// key has no message.
+func (s *store) DelaysWrites() {}
 
-// Close implements optimistic.Store.
+// Close implements swap.Store.
 func (s *store) Close() error {
 	s.closed.Store(true)
 	s.watchers.Close()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // sqlState is the code of a server's error, from any client library.
@@ -37,7 +37,7 @@ func isLocked(err error) bool { return sqlState(err) == "55P03" }
 // failed makes a driver.Error of a failure, with advice.
 func (s *server) failed(err error) error {
 	if isLocked(err) {
-		err = fmt.Errorf("%w (%w)", optimistic.ErrLocked, err)
+		err = fmt.Errorf("%w (%w)", swap.ErrLocked, err)
 	}
 	return s.typed("run", err)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 func init() { engine.Register(openURL, "postgres", "postgresql") }
@@ -119,7 +119,7 @@ func build(from conns, o *Options, where string, closePool func()) (*lockDriver,
 	d := &lockDriver{server: s}
 	store := newStore(s, func(signal driver.Signal) { d.Deliver(signal) })
 	d.listener = store.listener
-	over := &table{optimistic.New(store, store.inbox, store.deliver), d, closePool}
+	over := &table{swap.New(store, store.inbox, store.deliver), d, closePool}
 	d.NotedAll = engine.NewNotedAll(locktable.NewGrouped(over, store.inbox), store.listener.claims, store.listener.begin)
 	return d, nil
 }
@@ -195,7 +195,7 @@ const tableWait = "5s"
 
 // table is the driver's table of locks; closing it also closes the listener and the pool.
 type table struct {
-	*optimistic.Table
+	*swap.Table
 	driver *lockDriver
 	pool   func()
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // A store keeps a row for each name. A step is a single statement, see swaps.go. No
 // transaction stays open while a client does anything else.
 type store struct {
 	*server
-	clock       optimistic.Clock
+	clock       swap.Clock
 	notifyPause notifyPause
 	sql         *statements
 	listener    *listener
@@ -61,14 +61,14 @@ func newStore(s *server, deliver func(driver.Signal)) *store {
 // rows.
 func maxLongWaits(connections int) int { return max(1, connections/4) }
 
-// Lingers implements optimistic.Lingerer. A statement checks the clock when it has
+// DelaysWrites implements swap.DelayedWriter. A statement checks the clock when it has
 // changed the row, but a disk or a standby may hold up its commit after that. Until then,
 // readers do not see the change.
-func (s *store) Lingers() {}
+func (s *store) DelaysWrites() {}
 
-// Load implements optimistic.Store.
-func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
-	all := make([]optimistic.Stored, len(names))
+// Load implements swap.Store.
+func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
+	all := make([]swap.Stored, len(names))
 	err := s.do(ctx, func(r *request) error {
 		sent := time.Now()
 		var i, now int64
@@ -91,11 +91,11 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 }
 
 // stored makes an entry that an operator has emptied invalid, instead of a free name.
-func stored(version int64, value []byte) optimistic.Stored {
+func stored(version int64, value []byte) swap.Stored {
 	if len(value) == 0 {
 		value = []byte{0}
 	}
-	return optimistic.Stored{Value: value, Version: uint64(version)}
+	return swap.Stored{Value: value, Version: uint64(version)}
 }
 
 // bytesOf returns names as arguments, see text.
@@ -107,8 +107,8 @@ func bytesOf(names []string) [][]byte {
 	return all
 }
 
-// Time implements optimistic.Store.
-func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
+// Time implements swap.Store.
+func (s *store) Time(ctx context.Context) (swap.Window, error) {
 	return s.clock.Ask(ctx, func(ctx context.Context) error {
 		return s.do(ctx, func(r *request) error {
 			var now int64
@@ -126,23 +126,23 @@ func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 // slow caller keeps no connection.
 const scanPage = 256
 
-// Scan implements optimistic.Store.
-func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
-	return func(yield func(optimistic.Named, error) bool) {
+// Scan implements swap.Store.
+func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
+	return func(yield func(swap.Named, error) bool) {
 		for from := wholeCharacters(prefix); ; {
-			var page []optimistic.Named
+			var page []swap.Named
 			err := s.do(ctx, func(r *request) error {
 				var name, value []byte
 				var version, now int64
 				rows, _ := r.conn.Query(r.ctx, s.sql.page, []byte(from), scanPage) // ForEachRow returns its error
 				_, err := pgx.ForEachRow(rows, []any{&name, &version, &value, &now}, func() error {
-					page = append(page, optimistic.Named{Name: string(name), Stored: stored(version, value), Now: locktable.Instant(now)})
+					page = append(page, swap.Named{Name: string(name), Stored: stored(version, value), Now: locktable.Instant(now)})
 					return nil
 				})
 				return err
 			})
 			if err != nil {
-				yield(optimistic.Named{}, err)
+				yield(swap.Named{}, err)
 				return
 			}
 			for _, n := range page {
@@ -199,7 +199,7 @@ func (s *store) failure(ctx context.Context, err error) error {
 	return s.failed(err)
 }
 
-// Properties implements optimistic.Store.
+// Properties implements swap.Store.
 func (s *store) Properties() driver.Properties {
 	pushes := !s.options.NoPush && s.listener.pushes()
 	return driver.Properties{
@@ -213,7 +213,7 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// Close implements optimistic.Store. Requests under way end by their ctx. A request whose
+// Close implements swap.Store. Requests under way end by their ctx. A request whose
 // caller has gone no longer waits for its answer.
 func (s *store) Close() error {
 	s.close()

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // A statement changes a row if the row still has the version that the client read, and
@@ -29,8 +29,8 @@ import (
 // transactions, takes longer: see waits.
 const shortWait = 10 * time.Millisecond
 
-// Swap implements optimistic.Store.
-func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+// Swap implements swap.Store.
+func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.tidyNowAndThen()
 	if len(swaps) > 1 {
 		return s.swapTogether(ctx, swaps)
@@ -41,17 +41,17 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	}
 	switch {
 	case isLocked(err) && ctx.Err() == nil:
-		done = optimistic.Swapped{Err: s.failed(err)}
+		done = swap.Swapped{Err: s.failed(err)}
 	case err != nil:
 		return nil, s.failure(ctx, err)
 	}
-	return []optimistic.Swapped{done}, nil
+	return []swap.Swapped{done}, nil
 }
 
 // swapOne makes one swap, with a connection that ask gives.
 func (s *store) swapOne(
-	ctx context.Context, w optimistic.Swap, wait time.Duration, ask func(ctx context.Context, f func(r *request) error) error,
-) (done optimistic.Swapped, err error) {
+	ctx context.Context, w swap.Swap, wait time.Duration, ask func(ctx context.Context, f func(r *request) error) error,
+) (done swap.Swapped, err error) {
 	err = ask(ctx, func(r *request) error {
 		one, err := s.swap(r.ctx, r.conn, w, wait)
 		s.answer(r, w, one, func() { done = one })
@@ -62,7 +62,7 @@ func (s *store) swapOne(
 
 // answer passes the result of a swap to its caller. If the caller has gone, answer
 // delivers the signals for this client, which the caller delivers otherwise.
-func (s *store) answer(r *request, w optimistic.Swap, one optimistic.Swapped, pass func()) {
+func (s *store) answer(r *request, w swap.Swap, one swap.Swapped, pass func()) {
 	if r.whileAwaited(pass) == nil || !one.Done {
 		return
 	}
@@ -77,20 +77,20 @@ func (s *store) answer(r *request, w optimistic.Swap, one optimistic.Swapped, pa
 // the window ends. If it is late then, the next window is wider, so a step that has to
 // wait for many others gets its turn. Only a few swaps at a time wait in line. A renewal
 // does not wait for that: the client repeats it, and has others to send.
-func (s *store) waits(ctx context.Context, w optimistic.Swap, why error) (optimistic.Swapped, error) {
+func (s *store) waits(ctx context.Context, w swap.Swap, why error) (swap.Swapped, error) {
 	if ctx.Value(renewing{}) != nil {
 		select {
 		case s.room <- struct{}{}:
 		default:
-			return optimistic.Swapped{}, why
+			return swap.Swapped{}, why
 		}
 	} else {
 		select {
 		case s.room <- struct{}{}:
 		case <-ctx.Done():
-			return optimistic.Swapped{}, why
+			return swap.Swapped{}, why
 		case <-s.closing.Done():
-			return optimistic.Swapped{}, why
+			return swap.Swapped{}, why
 		}
 	}
 	wait, last := s.left(w.Window), false
@@ -105,8 +105,8 @@ func (s *store) waits(ctx context.Context, w optimistic.Swap, why error) (optimi
 		return s.aside(ctx, wait+answerTimeout, func() { <-s.room }, f)
 	})
 	if isLocked(err) && !last {
-		s.clock.Late(w.Window)
-		return optimistic.Swapped{Late: true}, nil
+		s.clock.OutsideWindow(w.Window)
+		return swap.Swapped{OutsideWindow: true}, nil
 	}
 	return done, err
 }
@@ -115,7 +115,7 @@ func (s *store) waits(ctx context.Context, w optimistic.Swap, why error) (optimi
 type renewing struct{}
 
 // left is the time until a window is over.
-func (s *store) left(w optimistic.Window) time.Duration {
+func (s *store) left(w swap.Window) time.Duration {
 	is, ok := s.clock.Window(time.Now())
 	if !ok {
 		return 0
@@ -124,7 +124,7 @@ func (s *store) left(w optimistic.Window) time.Duration {
 }
 
 // swap makes one swap. If the row stays locked for the time wait, that is an error.
-func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap, wait time.Duration) (done optimistic.Swapped, err error) {
+func (s *store) swap(ctx context.Context, c *pgx.Conn, w swap.Swap, wait time.Duration) (done swap.Swapped, err error) {
 	text := s.sql.swapOne
 	switch {
 	case w.Version == 0:
@@ -148,17 +148,17 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap, wait t
 	case s.notifyPause.beginIfRefused(err):
 		return s.swap(ctx, c, w, wait)
 	case took:
-		return optimistic.Swapped{Done: true, Version: uint64(version)}, nil
+		return swap.Swapped{Done: true, Version: uint64(version)}, nil
 	case changedNothing(err):
-		return optimistic.Swapped{}, nil
+		return swap.Swapped{}, nil
 	case err != nil:
-		return optimistic.Swapped{}, err
+		return swap.Swapped{}, err
 	}
-	return optimistic.Swapped{Late: s.past(w.Window, time.Now())}, nil
+	return swap.Swapped{OutsideWindow: s.past(w.Window, time.Now())}, nil
 }
 
 // change runs a statement that returns the time of its change, or nothing.
-func (s *store) change(ctx context.Context, c *pgx.Conn, w optimistic.Window, text string, args []any) (took bool, err error) {
+func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text string, args []any) (took bool, err error) {
 	sent := time.Now()
 	if over := s.left(w) < 0; over {
 		return false, nil // the step waited too long for a connection
@@ -176,7 +176,7 @@ func (s *store) change(ctx context.Context, c *pgx.Conn, w optimistic.Window, te
 			return false, err
 		}
 		took = true
-		s.clock.InTime(w)
+		s.clock.InsideWindow(w)
 		if received := time.Now(); received.Sub(sent) < slow { // a long wait for a row says nothing about the trip
 			s.clock.Learn(locktable.Instant(now), sent, received)
 		}
@@ -207,25 +207,25 @@ func frees(e *locktable.Entry) bool {
 
 // past reports whether the server's clock has left a window by now. If so, it makes the
 // next window wider.
-func (s *store) past(w optimistic.Window, now time.Time) bool {
+func (s *store) past(w swap.Window, now time.Time) bool {
 	is, ok := s.clock.Window(now)
 	if ok && is.From <= w.To {
 		return false
 	}
-	s.clock.Late(w)
+	s.clock.OutsideWindow(w)
 	return true
 }
 
 // rows are the arguments of a statement that makes several swaps.
 type rows struct {
 	versions []int64
-	window   optimistic.Window // all windows have it in common
+	window   swap.Window // all windows have it in common
 	args     []any
 }
 
 // rowsOf returns the arguments for some swaps. The statement ignores those for which
 // alone is true.
-func rowsOf(swaps []optimistic.Swap, alone func(w *optimistic.Swap) bool) rows {
+func rowsOf(swaps []swap.Swap, alone func(w *swap.Swap) bool) rows {
 	n := len(swaps)
 	names, was, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
 	entries, holders := make([][]byte, n), make([][]byte, n)
@@ -243,10 +243,10 @@ func rowsOf(swaps []optimistic.Swap, alone func(w *optimistic.Swap) bool) rows {
 	return rows{versions, common, []any{names, was, versions, entries, holders, fences, ends, moment(common.From), moment(common.To)}}
 }
 
-// SwapAll implements optimistic.AllSwapper.
-func (s *store) SwapAll(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+// SwapAll implements swap.AllSwapper.
+func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.tidyNowAndThen()
-	all := rowsOf(swaps, func(*optimistic.Swap) bool { return false })
+	all := rowsOf(swaps, func(*swap.Swap) bool { return false })
 	args := append(all.args, milliseconds(shortWait))
 	var signals []locktable.Signal
 	for _, w := range swaps {
@@ -257,14 +257,14 @@ func (s *store) SwapAll(ctx context.Context, swaps []optimistic.Swap) ([]optimis
 		calls, more := notifications(signals, len(args)+1)
 		text, args = s.sql.swapAll+" SELECT now, "+calls+" FROM done", append(args, more...)
 	}
-	done := make([]optimistic.Swapped, len(swaps))
+	done := make([]swap.Swapped, len(swaps))
 	err := s.request(ctx, func(r *request) error {
 		took, err := s.change(r.ctx, r.conn, all.window, text, args)
 		late := err == nil && !took && s.past(all.window, time.Now())
 		for i, w := range swaps {
-			one := optimistic.Swapped{Late: late}
+			one := swap.Swapped{OutsideWindow: late}
 			if took {
-				one = optimistic.Swapped{Done: true, Version: uint64(all.versions[i])}
+				one = swap.Swapped{Done: true, Version: uint64(all.versions[i])}
 			}
 			s.answer(r, w, one, func() { done[i] = one })
 		}
@@ -272,7 +272,7 @@ func (s *store) SwapAll(ctx context.Context, swaps []optimistic.Swap) ([]optimis
 	})
 	switch {
 	case s.notifyPause.beginIfRefused(err), changedNothing(err), isLocked(err):
-		return make([]optimistic.Swapped, len(swaps)), nil
+		return make([]swap.Swapped, len(swaps)), nil
 	case err != nil:
 		return nil, s.failure(ctx, err)
 	}
@@ -281,20 +281,20 @@ func (s *store) SwapAll(ctx context.Context, swaps []optimistic.Swap) ([]optimis
 
 // swapTogether makes many swaps. If rows are locked, it repeats their swaps after a
 // moment, because another step may have locked a row only briefly.
-func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (s *store) swapTogether(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	done, err := s.swapAtOnce(ctx, swaps)
 	for _, wait := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond} {
 		var which []int
-		var again []optimistic.Swap
+		var again []swap.Swap
 		for i, d := range done {
-			if errors.Is(d.Err, optimistic.ErrLocked) {
+			if errors.Is(d.Err, swap.ErrLocked) {
 				which, again = append(which, i), append(again, swaps[i])
 			}
 		}
 		if err != nil || len(which) == 0 || backoff.Wait(ctx, wait) != nil {
 			break
 		}
-		var now []optimistic.Swapped
+		var now []swap.Swapped
 		if now, err = s.swapAtOnce(ctx, again); err != nil {
 			return nil, err
 		}
@@ -306,16 +306,16 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 }
 
 // isAlone reports whether a swap needs a statement of its own.
-func isAlone(w *optimistic.Swap) bool { return w.Version == 0 || len(w.Signals) > 0 }
+func isAlone(w *swap.Swap) bool { return w.Version == 0 || len(w.Signals) > 0 }
 
 // swapAtOnce makes many swaps in one statement, except those with new rows or signals.
-func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	all := rowsOf(swaps, isAlone)
 	index := make(map[string]int, len(swaps))
 	for i, w := range swaps {
 		index[w.Name] = i
 	}
-	done := make([]optimistic.Swapped, len(swaps))
+	done := make([]swap.Swapped, len(swaps))
 	err := s.do(ctx, func(r *request) error {
 		sent := time.Now()
 		var name []byte
@@ -323,7 +323,7 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]opti
 		changed, _ := r.conn.Query(r.ctx, s.sql.swapMany, all.args...)
 		_, err := pgx.ForEachRow(changed, []any{&name, &now}, func() error {
 			i := index[string(name)]
-			done[i] = optimistic.Swapped{Done: true, Version: uint64(all.versions[i])}
+			done[i] = swap.Swapped{Done: true, Version: uint64(all.versions[i])}
 			s.clock.Learn(locktable.Instant(now), sent, time.Now())
 			return nil
 		})
@@ -332,9 +332,9 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]opti
 		}
 		for i := 0; i < len(swaps) && err == nil; i++ {
 			if w := swaps[i]; isAlone(&w) {
-				var one optimistic.Swapped
+				var one swap.Swapped
 				if one, err = s.swap(r.ctx, r.conn, w, shortWait); isLocked(err) {
-					one, err = optimistic.Swapped{Err: s.failed(err)}, nil
+					one, err = swap.Swapped{Err: s.failed(err)}, nil
 				}
 				s.answer(r, w, one, func() { done[i] = one })
 			}
@@ -345,7 +345,7 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]opti
 		return nil, err
 	}
 	// The windows have little in common if computing the swaps took long.
-	window := optimistic.Window{From: swaps[0].Window.From, To: all.window.To}
+	window := swap.Window{From: swaps[0].Window.From, To: all.window.To}
 	var left []int
 	var names []string
 	for i, w := range swaps {
@@ -358,7 +358,7 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]opti
 		return done, nil
 	case s.past(window, time.Now()):
 		for _, i := range left {
-			done[i].Late = true
+			done[i].OutsideWindow = true
 		}
 		return done, nil
 	}
@@ -369,7 +369,7 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]opti
 	for k, i := range left {
 		done[i].Known, done[i].Now = true, stored[k]
 		if stored[k].Version == swaps[i].Version { // another transaction has locked the row
-			done[i] = optimistic.Swapped{Err: s.failed(skippedError{})}
+			done[i] = swap.Swapped{Err: s.failed(skippedError{})}
 		}
 	}
 	return done, nil

@@ -68,7 +68,7 @@ func exposed(file *ast.File) (names []string) {
 	look := func(n ast.Node) {
 		ast.Inspect(n, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok {
-				if of, ok := s.X.(*ast.Ident); ok && slices.Contains([]string{"driver", "locktable", "optimistic"}, of.Name) {
+				if of, ok := s.X.(*ast.Ident); ok && slices.Contains([]string{"driver", "locktable", "swap"}, of.Name) {
 					names = append(names, types.ExprString(s))
 				}
 			}

@@ -24,7 +24,7 @@ var skeleton = []struct {
 	{"open.go", []string{"lockDriver", "New", "NewDB", "Open", "OpenFile", "openURL", "build"}},
 	{"url.go", []string{"urlForm", "parsed", "parseURL", "urlParameters"}},
 	{"store.go", []string{
-		"store", "newStore", "store.Time", "store.Load", "store.Properties", "store.Lingers", "store.Close",
+		"store", "newStore", "store.Time", "store.Load", "store.Properties", "store.DelaysWrites", "store.Close",
 		"sender", "sender.Run",
 	}},
 	{"config.go", []string{"store.checkConfig"}}, // what makes an engine unfit for locks

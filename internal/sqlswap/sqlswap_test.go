@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // scan is Scan over some names. It counts how often it reads a page.
@@ -73,10 +73,10 @@ func TestScanYieldsAnErrorAndEnds(t *testing.T) {
 }
 
 func TestFindOutTellsThreeCasesApart(t *testing.T) {
-	swaps := []optimistic.Swap{{Name: "first"}, {Name: "done", Version: 1}, {Name: "unchanged", Version: 2}, {Name: "other", Version: 3}, {Name: "gone", Version: 4}}
-	results := []optimistic.Swapped{{}, {Version: 11}, {Version: 12}, {Version: 13}, {Version: 14}}
-	stored := map[string]optimistic.Stored{"done": {Version: 11}, "unchanged": {Version: 2}, "other": {Version: 99}}
-	load := func(_ context.Context, names []string) (all []optimistic.Stored, err error) {
+	swaps := []swap.Swap{{Name: "first"}, {Name: "done", Version: 1}, {Name: "unchanged", Version: 2}, {Name: "other", Version: 3}, {Name: "gone", Version: 4}}
+	results := []swap.Swapped{{}, {Version: 11}, {Version: 12}, {Version: 13}, {Version: 14}}
+	stored := map[string]swap.Stored{"done": {Version: 11}, "unchanged": {Version: 2}, "other": {Version: 99}}
+	load := func(_ context.Context, names []string) (all []swap.Stored, err error) {
 		for _, name := range names {
 			all = append(all, stored[name])
 		}
@@ -141,11 +141,11 @@ func TestForgettableRowsAreOldAndReadable(t *testing.T) {
 	holder := locktable.Holder{Fence: uint64(now.Add(-2 * time.Hour)), Expires: now.Add(time.Hour)}
 	holder.Token, holder.Weight = driver.NewToken(), driver.Exclusive
 	held := locktable.Entry{Holders: []locktable.Holder{holder}}
-	rows := []optimistic.Named{
-		{Name: "old", Now: now, Stored: optimistic.Stored{Value: entry(now.Add(-2*time.Hour), locktable.Entry{})}},
-		{Name: "young", Now: now, Stored: optimistic.Stored{Value: entry(now.Add(-time.Minute), locktable.Entry{})}},
-		{Name: "held", Now: now, Stored: optimistic.Stored{Value: entry(now.Add(-2*time.Hour), held)}},
-		{Name: "damaged", Now: now, Stored: optimistic.Stored{Value: []byte{0}}},
+	rows := []swap.Named{
+		{Name: "old", Now: now, Stored: swap.Stored{Value: entry(now.Add(-2*time.Hour), locktable.Entry{})}},
+		{Name: "young", Now: now, Stored: swap.Stored{Value: entry(now.Add(-time.Minute), locktable.Entry{})}},
+		{Name: "held", Now: now, Stored: swap.Stored{Value: entry(now.Add(-2*time.Hour), held)}},
+		{Name: "damaged", Now: now, Stored: swap.Stored{Value: []byte{0}}},
 	}
 	if old := Forgettable(rows, time.Hour); len(old) != 1 || old[0].Name != "old" {
 		t.Errorf("%+v", old)

@@ -3,11 +3,11 @@ package sqlswap
 import (
 	"context"
 
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // Names returns the names of some swaps.
-func Names(swaps []optimistic.Swap, which []int) []string {
+func Names(swaps []swap.Swap, which []int) []string {
 	names := make([]string, len(which))
 	for k, i := range which {
 		names[k] = swaps[i].Name
@@ -18,8 +18,8 @@ func Names(swaps []optimistic.Swap, which []int) []string {
 // FindOut loads the values of names that a statement may not have changed, and completes
 // the results of their swaps. A result has the version that its swap would have stored.
 // FindOut calls unchanged for a swap whose name still has its old value.
-func FindOut(ctx context.Context, load func(ctx context.Context, names []string) ([]optimistic.Stored, error),
-	swaps []optimistic.Swap, results []optimistic.Swapped, which []int, unchanged func(i int),
+func FindOut(ctx context.Context, load func(ctx context.Context, names []string) ([]swap.Stored, error),
+	swaps []swap.Swap, results []swap.Swapped, which []int, unchanged func(i int),
 ) error {
 	if len(which) == 0 {
 		return nil

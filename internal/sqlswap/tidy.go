@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // A Tidier forgets names that were unused for the retention time. After about one swap in
@@ -55,7 +55,7 @@ func (t *Tidier) Begin() {
 
 // Forgettable returns the rows that a store may delete. A step on a damaged row reports
 // the damage, so it stays.
-func Forgettable(rows []optimistic.Named, retention time.Duration) (old []optimistic.Named) {
+func Forgettable(rows []swap.Named, retention time.Duration) (old []swap.Named) {
 	for _, row := range rows {
 		if e, err := locktable.Decode(row.Stored.Value); err == nil && e.Forgettable(row.Now, retention) {
 			old = append(old, row)

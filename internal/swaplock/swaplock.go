@@ -13,27 +13,27 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
-	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
+	"github.com/pawl-go/pawl/locktable/swap"
+	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
 // Open makes one client of the server at an address, which says its time in whole ticks.
 func Open(addr string, tick time.Duration) driver.Driver {
 	s := newStore(addr, tick)
-	return locktable.New(optimistic.New(s, "", func(driver.Signal) {}), "")
+	return locktable.New(swap.New(s, "", func(driver.Signal) {}), "")
 }
 
-// store is an optimistic.Store over the server.
+// store is an swap.Store over the server.
 type store struct {
 	addr  string
-	clock optimistic.Clock
+	clock swap.Clock
 
 	mu   sync.Mutex // protects conn
 	conn *rpc.Client
 }
 
 func newStore(addr string, tick time.Duration) *store {
-	return &store{addr: addr, clock: optimistic.Clock{Tick: tick}}
+	return &store{addr: addr, clock: swap.Clock{Tick: tick}}
 }
 
 // call makes a request. It returns when ctx ends, and the request may still arrive.
@@ -82,17 +82,17 @@ func (s *store) drop(conn *rpc.Client) {
 	}
 }
 
-// Time implements optimistic.Store.
-func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
+// Time implements swap.Store.
+func (s *store) Time(ctx context.Context) (swap.Window, error) {
 	return s.clock.Ask(ctx, func(ctx context.Context) error {
 		_, err := s.call(ctx, "Get", "")
 		return err
 	})
 }
 
-// Load implements optimistic.Store.
-func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
-	all := make([]optimistic.Stored, len(names))
+// Load implements swap.Store.
+func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
+	all := make([]swap.Stored, len(names))
 	for i, name := range names {
 		answer, err := s.call(ctx, "Get", name)
 		if err != nil {
@@ -110,63 +110,63 @@ type note []uint64
 
 // stored returns the value in the envelope, if that was stored in time, and otherwise the
 // one before it.
-func stored(v Value) (optimistic.Stored, error) {
+func stored(v Value) (swap.Stored, error) {
 	if v.Version == 0 {
-		return optimistic.Stored{}, nil
+		return swap.Stored{}, nil
 	}
 	e, err := stamped.Open(v.Data)
 	if err != nil {
-		return optimistic.Stored{}, err
+		return swap.Stored{}, err
 	}
 	stamp := locktable.At(v.Stamp)
-	return optimistic.Stored{Value: e.At(stamp), Version: v.Version, Note: note(e.VoidAt(v.Version, stamp))}, nil
+	return swap.Stored{Value: e.At(stamp), Version: v.Version, StoreState: note(e.VoidAt(v.Version, stamp))}, nil
 }
 
-// Swap implements optimistic.Store.
-func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	all := make([]optimistic.Swapped, len(swaps))
-	for i, swap := range swaps {
-		if all[i] = s.swap(ctx, swap); all[i].Err != nil && len(swaps) == 1 {
+// Swap implements swap.Store.
+func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+	all := make([]swap.Swapped, len(swaps))
+	for i, one := range swaps {
+		if all[i] = s.swap(ctx, one); all[i].Err != nil && len(swaps) == 1 {
 			return nil, all[i].Err
 		}
 	}
 	return all, nil
 }
 
-func (s *store) swap(ctx context.Context, swap optimistic.Swap) optimistic.Swapped {
-	void, _ := swap.Note.(note)
-	envelope := stamped.Next(swap, void)
-	answer, err := s.call(ctx, "Put", Put{swap.Name, swap.Version, envelope.Append(nil)})
+func (s *store) swap(ctx context.Context, one swap.Swap) swap.Swapped {
+	void, _ := one.StoreState.(note)
+	envelope := stamped.Next(one, void)
+	answer, err := s.call(ctx, "Put", Put{one.Name, one.Version, envelope.Append(nil)})
 	if err != nil {
-		return optimistic.Swapped{Err: err}
+		return swap.Swapped{Err: err}
 	}
 	now, err := stored(answer.Value)
 	switch {
 	case err != nil:
-		return optimistic.Swapped{Err: err}
+		return swap.Swapped{Err: err}
 	case !answer.Done: // another one was quicker, and this is its value
-		return optimistic.Swapped{Known: true, Now: now}
-	case !envelope.InTime(locktable.At(answer.Value.Stamp)):
-		s.clock.Late(swap.Window) // the next window is wider
-		return optimistic.Swapped{Late: true, Known: true, Now: now}
+		return swap.Swapped{Known: true, Now: now}
+	case !envelope.InsideWindow(locktable.At(answer.Value.Stamp)):
+		s.clock.OutsideWindow(one.Window) // the next window is wider
+		return swap.Swapped{OutsideWindow: true, Known: true, Now: now}
 	}
-	s.clock.InTime(swap.Window)
-	return optimistic.Swapped{Done: true, Version: now.Version, Note: now.Note}
+	s.clock.InsideWindow(one.Window)
+	return swap.Swapped{Done: true, Version: now.Version, StoreState: now.StoreState}
 }
 
-// Scan implements optimistic.Store.
-func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
-	return func(yield func(optimistic.Named, error) bool) {
+// Scan implements swap.Store.
+func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
+	return func(yield func(swap.Named, error) bool) {
 		list, err := s.call(ctx, "List", prefix)
 		if err != nil {
-			yield(optimistic.Named{}, err)
+			yield(swap.Named{}, err)
 			return
 		}
 		for _, name := range list.Names {
-			row := optimistic.Named{Name: name}
+			row := swap.Named{Name: name}
 			answer, err := s.call(ctx, "Get", name)
 			if err != nil {
-				yield(optimistic.Named{}, err)
+				yield(swap.Named{}, err)
 				return
 			}
 			row.Now = locktable.At(answer.Now)
@@ -183,7 +183,7 @@ func (s *store) trouble(err error) error {
 	return &driver.Error{Backend: "swaps " + s.addr, Err: err, Hint: "look at the server and the network"}
 }
 
-// Properties implements optimistic.Store.
+// Properties implements swap.Store.
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "swaps", Where: "swaps " + s.addr, Clock: driver.ClockServer, MinTTL: max(driver.MinTTL, 4*s.clock.Tick),
@@ -192,11 +192,11 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// Lingers implements optimistic.Lingerer: the server's clock stands still for a tick, and
-// what was given up in it may count until the next.
-func (s *store) Lingers() {}
+// DelaysWrites implements swap.DelayedWriter: the server's clock stands still for a tick,
+// and what was given up in it may count until the next.
+func (s *store) DelaysWrites() {}
 
-// Close implements optimistic.Store.
+// Close implements swap.Store.
 func (s *store) Close() error {
 	s.mu.Lock()
 	conn := s.conn

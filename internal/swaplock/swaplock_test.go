@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
-	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
+	"github.com/pawl-go/pawl/locktable/swap"
+	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
 // mistakeVariable has TestConformance run on a store with one of the mistakes.
@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 	open := func(addr string) driver.Driver { return Open(addr, tick) }
 	if wrong.store != nil {
 		open = func(addr string) driver.Driver {
-			return locktable.New(optimistic.New(wrong.store(newStore(addr, tick)), "", func(driver.Signal) {}), "")
+			return locktable.New(swap.New(wrong.store(newStore(addr, tick)), "", func(driver.Signal) {}), "")
 		}
 	}
 	var patience time.Duration // the suite's own, for the mistakes
@@ -69,24 +69,24 @@ func TestConformance(t *testing.T) {
 // mistakes are the mistakes in docs/internals/writing-a-store.md, each with the subtest
 // that finds it.
 var mistakes = map[string]struct {
-	store func(s *store) optimistic.Store
+	store func(s *store) swap.Store
 	tick  time.Duration
 	fails string
 }{
-	"blind":     {func(s *store) optimistic.Store { return blind{s} }, 0, "Basics/OfManyAtOnceOneIsGranted"},
-	"unstamped": {func(s *store) optimistic.Store { return unstamped{s} }, 0, "End/ATryThatComesAfterItsEndChangesNothing"},
-	"deaf":      {func(s *store) optimistic.Store { return deaf{s, &optimistic.Clock{}} }, 0, "End/ANetworkThatBecomesSlowerDelaysAndNoMore"},
+	"blind":     {func(s *store) swap.Store { return blind{s} }, 0, "Basics/OfManyAtOnceOneIsGranted"},
+	"unstamped": {func(s *store) swap.Store { return unstamped{s} }, 0, "End/ATryThatComesAfterItsEndChangesNothing"},
+	"deaf":      {func(s *store) swap.Store { return deaf{s, &swap.Clock{}} }, 0, "End/ANetworkThatBecomesSlowerDelaysAndNoMore"},
 	"deaf to ticks": {
-		func(s *store) optimistic.Store { return deaf{s, &optimistic.Clock{Tick: s.clock.Tick}} },
+		func(s *store) swap.Store { return deaf{s, &swap.Clock{Tick: s.clock.Tick}} },
 		250 * time.Millisecond, "End/ANetworkThatBecomesSlowerDelaysAndNoMore",
 	},
-	"own clock": {func(s *store) optimistic.Store { return own{s, &optimistic.Clock{}} }, 0, "Basics/AFreeNameIsGranted"},
-	"again":     {func(s *store) optimistic.Store { return again{s} }, 0, "Trouble/AReleaseWhoseAnswerIsLostIsNoLoss"},
+	"own clock": {func(s *store) swap.Store { return own{s, &swap.Clock{}} }, 0, "Basics/AFreeNameIsGranted"},
+	"again":     {func(s *store) swap.Store { return again{s} }, 0, "Trouble/AReleaseWhoseAnswerIsLostIsNoLoss"},
 	"brief": {
-		func(s *store) optimistic.Store { return struct{ optimistic.Store }{s} },
+		func(s *store) swap.Store { return struct{ swap.Store }{s} },
 		time.Second, "End/AClaimThatComesJustAfterItsLastReleaseIsNotGranted",
 	},
-	"paths": {func(s *store) optimistic.Store { return paths{s} }, 0, "Basics/NamesAreComparedByteForByte"},
+	"paths": {func(s *store) swap.Store { return paths{s} }, 0, "Basics/NamesAreComparedByteForByte"},
 }
 
 // blind ignores the version.
@@ -97,7 +97,7 @@ type blind struct{ *store }
 // reads.
 var meet = make(chan struct{})
 
-func (b blind) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+func (b blind) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	all, err := b.store.Load(ctx, names)
 	select {
 	case meet <- struct{}{}:
@@ -108,7 +108,7 @@ func (b blind) Load(ctx context.Context, names []string) ([]optimistic.Stored, e
 }
 
 // Swap swaps in any case: if another client was in between, once more.
-func (b blind) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (b blind) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	for {
 		for i := range swaps {
 			now, err := b.store.Load(ctx, []string{swaps[i].Name})
@@ -118,7 +118,7 @@ func (b blind) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.
 			swaps[i].Version = now[0].Version
 		}
 		all, err := b.store.Swap(ctx, swaps)
-		if err != nil || !slices.ContainsFunc(all, func(s optimistic.Swapped) bool { return !s.Done && !s.Late }) {
+		if err != nil || !slices.ContainsFunc(all, func(s swap.Swapped) bool { return !s.Done && !s.OutsideWindow }) {
 			return all, err
 		}
 	}
@@ -127,25 +127,25 @@ func (b blind) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.
 // unstamped takes every swap for one in time.
 type unstamped struct{ *store }
 
-func (u unstamped) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+func (u unstamped) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	answer, err := u.call(ctx, "Get", names[0])
 	if err != nil || answer.Value.Version == 0 {
-		return make([]optimistic.Stored, len(names)), err
+		return make([]swap.Stored, len(names)), err
 	}
 	e, err := stamped.Open(answer.Value.Data)
 	if err != nil {
 		return nil, err
 	}
-	return []optimistic.Stored{{Value: e.Value, Version: answer.Value.Version}}, nil
+	return []swap.Stored{{Value: e.Value, Version: answer.Value.Version}}, nil
 }
 
 // deaf asks for the time when it has to, and does not tell that clock what it sees.
 type deaf struct {
 	*store
-	clock *optimistic.Clock
+	clock *swap.Clock
 }
 
-func (d deaf) Time(ctx context.Context) (optimistic.Window, error) {
+func (d deaf) Time(ctx context.Context) (swap.Window, error) {
 	return d.clock.Ask(ctx, func(ctx context.Context) error {
 		sent := time.Now()
 		answer, err := d.call(ctx, "Get", "")
@@ -159,7 +159,7 @@ func (d deaf) Time(ctx context.Context) (optimistic.Window, error) {
 // again sends a request that failed once more, as many client libraries do.
 type again struct{ *store }
 
-func (a again) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (a again) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	all, err := a.store.Swap(ctx, swaps)
 	if errors.Is(err, driver.ErrUnavailable) {
 		return a.store.Swap(ctx, swaps)
@@ -170,10 +170,10 @@ func (a again) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.
 // own takes the client's clock for the server's.
 type own struct {
 	*store
-	clock *optimistic.Clock
+	clock *swap.Clock
 }
 
-func (o own) Time(ctx context.Context) (optimistic.Window, error) {
+func (o own) Time(ctx context.Context) (swap.Window, error) {
 	return o.clock.Ask(ctx, func(context.Context) error {
 		now := time.Now()
 		o.clock.Learn(locktable.At(now), now, now)
@@ -184,7 +184,7 @@ func (o own) Time(ctx context.Context) (optimistic.Window, error) {
 // paths puts names into a path as they are, which the server cleans.
 type paths struct{ *store }
 
-func (p paths) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+func (p paths) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	names = slices.Clone(names)
 	for i := range names {
 		names[i] = path.Clean(names[i])
@@ -192,7 +192,7 @@ func (p paths) Load(ctx context.Context, names []string) ([]optimistic.Stored, e
 	return p.store.Load(ctx, names)
 }
 
-func (p paths) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (p paths) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	for i := range swaps {
 		swaps[i].Name = path.Clean(swaps[i].Name)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
-	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
+	"github.com/pawl-go/pawl/locktable/swap"
+	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
 // values are the values that a node keeps for clients that compare and swap, as on
@@ -34,11 +34,11 @@ type kept struct {
 }
 
 // seen returns a kept value in the form that a client gets.
-func (v *values) seen(k kept) optimistic.Stored {
+func (v *values) seen(k kept) swap.Stored {
 	if !v.stamped || k.version == 0 {
-		return optimistic.Stored{Value: k.bytes, Version: k.version}
+		return swap.Stored{Value: k.bytes, Version: k.version}
 	}
-	return optimistic.Stored{Value: k.envelope().At(k.stamp), Version: k.version}
+	return swap.Stored{Value: k.envelope().At(k.stamp), Version: k.version}
 }
 
 func (k kept) envelope() *stamped.Envelope {
@@ -64,27 +64,27 @@ type timed[T any] struct {
 
 func (v *values) now() locktable.Instant { return locktable.At(v.clock.now()) }
 
-func (v *values) load(names []string) timed[[]optimistic.Stored] {
+func (v *values) load(names []string) timed[[]swap.Stored] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	out := make([]optimistic.Stored, len(names))
+	out := make([]swap.Stored, len(names))
 	for i, name := range names {
 		out[i] = v.seen(v.stored[name])
 	}
-	return timed[[]optimistic.Stored]{out, v.now()}
+	return timed[[]swap.Stored]{out, v.now()}
 }
 
-func (v *values) swap(swaps []optimistic.Swap, bug planted) timed[[]optimistic.Swapped] {
+func (v *values) swap(swaps []swap.Swap, bug planted) timed[[]swap.Swapped] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := v.now()
-	out := make([]optimistic.Swapped, len(swaps))
+	out := make([]swap.Swapped, len(swaps))
 	for i, s := range swaps {
 		is := v.stored[s.Name]
 		late := (now < s.Window.From || now > s.Window.To) && !bug.noWindows
 		switch {
 		case late && !v.stamped:
-			out[i].Late = true
+			out[i].OutsideWindow = true
 			continue
 		case is.version != s.Version && !bug.noVersions:
 			out[i].Known, out[i].Now = is.version%2 == 0, v.seen(is) // some engines return it in the same answer
@@ -98,13 +98,13 @@ func (v *values) swap(swaps []optimistic.Swap, bug planted) timed[[]optimistic.S
 				void = is.envelope().VoidAt(is.version, is.stamp)
 			}
 			if bug.noWindows {
-				s.Window = optimistic.Window{To: 1 << 52}
+				s.Window = swap.Window{To: 1 << 52}
 			}
 			next.bytes = stamped.Next(s, void).Append(nil)
 		}
 		v.stored[s.Name] = next
 		if late {
-			out[i].Late = true
+			out[i].OutsideWindow = true
 			continue
 		}
 		out[i].Done, out[i].Version = true, v.last
@@ -114,7 +114,7 @@ func (v *values) swap(swaps []optimistic.Swap, bug planted) timed[[]optimistic.S
 			}
 		}
 	}
-	return timed[[]optimistic.Swapped]{out, now}
+	return timed[[]swap.Swapped]{out, now}
 }
 
 func (v *values) entry(name string) driver.Entry {
@@ -129,10 +129,10 @@ func (v *values) entry(name string) driver.Entry {
 	return e.Public(all.at, name)
 }
 
-// A storeRoad is the way between a process and such a node: an optimistic.Store.
+// A storeRoad is the way between a process and such a node: an swap.Store.
 type storeRoad struct {
 	*road
-	clock optimistic.Clock
+	clock swap.Clock
 }
 
 // newStore returns a process' driver.
@@ -144,7 +144,7 @@ func newStore(p *process, n *node) (*road, driverOf) {
 	n.values.mu.Unlock()
 	var d *locktable.Driver
 	deliver := func(s driver.Signal) { d.Deliver(s) }
-	d = locktable.New(optimistic.New(r, inbox, deliver), inbox)
+	d = locktable.New(swap.New(r, inbox, deliver), inbox)
 	r.listeners.Listen(deliver)
 	return r.road, queueing{d, p}
 }
@@ -175,29 +175,29 @@ func ask[T any](ctx context.Context, r *storeRoad, op, name string, f func(v *va
 	return a.value, err
 }
 
-func (r *storeRoad) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
-	return ask(ctx, r, "load", names[0], func(v *values) timed[[]optimistic.Stored] { return v.load(names) })
+func (r *storeRoad) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
+	return ask(ctx, r, "load", names[0], func(v *values) timed[[]swap.Stored] { return v.load(names) })
 }
 
-func (r *storeRoad) Time(ctx context.Context) (optimistic.Window, error) {
+func (r *storeRoad) Time(ctx context.Context) (swap.Window, error) {
 	return r.clock.Ask(ctx, func(ctx context.Context) error {
 		_, err := ask(ctx, r, "time", "", func(v *values) timed[int] { return timed[int]{0, v.now()} })
 		return err
 	})
 }
 
-func (r *storeRoad) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	did, err := ask(ctx, r, "swap", swaps[0].Name, func(v *values) timed[[]optimistic.Swapped] { return v.swap(swaps, r.w.planted) })
+func (r *storeRoad) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+	did, err := ask(ctx, r, "swap", swaps[0].Name, func(v *values) timed[[]swap.Swapped] { return v.swap(swaps, r.w.planted) })
 	switch {
 	case err != nil:
-	case slices.ContainsFunc(did, func(s optimistic.Swapped) bool { return s.Late }):
-		r.clock.Late(swaps[0].Window)
+	case slices.ContainsFunc(did, func(s swap.Swapped) bool { return s.OutsideWindow }):
+		r.clock.OutsideWindow(swaps[0].Window)
 	default:
-		r.clock.InTime(swaps[0].Window)
+		r.clock.InsideWindow(swaps[0].Window)
 	}
 	return did, err
 }
 
-func (r *storeRoad) Scan(context.Context, string) iter.Seq2[optimistic.Named, error] {
+func (r *storeRoad) Scan(context.Context, string) iter.Seq2[swap.Named, error] {
 	panic("nobody lists names here")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/fence"
 	"github.com/pawl-go/pawl/goredislock"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
-	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
+	"github.com/pawl-go/pawl/locktable/swap"
+	"github.com/pawl-go/pawl/locktable/swap/stamped"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/mongolock"
 	"github.com/pawl-go/pawl/mysqllock"
@@ -101,7 +101,6 @@ var functions = map[string]any{
 	"mysqllock.Schema":            mysqllock.Schema,
 	"natslock.New":                natslock.New,
 	"natslock.Open":               natslock.Open,
-	"optimistic.New":              optimistic.New,
 	"otellock.New":                otellock.New,
 	"otellock.Stale":              otellock.Stale,
 	"pawl.All":                    pawl.All,
@@ -142,6 +141,7 @@ var functions = map[string]any{
 	"sqlitelock.OpenFile":         sqlitelock.OpenFile,
 	"stamped.Next":                stamped.Next,
 	"stamped.Open":                stamped.Open,
+	"swap.New":                    swap.New,
 }
 
 var types = map[string]reflect.Type{
@@ -212,13 +212,6 @@ var types = map[string]reflect.Type{
 	"mongolock.Options":           reflect.TypeFor[mongolock.Options](),
 	"mysqllock.Options":           reflect.TypeFor[mysqllock.Options](),
 	"natslock.Options":            reflect.TypeFor[natslock.Options](),
-	"optimistic.Clock":            reflect.TypeFor[optimistic.Clock](),
-	"optimistic.Named":            reflect.TypeFor[optimistic.Named](),
-	"optimistic.Stored":           reflect.TypeFor[optimistic.Stored](),
-	"optimistic.Swap":             reflect.TypeFor[optimistic.Swap](),
-	"optimistic.Swapped":          reflect.TypeFor[optimistic.Swapped](),
-	"optimistic.Table":            reflect.TypeFor[optimistic.Table](),
-	"optimistic.Window":           reflect.TypeFor[optimistic.Window](),
 	"otellock.Options":            reflect.TypeFor[otellock.Options](),
 	"pawl.AcquiredEvent":          reflect.TypeFor[pawl.AcquiredEvent](),
 	"pawl.BreakOptions":           reflect.TypeFor[pawl.BreakOptions](),
@@ -251,4 +244,11 @@ var types = map[string]reflect.Type{
 	"redislock.Tracking":          reflect.TypeFor[redislock.Tracking](),
 	"sqlitelock.Options":          reflect.TypeFor[sqlitelock.Options](),
 	"stamped.Envelope":            reflect.TypeFor[stamped.Envelope](),
+	"swap.Clock":                  reflect.TypeFor[swap.Clock](),
+	"swap.Named":                  reflect.TypeFor[swap.Named](),
+	"swap.Stored":                 reflect.TypeFor[swap.Stored](),
+	"swap.Swap":                   reflect.TypeFor[swap.Swap](),
+	"swap.Swapped":                reflect.TypeFor[swap.Swapped](),
+	"swap.Table":                  reflect.TypeFor[swap.Table](),
+	"swap.Window":                 reflect.TypeFor[swap.Window](),
 }

@@ -66,8 +66,8 @@ var mayPanic = map[string]string{
 	"locktable.Entry.Refuses": forDrivers,
 	"locktable.Entry.Release": forDrivers,
 	"locktable.Entry.Renew":   forDrivers,
-	"optimistic.Clock.Ask":    forDrivers,
-	"optimistic.Table":        forDrivers,
+	"swap.Clock.Ask":          forDrivers,
+	"swap.Table":              forDrivers,
 }
 
 const forDrivers = "only drivers call it, and give it what the client gave them"

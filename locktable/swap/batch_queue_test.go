@@ -1,4 +1,4 @@
-package optimistic
+package swap
 
 import (
 	"context"
@@ -44,12 +44,12 @@ func (r *requests) Swap(ctx context.Context, swaps []Swap) ([]Swapped, error) {
 
 // come makes so many swaps, one after the other has begun, and returns what wants all to
 // have gone well.
-func come(t *testing.T, ctx context.Context, l *lanes, first, n int) (over func()) {
+func come(t *testing.T, ctx context.Context, q *swapQueue, first, n int) (over func()) {
 	t.Helper()
 	var all sync.WaitGroup
 	for i := first; i < first+n; i++ {
 		all.Go(func() {
-			is, err := l.swap(ctx, Swap{Name: strconv.Itoa(i), Version: uint64(i)})
+			is, err := q.swap(ctx, Swap{Name: strconv.Itoa(i), Version: uint64(i)})
 			if err == nil && is.Version != uint64(i)+1 {
 				t.Errorf("%d got the answer %d", i, is.Version)
 			}
@@ -62,27 +62,27 @@ func come(t *testing.T, ctx context.Context, l *lanes, first, n int) (over func(
 	return all.Wait
 }
 
-func gatherer(takes time.Duration, most int) (*lanes, *requests) {
+func gatherer(takes time.Duration, most int) (*swapQueue, *requests) {
 	r := &requests{takes: takes}
-	return &lanes{store: r, fit: func(all []Swap) int { return min(len(all), most) }}, r
+	return &swapQueue{store: r, fit: func(all []Swap) int { return min(len(all), most) }}, r
 }
 
 // underWay returns the number of requests under way, once all goroutines are blocked.
-func underWay(l *lanes) int {
+func underWay(q *swapQueue) int {
 	synctest.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.inFlight
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.inFlight
 }
 
 func TestThoseThatComeMeanwhileShareTheNextRequest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l, r := gatherer(time.Millisecond, 60)
-		come(t, t.Context(), l, 0, 10)()
+		q, r := gatherer(time.Millisecond, 60)
+		come(t, t.Context(), q, 0, 10)()
 		if len(r.sent) != 3 || len(r.sent[2]) != 8 {
 			t.Errorf("%v; want two alone, and the others together", r.sent)
 		}
-		if n := underWay(l); n > 0 {
+		if n := underWay(q); n > 0 {
 			t.Errorf("%d requests are under way", n)
 		}
 	})
@@ -91,9 +91,9 @@ func TestThoseThatComeMeanwhileShareTheNextRequest(t *testing.T) {
 // A swap that does not fit into one request does not wait for its answer.
 func TestWhatDoesNotFitGoesAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l, r := gatherer(time.Millisecond, 3)
+		q, r := gatherer(time.Millisecond, 3)
 		began := time.Now()
-		come(t, t.Context(), l, 0, 10)()
+		come(t, t.Context(), q, 0, 10)()
 		if took := time.Since(began); took != 2*time.Millisecond {
 			t.Errorf("%v took %v; want two milliseconds", r.sent, took)
 		}
@@ -105,11 +105,11 @@ func TestAStoreThatMiscountsWhatFitsGetsOneAtLeast(t *testing.T) {
 	for _, fits := range []int{-1, 0, 100} {
 		bubble.Test(t, func(t *testing.T) {
 			r := &requests{takes: time.Millisecond}
-			l := &lanes{store: r, fit: func([]Swap) int { return fits }}
+			q := &swapQueue{store: r, fit: func([]Swap) int { return fits }}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			come(t, ctx, l, 0, 10)()
-			if n := underWay(l); n > 0 {
+			come(t, ctx, q, 0, 10)()
+			if n := underWay(q); n > 0 {
 				t.Errorf("with a Fit of %d, %d requests are under way", fits, n)
 			}
 		})
@@ -119,9 +119,9 @@ func TestAStoreThatMiscountsWhatFitsGetsOneAtLeast(t *testing.T) {
 // If answers take long, swaps do not wait for them to be sent.
 func TestSlowAnswersHoldNobodyUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l, _ := gatherer(time.Second, 60)
+		q, _ := gatherer(time.Second, 60)
 		began := time.Now()
-		come(t, t.Context(), l, 0, 10)()
+		come(t, t.Context(), q, 0, 10)()
 		if took := time.Since(began); took > time.Second+gatherTime {
 			t.Errorf("it took %v; want the time of a request", took)
 		}
@@ -132,17 +132,17 @@ func TestSlowAnswersHoldNobodyUp(t *testing.T) {
 // more. If it was, the request goes on for the others, and ends with the last of them.
 func TestOneOfThoseThatShareGivesUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l, r := gatherer(time.Second, 60)
+		q, r := gatherer(time.Second, 60)
 		stay, leave := context.WithCancel(t.Context())
 		defer leave()
-		over := come(t, stay, l, 0, 2)
+		over := come(t, stay, q, 0, 2)
 		hasty, cancel := context.WithCancel(t.Context())
-		hurried := come(t, hasty, l, 2, 1) // it waits to be sent
+		hurried := come(t, hasty, q, 2, 1) // it waits to be sent
 		cancel()
 		hurried()
 		hasty, cancel = context.WithCancel(t.Context())
-		hurried = come(t, hasty, l, 3, 1)
-		last := come(t, stay, l, 4, 1)
+		hurried = come(t, hasty, q, 3, 1)
+		last := come(t, stay, q, 4, 1)
 		time.Sleep(2 * gatherTime)
 		cancel()
 		hurried()
@@ -153,7 +153,7 @@ func TestOneOfThoseThatShareGivesUp(t *testing.T) {
 		leave()
 		over()
 		last()
-		if n := underWay(l); r.canceled != 3 || n != 0 {
+		if n := underWay(q); r.canceled != 3 || n != 0 {
 			t.Errorf("%d were given up, %d are under way; want all given up", r.canceled, n)
 		}
 	})

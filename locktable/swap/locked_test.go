@@ -1,4 +1,4 @@
-package optimistic_test
+package swap_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // failing is a client whose swaps of some names fail.
@@ -18,11 +18,11 @@ type failing struct {
 	fails map[string]error
 }
 
-func (c *failing) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (c *failing) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	done, err := c.valuesClient.Swap(ctx, swaps)
 	for i, s := range swaps {
 		if c.fails[s.Name] != nil {
-			done[i] = optimistic.Swapped{Err: c.fails[s.Name]}
+			done[i] = swap.Swapped{Err: c.fails[s.Name]}
 		}
 	}
 	return done, err
@@ -30,7 +30,7 @@ func (c *failing) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimist
 
 // leases makes a lease on each name of a list.
 func (c *failing) leases(t *testing.T, names ...string) (*locktable.Driver, []driver.LeaseRef) {
-	d := locktable.New(optimistic.New(c, "inbox", func(driver.Signal) {}), "inbox")
+	d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
 	var leases []driver.LeaseRef
 	for _, name := range names {
 		claim := driver.Claim{Name: name, Token: driver.NewToken(), Weight: 1, Limit: 2, TTL: time.Minute}
@@ -46,7 +46,7 @@ func (c *failing) leases(t *testing.T, names ...string) (*locktable.Driver, []dr
 // name, and the others are made; also of two leases on one name.
 func TestARenewalThatFailsFailsByItself(t *testing.T) {
 	for says, swapped := range map[string]error{
-		"locked":    fmt.Errorf("its row: %w", optimistic.ErrLocked),
+		"locked":    fmt.Errorf("its row: %w", swap.ErrLocked),
 		"too large": &driver.Error{Err: errors.New("it is full"), Permanent: true},
 		"lost":      errors.New("no answer"),
 	} {
@@ -89,7 +89,7 @@ func TestARenewalThatFailsEndsNoOther(t *testing.T) {
 		names[i] = fmt.Sprint("job-", i)
 	}
 	d, leases := c.leases(t, names...)
-	c.fails["job-0"] = optimistic.ErrLocked
+	c.fails["job-0"] = swap.ErrLocked
 	if _, err := d.Renew(t.Context(), leases); err != nil {
 		t.Fatal(err)
 	}

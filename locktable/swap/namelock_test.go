@@ -1,4 +1,4 @@
-package turns
+package swap
 
 import (
 	"context"
@@ -13,63 +13,59 @@ import (
 
 func TestANameIsForOneAtATimeInOrder(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var turns Turns
-		if err := turns.Enter(t.Context(), "a"); err != nil {
+		var names nameLocks
+		if err := names.lock(t.Context(), "a", false); err != nil {
 			t.Fatal(err)
 		}
-		if err := turns.Enter(t.Context(), "b"); err != nil {
+		if err := names.lock(t.Context(), "b", false); err != nil {
 			t.Fatal(err)
 		}
 		var order []int
 		for i := range 3 {
 			go func() {
-				if err := turns.Enter(t.Context(), "a"); err != nil {
+				if err := names.lock(t.Context(), "a", false); err != nil {
 					t.Error(err)
 				}
 				order = append(order, i)
-				turns.Leave("a")
+				names.unlock("a")
 			}()
 			synctest.Wait()
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := turns.Enter(short, "a"); !errors.Is(err, context.DeadlineExceeded) {
+		if err := names.lock(short, "a", false); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		turns.Leave("a")
+		names.unlock("a")
 		synctest.Wait()
 		if len(order) != 3 || order[0] != 0 || order[1] != 1 || order[2] != 2 {
 			t.Error(order)
 		}
-		turns.Leave("b")
-		if len(turns.lines) > 0 {
-			t.Error("lines are left")
+		names.unlock("b")
+		if len(names.queues) > 0 {
+			t.Error("queues are left")
 		}
 	})
 }
 
 func TestAheadIsBeforeAllThatAreNotAndBehindThoseThatAre(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var turns Turns
-		if err := turns.Enter(t.Context(), "a"); err != nil {
+		var names nameLocks
+		if err := names.lock(t.Context(), "a", false); err != nil {
 			t.Fatal(err)
 		}
 		var order []string
 		for _, who := range []string{"1", "2", "ahead 1", "ahead 2"} {
 			go func() {
-				enter := turns.Enter
-				if len(who) > 1 {
-					enter = turns.EnterAhead
-				}
-				if err := enter(t.Context(), "a"); err != nil {
+				if err := names.lock(t.Context(), "a", len(who) > 1); err != nil {
 					t.Error(err)
 				}
 				order = append(order, who)
-				turns.Leave("a")
+				names.unlock("a")
 			}()
 			synctest.Wait()
 		}
-		turns.Leave("a")
+		names.unlock("a")
 		synctest.Wait()
 		if want := []string{"ahead 1", "ahead 2", "1", "2"}; !slices.Equal(order, want) {
 			t.Errorf("%q; want %q", order, want)

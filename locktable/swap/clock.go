@@ -1,4 +1,4 @@
-package optimistic
+package swap
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 type Clock struct {
 	// Tick is for a server that states its time in whole ticks, such as seconds. That
 	// clock stands still for a Tick at a time. So windows begin with a tick, and the
-	// store must be a Lingerer. The store's MaxOverrun must be Widest.
+	// store must be a DelayedWriter. The store's MaxOverrun must be Widest.
 	Tick time.Duration
 
 	mu    sync.Mutex        // protects what follows
 	known engine.ServerTime // zero if the client has to ask the server
 	trip  time.Duration     // how long the request took whose answer set known
-	wider int               // how often to double the width: Late adds 1, InTime subtracts 1
+	wider int               // how often to double the width: OutsideWindow adds 1, InsideWindow subtracts 1
 }
 
 const (
@@ -87,11 +87,11 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 	}
 }
 
-// Late notes that the store's clock was not within the window of a swap. It makes the
-// next window wider, unless that window is already wider than w. So of many swaps that
-// are late for one reason, only the first makes it wider. Before the next window the
-// client asks the server for its time, unless the server has stated it since.
-func (c *Clock) Late(w Window) {
+// OutsideWindow notes that the store's clock was not within the window of a swap. It
+// makes the next window wider, unless that window is already wider than w. So of many
+// swaps that are late for one reason, only the first makes it wider. Before the next
+// window the client asks the server for its time, unless the server has stated it since.
+func (c *Clock) OutsideWindow(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if width := c.width(); width < c.Widest() && w.width() >= width-width/8 {
@@ -102,9 +102,9 @@ func (c *Clock) Late(w Window) {
 	}
 }
 
-// InTime notes that a window was wide enough. If the next window would be as wide, or
-// wider, InTime makes it narrower.
-func (c *Clock) InTime(w Window) {
+// InsideWindow notes that a window was wide enough. If the next window would be as wide,
+// or wider, InsideWindow makes it narrower.
+func (c *Clock) InsideWindow(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if width := c.width(); w.width() <= width+width/8 {

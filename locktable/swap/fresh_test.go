@@ -1,4 +1,4 @@
-package optimistic_test
+package swap_test
 
 import (
 	"context"
@@ -9,31 +9,31 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // behind is a client of a store that reads many names as they were some time ago, as a
 // replica has them, and one as it is now.
 type behind struct {
 	*valuesClient
-	was  map[string]optimistic.Stored
+	was  map[string]swap.Stored
 	fail bool // the next swap fails, and its outcome is unknown
 }
 
 var errLost = errors.New("the answer was lost")
 
-func (b *behind) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+func (b *behind) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	if len(names) == 1 {
 		return b.valuesClient.Load(ctx, names)
 	}
-	all := make([]optimistic.Stored, len(names))
+	all := make([]swap.Stored, len(names))
 	for i, name := range names {
 		all[i] = b.was[name]
 	}
 	return all, nil
 }
 
-func (b *behind) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (b *behind) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	if b.fail {
 		b.fail = false
 		return nil, errLost
@@ -46,7 +46,7 @@ func (b *behind) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimisti
 func TestALeaseIsNotGoneForAnOldReadOfManyNames(t *testing.T) {
 	v := newValues(time.Now, 50*time.Millisecond)
 	b := &behind{valuesClient: &valuesClient{v, "inbox"}}
-	d := locktable.New(optimistic.New(b, "inbox", func(driver.Signal) {}), "inbox")
+	d := locktable.New(swap.New(b, "inbox", func(driver.Signal) {}), "inbox")
 	b.was = maps.Clone(v.stored)
 	var leases []driver.LeaseRef
 	for _, name := range []string{"a", "b", "c"} {

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
-	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
+	"github.com/pawl-go/pawl/locktable/swap"
+	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
 func envelope() *stamped.Envelope {
 	return &stamped.Envelope{
-		Window: optimistic.Window{From: 1000, To: 2000},
+		Window: swap.Window{From: 1000, To: 2000},
 		Value:  []byte("new"), Before: []byte("old"), Void: []uint64{7, 300},
 	}
 }
@@ -34,7 +34,7 @@ func TestASwapCountsIfItsStampIsInItsWindow(t *testing.T) {
 	for stamp, want := range map[locktable.Instant]string{
 		0: "old", 999: "old", 1000: "new", 1500: "new", 2000: "new", 2001: "old", 1 << 52: "old",
 	} {
-		if got := string(e.At(stamp)); got != want || e.InTime(stamp) != (want == "new") {
+		if got := string(e.At(stamp)); got != want || e.InsideWindow(stamp) != (want == "new") {
 			t.Errorf("stored at %d it is %q; want %q", stamp, got, want)
 		}
 	}
@@ -44,7 +44,7 @@ func TestASwapKnowsWhichBeforeItWereVoid(t *testing.T) {
 	e := envelope()
 	next := func(version uint64, stamp locktable.Instant) {
 		void := e.VoidAt(version, stamp)
-		e = stamped.Next(optimistic.Swap{Window: e.Window, Value: []byte("newer"), Was: e.At(stamp)}, void)
+		e = stamped.Next(swap.Swap{Window: e.Window, Value: []byte("newer"), Previous: e.At(stamp)}, void)
 	}
 	next(400, 1500) // counts
 	next(401, 2500) // does not

@@ -1,4 +1,4 @@
-package optimistic
+package swap
 
 import (
 	"context"
@@ -71,7 +71,7 @@ const failuresToMention = 16
 
 func (v *failures) noteFailure(seen knownValue, r Swapped) {
 	switch {
-	case r.Late:
+	case r.OutsideWindow:
 		v.late++
 		return
 	case seen.fresh && seen.Version == v.version:

@@ -1,4 +1,4 @@
-package optimistic
+package swap
 
 import (
 	"cmp"
@@ -47,12 +47,12 @@ const retriesWithoutPause = 4
 // step takes one step: it computes the step from the last known value of its name, swaps
 // the result in, and learns from the answer, until the step is taken. At each name one
 // step of this process does so at a time; a claim that leaves room for other clients
-// leaves its turn, too. refused is the store's error for this step alone.
+// unlocks the name, too. refused is the store's error for this step alone.
 func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) (refused, err error) {
-	back, inTurn := stepBack{}, false
+	back, locked := stepBack{}, false
 	defer func() {
-		if inTurn {
-			t.turns.Leave(s.Name)
+		if locked {
+			t.names.unlock(s.Name)
 		}
 		if err != nil {
 			t.cache.drop(s.Name) // the step may have been taken all the same
@@ -61,11 +61,11 @@ func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.
 	}()
 	var r result
 	for first, fails := true, 0; err == nil; first = false {
-		if !inTurn {
-			if err = t.enter(ctx, s); err != nil {
+		if !locked {
+			if err = t.names.lock(ctx, s.Name, !s.Place); err != nil { // steps other than claims go first
 				break
 			}
-			inTurn = true
+			locked = true
 		}
 		if first {
 			r = t.lastKnown(s.Name)
@@ -82,8 +82,8 @@ func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.
 		}
 		switch r.end {
 		case yielded:
-			t.turns.Leave(s.Name)
-			inTurn, fails = false, 0
+			t.names.unlock(s.Name)
+			locked, fails = false, 0
 			err = back.pause(ctx)
 		case beaten, late:
 			if fails++; fails > retriesWithoutPause { // after a pause the known value is outdated
@@ -92,15 +92,6 @@ func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.
 		}
 	}
 	return r.refused, err
-}
-
-// enter waits until no other step of this process runs on the name of a step. Steps other
-// than claims go first.
-func (t *Table) enter(ctx context.Context, s locktable.Step) error {
-	if s.Place {
-		return t.turns.Enter(ctx, s.Name)
-	}
-	return t.turns.EnterAhead(ctx, s.Name)
 }
 
 // lastKnown begins with the last known value of a name, if there is one.
@@ -147,7 +138,7 @@ func (t *Table) try(
 	if err != nil {
 		return r, err
 	}
-	c.run(s, t.lingers, f)
+	c.run(s, t.delayed, f)
 	place := onlyWaits(s, c.entry)
 	switch {
 	case !c.entry.Changed && seen.fresh:
@@ -162,18 +153,37 @@ func (t *Table) try(
 		return result{refused: is.Err}, err
 	}
 	back.noteFailure(seen, is)
-	r = result{end: beaten, value: seen, load: !is.Known && !is.Late, took: time.Since(began)}
+	r = result{end: beaten, value: seen, load: !is.Known && !is.OutsideWindow, took: time.Since(began)}
 	if is.Known {
 		r.value = knownValue{is.Now, true}
 	}
 	switch {
-	case is.Late:
+	case is.OutsideWindow:
 		r.end = late
 	case place != nil && seen.fresh:
 		back.lost, back.trip = back.lost+1, r.took
 		r.end, r.load = yielded, true
 	}
 	return r, nil
+}
+
+// enterSwap waits until there is room for a swap.
+func (t *Table) enterSwap(ctx context.Context) (leave func(), err error) {
+	if t.swapSlots == nil {
+		return func() {}, nil
+	}
+	leave = func() { <-t.swapSlots }
+	select {
+	case t.swapSlots <- struct{}{}:
+		return leave, nil
+	default: // calling Done may start a timer
+	}
+	select {
+	case t.swapSlots <- struct{}{}:
+		return leave, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // A computation takes steps on one name, from its known value.
@@ -218,12 +228,12 @@ func (t *Table) begin(name string, seen knownValue, w Window, blur time.Duration
 	return &computation{name: name, seen: seen, window: w, claims: countClaims(e), entry: e}, nil
 }
 
-// run takes one more step. lingers is a property of the store, see Lingerer.
-func (c *computation) run(s locktable.Step, lingers bool, f func(e *locktable.Entry, now locktable.Instant)) {
+// run takes one more step. delayed means that the store is a DelayedWriter.
+func (c *computation) run(s locktable.Step, delayed bool, f func(e *locktable.Entry, now locktable.Instant)) {
 	e := c.entry
 	changed, signals := e.Changed, e.Signals
 	f(e, c.window.From)
-	e.Changed = e.Changed || changed || lingers && overtakes(s, e)
+	e.Changed = e.Changed || changed || delayed && overtakes(s, e)
 	if len(signals) > 0 {
 		e.Signals = append(signals, e.Signals...)
 	}
@@ -231,8 +241,8 @@ func (c *computation) run(s locktable.Step, lingers bool, f func(e *locktable.En
 }
 
 // overtakes reports whether a step has to invalidate, or wait for, an earlier request
-// that was given up, see Lingerer. A release has to do so because of an earlier claim. A
-// claim that stays granted or queued has to do so because of an earlier release.
+// that was given up, see DelayedWriter. A release has to do so because of an earlier
+// claim. A claim that stays granted or queued has to do so because of an earlier release.
 func overtakes(s locktable.Step, e *locktable.Entry) bool {
 	if s.Token.IsZero() || !s.Place {
 		return !s.Token.IsZero()
@@ -243,11 +253,11 @@ func overtakes(s locktable.Step, e *locktable.Entry) bool {
 
 func (t *Table) swapOf(c *computation) Swap {
 	s := Swap{
-		Name: c.name, OnTime: c.onTime, Version: c.seen.Version, Value: c.entry.Append(nil), Was: c.seen.Value, Note: c.seen.Note,
+		Name: c.name, OnTime: c.onTime, Version: c.seen.Version, Value: c.entry.Append(nil), Previous: c.seen.Value, StoreState: c.seen.StoreState,
 		Window: c.window, Entry: c.entry,
 	}
 	if c.claims > 0 && countClaims(c.entry) > c.claims { // one more holder or waiter, beside others
-		s.Spare = len(s.Value)/8 + 2*driver.MaxValue
+		s.ReserveBytes = len(s.Value)/8 + 2*driver.MaxValue
 	}
 	for _, to := range c.entry.Signals {
 		if to.Inbox != t.inbox {
@@ -259,8 +269,8 @@ func (t *Table) swapOf(c *computation) Swap {
 
 // swap makes one swap, together with those of other goroutines if the store can do that.
 func (t *Table) swap(ctx context.Context, s Swap) (r Swapped, err error) {
-	if t.lanes != nil {
-		r, err = t.lanes.swap(ctx, s)
+	if t.queue != nil {
+		r, err = t.queue.swap(ctx, s)
 	} else if all, failed := t.store.Swap(ctx, []Swap{s}); failed == nil {
 		r = all[0]
 	} else {
@@ -272,6 +282,11 @@ func (t *Table) swap(ctx context.Context, s Swap) (r Swapped, err error) {
 	return r, err
 }
 
+// maxCachedQueue is the longest queue whose entry the table caches after a swap. The
+// waiters of a longer queue change the name so often that a swap from a cached value
+// would fail.
+const maxCachedQueue = 8
+
 // note caches the result of a swap, and delivers this client's own signals. It caches
 // first, because a listener may begin the next step on the name.
 func (t *Table) note(s Swap, r Swapped) {
@@ -281,10 +296,10 @@ func (t *Table) note(s Swap, r Swapped) {
 	case r.Done && len(s.Entry.Queue) > maxCachedQueue:
 		t.cache.drop(s.Name) // waiters keep their places in the queue, so a swap from this value would fail
 	case r.Done:
-		t.cache.put(s.Name, Stored{s.Value, r.Version, r.Note})
+		t.cache.put(s.Name, Stored{s.Value, r.Version, r.StoreState})
 	case r.Known:
 		t.cache.put(s.Name, r.Now)
-	case !r.Late:
+	case !r.OutsideWindow:
 		t.cache.drop(s.Name)
 	}
 	if !r.Done {

@@ -6,14 +6,14 @@ import (
 	"slices"
 
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // An Envelope is the stored record of a name.
 type Envelope struct {
-	Window optimistic.Window // the window in which the swap had to be stored to count
-	Value  []byte            // the value of the name, if the swap counts
-	Before []byte            // the value of the name, if the swap does not count: the value that it replaced
+	Window swap.Window // the window in which the swap had to be stored to count
+	Value  []byte      // the value of the name, if the swap counts
+	Before []byte      // the value of the name, if the swap does not count: the value that it replaced
 
 	// Void are the versions of earlier swaps that were void, in order; only the last
 	// maxVoid of them. It is for stores whose writers read their stamps afterwards.
@@ -22,18 +22,18 @@ type Envelope struct {
 
 // Next is the envelope of a swap that replaces a value. void is the [Envelope.VoidAt] of
 // the replaced envelope.
-func Next(s optimistic.Swap, void []uint64) *Envelope {
-	return &Envelope{Window: s.Window, Value: s.Value, Before: s.Was, Void: void}
+func Next(s swap.Swap, void []uint64) *Envelope {
+	return &Envelope{Window: s.Window, Value: s.Value, Before: s.Previous, Void: void}
 }
 
-// InTime reports whether an envelope that was stored at that time counts.
-func (e *Envelope) InTime(stamp locktable.Instant) bool {
+// InsideWindow reports whether an envelope that was stored at that time counts.
+func (e *Envelope) InsideWindow(stamp locktable.Instant) bool {
 	return e.Window.From <= stamp && stamp <= e.Window.To
 }
 
 // At is the value of the name according to an envelope that was stored at that time.
 func (e *Envelope) At(stamp locktable.Instant) []byte {
-	if e.InTime(stamp) {
+	if e.InsideWindow(stamp) {
 		return e.Value
 	}
 	return e.Before
@@ -45,7 +45,7 @@ const maxVoid = 32
 
 // VoidAt is the Void of the next envelope, if this envelope has that version and stamp.
 func (e *Envelope) VoidAt(version uint64, stamp locktable.Instant) []uint64 {
-	if e.InTime(stamp) {
+	if e.InsideWindow(stamp) {
 		return e.Void
 	}
 	void := append(slices.Clip(e.Void), version)

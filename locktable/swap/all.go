@@ -1,4 +1,4 @@
-package optimistic
+package swap
 
 import (
 	"context"
@@ -21,13 +21,13 @@ func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 	for _, s := range steps {
 		names = append(names, s.Name)
 	}
-	slices.Sort(names) // all goroutines take turns in the same order
+	slices.Sort(names) // all goroutines lock names in the same order
 	names = slices.Compact(names)
 	for _, name := range names {
-		if err := t.turns.Enter(ctx, name); err != nil {
+		if err := t.names.lock(ctx, name, false); err != nil {
 			return err
 		}
-		defer t.turns.Leave(name)
+		defer t.names.unlock(name)
 	}
 	for fails := 0; ; fails++ {
 		done, err := t.tryAll(ctx, store, steps, names, fails > 0, f)
@@ -74,7 +74,7 @@ func (t *Table) tryAll(
 	}
 	goesOn := true
 	for i := 0; i < len(steps) && goesOn; i++ {
-		all[steps[i].Name].run(steps[i], t.lingers, func(e *locktable.Entry, now locktable.Instant) { goesOn = f(i, e, now) })
+		all[steps[i].Name].run(steps[i], t.delayed, func(e *locktable.Entry, now locktable.Instant) { goesOn = f(i, e, now) })
 	}
 	if !goesOn && !fresh {
 		return false, nil

@@ -1,4 +1,4 @@
-package optimistic
+package swap
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/turns"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -20,10 +19,10 @@ type Table struct {
 	store     Store
 	inbox     string
 	deliver   func(driver.Signal)
-	lingers   bool
+	delayed   bool // the store is a DelayedWriter
 	cache     cache
-	turns     turns.Turns   // one step of this process per name at a time: of several swaps at once, one succeeds
-	lanes     *lanes        // nil if the store does not gather
+	names     nameLocks     // one step of this process per name at a time
+	queue     *swapQueue    // nil if the store does not gather
 	swapSlots chan struct{} // has room for the swaps that may be under way at once; nil: any number
 }
 
@@ -31,10 +30,10 @@ type Table struct {
 // the signals for inbox, which is this client's own: it is the [locktable.Driver.Deliver]
 // of the driver over this table.
 func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
-	_, lingers := s.(Lingerer)
-	t := &Table{store: s, inbox: inbox, deliver: deliver, lingers: lingers}
+	_, delayed := s.(DelayedWriter)
+	t := &Table{store: s, inbox: inbox, deliver: deliver, delayed: delayed}
 	if g, ok := s.(Gatherer); ok {
-		t.lanes = &lanes{store: s, fit: g.Fit}
+		t.queue = &swapQueue{store: s, fit: g.Fit}
 	}
 	return t
 }
@@ -47,30 +46,6 @@ func (t *Table) AtOnce(n int) *Table {
 	return t
 }
 
-// enterSwap waits until there is room for a swap.
-func (t *Table) enterSwap(ctx context.Context) (leave func(), err error) {
-	if t.swapSlots == nil {
-		return func() {}, nil
-	}
-	leave = func() { <-t.swapSlots }
-	select {
-	case t.swapSlots <- struct{}{}:
-		return leave, nil
-	default: // calling Done may start a timer
-	}
-	select {
-	case t.swapSlots <- struct{}{}:
-		return leave, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// maxCachedQueue is the longest queue whose entry the table caches after a swap. The
-// waiters of a longer queue change the name so often that a swap from a cached value
-// would fail.
-const maxCachedQueue = 8
-
 // Update implements locktable.Table.
 func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	if len(steps) == 1 {
@@ -78,7 +53,7 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 		return cmp.Or(err, refused)
 	}
 	failed := map[int]error{}
-	for part := range slices.Chunk(groupsOf(steps), atATime) {
+	for part := range slices.Chunk(groupsOf(steps), maxBatchSteps) {
 		if err := t.many(ctx, steps, part, f, failed); err != nil {
 			return err
 		}
@@ -91,10 +66,6 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	}
 	return &locktable.StepsError{Failed: failed}
 }
-
-// Forget drops the known values of all names. A store calls it when it may have lost
-// data, because versions could repeat.
-func (t *Table) Forget() { t.cache.clear() }
 
 // Read implements locktable.Table.
 func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
@@ -136,6 +107,18 @@ func (t *Table) Properties() driver.Properties {
 	p.MaxOverrun = max(p.MaxOverrun, maxWindow)
 	return p
 }
+
+// Watch implements locktable.Watchable, if the store does.
+func (t *Table) Watch(name string, f func()) (stop func()) {
+	if s, ok := t.store.(locktable.Watchable); ok {
+		return s.Watch(name, f)
+	}
+	return func() {}
+}
+
+// Forget drops the known values of all names. A store calls it when it may have lost
+// data, because versions could repeat.
+func (t *Table) Forget() { t.cache.clear() }
 
 // Close implements locktable.Table.
 func (t *Table) Close() error { return t.store.Close() }

@@ -1,4 +1,4 @@
-package optimistic
+package swap
 
 import (
 	"context"
@@ -53,7 +53,7 @@ type Stored struct {
 	// again after a loss, the store draws its versions at random.
 	Version uint64
 
-	Note any // what the store wants to get back, in Swap.Note
+	StoreState any // what the store wants to get back, in Swap.StoreState
 }
 
 // Named is a value of a scan.
@@ -71,20 +71,20 @@ type Window struct {
 
 // A Swap is the replacement of one value.
 type Swap struct {
-	Name    string
-	Version uint64 // the version of the value that the swap replaces; 0 if there must be no value
-	Value   []byte // the new value
-	Was     []byte // the old value, for a store that may have to restore it
-	Note    any    // the note of the old value, see Stored
-	Window  Window
-	OnTime  bool // the step has an end, and the window ends before it
-	Signals []locktable.Signal
+	Name       string
+	Version    uint64 // the version of the value that the swap replaces; 0 if there must be no value
+	Value      []byte // the new value
+	Previous   []byte // the old value, for a store that may have to restore it
+	StoreState any    // of the old value, see Stored
+	Window     Window
+	OnTime     bool // the step has an end, and the window ends before it
+	Signals    []locktable.Signal
 
-	// Spare is not 0 if a claim joins others on the name. A store with a size limit
-	// refuses such a swap, with an error that says what is full, unless a value that is
-	// larger by Spare would also fit. Otherwise a crowd could fill an entry, and the next
-	// renewal, value or release of its holders would not fit.
-	Spare int
+	// ReserveBytes is not 0 if a claim joins others on the name. A store with a size
+	// limit refuses such a swap, with an error that says what is full, unless a value
+	// that is larger by ReserveBytes would also fit. Otherwise a crowd could fill an
+	// entry, and the next renewal, value or release of its holders would not fit.
+	ReserveBytes int
 
 	// Entry is the entry that Value encodes, for columns that people read, and for
 	// [locktable.Entry.Ends].
@@ -96,15 +96,15 @@ type Swapped struct {
 	Done    bool   // the swap took effect
 	Version uint64 // the version of the new value, if Done
 
-	// Late means that the store's clock was not within the window. Then the next Time is
-	// more exact. Unless Known is set, the table takes the value to be unchanged.
-	Late bool
+	// OutsideWindow means that the store's clock was not within the window. Then the next
+	// Time is more exact. Unless Known is set, the table takes the value to be unchanged.
+	OutsideWindow bool
 
 	// Known means that Now is the stored value; otherwise the table loads it.
 	Known bool
 	Now   Stored
 
-	Note any // the note of the new value, see Stored
+	StoreState any // of the new value, see Stored
 
 	// Err concerns this swap alone: only its own step fails. If every step fails, and not
 	// with ErrLocked, the table takes that as a failure of the store.
@@ -115,14 +115,25 @@ type Swapped struct {
 // time.
 var ErrLocked = errors.New("it is locked by a transaction")
 
-// A Lingerer is a Store with one of two properties. Its swaps may take effect after the
-// caller gave up, while its clock stands still. Or, while its clock stands still, its
+// A DelayedWriter is a Store with one of two properties. Its swaps may take effect after
+// the caller gave up, while its clock stands still. Or, while its clock stands still, its
 // Load may not show a swap that took effect in time, although another Swap compares with
 // that swap's version. Therefore a release writes the entry even if it finds nothing to
 // release: a claim that was given up before the release, and arrives after it, then finds
 // another version. A repeated claim that is already granted or queued also writes, so
 // that a release that was given up before does not end its lease or place.
-type Lingerer interface{ Lingers() }
+type DelayedWriter interface{ DelaysWrites() }
+
+// A Gatherer is a Store that can send the swaps of several goroutines in one request,
+// which costs little more than one swap. Such a request goes on when one of its callers
+// gives up, so a Gatherer is a DelayedWriter, too.
+type Gatherer interface {
+	DelayedWriter
+
+	// Fit returns the number of these swaps, from the first on, that share a request.
+	// Less than 1 counts as 1.
+	Fit(swaps []Swap) int
+}
 
 // An AllSwapper is a Store that can replace several values as one. A driver of
 // [locktable.NewGrouped] then grants several names in one step. Its Load of several

@@ -1,4 +1,4 @@
-package optimistic_test
+package swap_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // No holder renews a lease that was released, and is kept for its minimum hold.
@@ -37,7 +37,7 @@ func losing(t *testing.T, seed uint64, within time.Duration) (at []time.Time, en
 	t.Helper()
 	contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 		defer backoff.Seed(seed)()
-		s.arrives = func(optimistic.Swap) {
+		s.arrives = func(swap.Swap) {
 			at = append(at, time.Now())
 			s.touch(held.Name)
 		}
@@ -79,7 +79,7 @@ func TestAStepThatIsLatePausesForLongerThanOneThatLosesRaces(t *testing.T) {
 		contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 			width := s.width
 			var at []time.Time
-			s.arrives = func(optimistic.Swap) {
+			s.arrives = func(swap.Swap) {
 				switch at = append(at, time.Now()); {
 				case len(at) == 12:
 					s.width = width
@@ -105,13 +105,13 @@ func TestAStepThatIsLatePausesForLongerThanOneThatLosesRaces(t *testing.T) {
 
 // A store that is wrong uses up the time of each step: the error says what it met.
 func TestAStepThatIsAlwaysInVainSaysWhy(t *testing.T) {
-	for says, swapped := range map[string]optimistic.Swapped{
+	for says, swapped := range map[string]swap.Swapped{
 		"Load gave that version again": {},
-		"outside of the swap's window": {Late: true},
+		"outside of the swap's window": {OutsideWindow: true},
 	} {
 		bubble.Test(t, func(t *testing.T) {
 			store := refusing{&valuesClient{newValues(time.Now, time.Second), "inbox"}, swapped}
-			d := locktable.New(optimistic.New(store, "inbox", func(driver.Signal) {}), "inbox")
+			d := locktable.New(swap.New(store, "inbox", func(driver.Signal) {}), "inbox")
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			_, err := d.Acquire(ctx, exclusive(true))
@@ -125,12 +125,12 @@ func TestAStepThatIsAlwaysInVainSaysWhy(t *testing.T) {
 // refusing is a store whose swaps all fail.
 type refusing struct {
 	*valuesClient
-	swapped optimistic.Swapped
+	swapped swap.Swapped
 }
 
-func (r refusing) Swap(_ context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (r refusing) Swap(_ context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	time.Sleep(time.Millisecond)
-	return slices.Repeat([]optimistic.Swapped{r.swapped}, len(swaps)), nil
+	return slices.Repeat([]swap.Swapped{r.swapped}, len(swaps)), nil
 }
 
 // The end of a step is on the clock of the store, which may be slower than ours by a
@@ -139,8 +139,8 @@ func TestAWindowEndsBeforeTheStep(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &dated{valuesClient: &valuesClient{newValues(time.Now, 0), "inbox"}}
 		from := locktable.At(time.Now())
-		s.window = optimistic.Window{From: from, To: from.Add(5 * time.Second)}
-		d := locktable.New(optimistic.New(s, "inbox", func(driver.Signal) {}), "inbox")
+		s.window = swap.Window{From: from, To: from.Add(5 * time.Second)}
+		d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}), "inbox")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := d.Acquire(ctx, exclusive(false)); err != nil {
@@ -160,7 +160,7 @@ type tardy struct {
 	times int
 }
 
-func (c *tardy) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (c *tardy) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	var names []string
 	late := -1
 	for i, s := range swaps {
@@ -174,7 +174,7 @@ func (c *tardy) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 		}
 	}
 	did, err := c.valuesClient.Swap(ctx, swaps)
-	if late >= 0 && err == nil && !did[late].Late {
+	if late >= 0 && err == nil && !did[late].OutsideWindow {
 		c.t.Error("it is not late")
 	}
 	return did, err
@@ -184,7 +184,7 @@ func (c *tardy) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 func TestStepsOnOneNameKeepTheirOrderIfTheFirstIsLate(t *testing.T) {
 	for late := range 4 {
 		c := &tardy{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}, t: t}
-		d := locktable.New(optimistic.New(c, "inbox", func(driver.Signal) {}), "inbox")
+		d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
 		var leases []driver.LeaseRef
 		for _, name := range []string{"n", "m"} {
 			claim := exclusive(false)

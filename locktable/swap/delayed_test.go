@@ -1,4 +1,4 @@
-package optimistic_test
+package swap_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // lingering is a client of a store that may hold a swap up, as a network does. It is
@@ -16,12 +16,12 @@ import (
 type lingering struct {
 	valuesClient
 	hold bool
-	late []optimistic.Swap
+	late []swap.Swap
 }
 
-func (*lingering) Lingers() {}
+func (*lingering) DelaysWrites() {}
 
-func (l *lingering) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (l *lingering) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	if l.hold {
 		l.late = append(l.late, swaps...)
 		return nil, context.DeadlineExceeded
@@ -52,7 +52,7 @@ func TestAReleaseThatLingersEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			stands := time.Now()
 			l := &lingering{valuesClient: valuesClient{newValues(func() time.Time { return stands }, 0), "inbox"}}
-			d := locktable.New(optimistic.New(l, "inbox", func(driver.Signal) {}), "inbox")
+			d := locktable.New(swap.New(l, "inbox", func(driver.Signal) {}), "inbox")
 			if tt.first.Name != "" {
 				acquire(t, d, tt.first, nil)
 			}

@@ -1,4 +1,4 @@
-package optimistic_test
+package swap_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 func exclusiveOn(names ...string) (claims []driver.Claim) {
@@ -65,7 +65,7 @@ func TestAllIsNotGrantedByOutdatedValues(t *testing.T) {
 // Many steps on one name are one swap.
 func TestStepsOnOneNameShareASwap(t *testing.T) {
 	c := &countedValues{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}}
-	d := locktable.New(optimistic.New(c, "inbox", func(driver.Signal) {}), "inbox")
+	d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
 	var leases []driver.LeaseRef
 	for _, name := range []string{"a", "b"} {
 		for range 100 {

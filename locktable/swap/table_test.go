@@ -1,4 +1,4 @@
-package optimistic_test
+package swap_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -29,24 +29,24 @@ type values struct {
 	most    int // bytes in a value; 0: any number
 
 	mu      sync.Mutex // protects all below
-	stored  map[string]optimistic.Stored
+	stored  map[string]swap.Stored
 	last    uint64
 	clients map[string]*locktable.Driver
 }
 
 func newValues(now func() time.Time, width time.Duration) *values {
-	return &values{now: now, width: width, stored: map[string]optimistic.Stored{}, clients: map[string]*locktable.Driver{}}
+	return &values{now: now, width: width, stored: map[string]swap.Stored{}, clients: map[string]*locktable.Driver{}}
 }
 
 // open makes one more client.
 func (v *values) open() *locktable.Driver {
 	inbox := rand.Text()
-	store := optimistic.Store(&valuesClient{v, inbox})
+	store := swap.Store(&valuesClient{v, inbox})
 	if v.gathers {
 		store = gathering{&valuesClient{v, inbox}}
 	}
 	var d *locktable.Driver
-	d = locktable.New(optimistic.New(store, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
+	d = locktable.New(swap.New(store, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clients[inbox] = d
@@ -60,26 +60,26 @@ type valuesClient struct {
 
 func (v *values) clock() locktable.Instant { return locktable.At(v.now()) }
 
-func (v *valuesClient) Time(context.Context) (optimistic.Window, error) {
+func (v *valuesClient) Time(context.Context) (swap.Window, error) {
 	now := v.clock()
-	return optimistic.Window{From: now, To: now.Add(v.width)}, nil
+	return swap.Window{From: now, To: now.Add(v.width)}, nil
 }
 
-func (v *valuesClient) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+func (v *valuesClient) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	all := make([]optimistic.Stored, len(names))
+	all := make([]swap.Stored, len(names))
 	for i, name := range names {
 		all[i] = v.stored[name]
 	}
 	return all, ctx.Err()
 }
 
-func (v *valuesClient) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (v *valuesClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	done := make([]optimistic.Swapped, len(swaps))
+	done := make([]swap.Swapped, len(swaps))
 	for i, s := range swaps {
 		if done[i] = v.swap(s); done[i].Done {
 			v.send(s.Signals)
@@ -99,31 +99,31 @@ func (v *values) send(signals []locktable.Signal) {
 	}
 }
 
-func (v *values) swap(s optimistic.Swap) optimistic.Swapped {
+func (v *values) swap(s swap.Swap) swap.Swapped {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.swapLocked(s)
 }
 
-func (v *values) swapLocked(s optimistic.Swap) optimistic.Swapped {
+func (v *values) swapLocked(s swap.Swap) swap.Swapped {
 	now, is := v.clock(), v.stored[s.Name]
 	switch {
-	case v.most > 0 && len(s.Value)+s.Spare > v.most:
-		return optimistic.Swapped{Err: &driver.Error{Err: errors.New("it is full"), Hint: "use several names", Permanent: true}}
+	case v.most > 0 && len(s.Value)+s.ReserveBytes > v.most:
+		return swap.Swapped{Err: &driver.Error{Err: errors.New("it is full"), Hint: "use several names", Permanent: true}}
 	case now < s.Window.From || now > s.Window.To:
-		return optimistic.Swapped{Late: true}
+		return swap.Swapped{OutsideWindow: true}
 	case is.Version != s.Version:
-		return optimistic.Swapped{Known: s.Version%2 == 0, Now: is} // some stores can say it, some cannot
+		return swap.Swapped{Known: s.Version%2 == 0, Now: is} // some stores can say it, some cannot
 	}
 	v.last++
-	v.stored[s.Name] = optimistic.Stored{Value: s.Value, Version: v.last}
-	return optimistic.Swapped{Done: true, Version: v.last}
+	v.stored[s.Name] = swap.Stored{Value: s.Value, Version: v.last}
+	return swap.Swapped{Done: true, Version: v.last}
 }
 
 // swappingAll is a store that can replace several values as one.
 type swappingAll struct{ *valuesClient }
 
-func (v swappingAll) SwapAll(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (v swappingAll) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -136,20 +136,20 @@ func (v swappingAll) SwapAll(ctx context.Context, swaps []optimistic.Swap) ([]op
 	return done, nil
 }
 
-func (v *values) swapAll(swaps []optimistic.Swap) (done []optimistic.Swapped, all bool) {
+func (v *values) swapAll(swaps []swap.Swap) (done []swap.Swapped, all bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	before := maps.Clone(v.stored)
 	for _, s := range swaps {
 		done = append(done, v.swapLocked(s))
 	}
-	if !slices.ContainsFunc(done, func(d optimistic.Swapped) bool { return !d.Done }) {
+	if !slices.ContainsFunc(done, func(d swap.Swapped) bool { return !d.Done }) {
 		return done, true
 	}
 	v.stored = before
 	for i, d := range done {
 		if d.Done {
-			done[i] = optimistic.Swapped{}
+			done[i] = swap.Swapped{}
 		}
 	}
 	return done, false
@@ -159,7 +159,7 @@ func (v *values) swapAll(swaps []optimistic.Swap) (done []optimistic.Swapped, al
 func (v *values) openAll() *locktable.GroupedDriver {
 	inbox := rand.Text()
 	var d *locktable.GroupedDriver
-	d = locktable.NewGrouped(optimistic.New(swappingAll{&valuesClient{v, inbox}}, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
+	d = locktable.NewGrouped(swap.New(swappingAll{&valuesClient{v, inbox}}, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clients[inbox] = d.Driver
@@ -172,12 +172,12 @@ type countedValues struct {
 	loads, swaps int
 }
 
-func (c *countedValues) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+func (c *countedValues) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	c.loads++
 	return c.valuesClient.Load(ctx, names)
 }
 
-func (c *countedValues) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (c *countedValues) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	c.swaps++
 	return c.valuesClient.Swap(ctx, swaps)
 }
@@ -186,7 +186,7 @@ func (c *countedValues) Swap(ctx context.Context, swaps []optimistic.Swap) ([]op
 func TestNoSwapIsInVainOnANameThatManyWaitFor(t *testing.T) {
 	v := newValues(time.Now, 40*time.Millisecond)
 	one := &countedValues{valuesClient: &valuesClient{v, "one"}}
-	first := locktable.New(optimistic.New(one, "one", func(driver.Signal) {}), "one")
+	first := locktable.New(swap.New(one, "one", func(driver.Signal) {}), "one")
 	second := v.open()
 	claim := func(queue bool) driver.Claim {
 		return driver.Claim{
@@ -229,7 +229,7 @@ type slowValues struct {
 	oldest      time.Duration // how old a window was when its swap began
 }
 
-func (s *slowValues) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (s *slowValues) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.mu.Lock()
 	s.under++
 	s.most = max(s.most, s.under)
@@ -246,7 +246,7 @@ func (s *slowValues) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optim
 func TestStepsWaitForRoomBeforeTheirWindowOpens(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &slowValues{valuesClient: &valuesClient{newValues(time.Now, 40*time.Millisecond), "inbox"}, takes: 20 * time.Millisecond}
-		d := locktable.New(optimistic.New(s, "inbox", func(driver.Signal) {}).AtOnce(2), "inbox")
+		d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}).AtOnce(2), "inbox")
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {
@@ -272,17 +272,17 @@ func TestStepsWaitForRoomBeforeTheirWindowOpens(t *testing.T) {
 	})
 }
 
-func (v *valuesClient) Scan(_ context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
+func (v *valuesClient) Scan(_ context.Context, prefix string) iter.Seq2[swap.Named, error] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var all []optimistic.Named
+	var all []swap.Named
 	for name, s := range v.stored {
 		if strings.HasPrefix(name, prefix) {
-			all = append(all, optimistic.Named{Name: name, Stored: s, Now: v.clock()})
+			all = append(all, swap.Named{Name: name, Stored: s, Now: v.clock()})
 		}
 	}
-	slices.SortFunc(all, func(a, b optimistic.Named) int { return strings.Compare(a.Name, b.Name) })
-	return func(yield func(optimistic.Named, error) bool) {
+	slices.SortFunc(all, func(a, b swap.Named) int { return strings.Compare(a.Name, b.Name) })
+	return func(yield func(swap.Named, error) bool) {
 		for _, n := range all {
 			if !yield(n, nil) {
 				return
@@ -305,8 +305,8 @@ func (v *valuesClient) Close() error {
 // gathering is a store that takes the swaps of several goroutines in one request.
 type gathering struct{ *valuesClient }
 
-func (gathering) Lingers()                      {}
-func (gathering) Fit(all []optimistic.Swap) int { return min(len(all), 3) }
+func (gathering) DelaysWrites()           {}
+func (gathering) Fit(all []swap.Swap) int { return min(len(all), 3) }
 
 // A full entry does not hinder those that hold its name or wait for it.
 func TestAnEntryThatIsFull(t *testing.T) {

@@ -1,4 +1,4 @@
-package optimistic_test
+package swap_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // A farValues is a client of values whose messages take a while, each way.
@@ -21,7 +21,7 @@ type farValues struct {
 	*valuesClient
 	network
 	loads, swaps, vain atomic.Int64
-	arrives            func(optimistic.Swap) // when a swap does, if it is not nil
+	arrives            func(swap.Swap) // when a swap does, if it is not nil
 }
 
 // A network delays messages by a random time between low and high.
@@ -66,14 +66,14 @@ func there[T any](ctx context.Context, n *network, f func(context.Context) (T, e
 	}
 }
 
-func (f *farValues) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+func (f *farValues) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	f.loads.Add(1)
-	return there(ctx, &f.network, func(ctx context.Context) ([]optimistic.Stored, error) { return f.valuesClient.Load(ctx, names) })
+	return there(ctx, &f.network, func(ctx context.Context) ([]swap.Stored, error) { return f.valuesClient.Load(ctx, names) })
 }
 
-func (f *farValues) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (f *farValues) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	f.swaps.Add(1)
-	return there(ctx, &f.network, func(ctx context.Context) ([]optimistic.Swapped, error) {
+	return there(ctx, &f.network, func(ctx context.Context) ([]swap.Swapped, error) {
 		if f.arrives != nil {
 			f.arrives(swaps[0])
 		}
@@ -91,7 +91,7 @@ func (f *farValues) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 func (v *values) openFar(inbox string, n network) (*locktable.Driver, *farValues) {
 	store := &farValues{valuesClient: &valuesClient{v, inbox}, network: n}
 	var d *locktable.Driver
-	d = locktable.New(optimistic.New(store, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
+	d = locktable.New(swap.New(store, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clients[inbox] = d

@@ -1,4 +1,4 @@
-package optimistic_test
+package swap_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // counting is a client that counts its requests, and whose clock needs a while for each
@@ -21,24 +21,24 @@ type counting struct {
 	half         bool // the first half of each batch of swaps fails
 }
 
-func (c *counting) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+func (c *counting) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	c.loads++
 	return c.valuesClient.Load(ctx, names)
 }
 
-func (c *counting) Time(ctx context.Context) (optimistic.Window, error) {
+func (c *counting) Time(ctx context.Context) (swap.Window, error) {
 	*c.late += c.perRenewal
 	return c.valuesClient.Time(ctx)
 }
 
-func (c *counting) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (c *counting) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	c.swaps++
 	if !c.half {
 		return c.valuesClient.Swap(ctx, swaps)
 	}
 	vain := len(swaps) / 2
 	done, err := c.valuesClient.Swap(ctx, swaps[vain:])
-	return append(make([]optimistic.Swapped, vain), done...), err
+	return append(make([]swap.Swapped, vain), done...), err
 }
 
 // A thousand renewals are one request of the store, even where computing them takes more
@@ -80,7 +80,7 @@ func thousandLeases(t *testing.T, perRenewal time.Duration) (*locktable.Driver, 
 	began, late := time.Now(), time.Duration(0)
 	v := newValues(func() time.Time { return began.Add(late) }, 50*time.Millisecond)
 	c := &counting{valuesClient: valuesClient{v, "inbox"}, late: &late, perRenewal: perRenewal}
-	d := locktable.New(optimistic.New(c, "inbox", func(driver.Signal) {}), "inbox")
+	d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
 	var leases []driver.LeaseRef
 	for i := range 1000 {
 		claim := driver.Claim{

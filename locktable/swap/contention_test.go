@@ -1,4 +1,4 @@
-package optimistic_test
+package swap_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // oneWay is the time that a message takes in the tests of contention, and trip the time
@@ -55,7 +55,7 @@ func TestAClaimThatLosesRacesStepsBackAndARenewalDoesNot(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 				var at []time.Time
-				s.arrives = func(optimistic.Swap) {
+				s.arrives = func(swap.Swap) {
 					if at = append(at, time.Now()); len(at) <= 4 {
 						s.touch(held.Name)
 					}
@@ -135,7 +135,7 @@ func TestAClaimMakesRoomForAHolderThatIsLate(t *testing.T) {
 func TestARenewalGoesAheadOfTheClaimsOfItsProcess(t *testing.T) {
 	contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 		var order []int // how many waited when a swap came
-		s.arrives = func(one optimistic.Swap) { order = append(order, len(one.Entry.Queue)) }
+		s.arrives = func(one swap.Swap) { order = append(order, len(one.Entry.Queue)) }
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {

@@ -1,4 +1,4 @@
-package optimistic_test
+package swap_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // serverAt is a server's clock that stood at 1 000 s when ours was at zero.
@@ -15,13 +15,13 @@ const serverAt = locktable.Instant(1_000_000_000)
 
 var zero = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
-func learned(trip time.Duration) *optimistic.Clock {
-	c := &optimistic.Clock{}
+func learned(trip time.Duration) *swap.Clock {
+	c := &swap.Clock{}
 	c.Learn(serverAt, zero.Add(-trip), zero)
 	return c
 }
 
-func window(t *testing.T, c *optimistic.Clock, after time.Duration) optimistic.Window {
+func window(t *testing.T, c *swap.Clock, after time.Duration) swap.Window {
 	t.Helper()
 	w, ok := c.Window(zero.Add(after))
 	if !ok {
@@ -31,7 +31,7 @@ func window(t *testing.T, c *optimistic.Clock, after time.Duration) optimistic.W
 }
 
 func TestAClockThatKnowsNothingHasNoWindow(t *testing.T) {
-	var c optimistic.Clock
+	var c swap.Clock
 	if w, ok := c.Window(zero); ok {
 		t.Errorf("%+v", w)
 	}
@@ -63,7 +63,7 @@ func TestAWindowHasRoomForSlowAnswers(t *testing.T) {
 // later. Then a swap may be stored at 1 000 s, 1 001 s or, if the first answer came at
 // the end of that second, 1 002 s.
 func TestAWindowBeginsWithATick(t *testing.T) {
-	c := &optimistic.Clock{Tick: time.Second}
+	c := &swap.Clock{Tick: time.Second}
 	c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
 	c.Learn(serverAt, zero.Add(499*time.Millisecond), zero.Add(500*time.Millisecond))
 	if w := window(t, c, 900*time.Millisecond); w.From != serverAt || w.To < serverAt+2_000_000 {
@@ -82,13 +82,13 @@ func TestAWindowBeginsWithATick(t *testing.T) {
 // longer.
 func TestAWindowIsNoWiderThanWidest(t *testing.T) {
 	for _, tick := range []time.Duration{0, time.Second} {
-		c := &optimistic.Clock{Tick: tick}
+		c := &swap.Clock{Tick: tick}
 		var last time.Duration
 		for range 20 {
 			c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
 			w := window(t, c, 0)
 			last = w.From.Until(w.To)
-			c.Late(w)
+			c.OutsideWindow(w)
 		}
 		if want := 5*time.Second + 2*tick; last != want || c.Widest() != want {
 			t.Errorf("with ticks of %v it is %v wide, and Widest says %v; want %v", tick, last, c.Widest(), want)
@@ -129,7 +129,7 @@ func TestALateSwapAsksForTheTimeAndGetsMoreRoom(t *testing.T) {
 	c := learned(time.Millisecond)
 	late := func() {
 		t.Helper()
-		c.Late(window(t, c, 0))
+		c.OutsideWindow(window(t, c, 0))
 		if w, ok := c.Window(zero); ok {
 			t.Fatalf("%+v, though the last swap was late", w)
 		}
@@ -141,8 +141,8 @@ func TestALateSwapAsksForTheTimeAndGetsMoreRoom(t *testing.T) {
 			t.Errorf("it is %v wide, want %v", w.From.Until(w.To), want)
 		}
 	}
-	c.InTime(window(t, c, 0))
-	c.InTime(window(t, c, 0))
+	c.InsideWindow(window(t, c, 0))
+	c.InsideWindow(window(t, c, 0))
 	if w := window(t, c, 0); w.From.Until(w.To) != 50*time.Millisecond {
 		t.Errorf("it is %v wide after two that were in time", w.From.Until(w.To))
 	}
@@ -166,7 +166,7 @@ func TestNoWindowIsWiderThanTheWidest(t *testing.T) {
 		if width := w.From.Until(w.To); width != 5*time.Second {
 			t.Errorf("it is %v wide, want 5s", width)
 		}
-		c.Late(w)
+		c.OutsideWindow(w)
 		c.Learn(serverAt, zero.Add(-3*time.Second), zero)
 	}
 }
@@ -176,20 +176,20 @@ func TestOneStallMakesAWindowWiderOnce(t *testing.T) {
 	c := learned(time.Millisecond)
 	w := window(t, c, 0)
 	for range 50 {
-		c.Late(w)
+		c.OutsideWindow(w)
 	}
 	c.Learn(serverAt+1_000_000, zero.Add(999*time.Millisecond), zero.Add(time.Second))
 	for range 50 { // these swaps learn their results when the time is known again
-		c.Late(w)
+		c.OutsideWindow(w)
 	}
 	if w := window(t, c, time.Second); w.From.Until(w.To) != 100*time.Millisecond {
 		t.Errorf("it is %v wide, want 100ms", w.From.Until(w.To))
 	}
-	c.InTime(optimistic.Window{From: w.From, To: w.From.Add(400 * time.Millisecond)}) // that says nothing of 100ms
+	c.InsideWindow(swap.Window{From: w.From, To: w.From.Add(400 * time.Millisecond)}) // that says nothing of 100ms
 	if w := window(t, c, time.Second); w.From.Until(w.To) != 100*time.Millisecond {
 		t.Errorf("it is %v wide after a wide one was in time, want 100ms", w.From.Until(w.To))
 	}
-	c.InTime(w)
+	c.InsideWindow(w)
 	if w := window(t, c, time.Second); w.From.Until(w.To) != 50*time.Millisecond {
 		t.Errorf("it is %v wide after one of 50ms was in time", w.From.Until(w.To))
 	}
@@ -201,7 +201,7 @@ func TestALateSwapThatHadNoTimeMakesNoWindowWider(t *testing.T) {
 	c := learned(time.Millisecond)
 	w := window(t, c, 0)
 	w.To = w.From.Add(10 * time.Millisecond)
-	c.Late(w)
+	c.OutsideWindow(w)
 	if w, ok := c.Window(zero); ok {
 		t.Fatalf("%+v, though the last swap was late", w)
 	}
@@ -214,14 +214,14 @@ func TestALateSwapThatHadNoTimeMakesNoWindowWider(t *testing.T) {
 // Between the answer and the window for which it was asked, another goroutine may find
 // that it was late.
 func TestTheTimeIsAskedForUntilItIsKnown(t *testing.T) {
-	var c optimistic.Clock
+	var c swap.Clock
 	asked := 0
 	w, err := c.Ask(t.Context(), func(context.Context) error {
 		now := time.Now()
 		c.Learn(serverAt, now.Add(-time.Millisecond), now)
 		if asked++; asked < 3 {
 			seen, _ := c.Window(now)
-			c.Late(seen)
+			c.OutsideWindow(seen)
 		}
 		return nil
 	})

@@ -1,4 +1,4 @@
-package optimistic_test
+package swap_test
 
 import (
 	"context"
@@ -7,20 +7,20 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 // dated is a store whose clock is behind the time of day.
 type dated struct {
 	*valuesClient
-	window  optimistic.Window
-	swapped *locktable.Entry  // last
-	last    optimistic.Window // of that
+	window  swap.Window
+	swapped *locktable.Entry // last
+	last    swap.Window      // of that
 }
 
-func (s *dated) Time(context.Context) (optimistic.Window, error) { return s.window, nil }
+func (s *dated) Time(context.Context) (swap.Window, error) { return s.window, nil }
 
-func (s *dated) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (s *dated) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.swapped, s.last = swaps[0].Entry, swaps[0].Window
 	return s.valuesClient.Swap(ctx, swaps)
 }
@@ -29,8 +29,8 @@ func TestALeaseLastsLongerByTheWindowAndItsFenceGoesByTheDay(t *testing.T) {
 	now := time.Now()
 	from := locktable.At(now)
 	s := &dated{valuesClient: &valuesClient{newValues(func() time.Time { return now }, 0), "inbox"}}
-	s.window = optimistic.Window{From: from, To: from.Add(300 * time.Millisecond), Day: from.Add(time.Hour)}
-	d := locktable.New(optimistic.New(s, "inbox", func(driver.Signal) {}), "inbox")
+	s.window = swap.Window{From: from, To: from.Add(300 * time.Millisecond), Day: from.Add(time.Hour)}
+	d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}), "inbox")
 	g, err := d.Acquire(t.Context(), exclusive(false))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,362 @@
+package swap
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// maxBatchSteps is the number of steps that are computed before they are swapped. A
+// client computes some hundred steps within a window, even on a busy machine; beyond
+// stepsPerWindow, each step makes the window wider by windowPerStep. If more than
+// retryTogetherAbove swaps failed, the table tries their steps together once more. It
+// tries the steps that were late again in parts: quarters, then sixteenths, and so on. It
+// tries the rest together as long as each try halves it, and takes the steps that are
+// left one by one.
+const (
+	maxBatchSteps      = 1024
+	stepsPerWindow     = 500
+	windowPerStep      = 100 * time.Microsecond
+	retryTogetherAbove = 1
+	lateParts          = 4
+)
+
+// A group is the steps of one name, by their index, in their order. They share a swap.
+type group []int
+
+// groupsOf returns the groups of some steps.
+func groupsOf(steps []locktable.Step) (groups []group) {
+	which := make(map[string]int, len(steps))
+	for i, s := range steps {
+		k, known := which[s.Name]
+		if !known {
+			k = len(groups)
+			which[s.Name], groups = k, append(groups, nil)
+		}
+		groups[k] = append(groups[k], i)
+	}
+	return groups
+}
+
+// many takes several steps, as many as it can at a time. It adds to failed the steps
+// whose swap has an error of its own.
+func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) error {
+	left, late, err := t.together(ctx, steps, groups, f, failed)
+	if err == nil && len(left)+len(late) > retryTogetherAbove { // usually they were late: the store's clock has gone on
+		left, late, err = t.together(ctx, steps, slices.Concat(left, late), f, failed)
+	}
+	for size := len(late) / lateParts; err == nil && size > retryTogetherAbove; size /= lateParts {
+		var again []group
+		for part := range slices.Chunk(late, size) {
+			var l, o []group
+			if l, o, err = t.together(ctx, steps, part, f, failed); err != nil {
+				return err
+			}
+			left, again = append(left, l...), append(again, o...)
+		}
+		late = again
+	}
+	left = append(left, late...)
+	for before := 2 * len(groups); err == nil && len(left) > retryTogetherAbove && 2*len(left) <= before; left = append(left, late...) {
+		before = len(left) // swaps on names that other clients change fail again
+		left, late, err = t.together(ctx, steps, left, f, failed)
+	}
+	if err != nil {
+		return err
+	}
+	for _, g := range left {
+		for k, i := range g {
+			refused, err := t.step(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+			if err != nil {
+				return err
+			}
+			if refused != nil {
+				for _, i := range g[k:] {
+					failed[i] = refused
+				}
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// together takes the steps of several names in one request. left has the groups whose
+// swap failed, or that must be taken alone. late has those that missed their window. It
+// adds to failed the steps whose swap has an error of its own.
+func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (left, late []group, err error) {
+	n, names := 0, make([]string, len(groups))
+	for k, g := range groups {
+		n, names[k] = n+len(g), steps[g[0]].Name
+	}
+	seen, err := t.lookAll(ctx, names, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	wider := time.Duration(max(0, n-stepsPerWindow)) * windowPerStep
+	leave, err := t.enterSwap(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer leave()
+	var swaps []Swap
+	var taken []group
+	for k, g := range groups {
+		onTime := slices.ContainsFunc(g, func(i int) bool { return steps[i].OnTime })
+		w, blur, err := t.window(ctx, onTime, wider)
+		if err != nil {
+			return nil, nil, err
+		}
+		c, err := t.begin(names[k], seen[names[k]], w, blur)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, i := range g {
+			c.run(steps[i], t.delayed, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+		}
+		if c.entry.Changed {
+			swaps, taken = append(swaps, t.swapOf(c)), append(taken, g)
+		} else {
+			left = append(left, g)
+		}
+	}
+	if len(swaps) == 0 {
+		return left, nil, nil
+	}
+	swapped, err := t.store.Swap(ctx, swaps)
+	if err != nil {
+		for k := range swaps {
+			t.cache.drop(swaps[k].Name) // they may have taken effect all the same
+		}
+		return left, nil, err
+	}
+	for k := range swaps {
+		switch t.note(swaps[k], swapped[k]); {
+		case swapped[k].Done:
+		case swapped[k].Err != nil:
+			for _, i := range taken[k] {
+				failed[i] = swapped[k].Err
+			}
+		case swapped[k].OutsideWindow:
+			late = append(late, taken[k])
+		default:
+			left = append(left, taken[k])
+		}
+	}
+	return left, late, nil
+}
+
+// lookAll returns the last known values of several names. They may be outdated even if
+// it loads them, see [Store]: a step that changes nothing loads its own. With fresh, it
+// loads all of them.
+func (t *Table) lookAll(ctx context.Context, names []string, fresh bool) (map[string]knownValue, error) {
+	seen := make(map[string]knownValue, len(names))
+	var unknown []string
+	for _, name := range names {
+		stored, ok := t.cache.get(name)
+		if !ok || fresh {
+			unknown = append(unknown, name)
+		}
+		seen[name] = knownValue{Stored: stored}
+	}
+	if len(unknown) == 0 {
+		return seen, nil
+	}
+	all, err := t.store.Load(ctx, unknown)
+	if err != nil {
+		return nil, err
+	}
+	for k, name := range unknown {
+		t.cache.put(name, all[k])
+		seen[name] = knownValue{Stored: all[k]}
+	}
+	return seen, nil
+}
+
+// A swapQueue puts the swaps of several goroutines into one request. While few requests
+// are under way, each swap is sent alone. Later swaps gather until one of those requests
+// is answered, or until gatherTime after the last one was sent. Then a sender, which is a
+// goroutine, sends them together. A quick server needs only two senders: swaps gather for
+// one while it answers the other.
+type swapQueue struct {
+	store Store
+	fit   func([]Swap) int
+
+	mu       sync.Mutex    // protects all below, and the fields of each queuedSwap and batch
+	gathered []*queuedSwap // not sent yet
+	inFlight int           // requests under way
+	lastSent time.Time     // when the last request was sent
+	timer    *time.Timer
+}
+
+const (
+	freeRequests = 2
+
+	// maxRequests is the largest number of requests under way. A server that does not
+	// answer blocks each of them until its callers have given up.
+	maxRequests = 64
+
+	// gatherTime is the time after the last request at which another one is sent, even if
+	// none was answered. So no swap waits much longer for others.
+	gatherTime = 2 * time.Millisecond
+)
+
+// A queuedSwap is a swap, and the goroutine that waits for it.
+type queuedSwap struct {
+	swap   Swap
+	batch  *batch // nil until it is sent
+	done   chan struct{}
+	result Swapped
+	err    error
+}
+
+// A batch is a request under way. It is cancelled when all its callers have given up.
+type batch struct {
+	queued  []*queuedSwap
+	waiting int
+	cancel  context.CancelFunc
+}
+
+// swap makes one swap, perhaps together with others.
+func (q *swapQueue) swap(ctx context.Context, s Swap) (Swapped, error) {
+	q.mu.Lock()
+	if q.inFlight < freeRequests && len(q.gathered) == 0 {
+		q.inFlight++
+		q.lastSent = time.Now()
+		q.mu.Unlock()
+		return q.sendAlone(ctx, s)
+	}
+	own := &queuedSwap{swap: s, done: make(chan struct{})}
+	q.gathered = append(q.gathered, own)
+	q.startTimerLocked()
+	q.mu.Unlock()
+	select {
+	case <-own.done:
+		return own.result, own.err
+	case <-ctx.Done():
+		q.giveUp(own)
+		return Swapped{}, ctx.Err()
+	}
+}
+
+// sendAlone sends a swap on the goroutine of its caller, and then starts a sender if
+// swaps have gathered meanwhile.
+func (q *swapQueue) sendAlone(ctx context.Context, s Swap) (Swapped, error) {
+	defer func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if len(q.gathered) > 0 {
+			go q.sendLoop()
+		} else {
+			q.inFlight--
+		}
+	}()
+	all, err := q.store.Swap(ctx, []Swap{s})
+	if err != nil {
+		return Swapped{}, err
+	}
+	return all[0], nil
+}
+
+// sendLoop is the goroutine of a sender. It sends swaps that have gathered, until none is
+// left.
+func (q *swapQueue) sendLoop() {
+	for {
+		runtime.Gosched() // callers that were answered together send their next swaps together
+		b, swaps, ctx := q.takeBatch()
+		if b == nil {
+			return
+		}
+		all, err := q.store.Swap(ctx, swaps)
+		b.cancel()
+		for i, s := range b.queued { // a caller that has given up does not read its result
+			if s.err = err; err == nil {
+				s.result = all[i]
+			}
+			close(s.done)
+		}
+	}
+}
+
+// takeBatch makes a batch of the gathered swaps, as many as fit into one request, and
+// starts another sender for the rest. If no swap has gathered, the sender ends.
+func (q *swapQueue) takeBatch() (*batch, []Swap, context.Context) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.gathered) == 0 {
+		q.inFlight--
+		return nil, nil, nil
+	}
+	swaps := make([]Swap, len(q.gathered))
+	for i, s := range q.gathered {
+		swaps[i] = s.swap
+	}
+	n := min(max(q.fit(swaps), 1), len(swaps))
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &batch{queued: q.gathered[:n:n], waiting: n, cancel: cancel}
+	for _, s := range b.queued {
+		s.batch = b
+	}
+	if q.gathered = q.gathered[n:]; len(q.gathered) == 0 {
+		q.gathered = nil
+	} else {
+		q.startSenderLocked()
+	}
+	q.lastSent = time.Now()
+	return b, swaps[:n], ctx
+}
+
+func (q *swapQueue) startSenderLocked() {
+	if q.inFlight < maxRequests {
+		q.inFlight++
+		go q.sendLoop()
+	}
+}
+
+// giveUp drops the swap of a caller that gives up, if it is not sent yet. When all
+// callers of a batch have given up, it cancels the request.
+func (q *swapQueue) giveUp(s *queuedSwap) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if b := s.batch; b != nil {
+		if b.waiting--; b.waiting == 0 {
+			b.cancel()
+		}
+		return
+	}
+	for i, other := range q.gathered {
+		if other == s {
+			q.gathered = append(q.gathered[:i:i], q.gathered[i+1:]...)
+			return
+		}
+	}
+}
+
+// startTimerLocked starts the timer for the first swap that gathers.
+func (q *swapQueue) startTimerLocked() {
+	if len(q.gathered) > 1 {
+		return
+	}
+	if q.timer == nil {
+		q.timer = time.AfterFunc(gatherTime, q.startSenderIfSlow)
+	} else {
+		q.timer.Reset(gatherTime)
+	}
+}
+
+// startSenderIfSlow starts one more sender if the others are slow.
+func (q *swapQueue) startSenderIfSlow() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.gathered) == 0 {
+		return
+	}
+	if time.Since(q.lastSent) >= gatherTime {
+		q.startSenderLocked()
+	}
+	q.timer.Reset(gatherTime)
+}

@@ -1,0 +1,79 @@
+package swap
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// nameLocks let one goroutine of a process work on a name at a time, because several
+// would only get in each other's way at the store: of their swaps, one succeeds.
+// Goroutines get the lock of a name in the order in which they came. The zero value is
+// ready.
+type nameLocks struct {
+	mu     sync.Mutex
+	queues map[string][]nameWaiter // for each name that is locked
+}
+
+type nameWaiter struct {
+	locked chan struct{}
+	ahead  bool // of those whose ahead is false
+}
+
+// lock locks a name, as long as ctx lasts. With ahead, it goes ahead of all that wait
+// without it.
+func (l *nameLocks) lock(ctx context.Context, name string, ahead bool) error {
+	l.mu.Lock()
+	queue, taken := l.queues[name]
+	if !taken {
+		if l.queues == nil {
+			l.queues = map[string][]nameWaiter{}
+		}
+		l.queues[name] = nil
+		l.mu.Unlock()
+		return nil
+	}
+	locked := make(chan struct{})
+	at := len(queue)
+	for ahead && at > 0 && !queue[at-1].ahead {
+		at--
+	}
+	l.queues[name] = slices.Insert(queue, at, nameWaiter{locked, ahead})
+	l.mu.Unlock()
+	select {
+	case <-locked:
+		return nil
+	case <-ctx.Done():
+	}
+	if !l.quit(name, locked) {
+		l.unlock(name) // the lock came at the same moment
+	}
+	return ctx.Err()
+}
+
+// quit takes out a waiter, and reports whether it was still waiting.
+func (l *nameLocks) quit(name string, locked chan struct{}) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queue := l.queues[name]
+	for i, other := range queue {
+		if other.locked == locked {
+			l.queues[name] = append(queue[:i:i], queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// unlock passes the lock on.
+func (l *nameLocks) unlock(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queue := l.queues[name]
+	if len(queue) == 0 {
+		delete(l.queues, name)
+		return
+	}
+	l.queues[name] = queue[1:]
+	close(queue[0].locked)
+}
