@@ -86,10 +86,11 @@ func TestThoseWhoWantTheSameLocksDoNotDeadlock(t *testing.T) {
 func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
+		other, _ := w.client(nil)
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		leases, err := locks.Lock(background)
 		noError(t, err)
-		noError(t, a.Break(background, "y", leases.Fence("y"), &pawl.BreakOptions{Delay: time.Minute}))
+		noError(t, other.Break(background, "y", leases.Fence("y"), &pawl.BreakOptions{Delay: time.Minute}))
 		<-leases.Done()
 		lost, _ := errors.AsType[*pawl.LostError](context.Cause(leases.Context()))
 		if lost == nil || lost.Name != "y" {

@@ -258,6 +258,24 @@ func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 	})
 }
 
+// Two clients that attach one handle hold one lease: a release ends it for both.
+func TestTwoClientsThatAttachOneHandleHoldOneLease(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
+		noError(t, err)
+		one, two := must(t)(a.Attach(background, handle)), must(t)(b.Attach(background, handle))
+		if one.Fence() != two.Fence() {
+			t.Errorf("%v and %v", one, two)
+		}
+		noError(t, one.Release(background))
+		isError(t, two.Confirm(background), pawl.ErrLost)
+		isError(t, two.Release(background), pawl.ErrLost)
+		w.free("x")
+	})
+}
+
 // The handle has one fence: what was attached is not passed on inside the process.
 func TestAnAttachedLeaseHasOneFence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

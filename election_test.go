@@ -410,26 +410,40 @@ func TestAnAddressThatChangesWhileItWaitsIsTold(t *testing.T) {
 	})
 }
 
+// The release tells the next leader, which sends no request before its term begins.
 func TestShutdownMakesRoomForTheNextLeader(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
-		ended := make(chan error)
-		go func() {
-			ended <- a.Election("jobs").Run(background, func(ctx context.Context) error {
-				<-ctx.Done()
-				return ctx.Err()
+	for how, want := range map[string]error{"Shutdown": pawl.ErrClosed, "Stop": context.Canceled} {
+		t.Run(how, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, leaders := w.client(nil)
+				b, followers := w.client(nil)
+				requests := func() (n int) {
+					for _, op := range []string{"acquire", "renew", "release", "inspect"} {
+						n += leaders.count(op) + followers.count(op)
+					}
+					return n
+				}
+				ctx, stop := context.WithCancel(background)
+				defer stop()
+				ended := make(chan error)
+				go func() {
+					ended <- a.Election("jobs").Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+				}()
+				synctest.Wait()
+				led := make(chan int)
+				go b.Election("jobs").Run(background, func(context.Context) error { led <- requests(); return nil })
+				synctest.Wait()
+				began, before := time.Now(), requests()
+				if how == "Stop" {
+					stop()
+				} else {
+					go a.Shutdown(background)
+				}
+				if n, took := <-led-before, time.Since(began); n != 1 || took > 0 {
+					t.Errorf("the next leads after %d requests and %v; want the release, and no time", n, took)
+				}
+				isError(t, <-ended, want)
 			})
-		}()
-		synctest.Wait()
-		led := make(chan time.Time)
-		go b.Election("jobs").Run(background, func(context.Context) error { led <- time.Now(); return nil })
-		synctest.Wait()
-		began := time.Now()
-		go a.Shutdown(background)
-		if took := (<-led).Sub(began); took > 0 {
-			t.Errorf("the next leads after %v", took)
-		}
-		isError(t, <-ended, pawl.ErrClosed)
-	})
+		})
+	}
 }

@@ -142,9 +142,19 @@ func TestOnceSaysWhyNobodyKnows(t *testing.T) {
 		isError(t, err, pawl.ErrHeld)
 		noError(t, lease.Release(background))
 
+		other, _ := w.client(nil)
+		ran, err := other.Once("report").Do(background, "0", func(ctx context.Context) error {
+			_, err := a.Once("report").TryDo(ctx, "1", never)
+			return err
+		})
+		if !ran {
+			t.Error("it did not run")
+		}
+		isError(t, err, pawl.ErrHeld)
+
 		// A task that is done and cannot be noted may be done again, and the error says
 		// so.
-		ran, err := a.Once("report", pawl.WithAtLeastOnce()).Do(background, "1", func(context.Context) error {
+		ran, err = a.Once("report", pawl.WithAtLeastOnce()).Do(background, "1", func(context.Context) error {
 			net.down()
 			return nil
 		})
@@ -175,10 +185,11 @@ func TestAKeyIsNotedThoughItsCallerHasGone(t *testing.T) {
 func TestKeysWithoutAnOrderAreRememberedEach(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
-		o := a.Once("orders", pawl.WithUnorderedKeys())
+		b, _ := w.client(nil)
+		o, other := a.Once("orders", pawl.WithUnorderedKeys()), b.Once("orders", pawl.WithUnorderedKeys())
 		for _, key := range []string{"b", "a", "c"} {
 			for again := range 2 {
-				ran, err := o.Do(background, key, func(context.Context) error { return nil })
+				ran, err := []*pawl.Once{o, other}[again].Do(background, key, func(context.Context) error { return nil })
 				if err != nil || ran != (again == 0) {
 					t.Errorf("%s: %v, %v", key, ran, err)
 				}
@@ -191,7 +202,7 @@ func TestKeysWithoutAnOrderAreRememberedEach(t *testing.T) {
 			}
 		}
 		ran, err := o.Do(background, "outer", func(ctx context.Context) error {
-			ran, err := o.Do(ctx, "inner", func(context.Context) error { return nil })
+			ran, err := other.Do(ctx, "inner", func(context.Context) error { return nil })
 			if !ran {
 				t.Error("keys wait for each other")
 			}

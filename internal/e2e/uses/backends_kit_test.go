@@ -9,12 +9,8 @@ import (
 	"testing"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
-
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/goredislock"
-	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 	_ "github.com/pawl-go/pawl/postgreslock"
 	_ "github.com/pawl-go/pawl/redislock"
@@ -26,78 +22,49 @@ var background = context.Background()
 // A backend is the place of a test's locks.
 type backend struct {
 	name string
-	kind string                                      // as in handles
-	at   func(t testing.TB, db string) string        // the URL of a database, "locks" or "elsewhere"; nil in memory
-	open func(t testing.TB, db string) driver.Driver // the driver of one more client
+	at   func(t testing.TB) string        // its URL; nil in memory
+	open func(t testing.TB) driver.Driver // the driver of one more client
 }
 
-var memories = map[string]*memlock.Memory{"locks": memlock.NewMemory(nil), "elsewhere": memlock.NewMemory(nil)}
+var memory = memlock.NewMemory(nil)
 
 var backends = []*backend{
-	{name: "Memory", kind: "memory", open: func(_ testing.TB, db string) driver.Driver { return memories[db].Driver() }},
-	overURL("SQLite", "sqlite", func(t testing.TB, db string) string {
-		return "sqlite:" + filepath.ToSlash(filepath.Join(sqliteFolder(t), db))
+	{name: "Memory", open: func(testing.TB) driver.Driver { return memory.Driver() }},
+	overURL("SQLite", func(t testing.TB) string {
+		return "sqlite:" + filepath.ToSlash(filepath.Join(sqliteFolder(t), "locks"))
 	}),
-	overURL("Redis", "redis", redisURL),
-	{name: "GoRedis", kind: "redis", open: func(t testing.TB, db string) driver.Driver {
-		o, err := goredis.ParseURL(redisURL(t, db))
-		noError(t, err)
-		client := goredis.NewClient(o)
-		d, err := goredislock.New(client, nil)
-		noError(t, err)
-		return &owning{engine.Full(d), client}
-	}},
-	overURL("PostgreSQL", "postgres", func(t testing.TB, db string) string {
-		return postgresServer(t).URL(db) + "?pool_max_conns=4" // one test has many clients
+	overURL("Redis", func(t testing.TB) string { return "redis://" + redisServer(t).Addr }),
+	overURL("PostgreSQL", func(t testing.TB) string {
+		return postgresServer(t).URL("locks") + "?pool_max_conns=4" // one test has many clients
 	}),
 }
 
-func redisURL(t testing.TB, db string) string {
-	t.Helper()
-	return "redis://" + redisServer(t).Addr + "/" + map[string]string{"locks": "0", "elsewhere": "1"}[db]
-}
-
-func overURL(name, kind string, at func(t testing.TB, db string) string) *backend {
-	return &backend{name: name, kind: kind, at: at, open: func(t testing.TB, db string) driver.Driver {
+func overURL(name string, at func(t testing.TB) string) *backend {
+	return &backend{name: name, at: at, open: func(t testing.TB) driver.Driver {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(background, patience)
 		defer cancel()
-		d, err := driver.Open(ctx, at(t, db))
+		d, err := driver.Open(ctx, at(t))
 		noError(t, err)
 		return d
 	}}
 }
 
-// owning is a driver that also closes its client.
-type owning struct {
-	engine.Driver
-	client *goredis.Client
-}
-
-func (o *owning) Close() error { return errors.Join(o.Driver.Close(), o.client.Close()) }
-
-// onEach runs a test on each backend, in parallel.
-func onEach(t *testing.T, f func(t *testing.T, b *backend)) {
-	t.Helper()
-	on(t, func(*backend) bool { return true }, f)
-}
-
-// onServers is onEach for the backends that other processes can use, too.
+// onServers runs a test on each backend that other processes can use, too.
 func onServers(t *testing.T, f func(t *testing.T, b *backend)) {
 	t.Helper()
-	on(t, func(b *backend) bool { return b.at != nil }, f)
+	on(t, backends[1:], f)
 }
 
-func on(t *testing.T, which func(b *backend) bool, f func(t *testing.T, b *backend)) {
+// on runs a test on backends, in parallel.
+func on(t *testing.T, backends []*backend, f func(t *testing.T, b *backend)) {
 	t.Helper()
 	t.Parallel()
 	for _, b := range backends {
-		if which(b) {
-			t.Run(b.name, func(t *testing.T) {
-				t.Parallel()
-				f(t, b)
-			})
-		}
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			f(t, b)
+		})
 	}
 }
 
@@ -107,14 +74,11 @@ var names atomic.Int64
 // name of a test is the smallest.
 func fresh(t testing.TB) string { return fmt.Sprintf("%s#%06d", t.Name(), names.Add(1)) }
 
-// client returns one more client, like another instance's. Without options it is a client
-// that loses nothing on a slow machine.
-func (b *backend) client(t testing.TB, o *pawl.Options) *pawl.Client {
+// client returns one more client, like another instance's. It loses nothing on a slow
+// machine.
+func (b *backend) client(t testing.TB) *pawl.Client {
 	t.Helper()
-	if o == nil {
-		o = steady
-	}
-	return clientOf(t, b.open(t, "locks"), o)
+	return clientOf(t, b.open(t), steady)
 }
 
 func clientOf(t testing.TB, d driver.Driver, o *pawl.Options) *pawl.Client {
@@ -138,9 +102,8 @@ const patience = 60 * time.Second
 // cancels a wait before its claim gets an answer.
 var steady = &pawl.Options{TTL: 5 * time.Minute, QueueTTL: 20 * time.Second, RequestTimeout: 10 * time.Second, RetryFor: patience}
 
-// brief are the options of a client that will die, or become unhealthy: the others wait
-// for its TTL. Requests have more time than a sixth of the TTL, because the machine may
-// be slow.
+// brief are the options of a client that will die: the others wait for its TTL. Requests
+// have more time than a sixth of the TTL, because the machine may be slow.
 var brief = &pawl.Options{TTL: time.Second, RequestTimeout: 800 * time.Millisecond}
 
 // soon returns a context that ends when the test has waited long enough.

@@ -6,11 +6,11 @@
 // Read it in this order:
 //
 //   - backends_kit_test.go: the backends, and the clients that a test has of them
-//   - election_test.go, once_test.go, all_test.go, ...: a part of Pawl each
-//   - mortal_kit_test.go: clients that die, and whose requests are counted
+//   - election_test.go, uses_test.go: a test for each use
+//   - mortal_kit_test.go: clients that die
 //   - ticks_test.go: a schedule of twenty instances whose clocks differ
 //   - killed_test.go, killed_bench_test.go: processes that are killed
-//   - fence_unix_test.go: one that stands still, and goes on when it has lost its lock
+//   - paused_unix_test.go: one that stands still, and goes on when it has lost its lock
 //
 // No test checks how long something takes, because the machine may be slow. Only the
 // leases of dead holders expire; all others last longer than the test.

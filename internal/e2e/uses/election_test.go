@@ -2,11 +2,9 @@ package uses_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl"
 )
@@ -55,31 +53,31 @@ func (c *candidates) next(after term, who int) term {
 }
 
 // run campaigns in the background, and returns when it leads or waits as the nth.
-func (c *candidates) run(ctx context.Context, locks *pawl.Client, e *pawl.Election, name string, who, waits int) (ended chan error) {
+func (c *candidates) run(ctx context.Context, locks *pawl.Client, e *pawl.Election, who, waits int) (ended chan error) {
 	c.t.Helper()
 	ended = make(chan error, 1)
 	go func() { ended <- e.Run(ctx, c.elected(who)) }()
 	if waits > 0 {
-		waiters(c.t, locks, name, waits)
+		waiters(c.t, locks, c.name, waits)
 	}
 	return ended
 }
 
 func TestOneLeadsAndTheNextFollows(t *testing.T) {
-	onEach(t, func(t *testing.T, b *backend) {
+	on(t, backends, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		all := campaign(t, name)
 		var elections []*pawl.Election
 		var stops []context.CancelFunc
 		var ended []chan error
 		var now term
-		watcher := b.client(t, nil)
+		watcher := b.client(t)
 		for who := range 3 {
-			c := b.client(t, nil)
+			c := b.client(t)
 			e := c.Election(name, pawl.WithValue(fmt.Append(nil, "10.0.0.", who)))
 			ctx, stop := context.WithCancel(background)
 			defer stop()
-			ended = append(ended, all.run(ctx, c, e, name, who, who))
+			ended = append(ended, all.run(ctx, c, e, who, who))
 			if who == 0 {
 				now = all.next(now, 0)
 			}
@@ -112,161 +110,6 @@ func TestOneLeadsAndTheNextFollows(t *testing.T) {
 		isError(t, get(t, ended[0], "the end of Run"), context.Canceled)
 		if l := must(elections[1].Leader(background))(t); l.Term != 0 {
 			t.Errorf("the leader is %+v, and there is none", l)
-		}
-	})
-}
-
-// A leader that cannot reach the backend loses its term. Its function learns of it before
-// the next leader begins, and it campaigns again when it can.
-func TestALeaderThatIsCutOffIsFollowed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
-	onEach(t, func(t *testing.T, b *backend) {
-		name := fresh(t)
-		all := campaign(t, name)
-		ctx, stop := context.WithCancel(background)
-		a, cut := b.mortal(t, brief)
-		other := b.client(t, nil)
-		first := all.run(ctx, a, a.Election(name), name, 0, 0)
-		now := all.next(term{}, 0)
-		e := other.Election(name)
-		second := all.run(ctx, other, e, name, 1, 1)
-		cut.die()
-		now = all.next(now, 1)
-		cut.dead.Store(false)
-		waiters(t, other, name, 1)
-		e.Resign()
-		all.next(now, 0)
-		stop()
-		isError(t, get(t, first, "the end of Run"), context.Canceled)
-		isError(t, get(t, second, "the end of Run"), context.Canceled)
-		free(t, other, name)
-	})
-}
-
-func TestWhatTheElectedFunctionReturnsEndsRunAndFreesTheName(t *testing.T) {
-	onEach(t, func(t *testing.T, b *backend) {
-		name, c, other := fresh(t), b.client(t, nil), b.client(t, nil)
-		own := errors.New("no disk")
-		e := c.Election(name)
-		for what, ends := range map[string]struct {
-			f    func() error
-			want error
-		}{
-			"nil":   {func() error { return nil }, nil},
-			"error": {func() error { return own }, own},
-			"panic": {func() error { panic(own) }, own},
-		} {
-			err := func() (err error) {
-				defer func() {
-					if p := recover(); p != nil {
-						err, _ = p.(error)
-					}
-				}()
-				return e.Run(soon(t), func(context.Context) error { return ends.f() })
-			}()
-			if !errors.Is(err, ends.want) {
-				t.Errorf("%s: Run ends with %v, want %v", what, err, ends.want)
-			}
-			lease := must(other.Mutex(name).TryLock(soon(t)))(t) // nothing is left
-			noError(t, lease.Release(background))
-		}
-	})
-}
-
-func TestWatchTellsWhoLeads(t *testing.T) {
-	onEach(t, func(t *testing.T, b *backend) {
-		name := fresh(t)
-		all := campaign(t, name)
-		a, watcher := b.client(t, nil), b.client(t, nil)
-		ctx, stop := context.WithCancel(background)
-		defer stop()
-		seen := make(chan pawl.Leader, 100)
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			for l, err := range watcher.Election(name).Watch(ctx) {
-				if err != nil {
-					t.Error(err)
-				}
-				seen <- l
-			}
-		}()
-		if l := get(t, seen, "the first look"); l.Term != 0 {
-			t.Errorf("%+v leads", l)
-		}
-		leads, resign := context.WithCancel(background)
-		e := a.Election(name, pawl.WithValue([]byte("a")))
-		ended := all.run(leads, a, e, name, 0, 0)
-		now := all.next(term{}, 0)
-		if l := get(t, seen, "the leader"); l.Term != now.fence || string(l.Value) != "a" {
-			t.Errorf("%+v leads, want %+v", l, now)
-		}
-		noError(t, e.SetValue(background, []byte("b")))
-		if l := get(t, seen, "what it says of itself"); l.Term != now.fence || string(l.Value) != "b" {
-			t.Errorf("%+v leads, want b", l)
-		}
-		resign()
-		if l := get(t, seen, "its end"); l.Term != 0 {
-			t.Errorf("%+v leads", l)
-		}
-		isError(t, get(t, ended, "the end of Run"), context.Canceled)
-		stop()
-		get(t, over, "the end of Watch")
-	})
-}
-
-// The next term begins within two round trips: the release, and at most one request of
-// the next leader. The test counts requests, not time. (If the backend pushes, as all do
-// on Linux, there is no second request.)
-func TestTheNextLeadsWithinTwoRequestsOfAShutdown(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
-	ways := map[string]func(c *pawl.Client, stop func()){
-		"Shutdown": func(c *pawl.Client, _ func()) { go c.Shutdown(background) },
-		"Stop":     func(_ *pawl.Client, stop func()) { stop() },
-	}
-	onEach(t, func(t *testing.T, b *backend) {
-		for how, leave := range ways {
-			t.Run(how, func(t *testing.T) {
-				name := fresh(t)
-				all := campaign(t, name)
-				patient := &pawl.Options{TTL: time.Hour, QueueTTL: time.Hour} // so that nothing is renewed meanwhile
-				a, leaders := b.mortal(t, patient)
-				next, followers := b.mortal(t, patient)
-				ctx, stop := context.WithCancel(background)
-				defer stop()
-				all.run(ctx, a, a.Election(name), name, 0, 0)
-				now := all.next(term{}, 0)
-				requests := func() int64 { return leaders.requests.Load() + followers.requests.Load() }
-				var asked atomic.Int64
-				began := make(chan struct{})
-				last, end := context.WithCancel(background)
-				defer end()
-				ended := make(chan error, 1)
-				go func() {
-					ended <- next.Election(name).Run(last, func(ctx context.Context) error {
-						asked.Add(requests())
-						close(began)
-						return all.elected(1)(ctx)
-					})
-				}()
-				waiters(t, b.client(t, nil), name, 1)
-				eventually(t, "the follower has its answer", func() bool { return followers.answered.Load() > 0 })
-				asked.Store(-requests())
-				leave(a, stop)
-				get(t, began, "the next leader")
-				all.next(now, 1)
-				t.Logf("%d requests", asked.Load())
-				if n := asked.Load(); n < 1 || n > 2 {
-					t.Errorf("the next one led after %d requests, want the release, and one more at most", n)
-				}
-				stop()
-				end()
-				isError(t, get(t, ended, "the end of Run"), context.Canceled)
-			})
 		}
 	})
 }

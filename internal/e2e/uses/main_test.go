@@ -1,13 +1,10 @@
 package uses_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/pgtest"
@@ -27,7 +24,6 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	redis.SetLogger(quiet{})
 	code := m.Run()
 	redisShared.Stop()
 	postgresShared.Stop()
@@ -42,12 +38,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
-
-// quiet drops the log of go-redis.
-type quiet struct{}
-
-// Printf implements the logger of go-redis.
-func (quiet) Printf(context.Context, string, ...any) {}
 
 // The servers of all tests, and the folder of the databases of SQLite.
 var (
@@ -66,7 +56,6 @@ func postgresServer(t testing.TB) *pgtest.Server {
 	return postgresShared.Get(t, func(tb servertest.TB) *pgtest.Server {
 		s := pgtest.Start(tb)
 		s.Do("postgres", "CREATE DATABASE locks")
-		s.Do("postgres", "CREATE DATABASE elsewhere")
 		return s
 	})
 }

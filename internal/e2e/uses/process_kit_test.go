@@ -34,7 +34,7 @@ type process struct {
 func (b *backend) process(t testing.TB, verb, name string, ttl time.Duration) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childVerb+"="+verb, childURL+"="+b.at(t, "locks"), childName+"="+name, childTTL+"="+ttl.String())
+	cmd.Env = append(os.Environ(), childVerb+"="+verb, childURL+"="+b.at(t), childName+"="+name, childTTL+"="+ttl.String())
 	cmd.Stderr = os.Stderr
 	in, out := must(cmd.StdinPipe())(t), must(cmd.StdoutPipe())(t)
 	noError(t, cmd.Start())
@@ -105,17 +105,16 @@ func child(verb string) error {
 		fmt.Println("handle", string(handle))
 		select {} // it does not even close its client
 	case "write":
-		write, _, err := inDatabase(os.Getenv(childURL))
+		lease, err := c.Mutex(name).Lock(background)
 		if err != nil {
 			return err
 		}
-		return c.Mutex(name).Do(background, func(ctx context.Context) error {
-			fence, _ := pawl.FenceOf(ctx, name)
-			fmt.Println("works", fence)
-			_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-			fmt.Println("wrote", outcome(write(background, name, fence))) // it does not check its lease
-			select {}
-		})
+		fmt.Println("works", lease.Fence())
+		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+		fmt.Println("writes", lease.Fence()) // it does not check its lease
+		fmt.Println("heard", lease.Err())
+		fmt.Println("released", lease.Release(background))
+		select {}
 	}
 	return fmt.Errorf("there is no verb %q", verb)
 }

@@ -106,7 +106,7 @@ type instance struct {
 func (i *instance) start() {
 	d := i.d
 	i.alive, i.kill = context.WithCancel(background)
-	i.body = &mortal{full: d.b.open(d.t, "locks").(full), granted: i.granted}
+	i.body = &mortal{full: d.b.open(d.t).(full), granted: i.granted}
 	i.client = clientOf(d.t, i.body, brief)
 	var o pawl.OnceOption
 	if d.atLeastOnce {

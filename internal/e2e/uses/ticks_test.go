@@ -29,8 +29,7 @@ func TestEachTickIsDoneOnce(t *testing.T) {
 		noError(t, err)
 		instances, ticks, all = 20, n, true
 	}
-	differ := func(b *backend) bool { return b.name != "GoRedis" } // it uses the scripts of Redis
-	on(t, differ, func(t *testing.T, b *backend) {
+	on(t, backends, func(t *testing.T, b *backend) {
 		for _, mode := range []struct {
 			name        string
 			atLeastOnce bool
