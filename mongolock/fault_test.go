@@ -131,18 +131,18 @@ func TestRoundTrips(t *testing.T) {
 func TestAnAnswerThatIsLost(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
-	p := startProxy(t, server.addr)
-	d := open(t, server.at(p.addr, database()))
+	p := servertest.StartProxy(t, server.addr)
+	d := open(t, server.at(p.Addr, database()))
 	gets(t, d, mutex("other"))
 	c := mutex("job")
-	p.loseReply("findAndModify")
+	p.LoseReply("findAndModify")
 	_, first := d.Acquire(within(t, 10*time.Second), c)
 	g := gets(t, d, c)
 	e, err := d.Inspect(ctx, "job")
 	if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence || e.Fence != g.Fence {
 		t.Fatalf("after %v: %+v, %v; want one holder with fence %d", first, e, err, g.Fence)
 	}
-	p.loseReply("findAndModify")
+	p.LoseReply("findAndModify")
 	_ = d.Release(within(t, 10*time.Second), lease(c))
 	if err := d.Release(within(t, 10*time.Second), lease(c)); err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
 		t.Fatal(err)
@@ -153,8 +153,8 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 func TestConnectionsThatAreCut(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
-	p := startProxy(t, server.addr)
-	d := open(t, server.at(p.addr, database()))
+	p := servertest.StartProxy(t, server.addr)
+	d := open(t, server.at(p.Addr, database()))
 	var last uint64
 	for range 5 {
 		c := mutex("job")
@@ -163,7 +163,7 @@ func TestConnectionsThatAreCut(t *testing.T) {
 			t.Errorf("fence %d after %d", g.Fence, last)
 		}
 		last = g.Fence
-		p.cut()
+		p.Heal()
 		if err := d.Release(within(t, 10*time.Second), lease(c)); err != nil {
 			_ = d.Release(within(t, 10*time.Second), lease(c))
 		}
@@ -203,7 +203,7 @@ func TestAServerThatComesBack(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	server.kill()
+	server.Kill()
 	time.Sleep(500 * time.Millisecond)
 	server.run()
 	for range 100 {
@@ -363,6 +363,6 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 		t.Skip("PAWL_TEST_MONGODB_URL names a server that stays up")
 	}
 	s := serve(t)
-	s.kill()
+	s.Kill()
 	servertest.OpensLate(t, s.at(s.addr, database())+"&serverSelectionTimeoutMS=500", s.run)
 }

@@ -27,9 +27,7 @@ type testServer struct {
 	url  string // without a database
 	addr string
 
-	t    testing.TB
-	data string
-	cmd  *exec.Cmd // nil for a real server
+	*servertest.Process // nil for a real server
 }
 
 // The steps of a test.
@@ -49,7 +47,7 @@ func serve(t testing.TB) *testServer {
 		if err != nil {
 			t.Fatal("PAWL_TEST_MONGODB_URL cannot be parsed")
 		}
-		return &testServer{url: realURL(), addr: u.Host, t: t}
+		return &testServer{url: realURL(), addr: u.Host}
 	}
 	return ferret(t)
 }
@@ -60,45 +58,28 @@ func ferret(t testing.TB) *testServer {
 	if testing.Short() {
 		t.Skip("make test-all runs this: it builds FerretDB")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &testServer{addr: l.Addr().String(), t: t, data: t.TempDir()}
+	s := &testServer{addr: "127.0.0.1:" + servertest.FreePort(t), Process: &servertest.Process{TB: t, Dir: t.TempDir()}}
 	s.url = "mongodb://" + s.addr
-	_ = l.Close()
 	s.run()
-	t.Cleanup(s.kill)
+	t.Cleanup(s.Kill)
 	return s
 }
 
-// run starts the process, again after kill.
+// run starts the process, again after Kill.
 func (s *testServer) run() {
-	s.t.Helper()
-	s.cmd = exec.Command(testservers.Build(s.t, "ferretdb"), "-data", s.data, "-listen", s.addr)
-	s.cmd.Stderr = os.Stderr
-	if _, err := s.cmd.StdinPipe(); err != nil { // it ends with this process
-		s.t.Fatal(err)
+	s.TB.Helper()
+	cmd := exec.Command(testservers.Build(s.TB, "ferretdb"), "-data", s.Dir, "-listen", s.addr)
+	if _, err := cmd.StdinPipe(); err != nil { // it ends with this process
+		s.TB.Fatalf("%v", err)
 	}
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(10 * time.Millisecond) {
-		if c, err := net.Dial("tcp", s.addr); err == nil {
+	s.Launch(cmd, nil)
+	s.Await(func() error {
+		c, err := net.Dial("tcp", s.addr)
+		if err == nil {
 			_ = c.Close()
-			return
 		}
-	}
-	s.t.Fatal("FerretDB does not answer")
-}
-
-// kill ends the process, as kill -9 does.
-func (s *testServer) kill() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		s.cmd = nil
-	}
+		return err
+	})
 }
 
 var databases atomic.Int64

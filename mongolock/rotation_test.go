@@ -3,14 +3,12 @@ package mongolock
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"io"
-	"net"
 	"os"
-	"sync"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/certtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // Certificates and authorities are replaced on disk while a lease is held, and while a
@@ -27,24 +25,17 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 	name := database()
 	certtest.Rotate(t, a, certtest.Server{
 		Identity: own,
-		Reload:   p.cut,
+		Reload:   p.Heal, // ends all connections
 		Open: func(client *certtest.Identity) driver.Driver {
-			return open(t, "mongodb://"+p.l.Addr().String()+"/"+name+"?tls=true&tlsCAFile="+client.CA+"&tlsCertificateKeyFile="+client.Both+
+			return open(t, "mongodb://"+p.Addr+"/"+name+"?tls=true&tlsCAFile="+client.CA+"&tlsCertificateKeyFile="+client.Both+
 				"&directConnection=true&serverSelectionTimeoutMS=2000")
 		},
 	})
 }
 
-// A tlsProxy requires certificates of its clients, by the files of an identity as they
-// are at each connection.
-type tlsProxy struct {
-	l net.Listener
-
-	mu    sync.Mutex // protects conns
-	conns []net.Conn
-}
-
-func secure(t *testing.T, own *certtest.Identity, to string) *tlsProxy {
+// secure starts a proxy that requires certificates of its clients, by the files of an
+// identity as they are at each connection.
+func secure(t *testing.T, own *certtest.Identity, to string) *servertest.Proxy {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -61,44 +52,5 @@ func secure(t *testing.T, own *certtest.Identity, to string) *tlsProxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &tlsProxy{l: l}
-	var loops sync.WaitGroup
-	loops.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", to)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			p.mu.Lock()
-			p.conns = append(p.conns, client, server)
-			p.mu.Unlock()
-			for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
-				loops.Go(func() {
-					_, _ = io.Copy(pair[0], pair[1])
-					_, _ = pair[0].Close(), pair[1].Close()
-				})
-			}
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.cut()
-		loops.Wait()
-	})
-	return p
-}
-
-// cut ends all connections.
-func (p *tlsProxy) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.conns {
-		_ = c.Close()
-	}
-	p.conns = nil
+	return servertest.ProxyOn(t, l, to)
 }

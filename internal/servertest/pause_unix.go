@@ -2,10 +2,25 @@
 
 package servertest
 
-import "syscall"
+import (
+	"errors"
+	"syscall"
+)
 
-// Pause stops the process without ending it, until Resume.
-func (p *Process) Pause() { p.Signal(syscall.SIGSTOP) }
+// Pause stops the process without ending it, until Resume. It returns when the process
+// has stopped.
+func (p *Process) Pause() {
+	p.TB.Helper()
+	p.Signal(syscall.SIGSTOP)
+	var status syscall.WaitStatus
+	_, err := syscall.Wait4(p.PID(), &status, syscall.WUNTRACED, nil)
+	for errors.Is(err, syscall.EINTR) {
+		_, err = syscall.Wait4(p.PID(), &status, syscall.WUNTRACED, nil)
+	}
+	if err != nil || !status.Stopped() {
+		p.TB.Fatalf("%s has not stopped: %v, %v", p.cmd.Path, status, err)
+	}
+}
 
 // Resume lets a paused process go on. It does nothing if the process has been killed.
 func (p *Process) Resume() {

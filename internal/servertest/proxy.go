@@ -44,6 +44,11 @@ func StartProxy(tb TB, to string) *Proxy {
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
+	return ProxyOn(tb, l, to)
+}
+
+// ProxyOn starts a proxy that accepts its clients from a listener, such as one with TLS.
+func ProxyOn(tb TB, l net.Listener, to string) *Proxy {
 	p := &Proxy{Addr: l.Addr().String(), to: to, listener: l}
 	p.loops.Go(p.serve)
 	tb.Cleanup(p.close)

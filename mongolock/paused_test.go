@@ -1,11 +1,8 @@
-//go:build unix
-
 package mongolock
 
 import (
 	"context"
 	"errors"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,8 +19,8 @@ func TestAServerThatIsPaused(t *testing.T) {
 	held, late := mutex("held"), mutex("late")
 	first := gets(t, d, held)
 	gets(t, d, mutex("warm"))
-	server.signal(syscall.SIGSTOP)
-	defer server.signal(syscall.SIGCONT)
+	server.Pause()
+	defer server.Resume()
 	for what, call := range map[string]func(ctx context.Context) error{
 		"acquire": func(ctx context.Context) error { _, err := d.Acquire(ctx, late); return err },
 		"renew":   func(ctx context.Context) error { _, err := d.Renew(ctx, []driver.LeaseRef{lease(held)}); return err },
@@ -37,7 +34,7 @@ func TestAServerThatIsPaused(t *testing.T) {
 			t.Errorf("%s took %v, with 300ms to go", what, took)
 		}
 	}
-	server.signal(syscall.SIGCONT)
+	server.Resume()
 	// The claim was given up before its end, so it can hold nothing after it.
 	if g := gets(t, other, mutex("late")); g.Fence <= first.Fence {
 		t.Errorf("fence %d after %d", g.Fence, first.Fence)
@@ -45,19 +42,5 @@ func TestAServerThatIsPaused(t *testing.T) {
 	answers, err := d.Renew(within(t, 10*time.Second), []driver.LeaseRef{lease(held)})
 	if err != nil || answers[0] != nil {
 		t.Errorf("%v, %v; want it held over the pause", answers, err)
-	}
-}
-
-// signal sends the process a signal, and waits until a stop signal has taken effect.
-func (s *testServer) signal(sig syscall.Signal) {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		s.t.Error(err)
-	}
-	if sig == syscall.SIGSTOP {
-		var status syscall.WaitStatus
-		if _, err := syscall.Wait4(s.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
-			s.t.Errorf("it has not stopped: %v, %v", status, err)
-		}
 	}
 }
