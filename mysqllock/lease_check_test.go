@@ -25,45 +25,38 @@ func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	return tx
 }
 
-func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
-	t.Parallel()
+func checked(t *testing.T) fencetest.Engine {
 	_, db, d := fresh(t)
-	fencetest.ChecksTheHolder(t, d, func(leases ...driver.Lease) error {
-		return mysqllock.CheckLease(ctx, begin(t, db), leases...)
-	}, time.Sleep)
+	return fencetest.SQL(d, db, mysqllock.CheckLease)
 }
 
-// committed checks leases in a transaction that commits.
-func committed(t *testing.T, db *sql.DB) func(ctx context.Context, leases ...driver.Lease) error {
-	return func(ctx context.Context, leases ...driver.Lease) error {
-		tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
-		if err != nil {
-			t.Error(err)
-			return err
-		}
-		defer func() { _ = tx.Rollback() }()
-		if err := mysqllock.CheckLease(ctx, tx, leases...); err != nil {
-			return err
-		}
-		return tx.Commit()
-	}
+func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
+	t.Parallel()
+	fencetest.ChecksTheHolder(t, checked(t))
 }
 
 func TestCheckLeaseOfSeveral(t *testing.T) {
-	_, db, d := fresh(t)
-	check := committed(t, db)
-	fencetest.ChecksSeveral(t, d, func(leases ...driver.Lease) error { return check(ctx, leases...) })
+	fencetest.ChecksSeveral(t, checked(t))
+	fencetest.ChecksInAnyOrder(t, checked(t))
+	fencetest.AsksTheClient(t, checked(t))
 }
 
-func TestCheckLeaseInAnyOrder(t *testing.T) {
-	_, db, d := fresh(t)
-	check := committed(t, db)
-	fencetest.ChecksInAnyOrder(t, d, func(leases ...driver.Lease) error { return check(ctx, leases...) })
+func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
+	t.Parallel()
+	fencetest.ChecksUntilTheEnd(t, checked(t))
 }
 
-func TestCheckLeaseAsksTheClient(t *testing.T) {
+func TestNoCheckedWriteIsLost(t *testing.T) {
+	t.Parallel()
+	fencetest.ChecksEachWrite(t, checked(t))
+}
+
+func TestTwoTransactionsCheckOneLease(t *testing.T) {
 	_, db, d := fresh(t)
-	fencetest.AsksTheClient(t, d, committed(t, db))
+	l := fencetest.Lease("job", gets(t, d, mutex("job")).Fence)
+	if err := errors.Join(d.CheckLease(ctx, begin(t, db), l), mysqllock.CheckLease(ctx, begin(t, db), l)); err != nil {
+		t.Error(err)
+	}
 }
 
 // The lease names its tables, so a check in other tables is refused, and no lease looks
@@ -94,68 +87,6 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 	if err := errors.Join(d.CheckLease(ctx, begin(t, db), locks[0]), other.CheckLease(ctx, begin(t, db), locks[1])); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
-	t.Parallel()
-	_, db, d := fresh(t)
-	c := mutex("job")
-	for c.TTL = 500 * time.Millisecond; ; c.TTL *= 2 { // on a slow machine the lease may be over before it is checked
-		c.Token = driver.NewToken()
-		g, err := d.Acquire(ctx, c)
-		if errors.Is(err, driver.ErrUnavailable) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		tx, beside := begin(t, db), begin(t, db)
-		err = errors.Join(d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)), mysqllock.CheckLease(ctx, beside, fencetest.Lease("job", g.Fence)))
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, driver.ErrStale) {
-			t.Fatal(err)
-		}
-		_, _ = tx.Rollback(), beside.Rollback()
-	}
-	time.Sleep(c.TTL + 200*time.Millisecond) // its lease is over
-	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-	defer cancel()
-	if g, err := d.Acquire(short, mutex("job")); err == nil {
-		t.Fatalf("the fence %d was granted under the transaction", g.Fence)
-	}
-}
-
-func TestNoCheckedWriteIsLost(t *testing.T) {
-	t.Parallel()
-	_, db, d := fresh(t)
-	exec(t, db, "CREATE TABLE work (n INT)", "INSERT INTO work VALUES (0)")
-	fencetest.ChecksEachWrite(t, d, func(l driver.Lease, pause time.Duration) error { return increment(db, l, pause) },
-		func() (n int, err error) {
-			err = db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n)
-			return n, err
-		})
-}
-
-func increment(db *sql.DB, l driver.Lease, pause time.Duration) error {
-	var n int
-	if err := db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n); err != nil {
-		return err
-	}
-	time.Sleep(pause)
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	if err := mysqllock.CheckLease(ctx, tx, l); err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, "UPDATE work SET n = ?", n+1); err != nil {
-		return err
-	}
-	return tx.Commit()
 }
 
 func exec(t testing.TB, db interface {

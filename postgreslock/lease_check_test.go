@@ -24,49 +24,55 @@ func begin(t testing.TB, c *pgx.Conn) pgx.Tx {
 	return tx
 }
 
+// engines are two places for locks, with transactions of database/sql and of pgx.
+func engines(t *testing.T) []fencetest.Engine {
+	_, url, _ := fresh(t)
+	_, other, _ := fresh(t)
+	pool := poolOf(t, other, 30)
+	return []fencetest.Engine{
+		fencetest.SQL(start(t, url), dbOf(t, url, 30), postgreslock.CheckLeaseSQL),
+		{Locks: start(t, other), Sleep: time.Sleep, Transact: func(f func(fencetest.Tx) error) error {
+			return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+				return f(fencetest.Tx{
+					Check: func(ctx context.Context, leases ...driver.Lease) error {
+						return postgreslock.CheckLease(ctx, tx, leases...)
+					},
+					Exec: func(statement string) error { _, err := tx.Exec(ctx, statement); return err },
+					Read: func(query string) (n int, err error) { err = tx.QueryRow(ctx, query).Scan(&n); return n, err },
+				})
+			})
+		}},
+	}
+}
+
 func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
-	d, db := start(t, url), dbOf(t, url, 30)
-	inTx := func(leases ...driver.Lease) error {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tx.Rollback()
-		return postgreslock.CheckLeaseSQL(ctx, tx, leases...)
+	for _, e := range engines(t) {
+		fencetest.ChecksTheHolder(t, e)
 	}
-	fencetest.ChecksTheHolder(t, d, inTx, time.Sleep)
-	c := conn(t, url)
-	fencetest.ChecksTheHolder(t, d, func(leases ...driver.Lease) error {
-		tx := begin(t, c)
-		defer tx.Rollback(ctx)
-		return postgreslock.CheckLease(ctx, tx, leases...)
-	}, time.Sleep)
 }
 
 func TestCheckLeaseOfSeveral(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
-	d, db := start(t, url), dbOf(t, url, 10)
-	fencetest.ChecksSeveral(t, d, func(leases ...driver.Lease) error {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
+	for _, check := range []func(fencetest.TB, fencetest.Engine){fencetest.ChecksSeveral, fencetest.ChecksInAnyOrder, fencetest.AsksTheClient} {
+		for _, e := range engines(t) {
+			check(t, e)
 		}
-		defer tx.Rollback()
-		return postgreslock.CheckLeaseSQL(ctx, tx, leases...)
-	})
-	_, url, _ = fresh(t)
-	d, pool := start(t, url), poolOf(t, url, 10)
-	check := func(ctx context.Context, leases ...driver.Lease) error {
-		return pgx.BeginFunc(context.WithoutCancel(ctx), pool, func(tx pgx.Tx) error {
-			return postgreslock.CheckLease(ctx, tx, leases...)
-		})
 	}
-	inTx := func(leases ...driver.Lease) error { return check(ctx, leases...) }
-	fencetest.ChecksInAnyOrder(t, d, inTx)
-	fencetest.AsksTheClient(t, start(t, url), check)
+}
+
+func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
+	t.Parallel()
+	for _, e := range engines(t) {
+		fencetest.ChecksUntilTheEnd(t, e)
+	}
+}
+
+func TestNoCheckedWriteIsLost(t *testing.T) {
+	t.Parallel()
+	for _, e := range engines(t) {
+		fencetest.ChecksEachWrite(t, e)
+	}
 }
 
 // The lease names its tables, so a check in other tables is refused, and no lease looks
@@ -139,37 +145,6 @@ func TestCheckLeaseInASnapshotSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
-	t.Parallel()
-	_, url, _ := fresh(t)
-	d, other := start(t, url), start(t, url)
-	c := mutex("job")
-	c.TTL = time.Second
-	g := gets(t, d, c)
-	tx := begin(t, conn(t, url))
-	for { // on a slow machine the lease may be over before it is checked
-		err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, driver.ErrStale) {
-			t.Fatal(err)
-		}
-		c.Token, c.TTL = driver.NewToken(), 2*c.TTL
-		g = gets(t, d, c)
-	}
-	time.Sleep(c.TTL + 100*time.Millisecond) // its lease is over
-	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-	defer cancel()
-	if g, err := other.Acquire(short, mutex("job")); err == nil {
-		t.Fatalf("the fence %d was granted under the transaction", g.Fence)
-	}
-	if err := tx.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	gets(t, other, mutex("job"))
-}
-
 // The leases of other names are renewed while one is checked, even in the same request.
 func TestALeaseCheckHoldsUpNoOtherRenewal(t *testing.T) {
 	t.Parallel()
@@ -226,30 +201,6 @@ func TestCheckLeaseLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 		t.Errorf("%v; want ErrStale, for the lease ended while it waited", err)
 	}
 	<-over
-}
-
-func TestNoCheckedWriteIsLost(t *testing.T) {
-	t.Parallel()
-	_, url, _ := fresh(t)
-	d, pool := start(t, url), poolOf(t, url, 10)
-	exec(t, conn(t, url), "CREATE TABLE work (n int)", "INSERT INTO work VALUES (0)")
-	read := func() (n int, err error) {
-		err = pool.QueryRow(ctx, "SELECT n FROM work").Scan(&n)
-		return n, err
-	}
-	fencetest.ChecksEachWrite(t, d, func(l driver.Lease, pause time.Duration) error {
-		n, err := read()
-		if err != nil {
-			return err
-		}
-		time.Sleep(pause)
-		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "UPDATE work SET n = $1", n+1); err != nil {
-				return err
-			}
-			return postgreslock.CheckLease(ctx, tx, l)
-		})
-	}, read)
 }
 
 // In another database the lease is unknown, whatever it holds in its own.

@@ -63,39 +63,26 @@ func run(t testing.TB, db interface {
 	}
 }
 
+// checked is a new file with locks, and its transactions.
+func checked(t *testing.T) fencetest.Engine {
+	path := file(t)
+	return fencetest.SQL(open(t, path, nil), database(t, path, immediate), CheckLease)
+}
+
 func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
-	c, path := clock(), file(t)
-	d := open(t, path, &Options{now: c.Now})
-	for _, db := range []*sql.DB{database(t, path, immediate), database(t, path, "")} {
-		inTx := func(leases ...driver.Lease) error {
-			tx := begin(t, db)
-			defer tx.Rollback()
-			return d.CheckLease(ctx, tx, leases...)
-		}
-		fencetest.ChecksTheHolder(t, d, inTx, c.Advance)
+	for _, parameters := range []string{immediate, ""} {
+		c, path := clock(), file(t)
+		d := open(t, path, &Options{now: c.Now})
+		e := fencetest.SQL(d, database(t, path, parameters), d.CheckLease)
+		e.Sleep = c.Advance
+		fencetest.ChecksTheHolder(t, e)
 	}
 }
 
 func TestCheckLeaseOfSeveral(t *testing.T) {
-	path := file(t)
-	d, db := open(t, path, nil), database(t, path, immediate)
-	check := func(ctx context.Context, leases ...driver.Lease) error {
-		tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tx.Rollback()
-		if err := CheckLease(ctx, tx, leases...); err != nil {
-			return err
-		}
-		return tx.Commit()
-	}
-	inTx := func(leases ...driver.Lease) error { return check(ctx, leases...) }
-	fencetest.ChecksSeveral(t, d, inTx)
-	path = file(t)
-	d, db = open(t, path, nil), database(t, path, immediate)
-	fencetest.ChecksInAnyOrder(t, d, inTx)
-	fencetest.AsksTheClient(t, open(t, path, nil), check)
+	fencetest.ChecksSeveral(t, checked(t))
+	fencetest.ChecksInAnyOrder(t, checked(t))
+	fencetest.AsksTheClient(t, checked(t))
 }
 
 // However the transaction began, and wherever its data is, no other claim gets the name
@@ -103,36 +90,16 @@ func TestCheckLeaseOfSeveral(t *testing.T) {
 func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
 	for what, parameters := range map[string]string{"beside the locks": "", "immediate": immediate, "attached": ""} {
 		t.Run(what, func(t *testing.T) {
-			path := file(t)
-			clock := clock()
-			d := open(t, path, &Options{now: clock.Now})
+			c, path := clock(), file(t)
 			db := database(t, path, parameters)
 			if what == "attached" {
 				db = database(t, filepath.Join(t.TempDir(), "work.db"), parameters)
+				db.SetMaxOpenConns(1) // the one with both files
+				run(t, db, "ATTACH '"+path+`' AS "the ""locks"`)
 			}
-			conn := connOf(t, db)
-			if what == "attached" {
-				run(t, conn, "ATTACH '"+path+`' AS "the ""locks"`)
-			}
-			run(t, conn, "CREATE TABLE work (n INT)")
-			c := mutex("job")
-			c.TTL = time.Hour // CheckLease, without the driver, has the real clock
-			g := gets(t, d, c)
-			tx := begin(t, conn)
-			run(t, tx, "INSERT INTO work VALUES (1)")
-			if err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
-				t.Fatal(err)
-			}
-			clock.Advance(2 * c.TTL) // its lease is over
-			short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-			defer cancel()
-			if g, err := d.Acquire(short, mutex("job")); err == nil {
-				t.Fatalf("the fence %d was granted under the transaction", g.Fence)
-			}
-			if err := tx.Commit(); err != nil {
-				t.Fatal(err)
-			}
-			gets(t, d, mutex("job"))
+			e := fencetest.SQL(open(t, path, &Options{now: c.Now}), db, CheckLease) // which has the real clock
+			e.Sleep = c.Advance
+			fencetest.ChecksUntilTheEnd(t, e)
 		})
 	}
 }
@@ -251,37 +218,7 @@ func TestALeaseCheckOfAnotherSQLiteIsRefused(t *testing.T) {
 	}
 }
 
-func TestNoCheckedWriteIsLost(t *testing.T) {
-	path := file(t)
-	d, db := open(t, path, nil), database(t, path, immediate)
-	run(t, db, "CREATE TABLE work (n INT)")
-	run(t, db, "INSERT INTO work VALUES (0)")
-	fencetest.ChecksEachWrite(t, d, func(l driver.Lease, pause time.Duration) error { return increment(db, l, pause) },
-		func() (n int, err error) {
-			err = db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n)
-			return n, err
-		})
-}
-
-func increment(db *sql.DB, l driver.Lease, pause time.Duration) error {
-	var n int
-	if err := db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n); err != nil {
-		return err
-	}
-	time.Sleep(pause)
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(ctx, "UPDATE work SET n = ?", n+1); err != nil {
-		return err
-	}
-	if err := CheckLease(ctx, tx, l); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
+func TestNoCheckedWriteIsLost(t *testing.T) { fencetest.ChecksEachWrite(t, checked(t)) }
 
 func TestALeaseOfANamespaceIsChecked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")

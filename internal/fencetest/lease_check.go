@@ -3,7 +3,9 @@ package fencetest
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,11 +16,58 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// ChecksTheHolder tests that a check of leases lets the holder pass until its lease is
-// over, and no other client. check works in a transaction of its own; sleep passes a time
-// on the clock of the locks.
-func ChecksTheHolder(t TB, d driver.Driver, check func(leases ...driver.Lease) error, sleep func(time.Duration)) {
+// An Engine is a database with locks, whose transactions can check leases.
+type Engine struct {
+	Locks    driver.Driver
+	Transact func(f func(tx Tx) error) error // runs f in a transaction, which commits if f returns nil
+	Sleep    func(time.Duration)             // passes a time on the clock of the locks
+}
+
+// A Tx is a transaction of an engine.
+type Tx struct {
+	Check func(ctx context.Context, leases ...driver.Lease) error
+	Exec  func(statement string) error
+	Read  func(query string) (int, error)
+}
+
+// SQL is the engine of a pool of database/sql, with the real clock.
+func SQL(d driver.Driver, db *sql.DB, check func(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error) Engine {
+	return Engine{Locks: d, Sleep: time.Sleep, Transact: func(f func(Tx) error) error {
+		ctx := context.Background()
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if err := f(Tx{
+			Check: func(ctx context.Context, leases ...driver.Lease) error { return check(ctx, tx, leases...) },
+			Exec:  func(statement string) error { _, err := tx.ExecContext(ctx, statement); return err },
+			Read:  func(query string) (n int, err error) { err = tx.QueryRowContext(ctx, query).Scan(&n); return n, err },
+		}); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}}
+}
+
+// check checks leases in a transaction of its own.
+func (e Engine) check(ctx context.Context, leases ...driver.Lease) error {
+	return e.Transact(func(tx Tx) error { return tx.Check(ctx, leases...) })
+}
+
+// makeWork makes a table with a number.
+func (e Engine) makeWork(t TB) {
 	t.Helper()
+	must(0, e.Transact(func(tx Tx) error {
+		return errors.Join(tx.Exec("CREATE TABLE work (n INT)"), tx.Exec("INSERT INTO work VALUES (0)"))
+	}))(t)
+}
+
+// ChecksTheHolder tests that a check of leases lets the holder pass until its lease is
+// over, and no other client.
+func ChecksTheHolder(t TB, e Engine) {
+	t.Helper()
+	d, check := e.Locks, func(leases ...driver.Lease) error { return e.check(t.Context(), leases...) }
 	job := "job " + rand.Text() // the job of an earlier call is still held
 	c := servertest.Mutex(job)
 	c.TTL = time.Hour
@@ -31,7 +80,7 @@ func ChecksTheHolder(t TB, d driver.Driver, check func(leases ...driver.Lease) e
 			t.Errorf("%s with %d: %v; want ErrStale", name, fence, err)
 		}
 	}
-	g = brief(t, d, "brief "+job, sleep)
+	g = brief(t, d, "brief "+job, e.Sleep)
 	if err := check(Lease("brief "+job, g.Fence)); !errors.Is(err, driver.ErrStale) {
 		t.Errorf("after its lease: %v; want ErrStale", err)
 	}
@@ -60,9 +109,27 @@ func brief(t TB, d driver.Driver, name string, sleep func(time.Duration)) driver
 
 // ChecksEachWrite has several goroutines read and increment a number, in checked
 // transactions that may end long after their leases. No accepted increment may be lost.
-// increment waits for pause between its read and its write.
-func ChecksEachWrite(t TB, d driver.Driver, increment func(l driver.Lease, pause time.Duration) error, read func() (int, error)) {
+func ChecksEachWrite(t TB, e Engine) {
 	t.Helper()
+	e.makeWork(t)
+	read := func() (n int, err error) {
+		err = e.Transact(func(tx Tx) (err error) { n, err = tx.Read("SELECT n FROM work"); return err })
+		return n, err
+	}
+	increment := func(l driver.Lease, pause time.Duration) error {
+		n, err := read()
+		if err != nil {
+			return err
+		}
+		time.Sleep(pause)
+		return e.Transact(func(tx Tx) error {
+			if err := tx.Exec(fmt.Sprint("UPDATE work SET n = ", n+1)); err != nil {
+				return err
+			}
+			return tx.Check(t.Context(), l)
+		})
+	}
+	d := e.Locks
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	accepted, refused := 0, 0
@@ -103,10 +170,48 @@ func ChecksEachWrite(t TB, d driver.Driver, increment func(l driver.Lease, pause
 	}
 }
 
-// ChecksSeveral wants a check of several leases to look at each of them. check works in a
-// transaction of its own.
-func ChecksSeveral(t TB, d driver.Driver, check func(leases ...driver.Lease) error) {
+// ChecksUntilTheEnd wants no other claim granted from the check of a lease until its
+// transaction ends, though the lease may be over.
+func ChecksUntilTheEnd(t TB, e Engine) {
 	t.Helper()
+	e.makeWork(t)
+	var c driver.Claim
+	// On a slow machine the lease may be over before it is checked.
+	for ttl := time.Second; ; ttl *= 2 {
+		c = servertest.Mutex(fmt.Sprint("job ", ttl))
+		c.TTL = ttl
+		g, err := e.Locks.Acquire(t.Context(), c)
+		if err == nil {
+			err = e.Transact(func(tx Tx) error {
+				if err := tx.Exec("UPDATE work SET n = 1"); err != nil {
+					return err
+				}
+				if err := tx.Check(t.Context(), Lease(c.Name, g.Fence)); err != nil {
+					return err
+				}
+				e.Sleep(c.TTL + 200*time.Millisecond)
+				short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				if g, err := e.Locks.Acquire(short, servertest.Mutex(c.Name)); err == nil {
+					t.Errorf("the fence %d was granted under the transaction", g.Fence)
+				}
+				return nil
+			})
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, driver.ErrStale) && !errors.Is(err, driver.ErrUnavailable) {
+			t.Fatalf("%v", err)
+		}
+	}
+	servertest.Gets(t, e.Locks, servertest.Mutex(c.Name))
+}
+
+// ChecksSeveral wants a check of several leases to look at each of them.
+func ChecksSeveral(t TB, e Engine) {
+	t.Helper()
+	d, check := e.Locks, func(leases ...driver.Lease) error { return e.check(t.Context(), leases...) }
 	a, b, one, two := servertest.Mutex("a"), servertest.Mutex("b"), servertest.Reader("shared"), servertest.Reader("shared")
 	la, lb := Lease("a", servertest.Gets(t, d, a).Fence), Lease("b", servertest.Gets(t, d, b).Fence)
 	l1, l2 := Lease("shared", servertest.Gets(t, d, one).Fence), Lease("shared", servertest.Gets(t, d, two).Fence)
@@ -144,8 +249,9 @@ func refused(t TB, err error, words ...string) {
 
 // ChecksInAnyOrder has transactions check the same leases in opposite orders, beside
 // their renewals. No transaction may fail because it is in the way of another.
-func ChecksInAnyOrder(t TB, d driver.Driver, check func(leases ...driver.Lease) error) {
+func ChecksInAnyOrder(t TB, e Engine) {
 	t.Helper()
+	d := e.Locks
 	var leases []driver.Lease
 	var refs []driver.LeaseRef
 	for _, name := range []string{"a", "b", "c"} {
@@ -160,7 +266,7 @@ func ChecksInAnyOrder(t TB, d driver.Driver, check func(leases ...driver.Lease) 
 	for _, order := range [][]driver.Lease{leases, backward, leases, backward} {
 		all.Go(func() {
 			for range 50 {
-				if err := check(order...); err != nil {
+				if err := e.check(t.Context(), order...); err != nil {
 					t.Errorf("%v: %v", order, err)
 					return
 				}
@@ -185,10 +291,10 @@ func ChecksInAnyOrder(t TB, d driver.Driver, check func(leases ...driver.Lease) 
 }
 
 // AsksTheClient tests that a check refuses a lease that only its client knows to be over,
-// and a lease of another backend. AsksTheClient opens the client over the driver.
-func AsksTheClient(t TB, d driver.Driver, check func(ctx context.Context, leases ...driver.Lease) error) {
+// and a lease of another backend. It closes the driver.
+func AsksTheClient(t TB, e Engine) {
 	t.Helper()
-	locks := must(pawl.New(d, nil))(t)
+	check, locks := e.check, must(pawl.New(e.Locks, nil))(t)
 	t.Cleanup(func() { _ = locks.Close() })
 	passed := locks.Mutex("passed")
 	first := must(passed.Lock(t.Context()))(t)
