@@ -13,7 +13,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/etcdtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A turn is the time for which a client believed that it held a name.
@@ -306,17 +308,5 @@ func TestConnectionsThatAreCutInTheMiddle(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)
-	ts := &turns{}
-	for range 3 {
-		ts.takesTurns(t, "etcd://"+p.Addr)
-	}
-	ts.goOn(t, "the beginning")
-	for range 60 {
-		p.Heal() // ends all connections
-		time.Sleep(time.Duration(10+rand.IntN(60)) * time.Millisecond)
-	}
-	ts.goOn(t, "connections that were cut")
-	for _, wrong := range ts.judge() {
-		t.Error(wrong)
-	}
+	servertest.Storm(t, []driver.Driver{start(t, "etcd://"+p.Addr), start(t, "etcd://"+p.Addr), start(t, "etcd://"+p.Addr)}, p.Heal)
 }

@@ -20,25 +20,10 @@ import (
 func TestTheServerRestartedWhileHeldAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	a, b := start(t, c.URL()), start(t, c.URL())
-	holder, waiter := mutex("job"), queued(mutex("job"))
-	first := gets(t, a, holder)
-	refused(t, b, waiter)
-
-	c.Members[0].Kill()
-	if _, err := a.Acquire(brief(t), mutex("other")); err == nil {
-		t.Error("granted, and there was no server")
-	}
-	c.Members[0].Run()
-
-	keeps(t, a, holder)
-	refused(t, b, waiter)
-	heard := hearsOrLooks(t, b, waiter.Token)
-	releases(t, a, holder)
-	hearsOfGrant(t, heard)
-	if g := gets(t, b, waiter); g.Fence <= first.Fence {
-		t.Errorf("fences %d, then %d; want them to rise", first.Fence, g.Fence)
-	}
+	servertest.RidesThrough(t, start(t, c.URL()), start(t, c.URL()), func() {
+		c.Members[0].Kill()
+		c.Members[0].Run()
+	})
 }
 
 // One of three members may be killed, stand still, or lose the lead.

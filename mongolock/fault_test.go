@@ -15,7 +15,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/locktable"
@@ -152,22 +151,9 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 
 func TestConnectionsThatAreCut(t *testing.T) {
 	t.Parallel()
-	server := serve(t)
+	server, db := serve(t), database()
 	p := servertest.StartProxy(t, server.addr)
-	d := open(t, server.at(p.Addr, database()))
-	var last uint64
-	for range 5 {
-		c := mutex("job")
-		g := gets(t, d, c)
-		if g.Fence <= last {
-			t.Errorf("fence %d after %d", g.Fence, last)
-		}
-		last = g.Fence
-		p.Heal()
-		if err := d.Release(within(t, 10*time.Second), lease(c)); err != nil {
-			_ = d.Release(within(t, 10*time.Second), lease(c))
-		}
-	}
+	servertest.Storm(t, []driver.Driver{open(t, server.at(p.Addr, db)), open(t, server.at(p.Addr, db))}, p.Heal) // ends all connections
 }
 
 // The server is killed and comes back: held names are still held, and the waiter gets
@@ -177,55 +163,12 @@ func TestAServerThatComesBack(t *testing.T) {
 	if realURL() != "" {
 		t.Skip("the server of PAWL_TEST_MONGODB_URL is not ours to kill: run it without that variable")
 	}
-	server := ferret(t)
-	db := database()
-	holder, waiter := open(t, server.at(server.addr, db)), open(t, server.at(server.addr, db))
-	c := mutex("job")
-	g := gets(t, holder, c)
-	locks, err := pawl.New(waiter, &pawl.Options{RetryFor: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(chan uint64, 1)
-	go func() {
-		l, err := locks.Mutex("job").Lock(within(t, time.Minute))
-		if err != nil {
-			t.Error(err)
-			close(got)
-			return
-		}
-		got <- l.Fence()
-		_ = l.Release(ctx)
-	}()
-	for {
-		if e, err := holder.Inspect(ctx, "job"); err == nil && len(e.Waiters) == 1 {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	server.Kill()
-	time.Sleep(500 * time.Millisecond)
-	server.run()
-	for range 100 {
-		var answers []error
-		if answers, err = holder.Renew(within(t, 5*time.Second), []driver.LeaseRef{lease(c)}); err == nil {
-			err = answers[0]
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if err != nil {
-		t.Fatalf("Renew: %v; want it held over the restart", err)
-	}
-	if err := holder.Release(within(t, 10*time.Second), lease(c)); err != nil {
-		t.Fatal(err)
-	}
-	if fence := <-got; fence <= g.Fence {
-		t.Errorf("fence %d after %d", fence, g.Fence)
-	}
-	if err := locks.Close(); err != nil {
-		t.Error(err)
-	}
+	server, db := ferret(t), database()
+	servertest.RidesThrough(t, open(t, server.at(server.addr, db)), open(t, server.at(server.addr, db)), func() {
+		server.Kill()
+		time.Sleep(500 * time.Millisecond)
+		server.run()
+	})
 }
 
 func TestAWrongPasswordIsNotShown(t *testing.T) {

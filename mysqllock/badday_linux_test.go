@@ -1,7 +1,6 @@
 package mysqllock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,52 +8,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/skip"
 )
-
-// When the server hangs, the holder is notified before its lease ends, and a Lock that is
-// cancelled returns at once.
-func TestAHolderIsToldInTimeThatTheServerStandsStill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server that stands still")
-	}
-	s := mysqltest.Start(t)
-	url := "mysql:" + s.DSN(mysqltest.Database)
-	holder, other := client(t, url), client(t, url)
-	const ttl = 4 * time.Second
-	held, err := holder.Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Resume)
-	s.Pause()
-	paused := time.Now()
-	gone, cancel := context.WithCancel(ctx)
-	time.AfterFunc(200*time.Millisecond, cancel)
-	if _, err := other.Mutex("job").Lock(gone); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v; want context.Canceled", err)
-	}
-	if took := time.Since(paused); took > 10*time.Second { // a request may take 15 s
-		t.Errorf("a cancelled Lock took %v", took)
-	}
-	select {
-	case <-held.Done():
-		if took := time.Since(paused); took > ttl {
-			t.Errorf("the holder was told after %v, with a TTL of %v", took, ttl)
-		}
-	case <-time.After(2 * ttl):
-		t.Error("the holder was not told")
-	}
-	s.Resume()
-	if l := arrives(t, locks(t, other, "job")); l.Fence() <= held.Fence() {
-		t.Errorf("fence %d after %d", l.Fence(), held.Fence())
-	}
-}
 
 // The disk of the tables is full: new names are refused, and held ones can be renewed and
 // released in the free space of their page.

@@ -40,50 +40,6 @@ func clientOf(t testing.TB, d *natslock.Driver) *pawl.Client {
 	return c
 }
 
-// ridesThrough: one client holds a name and another waits for it, while a fault happens.
-// Neither notices; then the first one passes the name on.
-func ridesThrough(t *testing.T, a, b *pawl.Client, happens func()) {
-	t.Helper()
-	within, cancel := context.WithTimeout(ctx, hang)
-	defer cancel()
-	held, err := a.Mutex("n", pawl.WithTTL(time.Minute)).Lock(within)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(chan *pawl.Lease, 1)
-	go func() {
-		l, err := b.Mutex("n", pawl.WithTTL(time.Minute)).Lock(within)
-		if err != nil {
-			t.Errorf("who waits: %v", err)
-		}
-		got <- l
-	}()
-	for e := (pawl.Entry{}); len(e.Waiters) == 0; time.Sleep(10 * time.Millisecond) {
-		if e, err = a.Inspect(within, "n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	happens()
-	if err := held.Err(); err != nil {
-		t.Fatalf("who holds it: %v", err)
-	}
-	if err := held.Release(within); errors.Is(err, pawl.ErrUnavailable) {
-		t.Logf("Release: %v; it is given back in the background", err)
-	} else if err != nil {
-		t.Fatalf("Release: %v", err)
-	}
-	l := <-got
-	if l == nil {
-		return
-	}
-	if l.Fence() <= held.Fence() {
-		t.Errorf("fence %d after %d", l.Fence(), held.Fence())
-	}
-	if err := l.Release(within); err != nil {
-		t.Errorf("Release: %v", err)
-	}
-}
-
 func TestAServerThatIsRestarted(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*natstest.Server){"Stopped": (*natstest.Server).Stop, "Killed": (*natstest.Server).Kill} {
@@ -91,7 +47,7 @@ func TestAServerThatIsRestarted(t *testing.T) {
 			t.Parallel()
 			server := natstest.Start(t, "")
 			url := "nats://" + server.Addr
-			ridesThrough(t, client(t, url), client(t, url), func() {
+			servertest.RidesThrough(t, open(t, url), open(t, url), func() {
 				end(server)
 				time.Sleep(300 * time.Millisecond)
 				server.Run()
@@ -140,8 +96,8 @@ func TestALeaderThatGoes(t *testing.T) {
 			t.Parallel()
 			nodes, leader := cluster(t)
 			first, second := nodes[(leader+1)%3].Addr, nodes[(leader+2)%3].Addr
-			a, b := client(t, "nats://"+first+","+second), client(t, "nats://"+nodes[leader].Addr+","+second)
-			ridesThrough(t, a, b, func() { goes(nodes[leader]) })
+			a, b := open(t, "nats://"+first+","+second), open(t, "nats://"+nodes[leader].Addr+","+second)
+			servertest.RidesThrough(t, a, b, func() { goes(nodes[leader]) })
 		})
 	}
 }
@@ -155,7 +111,7 @@ func TestALeaderThatStepsDown(t *testing.T) {
 	nodes, _ := cluster(t)
 	url := "nats://" + nodes[0].Addr
 	nc, _ := connect(t, nodes[1])
-	ridesThrough(t, client(t, url), client(t, url), func() {
+	servertest.RidesThrough(t, open(t, url), open(t, url), func() {
 		if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_pawl", nil, 5*time.Second); err != nil {
 			t.Error(err)
 		}

@@ -1,67 +1,24 @@
 package postgreslock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// When the server hangs, no call takes longer than its ctx, and each holder learns in
-// time that it has lost its lock. When the server goes on, it grants nothing to claims
-// that have ended.
 func TestAServerThatStandsStill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs this: it waits for the end of a lease")
 	}
 	t.Parallel()
 	server := pgtest.Start(t)
-	holder, other := client(t, server.URL("postgres")), client(t, server.URL("postgres"))
-	const ttl = 4 * time.Second
-	held, err := holder.Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Pause()
-	paused := time.Now()
-	for _, name := range []string{"job", "another"} {
-		gone, cancel := context.WithCancel(ctx)
-		time.AfterFunc(200*time.Millisecond, cancel)
-		began := time.Now()
-		if _, err := other.Mutex(name).Lock(gone); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v; want context.Canceled", name, err)
-		}
-		if took := time.Since(began); took > 10*time.Second { // pgx waits 15 s for the end of a connection
-			t.Errorf("%s: a cancelled Lock took %v", name, took)
-		}
-	}
-	select {
-	case <-held.Done():
-		if took := time.Since(paused); took > ttl {
-			t.Errorf("the holder was told after %v, with a TTL of %v", took, ttl)
-		}
-	case <-time.After(2 * ttl):
-		t.Error("the holder was not told")
-	}
-	server.Resume()
-	for _, name := range []string{"job", "another"} {
-		short, cancel := context.WithTimeout(ctx, 20*time.Second)
-		l, err := other.Mutex(name).Lock(short)
-		cancel()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if l.Fence() <= held.Fence() {
-			t.Errorf("%s: fence %d after %d", name, l.Fence(), held.Fence())
-		}
-		_ = l.Release(ctx)
-	}
+	servertest.StandsStill(t, open(t, server.URL("postgres")), start(t, server.URL("postgres")), server.Pause, server.Resume)
 }
 
 // The disk of the tables is full: new names are refused, and held ones can be renewed and

@@ -40,98 +40,24 @@ func client(t testing.TB, url string) *pawl.Client {
 func TestAServerThatIsRestartedLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
-	holder, waiter := client(t, server.URL("postgres")), client(t, server.URL("postgres"))
-	held, err := holder.Mutex("job").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	granted := make(chan *pawl.Lease)
-	go func() {
-		l, err := waiter.Mutex("job").Lock(ctx)
-		if err != nil {
-			t.Error(err)
-		}
-		granted <- l
-	}()
-	eventually(t, "somebody waits", func() bool {
-		e, err := holder.Inspect(ctx, "job")
-		return err == nil && len(e.Waiters) == 1
+	servertest.RidesThrough(t, open(t, server.URL("postgres")), open(t, server.URL("postgres")), func() {
+		server.Kill()
+		time.Sleep(500 * time.Millisecond)
+		server.Run()
 	})
-	server.Kill()
-	time.Sleep(500 * time.Millisecond)
-	server.Run()
-	time.Sleep(500 * time.Millisecond)
-	if err := held.Err(); err != nil {
-		t.Fatalf("the holder: %v", err)
-	}
-	// If the request fails, the client goes on trying; a further call would say the same.
-	if err := held.Release(ctx); err != nil && !errors.Is(err, driver.ErrUnavailable) {
-		t.Error(err)
-	}
-	l := <-granted
-	if l == nil || l.Fence() <= held.Fence() {
-		t.Fatalf("%v after %v", l, held)
-	}
-	if err := l.Release(ctx); err != nil {
-		t.Error(err)
-	}
 }
 
-// Connections that end in the middle, again and again, cost no lock, and no name is
-// granted twice.
+// Connections that end in the middle, again and again, cost no lock.
 func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs this: a storm")
 	}
 	t.Parallel()
 	_, url, name := fresh(t)
-	a, b := client(t, url), client(t, url)
-	run, stop := context.WithTimeout(ctx, time.Minute)
-	defer stop()
 	killer := conn(t, url)
-	var inside sync.Mutex
-	var all sync.WaitGroup
-	var visits atomic.Int64
-	var last uint64
-	for i := range 4 {
-		all.Go(func() {
-			m := []*pawl.Client{a, b}[i%2].Mutex("job")
-			for run.Err() == nil {
-				l, err := m.Lock(ctx)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if !inside.TryLock() {
-					t.Error("VIOLATION: two are inside")
-					return
-				}
-				if l.Fence() <= last {
-					t.Errorf("fence %d after %d", l.Fence(), last)
-				}
-				last = l.Fence()
-				visits.Add(1)
-				inside.Unlock()
-				if err := l.Release(ctx); err != nil && !errors.Is(err, driver.ErrUnavailable) {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	for began := time.Now(); run.Err() == nil && (time.Since(began) < 3*time.Second || visits.Load() < 5); {
-		// A slow machine gets to the lock before the next kill, mostly.
-		had := visits.Load()
-		time.Sleep(100 * time.Millisecond)
-		for n := 0; n < 20 && visits.Load() == had; n++ {
-			time.Sleep(100 * time.Millisecond)
-		}
+	servertest.Storm(t, []driver.Driver{open(t, url), open(t, url), open(t, url), open(t, url)}, func() {
 		exec(t, killer, fmt.Sprintf("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '%s' AND pid <> pg_backend_pid()", name))
-	}
-	stop()
-	all.Wait()
-	if visits.Load() < 5 {
-		t.Errorf("%d visits", visits.Load())
-	}
+	})
 }
 
 // A lost connection that listens is opened again, and missed signals are delivered.
@@ -261,34 +187,11 @@ func TestAPoolerThatIsRestartedLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
-	holder, waiter := client(t, pooler.URL("postgres")), client(t, pooler.URL("postgres"))
-	held, err := holder.Mutex("job").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	granted := make(chan error)
-	go func() {
-		l, err := waiter.Mutex("job").Lock(ctx)
-		if err == nil {
-			err = l.Release(ctx)
-		}
-		granted <- err
-	}()
-	time.Sleep(300 * time.Millisecond)
-	pooler.Kill()
-	time.Sleep(300 * time.Millisecond)
-	pooler.Run()
-	if err := held.Err(); err != nil {
-		t.Fatal(err)
-	}
-	// The request may meet a connection that broke with the pooler. The client then goes
-	// on trying; a further call would say the same.
-	if err := held.Release(ctx); err != nil && !errors.Is(err, driver.ErrUnavailable) {
-		t.Error(err)
-	}
-	if err := <-granted; err != nil {
-		t.Error(err)
-	}
+	servertest.RidesThrough(t, open(t, pooler.URL("postgres")), open(t, pooler.URL("postgres")), func() {
+		pooler.Kill()
+		time.Sleep(300 * time.Millisecond)
+		pooler.Run()
+	})
 }
 
 // Behind PgBouncer in session mode the driver finds out by itself that the server pushes.

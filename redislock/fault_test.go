@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/internal/inside"
 )
@@ -256,19 +257,10 @@ func unavailable(t *testing.T, err error, permanent bool, hint string) {
 func TestALeaseOutlivesTheRestartOfAServerThatKeepsItsData(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")
-	d := start(t, "redis://"+server.Addr)
-	c, next := mutex("job"), mutex("job")
-	first := gets(t, d, c)
-	server.Kill()
-	server.Run()
-	eventually(t, func() error { return renewed(d, c) })
-	if _, err := d.Acquire(ctx, next); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("%v; want it held", err)
-	}
-	releases(t, d, c)
-	if second := gets(t, d, next); second.Fence <= first.Fence {
-		t.Errorf("fence %d after %d", second.Fence, first.Fence)
-	}
+	servertest.RidesThrough(t, open(t, "redis://"+server.Addr), open(t, "redis://"+server.Addr), func() {
+		server.Kill()
+		server.Run()
+	})
 }
 
 // A backup lacks the grants since it was made: their holders lose those leases, and the

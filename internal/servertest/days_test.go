@@ -1,0 +1,225 @@
+package servertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/servertest"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A recorder is a test whose failures are only recorded.
+type recorder struct {
+	*testing.T
+	mu     sync.Mutex
+	failed []string
+	ends   []func()
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = append(r.failed, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Cleanup(f func()) { r.ends = append(r.ends, f) }
+
+// A planted driver is one of memory, with a defect.
+type planted struct {
+	driver.Driver
+	acquire func(ctx context.Context, c driver.Claim) (driver.Grant, error) // nil: as it is
+	moved   atomic.Pointer[driver.Driver]                                   // the memory that it uses from now on
+}
+
+// moves has a planted driver use another memory, which knows nothing.
+func (p *planted) moves(to *memlock.Memory) {
+	time.Sleep(time.Second) // fences come from the clock
+	d := to.Driver()
+	p.moved.Store(&d)
+}
+
+func (p *planted) now() driver.Driver {
+	if d := p.moved.Load(); d != nil {
+		return *d
+	}
+	return p.Driver
+}
+
+func (p *planted) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if p.acquire != nil {
+		return p.acquire(ctx, c)
+	}
+	return p.now().Acquire(ctx, c)
+}
+
+func (p *planted) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
+	return p.now().Renew(ctx, l)
+}
+
+func (p *planted) Release(ctx context.Context, l driver.LeaseRef) error {
+	return p.now().Release(ctx, l)
+}
+
+func (p *planted) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	return p.now().Inspect(ctx, name)
+}
+
+// refuses wants a check to fail with these words, or to pass if there are none. It runs
+// in virtual time, on two drivers of memory.
+func refuses(t *testing.T, name, want string, check func(tb servertest.TB, a, b *planted)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			m := memlock.NewMemory(nil)
+			r, done := &recorder{T: t}, make(chan struct{})
+			go func() {
+				defer close(done)
+				check(r, &planted{Driver: m.Driver()}, &planted{Driver: m.Driver()})
+			}()
+			<-done
+			for _, end := range r.ends {
+				end()
+			}
+			said := strings.Join(r.failed, "\n")
+			if want == "" && said != "" || !strings.Contains(said, want) {
+				t.Errorf("it says %q; want %q", said, want)
+			}
+		})
+	})
+}
+
+// falls grants with a fence that is too low.
+func falls(p *planted) {
+	p.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		g, err := p.now().Acquire(ctx, c)
+		g.Fence = 1
+		return g, err
+	}
+}
+
+func TestRidesThroughRefuses(t *testing.T) {
+	type on = func(tb servertest.TB, a, b *planted)
+	for name, c := range map[string]struct {
+		want string
+		f    on
+	}{
+		"nothing": {"", func(tb servertest.TB, a, b *planted) { servertest.RidesThrough(tb, a, b, func() {}) }},
+		"a server that forgets": {"the holder, after it", func(tb servertest.TB, a, b *planted) {
+			servertest.RidesThrough(tb, a, b, func() { a.moves(memlock.NewMemory(nil)) })
+		}},
+		"a grant of what is held": {"the waiter got", func(tb servertest.TB, a, b *planted) {
+			servertest.RidesThrough(tb, a, b, func() { b.moves(memlock.NewMemory(nil)); time.Sleep(time.Minute) })
+		}},
+		"a fence that falls": {"fence 1 after", func(tb servertest.TB, a, b *planted) { falls(b); servertest.RidesThrough(tb, a, b, func() {}) }},
+	} {
+		refuses(t, name, c.want, c.f)
+	}
+}
+
+func TestStormRefuses(t *testing.T) {
+	storm := func(tb servertest.TB, a, b *planted) { servertest.Storm(tb, []driver.Driver{a, b}, func() {}) }
+	refuses(t, "nothing", "", storm)
+	refuses(t, "two holders", "VIOLATION", func(tb servertest.TB, a, b *planted) { b.moves(memlock.NewMemory(nil)); storm(tb, a, b) })
+	refuses(t, "a fence that falls", "VIOLATION", func(tb servertest.TB, a, b *planted) { falls(b); storm(tb, a, b) })
+	refuses(t, "connections that are not made again", "only", func(tb servertest.TB, a, b *planted) {
+		var cut atomic.Bool
+		a.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			if cut.Load() {
+				return driver.Grant{}, driver.ErrUnavailable
+			}
+			return a.Driver.Acquire(ctx, c)
+		}
+		b.acquire = a.acquire
+		servertest.Storm(tb, []driver.Driver{a, b}, func() { cut.Store(true) })
+	})
+}
+
+// A paused is a driver of a server that can stand still.
+type paused struct {
+	driver.Driver
+	mu     sync.Mutex
+	still  chan struct{} // nil if the server runs
+	late   bool          // what was given up is granted when it goes on
+	slowly bool          // calls take longer than their ctx
+}
+
+func (p *paused) wait(ctx context.Context) error {
+	p.mu.Lock()
+	still := p.still
+	p.mu.Unlock()
+	if still == nil {
+		return nil
+	}
+	select {
+	case <-still:
+		return nil
+	case <-ctx.Done():
+		if p.slowly {
+			time.Sleep(20 * time.Second)
+		}
+		return errors.Join(driver.ErrUnavailable, ctx.Err())
+	}
+}
+
+func (p *paused) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := p.wait(ctx); err != nil {
+		if p.late {
+			go func() { _, _ = p.Driver.Acquire(context.WithoutCancel(ctx), c) }()
+		}
+		return driver.Grant{}, err
+	}
+	return p.Driver.Acquire(ctx, c)
+}
+
+func (p *paused) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
+	if err := p.wait(ctx); err != nil {
+		return nil, err
+	}
+	return p.Driver.Renew(ctx, l)
+}
+
+func (p *paused) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if err := p.wait(ctx); err != nil {
+		return driver.Entry{}, err
+	}
+	return p.Driver.Inspect(ctx, name)
+}
+
+func TestStandsStillRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		want         string
+		late, slowly bool
+	}{
+		"nothing":                 {},
+		"a grant that comes late": {want: "Acquire after it", late: true},
+		"a call without an end":   {want: "with 200 ms to go", slowly: true},
+	} {
+		refuses(t, name, c.want, func(tb servertest.TB, a, b *planted) {
+			holder, other := &paused{Driver: a.Driver}, &paused{Driver: b.Driver, late: c.late, slowly: c.slowly}
+			set := func(still chan struct{}) func() {
+				return func() {
+					for _, p := range []*paused{holder, other} {
+						p.mu.Lock()
+						p.still = still
+						p.mu.Unlock()
+					}
+				}
+			}
+			servertest.StandsStill(tb, holder, other, set(make(chan struct{})), set(nil))
+		})
+	}
+}

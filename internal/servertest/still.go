@@ -1,0 +1,70 @@
+package servertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// StandsStill pauses the server while a name is held. No call takes longer than its ctx,
+// and the holder is notified before its lease ends. When the server goes on, it grants
+// nothing to claims that have ended.
+func StandsStill(tb TB, holder, other driver.Driver, pause, resume func()) {
+	tb.Helper()
+	const ttl = 4 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // only a hang takes so long
+	defer cancel()
+	held, err := steady(tb, holder).Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
+	if err != nil {
+		tb.Fatalf("Lock: %v", err)
+	}
+	Gets(tb, other, Mutex("warm"))
+	pause()
+	tb.Cleanup(resume)
+	paused := time.Now()
+	for what, call := range map[string]func(ctx context.Context) error{
+		"Acquire of a held name": func(ctx context.Context) error { _, err := other.Acquire(ctx, Queued("job")); return err },
+		"Acquire of a new name":  func(ctx context.Context) error { _, err := other.Acquire(ctx, Mutex("another")); return err },
+		"Renew": func(ctx context.Context) error {
+			_, err := other.Renew(ctx, []driver.LeaseRef{Lease(Mutex("warm"))})
+			return err
+		},
+		"Inspect": func(ctx context.Context) error { _, err := other.Inspect(ctx, "job"); return err },
+	} {
+		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		began := time.Now()
+		if err := call(short); !errors.Is(err, context.DeadlineExceeded) {
+			tb.Errorf("%s: %v; want the end of its ctx", what, err)
+		}
+		cancel()
+		if took := time.Since(began); took > 10*time.Second { // a client waits 15 s for the end of a connection
+			tb.Errorf("%s took %v, with 200 ms to go", what, took)
+		}
+	}
+	select {
+	case <-held.Done():
+		if took := time.Since(paused); took > ttl {
+			tb.Errorf("the holder was notified after %v, with a TTL of %v", took, ttl)
+		}
+	case <-time.After(2 * ttl):
+		tb.Errorf("the holder was not notified")
+	}
+	resume()
+	resumed := time.Now()
+	for _, name := range []string{"job", "another"} {
+		c := Mutex(name)
+		insist(tb, "Acquire after it", func() error {
+			g, err := other.Acquire(ctx, c)
+			if errors.Is(err, driver.ErrHeld) && time.Since(resumed) < 20*time.Second { // a grant that came late lasts for 30 s
+				return driver.ErrUnavailable
+			}
+			if err == nil && g.Fence <= held.Fence() {
+				tb.Errorf("%s: fence %d after %d", name, g.Fence, held.Fence())
+			}
+			return err
+		})
+	}
+}
