@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/etcdtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/timeshift"
 )
 
@@ -20,11 +21,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 	clock := timeshift.NewGo(t, 0)
 	c := etcdtest.Setup{Members: 1, Begin: clock.Start}.Start(t)
 	a, b := start(t, c.URL()), start(t, c.URL())
-	const ttl = 50 * time.Second // less than the clock is set by, and more than a slow machine needs
-	holder := mutex("job")
-	holder.TTL = ttl
-	last := gets(t, a, holder).Fence
-	for _, by := range []time.Duration{time.Minute, -time.Minute, 0} {
+	servertest.ClockEndsNothing(t, a, b, servertest.BelowSwing, func(by time.Duration) {
 		clock.Set(by)
 		until(t, "the server's clock", func() error {
 			if off := ahead(t, c.Members[0]); (off - by).Abs() > 5*time.Second {
@@ -32,30 +29,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 			}
 			return nil
 		})
-		refused(t, b, mutex("job"))
-		keeps(t, a, holder)
-		short := mutex("short")
-		short.TTL = 4 * time.Second
-		began := time.Now()
-		gets(t, a, short)
-		other := mutex("short")
-		until(t, "the end of a short lease", func() error {
-			_, err := b.Acquire(brief(t), other)
-			if took := time.Since(began); err == nil && took < short.TTL {
-				t.Errorf("by %v: a lease of %v ended after %v", by, short.TTL, took)
-			}
-			return err
-		})
-		releases(t, b, other)
-		releases(t, a, holder)
-		holder = mutex("job")
-		holder.TTL = ttl
-		g := gets(t, b, holder)
-		if g.Fence <= last {
-			t.Errorf("by %v: fence %d after %d", by, g.Fence, last)
-		}
-		last, a, b = g.Fence, b, a
-	}
+	})
 }
 
 // ahead returns the time by which a server's clock is ahead of ours, to within some

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/timeshift"
 )
 
@@ -22,14 +23,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 	server := natstest.StartWith(t, clock.Start)
 	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
 	_, js := connect(t, server)
-	const long = 5 * time.Minute
-	holder := mutex("job")
-	holder.TTL = long
-	last := gets(t, a, holder).Fence
-	for _, by := range []time.Duration{time.Minute, -time.Minute, 0} {
-		waiter := mutex("job")
-		waiter.TTL, waiter.QueueTTL, waiter.Queue = long, long, true
-		isRefused(t, b, waiter)
+	servertest.ClockEndsNothing(t, a, b, 5*time.Minute, func(by time.Duration) {
 		clock.Set(by)
 		soon(t, "the server's clock", func(context.Context) error {
 			if off := time.Until(bucketInfo(t, js).TimeStamp); (off - by).Abs() > 5*time.Second {
@@ -37,27 +31,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 			}
 			return nil
 		})
-		renews(t, a, holder)
-		isRefused(t, b, waiter)
-		short, other := mutex("short"), mutex("short")
-		short.TTL = 4 * time.Second
-		began := time.Now()
-		gets(t, a, short)
-		soon(t, "the end of a short lease", func(ctx context.Context) error {
-			_, err := b.Acquire(ctx, other)
-			if took := time.Since(began); err == nil && took < short.TTL {
-				t.Errorf("by %v: a lease of %v ended after %v", by, short.TTL, took)
-			}
-			return err
-		})
-		releases(t, b, other)
-		releases(t, a, holder)
-		g := gets(t, b, waiter)
-		if g.Fence <= last {
-			t.Errorf("by %v: fence %d after %d", by, g.Fence, last)
-		}
-		last, a, b, holder = g.Fence, b, a, waiter
-	}
+	})
 }
 
 // A clock that is set ahead by more than a lease has left ends it: its holder learns that

@@ -8,20 +8,18 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // The tests set the host's clock, and check what docs/internals/bad-days.md says of that.
 
-func TestFencesRiseWhenTheClockIsSetBack(t *testing.T) {
-	c := clock()
-	d := open(t, file(t), &Options{now: c.Now})
-	first, second := mutex("job"), mutex("job")
-	g := gets(t, d, first)
-	releases(t, d, first)
-	c.Advance(-time.Hour)
-	if h := gets(t, d, second); h.Fence <= g.Fence {
-		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
-	}
+func TestTheHostsClockIsSet(t *testing.T) {
+	c, path := clock(), file(t)
+	at := time.Duration(0)
+	servertest.ClockEndsLeases(t, open(t, path, &Options{now: c.Now}), open(t, path, &Options{now: c.Now}), func(by time.Duration) {
+		c.Advance(by - at)
+		at = by
+	})
 }
 
 func TestAClockThatIsSetBackMakesLeasesLast(t *testing.T) {
@@ -37,22 +35,6 @@ func TestAClockThatIsSetBackMakesLeasesLast(t *testing.T) {
 	c.Advance(time.Microsecond)
 	if h := gets(t, d, mutex("job")); h.Fence <= g.Fence {
 		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
-	}
-}
-
-// The next renewal tells the holder. A check of fences finds out before.
-func TestAClockThatIsSetForwardEndsLeasesEarlyAndFencesRise(t *testing.T) {
-	c := clock()
-	d := open(t, file(t), &Options{now: c.Now})
-	first := mutex("job")
-	g := gets(t, d, first)
-	c.Advance(time.Hour)
-	if h := gets(t, d, mutex("job")); h.Fence <= g.Fence {
-		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
-	}
-	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(first)})
-	if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
-		t.Fatalf("%v, %v; want ErrNoSuchLease", answers, err)
 	}
 }
 

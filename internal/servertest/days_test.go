@@ -223,3 +223,38 @@ func TestStandsStillRefuses(t *testing.T) {
 		})
 	}
 }
+
+// swinging returns drivers of a memory, and sets its clock.
+func swinging() (one, two driver.Driver, set func(by time.Duration)) {
+	c, at := memlock.NewClock(time.Now()), time.Duration(0)
+	m := memlock.NewMemory(&memlock.Options{Now: c.Now})
+	return m.Driver(), m.Driver(), func(by time.Duration) {
+		c.Advance(by - at)
+		at = by
+	}
+}
+
+func TestClocksAreRefused(t *testing.T) {
+	ends := func(tb servertest.TB, one, two driver.Driver, set func(time.Duration)) {
+		servertest.ClockEndsLeases(tb, one, two, set)
+	}
+	refuses(t, "a clock that ends leases", "", func(tb servertest.TB, _, _ *planted) {
+		one, two, set := swinging()
+		ends(tb, one, two, set)
+	})
+	refuses(t, "a clock that ends none", "want it granted", func(tb servertest.TB, a, b *planted) { ends(tb, a, b, func(time.Duration) {}) })
+	refuses(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, _, _ *planted) {
+		one, two, set := swinging()
+		low := &planted{Driver: two}
+		falls(low)
+		ends(tb, one, low, set)
+	})
+	nothing := func(tb servertest.TB, one, two driver.Driver, set func(time.Duration)) {
+		servertest.ClockEndsNothing(tb, one, two, servertest.BelowSwing, set)
+	}
+	refuses(t, "a clock by which no lease ends", "", func(tb servertest.TB, a, b *planted) { nothing(tb, a, b, func(time.Duration) {}) })
+	refuses(t, "a clock that ends what it should not", "want it held", func(tb servertest.TB, _, _ *planted) {
+		one, two, set := swinging()
+		nothing(tb, one, two, set)
+	})
+}
