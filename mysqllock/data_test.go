@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
@@ -60,16 +61,7 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 			gets(t, d, old)
 			releases(t, d, old)
 			exec(t, db, "CREATE TABLE backup AS SELECT * FROM pawl_names")
-			c := mutex("job")
-			g := gets(t, d, c)
-			exec(t, db, statements...)
-			answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-			if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
-				t.Errorf("the holder heard %v, %v", answers, err)
-			}
-			if next := gets(t, over(t, db, nil), mutex("job")); next.Fence <= g.Fence {
-				t.Errorf("the fence %d after %d", next.Fence, g.Fence)
-			}
+			servertest.Forgets(t, d, over(t, db, nil), func() { exec(t, db, statements...) })
 		})
 	}
 }

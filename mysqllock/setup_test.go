@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -105,26 +104,7 @@ func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
 // Twenty processes that start at once make the tables once.
 func TestTheTablesAreMadeOnceByTwentyAtOnce(t *testing.T) {
 	s := mysqltest.Shared(t)
-	url := "mysql:" + s.DSN(s.NewDatabase(t))
-	var all sync.WaitGroup
-	for range 20 {
-		all.Go(func() {
-			d, err := concrete(mysqllock.Open(ctx, url))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer d.Close()
-			if _, err := d.Acquire(ctx, queued("job")); err != nil && !errors.Is(err, driver.ErrHeld) {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	e, err := start(t, url).Inspect(ctx, "job")
-	if err != nil || len(e.Holders) != 1 || len(e.Waiters) != 19 {
-		t.Errorf("%d hold it and %d wait, %v; want 1 and 19", len(e.Holders), len(e.Waiters), err)
-	}
+	servertest.OpensTwenty(t, "mysql:"+s.DSN(s.NewDatabase(t)))
 }
 
 func TestAServerThatIsReadOnlyIsRefused(t *testing.T) {

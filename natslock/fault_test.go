@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -122,23 +121,14 @@ func TestABucketThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
-	c := mutex("n")
-	first := gets(t, a, c)
 	_, js := connect(t, server)
-	was := bucketInfo(t, js)
-	if err := js.DeleteStream(ctx, "KV_pawl"); err != nil {
-		t.Fatal(err)
-	}
-	soon(t, "Acquire", func(ctx context.Context) error {
-		g, err := b.Acquire(ctx, mutex("n"))
-		if err == nil && g.Fence <= first.Fence {
-			t.Errorf("fence %d after %d", g.Fence, first.Fence)
+	var was *jetstream.StreamInfo
+	servertest.Forgets(t, a, b, func() {
+		was = bucketInfo(t, js)
+		if err := js.DeleteStream(ctx, "KV_pawl"); err != nil {
+			t.Fatal(err)
 		}
-		return err
 	})
-	if err := renewal(t, a, c); !errors.Is(err, driver.ErrNoSuchLease) {
-		t.Errorf("who held it before: %v; want ErrNoSuchLease", err)
-	}
 	if is := bucketInfo(t, js); is.State.FirstSeq <= was.State.LastSeq {
 		t.Errorf("the new bucket begins at %d, and the old one came to %d", is.State.FirstSeq, was.State.LastSeq)
 	}
@@ -169,29 +159,7 @@ func TestABucketThatIsMadeByManyAtOnce(t *testing.T) {
 	}
 	t.Parallel()
 	server := natstest.Start(t, "")
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	granted := 0
-	for range 20 {
-		all.Go(func() {
-			d, err := concrete(natslock.Open(ctx, "nats://"+server.Addr))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer d.Close()
-			if _, err := d.Acquire(ctx, mutex("n")); err == nil {
-				mu.Lock()
-				granted++
-				mu.Unlock()
-			} else if !errors.Is(err, driver.ErrHeld) {
-				t.Error(err)
-			}
-		})
-	}
-	if all.Wait(); granted != 1 {
-		t.Errorf("%d of 20 hold it", granted)
-	}
+	servertest.OpensTwenty(t, "nats://"+server.Addr)
 }
 
 func TestTwoBucketsDoNotMeet(t *testing.T) {

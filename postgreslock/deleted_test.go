@@ -1,10 +1,9 @@
 package postgreslock_test
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // An operator empties the table, or restores an old one: held names are granted again,
@@ -22,16 +21,7 @@ func TestRowsThatAreDeletedOrRestored(t *testing.T) {
 			gets(t, one, before)
 			releases(t, one, before)
 			exec(t, conn(t, url), "CREATE TABLE backup AS SELECT * FROM pawl.locks")
-			c := mutex("job")
-			first := gets(t, one, c)
-			exec(t, conn(t, url), statements...)
-			if second := gets(t, two, mutex("job")); second.Fence <= first.Fence {
-				t.Errorf("fence %d after %d", second.Fence, first.Fence)
-			}
-			answers, err := one.Renew(ctx, []driver.LeaseRef{lease(c)})
-			if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
-				t.Errorf("the holder heard %v, %v; want ErrNoSuchLease", answers, err)
-			}
+			servertest.Forgets(t, one, two, func() { exec(t, conn(t, url), statements...) })
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,29 +23,7 @@ import (
 func TestTwentyMakeTheTablesAtOnce(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	var all sync.WaitGroup
-	granted := make(chan uint64, 20)
-	for range 20 {
-		all.Go(func() {
-			d, err := concrete(postgreslock.Open(ctx, url))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer d.Close()
-			g, err := d.Acquire(ctx, mutex("job"))
-			switch {
-			case err == nil:
-				granted <- g.Fence
-			case !errors.Is(err, driver.ErrHeld):
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if len(granted) != 1 {
-		t.Errorf("%d were granted", len(granted))
-	}
+	servertest.OpensTwenty(t, url)
 }
 
 // The columns are for people without Pawl.

@@ -47,23 +47,8 @@ func TestAScriptThatTheServerForgotIsSentAgain(t *testing.T) {
 
 func TestFencesRiseWhenTheServerLosesItsData(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
-	first := gets(t, d, mutex("job"))
-	server.Kill()
-	server.Run()
-	for tries := 0; ; tries++ { // the connection has to be replaced
-		second, err := d.Acquire(ctx, mutex("job"))
-		if err == nil {
-			if second.Fence <= first.Fence {
-				t.Errorf("fence %d after %d", second.Fence, first.Fence)
-			}
-			return
-		}
-		if tries == 6000 {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	url := "redis://" + server.Addr
+	servertest.Forgets(t, start(t, url), start(t, url), func() { server.Kill(); server.Run() })
 }
 
 func TestAFenceThatRedisCannotKeepIsAPermanentError(t *testing.T) {
@@ -273,18 +258,7 @@ func TestAServerThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	gets(t, d, before)
 	releases(t, d, before)
 	server.Do("SAVE")
-	c := mutex("job")
-	last := gets(t, d, c)
-	server.Kill()
-	server.Run() // with the saved data
-	var second driver.Grant
-	eventually(t, func() (err error) { second, err = d.Acquire(ctx, mutex("job")); return err })
-	if second.Fence <= last.Fence {
-		t.Errorf("fence %d after %d", second.Fence, last.Fence)
-	}
-	if err := renewed(d, c); !errors.Is(err, driver.ErrNoSuchLease) {
-		t.Errorf("%v; want ErrNoSuchLease", err)
-	}
+	servertest.Forgets(t, d, start(t, "redis://"+server.Addr), func() { server.Kill(); server.Run() }) // with the saved data
 }
 
 func TestOtherPrefixesAndDatabasesAreOtherLocks(t *testing.T) {

@@ -258,3 +258,12 @@ func TestClocksAreRefused(t *testing.T) {
 		nothing(tb, one, two, set)
 	})
 }
+
+func TestForgetsRefuses(t *testing.T) {
+	erase := func(a, b *planted) func() {
+		return func() { m := memlock.NewMemory(nil); a.moves(m); b.moves(m) }
+	}
+	refuses(t, "nothing", "", func(tb servertest.TB, a, b *planted) { servertest.Forgets(tb, a, b, erase(a, b)) })
+	refuses(t, "a lease that stays", "want ErrNoSuchLease", func(tb servertest.TB, a, b *planted) { servertest.Forgets(tb, a, b, func() {}) })
+	refuses(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *planted) { falls(b); servertest.Forgets(tb, a, b, erase(a, b)) })
+}

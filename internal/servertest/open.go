@@ -3,6 +3,8 @@ package servertest
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -36,5 +38,32 @@ func OpensLate(tb TB, url string, run func()) {
 	}
 	if err := locks.Close(); err != nil {
 		tb.Fatalf("%v", err)
+	}
+}
+
+// OpensTwenty has twenty clients start at once where nothing is set up yet. All of them
+// can be opened, and one of them gets the lock.
+func OpensTwenty(tb TB, url string) {
+	tb.Helper()
+	ctx := context.Background()
+	var granted atomic.Int64
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			d, err := driver.Open(ctx, url)
+			if err != nil {
+				tb.Errorf("%v", err)
+				return
+			}
+			defer d.Close()
+			if _, err = d.Acquire(ctx, Mutex("job")); err == nil {
+				granted.Add(1)
+			} else if !errors.Is(err, driver.ErrHeld) {
+				tb.Errorf("%v", err)
+			}
+		})
+	}
+	if all.Wait(); granted.Load() != 1 {
+		tb.Errorf("%d of 20 hold it", granted.Load())
 	}
 }
