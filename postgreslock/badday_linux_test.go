@@ -3,7 +3,6 @@ package postgreslock_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -32,27 +31,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	disk := server.SmallDisk("16m")
 	server.Do("postgres", "CREATE TABLESPACE small LOCATION '"+disk.Dir+"'")
 	server.Do("postgres", "CREATE DATABASE small TABLESPACE small")
-	d := start(t, server.URL("small"))
-	held := mutex("held")
-	g := gets(t, d, held)
-	disk.Fill()
-	var refused error // not at once, because some pages have room
-	for i := 0; refused == nil && i < 20000; i++ {
-		_, refused = d.Acquire(ctx, mutex(fmt.Sprintf("%0200d", i)))
-	}
-	e, ok := errors.AsType[*driver.Error](refused)
-	if !ok || e.Permanent || !strings.Contains(e.Hint, "full") {
-		t.Fatalf("on a full disk: %v", refused)
-	}
-	for range 20 {
-		renews(t, d, held)
-	}
-	releases(t, d, held)
-	disk.Empty()
-	if after := gets(t, d, mutex("held")); after.Fence <= g.Fence {
-		t.Errorf("fence %d after %d", after.Fence, g.Fence)
-	}
-	gets(t, d, mutex("after"))
+	servertest.FullDisk(t, start(t, server.URL("small")), disk.Fill, disk.Empty)
 }
 
 // The disk of the log is full: PostgreSQL ends. When there is space and it runs again,
@@ -65,7 +44,7 @@ func TestALogThatCannotBeWrittenEndsTheServerAndLosesNothing(t *testing.T) {
 	server := pgtest.Start(t)
 	disk := server.SmallDisk("50m") // of files of 16 MB
 	server.Stop()
-	disk.Take(server, "pg_wal")
+	server.Move("pg_wal", disk)
 	server.Run()
 	d := start(t, server.URL("postgres"))
 	held := mutex("held")

@@ -3,53 +3,20 @@ package sqlitelock
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/skip"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// mount makes a small filesystem. Where this user may not do that, the test is skipped:
-// it requires root, and in a container CAP_SYS_ADMIN.
-func mount(t *testing.T, options string) string {
-	t.Helper()
-	folder := t.TempDir()
-	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, options); err != nil {
-		skip.Unproven(t, "a small filesystem needs the rights of root, and CAP_SYS_ADMIN: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
-	return folder
-}
-
-// fill takes all the remaining space, and returns a function that frees it.
-func fill(t *testing.T, folder string) (empty func()) {
-	t.Helper()
-	name := filepath.Join(folder, "ballast")
-	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for b := make([]byte, 4096); err == nil; {
-		_, err = f.Write(b)
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return func() { _ = os.Remove(name) }
-}
-
 func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
-	folder := mount(t, "size=1m")
-	d := open(t, filepath.Join(folder, "locks.db"), nil)
+	disk := servertest.SmallDisk(t, t.TempDir(), "1m")
+	d := open(t, filepath.Join(disk.Dir, "locks.db"), nil)
 	held := mutex("held")
 	gets(t, d, held)
-	empty := fill(t, folder)
+	disk.Fill()
 
 	for range 500 { // more than fits into the log without a restart of the log
 		if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(held)}); err != nil || answers[0] != nil {
@@ -68,7 +35,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	}
 	t.Log(refused)
 
-	empty()
+	disk.Empty()
 	gets(t, d, mutex("after"))
 	if found, err := d.Diagnose(ctx); err != nil || len(found) != 1 || found[0].Subject != "server" {
 		t.Fatalf("afterwards: %+v, %v", found, err)
@@ -76,7 +43,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 }
 
 func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
-	folder := mount(t, "size=4m")
+	folder := servertest.SmallDisk(t, t.TempDir(), "4m").Dir
 	path := filepath.Join(folder, "locks.db")
 	readOnly := func(flags uintptr) {
 		if err := syscall.Mount("tmpfs", folder, "tmpfs", syscall.MS_REMOUNT|flags, ""); err != nil {

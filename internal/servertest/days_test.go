@@ -267,3 +267,26 @@ func TestForgetsRefuses(t *testing.T) {
 	refuses(t, "a lease that stays", "want ErrNoSuchLease", func(tb servertest.TB, a, b *planted) { servertest.Forgets(tb, a, b, func() {}) })
 	refuses(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *planted) { falls(b); servertest.Forgets(tb, a, b, erase(a, b)) })
 }
+
+func TestFullDiskRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		want string
+		err  error
+	}{
+		"nothing":                 {"", &driver.Error{Hint: "the disk is full"}},
+		"a disk that is not full": {"on a full disk", nil},
+		"an error without a hint": {"on a full disk", &driver.Error{}},
+		"an error for good":       {"on a full disk", &driver.Error{Hint: "the disk is full", Permanent: true}},
+	} {
+		refuses(t, name, c.want, func(tb servertest.TB, a, _ *planted) {
+			var full atomic.Bool
+			a.acquire = func(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
+				if full.Load() && c.err != nil {
+					return driver.Grant{}, c.err
+				}
+				return a.Driver.Acquire(ctx, claim)
+			}
+			servertest.FullDisk(tb, a, func() { full.Store(true) }, func() { full.Store(false) })
+		})
+	}
+}
