@@ -81,6 +81,7 @@ func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.
 			break
 		}
 		switch r.end {
+		case taken, outdated: // the next try loads the value
 		case yielded:
 			t.names.unlock(s.Name)
 			locked, fails = false, 0
