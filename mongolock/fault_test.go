@@ -153,7 +153,8 @@ func TestConnectionsThatAreCut(t *testing.T) {
 	t.Parallel()
 	server, db := serve(t), database()
 	p := servertest.StartProxy(t, server.addr)
-	servertest.Storm(t, []driver.Driver{open(t, server.at(p.Addr, db)), open(t, server.at(p.Addr, db))}, p.Heal) // ends all connections
+	url := server.at(p.Addr, db)
+	servertest.Storm(t, []driver.Driver{open(t, url), open(t, url)}, p.Heal) // ends all connections
 }
 
 // The server is killed and comes back: held names are still held, and the waiter gets

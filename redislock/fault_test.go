@@ -258,7 +258,8 @@ func TestAServerThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	gets(t, d, before)
 	releases(t, d, before)
 	server.Do("SAVE")
-	servertest.Forgets(t, d, start(t, "redis://"+server.Addr), func() { server.Kill(); server.Run() }) // with the saved data
+	other := start(t, "redis://"+server.Addr)
+	servertest.Forgets(t, d, other, func() { server.Kill(); server.Run() }) // with the saved data
 }
 
 func TestOtherPrefixesAndDatabasesAreOtherLocks(t *testing.T) {

@@ -11,12 +11,13 @@ import (
 // swings are the times by which the tests set a clock ahead, back, and right.
 var swings = []time.Duration{time.Minute, -time.Minute, 0}
 
-// BelowSwing is the TTL of a lease that such a clock ends, and that lasts for longer than a
-// slow machine needs.
+// BelowSwing is the TTL of a lease that such a clock ends, and that lasts for longer than
+// a slow machine needs.
 const BelowSwing = 50 * time.Second
 
-// ClockEndsLeases sets the clock by which leases end. Ahead, it ends a lease early, and the
-// next renewal notifies its holder. Back, leases last longer. Fences rise in either case.
+// ClockEndsLeases sets the clock by which leases end. Ahead, it ends a lease early, and
+// the next renewal notifies its holder. Back, leases last longer. Fences rise in either
+// case.
 func ClockEndsLeases(tb TB, one, two driver.Driver, set func(by time.Duration)) {
 	tb.Helper()
 	c := Mutex("job")
@@ -43,9 +44,9 @@ func ClockEndsLeases(tb TB, one, two driver.Driver, set func(by time.Duration)) 
 	}
 }
 
-// ClockEndsNothing sets a clock of the server that ends no lease of this TTL, while a name
-// is held and waited for. Holder and waiter notice nothing, and leases that begin then last
-// as long as they should.
+// ClockEndsNothing sets a clock of the server that ends no lease of this TTL, while a
+// name is held and waited for. Holder and waiter notice nothing, and leases that begin
+// then last as long as they should.
 func ClockEndsNothing(tb TB, one, two driver.Driver, ttl time.Duration, set func(by time.Duration)) {
 	tb.Helper()
 	holder := Mutex("job")
@@ -91,7 +92,7 @@ func IsLost(tb TB, d driver.Driver, c driver.Claim) {
 func untilFree(tb TB, d driver.Driver, c driver.Claim) (g driver.Grant) {
 	tb.Helper()
 	var err error
-	for began := time.Now(); time.Since(began) < 2*time.Minute; time.Sleep(20 * time.Millisecond) { // only a hang takes so long
+	for began := time.Now(); time.Since(began) < 2*time.Minute; time.Sleep(20 * time.Millisecond) {
 		if g, err = d.Acquire(context.Background(), c); err == nil {
 			return g
 		}

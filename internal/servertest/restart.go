@@ -77,7 +77,7 @@ func insist(tb TB, what string, request func() error) {
 
 // answer repeats a request until the backend can be reached.
 func answer(request func() error) (err error) {
-	for began := time.Now(); time.Since(began) < 2*time.Minute; time.Sleep(20 * time.Millisecond) { // only a hang takes so long
+	for began := time.Now(); time.Since(began) < 2*time.Minute; time.Sleep(20 * time.Millisecond) {
 		if err = request(); !errors.Is(err, driver.ErrUnavailable) {
 			break
 		}

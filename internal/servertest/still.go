@@ -58,7 +58,8 @@ func StandsStill(tb TB, holder, other driver.Driver, pause, resume func()) {
 		c := Mutex(name)
 		insist(tb, "Acquire after it", func() error {
 			g, err := other.Acquire(ctx, c)
-			if errors.Is(err, driver.ErrHeld) && time.Since(resumed) < 20*time.Second { // a grant that came late lasts for 30 s
+			// A grant that came late lasts for 30 s.
+			if errors.Is(err, driver.ErrHeld) && time.Since(resumed) < 20*time.Second {
 				return driver.ErrUnavailable
 			}
 			if err == nil && g.Fence <= held.Fence() {

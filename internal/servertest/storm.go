@@ -44,7 +44,8 @@ func Storm(tb TB, drivers []driver.Driver, cut func()) {
 	for began := time.Now(); ctx.Err() == nil && (turns.Load() < enough || time.Since(began) < 3*time.Second); {
 		had := turns.Load()
 		cut()
-		for n := 0; n == 0 || n < 40 && turns.Load() == had; n++ { // a slow machine gets to the lock before the next cut, mostly
+		// A slow machine gets to the lock before the next cut, mostly.
+		for n := 0; n == 0 || n < 40 && turns.Load() == had; n++ {
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
