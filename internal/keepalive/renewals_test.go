@@ -152,6 +152,35 @@ func TestFailedRenewalIsRepeatedUntilTheTermEnds(t *testing.T) {
 	}
 }
 
+// While nothing is answered, 64 of 100 go alone. An answer to another request ends that.
+func TestAliveLetsAllLeasesWithoutAnAnswerGoAlone(t *testing.T) {
+	for _, alive := range []bool{false, true} {
+		k := newKeeper(t)
+		for range 100 {
+			k.add("x")
+		}
+		k.pass(ttl / 3)
+		if alive {
+			k.Alive(k.now.Mono)
+		}
+		k.answer(k.one(), false)
+		together := 0
+		for range 20 {
+			k.pass(100 * time.Millisecond)
+			_, batches := k.step()
+			for _, b := range batches {
+				if len(b.leases) > 1 {
+					together += len(b.leases)
+				}
+				k.answer(b, false)
+			}
+		}
+		if all := together == 100; all != alive {
+			t.Errorf("the backend answers another request: %v; in small batches went %d leases", alive, together)
+		}
+	}
+}
+
 func TestWhatIsReleasedWhileItStandsInLineIsNotSent(t *testing.T) {
 	k := newKeeper(t)
 	a, b := k.add("a"), k.add("b")
