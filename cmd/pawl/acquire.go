@@ -20,7 +20,7 @@ type acquireFlags struct {
 	asJSON bool
 }
 
-func newAcquire(v *voice, where *location) *cobra.Command {
+func newAcquire(v *output, where *location) *cobra.Command {
 	f := &acquireFlags{claimFlags: newClaimFlags(10 * time.Minute)}
 	cmd := &cobra.Command{
 		Use:   "acquire [flags] NAME",
@@ -73,7 +73,7 @@ The exit code is 0, or:
 	return cmd
 }
 
-func (f *acquireFlags) run(v *voice, where *location, cmd *cobra.Command, name string) (err error) {
+func (f *acquireFlags) run(v *output, where *location, cmd *cobra.Command, name string) (err error) {
 	url, byDefault, err := where.find(cmd)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 	maxFirstResult = time.Minute // how much longer a phase without a result lasts
 )
 
-func newBench(v *voice, where *location) *cobra.Command {
+func newBench(v *output, where *location) *cobra.Command {
 	duration, clients, asJSON := seconds(10*time.Second), number(4), false
 	cmd := &cobra.Command{
 		Use:   "bench [flags]",
@@ -88,7 +88,7 @@ if another bench is running.`,
 }
 
 type bench struct {
-	v       *voice
+	v       *output
 	phase   time.Duration // how long each of the two phases takes
 	asJSON  bool
 	clients []*pawl.Client
@@ -131,7 +131,7 @@ func (b *bench) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var handovers pace
+	var handovers latencyStats
 	if len(b.clients) > 1 {
 		if handovers, err = b.measure(ctx, bar, func(int) string { return benchName + ":0" }); err != nil {
 			return err
@@ -148,7 +148,7 @@ func (b *bench) run(ctx context.Context) error {
 // measure makes each client lock and release its name until the phase is over. If the
 // clients share a name, it measures the time from each release to the next grant. A phase
 // without a result lasts until the first result.
-func (b *bench) measure(ctx context.Context, bar *progress, name func(client int) string) (pace, error) {
+func (b *bench) measure(ctx context.Context, bar *progress, name func(client int) string) (latencyStats, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.phase+maxFirstResult)
 	defer cancel()
 	var measured, due atomic.Bool
@@ -197,7 +197,7 @@ func (b *bench) measure(ctx context.Context, bar *progress, name func(client int
 			results <- r
 		}()
 	}
-	var all pace
+	var all latencyStats
 	var failed error
 	for range b.clients {
 		r := <-results

@@ -23,7 +23,7 @@ import (
 )
 
 type breaking struct {
-	v      *voice
+	v      *output
 	client *pawl.Client
 	name   string
 	delay  breakDelay
@@ -54,7 +54,7 @@ func defaultBy() string {
 	return name[:min(len(name), driver.MaxLabel)]
 }
 
-func newBreak(v *voice, where *location) *cobra.Command {
+func newBreak(v *output, where *location) *cobra.Command {
 	var fence fenceFlag
 	var yes, asJSON bool
 	var by, reason string

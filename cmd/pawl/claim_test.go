@@ -24,7 +24,7 @@ func newHungJob(t *testing.T) *job {
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
 	return &job{
-		v: &voice{err: io.Discard}, name: "x", patience: time.Second, signals: make(chan os.Signal, 2),
+		v: &output{err: io.Discard}, name: "x", patience: time.Second, signals: make(chan os.Signal, 2),
 		open: func(context.Context) (*pawl.Client, error) {
 			<-end
 			return nil, errors.New("too late")

@@ -246,7 +246,7 @@ func TestTheCrontabExamplesWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := string(manual)
-	for _, c := range newRoot(&voice{}).Commands() {
+	for _, c := range newRoot(&output{}).Commands() {
 		texts += "\n" + c.Example
 	}
 	var lines []string

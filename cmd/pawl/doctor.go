@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-func newDoctor(v *voice, where *location) *cobra.Command {
+func newDoctor(v *output, where *location) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",

@@ -31,7 +31,7 @@ func TestFindingsOfSeveralLinesAreShownAsSuch(t *testing.T) {
 func TestSeveralErrorsAreSaidInOneLine(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	v := &voice{err: &out}
+	v := &output{err: &out}
 	v.sayError(joined{"pawl: one\npawl: two\n"})
 	if got := out.String(); got != "pawl: one; two\n" || strings.Contains(got, `\n`) {
 		t.Errorf("it says %q", got)

@@ -19,7 +19,7 @@ type electFlags struct {
 	value string
 }
 
-func newElect(v *voice, where *location) *cobra.Command {
+func newElect(v *output, where *location) *cobra.Command {
 	f := &electFlags{claimFlags: newClaimFlags(30 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "elect [flags] NAME [--] COMMAND [ARG...]",
@@ -77,7 +77,7 @@ func (f *electFlags) check(cmd *cobra.Command, args []string) error {
 	return f.graceFits(cmd, time.Duration(f.ttl))
 }
 
-func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []string) error {
+func (f *electFlags) run(v *output, where *location, cmd *cobra.Command, args []string) error {
 	v.neverBlock()
 	url, byDefault, err := where.find(cmd)
 	if err != nil {

@@ -165,7 +165,7 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 func validateLabels(all labels) error { return (&driver.Owner{Labels: all}).Validate() }
 
 // job makes a claim of the name by these flags. The caller decides what the lock is for.
-func (f *claimFlags) job(v *voice, where *location, url string, byDefault bool, name string, margin time.Duration) *job {
+func (f *claimFlags) job(v *output, where *location, url string, byDefault bool, name string, margin time.Duration) *job {
 	switch nested := os.Getenv(fenceVariable) != ""; { // then the outer pawl has warned
 	case isMemory(url):
 		v.warn("mem: keeps locks in the memory of this process, so it excludes no other process")
@@ -198,7 +198,7 @@ func (f *claimFlags) conflict(err error) error {
 }
 
 // options are the options of the client.
-func (f *claimFlags) options(v *voice, where *location) *pawl.Options {
+func (f *claimFlags) options(v *output, where *location) *pawl.Options {
 	waited := false
 	own := parentsFences()
 	o := &pawl.Observer{

@@ -40,7 +40,7 @@ func TestHelpIsAsInTheGoldenFiles(t *testing.T) {
 	each = func(c *cobra.Command) {
 		var out bytes.Buffer
 		path := strings.Fields(c.CommandPath())
-		code := execute(&voice{out: &out, err: &out}, append(path[1:], "--help"))
+		code := execute(&output{out: &out, err: &out}, append(path[1:], "--help"))
 		if code != 0 {
 			t.Errorf("%s --help: exit code %d", c.CommandPath(), code)
 		}
@@ -57,7 +57,7 @@ func TestHelpIsAsInTheGoldenFiles(t *testing.T) {
 			}
 		}
 	}
-	each(newRoot(&voice{}))
+	each(newRoot(&output{}))
 }
 
 type fullDisk struct{}
@@ -70,7 +70,7 @@ func (fullDisk) Write([]byte) (int, error) {
 func wantUnwritten(t *testing.T, args ...string) {
 	t.Helper()
 	var said bytes.Buffer
-	code := execute(&voice{out: fullDisk{}, err: &said}, args)
+	code := execute(&output{out: fullDisk{}, err: &said}, args)
 	if want := "write /dev/stdout: no space left on device\n"; code != exitOther || !strings.HasSuffix(said.String(), want) {
 		t.Errorf("pawl %s on a full disk: exit code %d and %q", strings.Join(args, " "), code, said.String())
 	}
@@ -80,7 +80,7 @@ func wantUnwritten(t *testing.T, args ...string) {
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	place, handle := "--url=sqlite:"+filepath.ToSlash(dir)+"/locks.db", filepath.Join(dir, "handle")
-	if code := execute(&voice{out: io.Discard, err: os.Stderr}, []string{"acquire", place, "--handle", handle, "x"}); code != 0 {
+	if code := execute(&output{out: io.Discard, err: os.Stderr}, []string{"acquire", place, "--handle", handle, "x"}); code != 0 {
 		t.Fatalf("acquire: exit code %d", code)
 	}
 	for _, args := range [][]string{

@@ -47,7 +47,7 @@ const maxHandle = 4096
 
 // handleSource is the source from which renew and release read the handle.
 type handleSource struct {
-	v    *voice
+	v    *output
 	file string
 }
 

@@ -17,7 +17,7 @@ import (
 // interruptible returns a ctx that ends with SIGINT or SIGTERM. These signals then also
 // end writes to a standard output or error that no process reads. A second signal ends
 // pawl at once. stop undoes all of that.
-func (v *voice) interruptible(cmd *cobra.Command) (ctx context.Context, stop context.CancelFunc) {
+func (v *output) interruptible(cmd *cobra.Command) (ctx context.Context, stop context.CancelFunc) {
 	ctx, cancel := untilSignal(cmd, func(s os.Signal) error { return &exit{code: exitSignal + signalNumber(s), dies: s} }, os.Interrupt, syscall.SIGTERM)
 	out, err := v.out, v.err
 	v.out, v.err = &endingWriter{ctx: ctx, to: out}, &endingWriter{ctx: ctx, to: err}

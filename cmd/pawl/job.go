@@ -19,7 +19,7 @@ import (
 // It guarantees, in every order of events: the child does not start without the lock, and
 // no process of its group is alive when another client can be granted the name.
 type job struct {
-	v        *voice
+	v        *output
 	name     string
 	also     []string // the other names that are claimed with it
 	path     string
@@ -68,7 +68,7 @@ func (j *job) run() error {
 }
 
 // warnReleased warns if a release has failed, or has found the lock lost.
-func (v *voice) warnReleased(err error) {
+func (v *output) warnReleased(err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, pawl.ErrLost):
@@ -155,15 +155,15 @@ func (j *job) tooLong(c *child, lease jobLease) error {
 	return &exit{code: exitTooLong}
 }
 
-func (v *voice) sayTooLong(name string, after time.Duration) {
+func (v *output) sayTooLong(name string, after time.Duration) {
 	v.say("%q was held for --max-hold, which is %v: stopping the command", name, after)
 }
 
-func (v *voice) warnUndelivered(s syscall.Signal, err error) {
+func (v *output) warnUndelivered(s syscall.Signal, err error) {
 	v.warn("%s did not reach the command: %v; if it changes its user, start pawl as that user: sudo pawl, not pawl with sudo", signalName(s), err)
 }
 
-func (v *voice) sayLost(err error) { v.say("%s: stopping the command", words.Bare(err)) }
+func (v *output) sayLost(err error) { v.say("%s: stopping the command", words.Bare(err)) }
 
 var errStillRunning = errors.New("some of the command is still running: it outlived SIGKILL, or may not be signalled; look for it before you run it again")
 

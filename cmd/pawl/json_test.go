@@ -121,7 +121,7 @@ func TestEachFieldOfAHolderAndAWaiterIsPrinted(t *testing.T) {
 	}
 	change("Holder", reflect.ValueOf(&h).Elem(), changed)
 	change("Waiter", reflect.ValueOf(&w).Elem(), changed)
-	help := newShow(&voice{}, &location{}).Long
+	help := newShow(&output{}, &location{}).Long
 	for _, typ := range []reflect.Type{reflect.TypeFor[jsonEntry](), reflect.TypeFor[jsonHolder](), reflect.TypeFor[jsonWaiter](), reflect.TypeFor[pawl.Owner]()} {
 		for field := range typ.Fields() {
 			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); !strings.Contains(help, strings.TrimSuffix(key, "s")) {
@@ -149,7 +149,7 @@ func TestNothingPrintedMovesTheCursor(t *testing.T) {
 		Waiters: []pawl.Waiter{{Permits: 1, Limit: 1, Owner: pawl.Owner{Client: evil}}},
 	}
 	var list, entry, asJSON, said bytes.Buffer
-	v := &voice{err: &said}
+	v := &output{err: &said}
 	v.say("lost %s, %v", evil, e.Holders[0].Owner)
 	for _, err := range []error{
 		printList(&list, []pawl.Entry{e}, time.Now()),

@@ -13,20 +13,20 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A pace has the durations of many equal operations, and their number per second.
-type pace struct {
+// A latencyStats has the durations of many equal operations, and their number per second.
+type latencyStats struct {
 	took      []time.Duration // sorted
 	perSecond float64
 }
 
 // settle computes the result after all were added, over the given time.
-func (p *pace) settle(in time.Duration) {
+func (p *latencyStats) settle(in time.Duration) {
 	slices.Sort(p.took)
 	p.perSecond = float64(len(p.took)) / in.Seconds()
 }
 
 // within is the longest duration of the fastest part: 0.5 gives the median.
-func (p *pace) within(part float64) time.Duration {
+func (p *latencyStats) within(part float64) time.Duration {
 	if len(p.took) == 0 {
 		return 0
 	}
@@ -34,7 +34,7 @@ func (p *pace) within(part float64) time.Duration {
 	return p.took[max(at, 0)]
 }
 
-func (p *pace) json() jsonPace {
+func (p *latencyStats) json() jsonPace {
 	ms := func(part float64) float64 { return float64(p.within(part).Microseconds()) / 1000 }
 	return jsonPace{
 		Count: len(p.took), PerSecond: math.Round(p.perSecond*10) / 10,
@@ -42,12 +42,12 @@ func (p *pace) json() jsonPace {
 	}
 }
 
-func printBench(out io.Writer, backend string, clients int, cycles, handovers pace) error {
+func printBench(out io.Writer, backend string, clients int, cycles, handovers latencyStats) error {
 	if _, err := fmt.Fprintf(out, "%s, clients: %d\n\n", visible.Text(backend), clients); err != nil {
 		return err
 	}
 	t := newTable(out, "WHAT", "PER SECOND", "MEDIAN", "90%", "99%", "SLOWEST")
-	row := func(what string, p pace) {
+	row := func(what string, p latencyStats) {
 		if len(p.took) == 0 {
 			t.row(what, "-", "-", "-", "-", "-")
 			return
@@ -84,7 +84,7 @@ func (r *released) swapZero(began time.Time) time.Time {
 
 // progress is a bar on a terminal. A nil progress shows nothing.
 type progress struct {
-	v     *voice
+	v     *output
 	total time.Duration
 	began time.Time
 	done  atomic.Int64
@@ -93,7 +93,7 @@ type progress struct {
 	once  sync.Once
 }
 
-func startProgress(v *voice, total time.Duration) *progress {
+func startProgress(v *output, total time.Duration) *progress {
 	if !v.onTerminal() {
 		return nil
 	}

@@ -51,7 +51,7 @@ func (j *job) release(lease jobLease) error {
 	return lease.ReleaseUnused(context.Background()) // --min-hold does not apply
 }
 
-func (v *voice) warnNotReleased(name string) {
+func (v *output) warnNotReleased(name string) {
 	v.warn("the release of %q has no answer yet; the name may stay held until its lease expires", name)
 }
 

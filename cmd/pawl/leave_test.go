@@ -59,7 +59,7 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 					t.Fatal(err)
 				}
 				var said bytes.Buffer
-				j := &job{v: &voice{err: &said}, name: "x", ran: true, signals: make(chan os.Signal, 2)}
+				j := &job{v: &output{err: &said}, name: "x", ran: true, signals: make(chan os.Signal, 2)}
 				if c.asked {
 					j.askedToEnd()
 				}

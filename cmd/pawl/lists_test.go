@@ -20,7 +20,7 @@ func document(t *testing.T, file string) string {
 func TestEachCommandIsOnItsPageAndInThePackageComment(t *testing.T) {
 	t.Parallel()
 	page, comment := document(t, "docs/cli.md"), document(t, "cmd/pawl/main.go")
-	for _, verb := range verbs(newRoot(&voice{})) {
+	for _, verb := range verbs(newRoot(&output{})) {
 		if verb == "version" {
 			continue
 		}

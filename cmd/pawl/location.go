@@ -24,7 +24,7 @@ import (
 // location is the address of the locks: --url, otherwise PAWL_URL or the file that
 // PAWL_URL_FILE names, otherwise the file of this user.
 type location struct {
-	v         *voice
+	v         *output
 	url       string
 	fromFile  string // from PAWL_URL_FILE, read once, because it may be a pipe
 	namespace string // --namespace, otherwise PAWL_NAMESPACE; empty for none

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-func newList(v *voice, where *location) *cobra.Command {
+func newList(v *output, where *location) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls [flags] [PREFIX]",
@@ -86,7 +86,7 @@ func list(ctx context.Context, c *pawl.Client, prefix string) (all listing, err 
 }
 
 // say prints the errors last, where they are seen. They also set the exit code.
-func (l *listing) say(v *voice) error {
+func (l *listing) say(v *output) error {
 	if len(l.damaged) == 0 {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (l *listing) say(v *voice) error {
 	return &exit{code: exitUnavailable}
 }
 
-func listJSON(ctx context.Context, v *voice, c *pawl.Client, prefix string) error {
+func listJSON(ctx context.Context, v *output, c *pawl.Client, prefix string) error {
 	var all listing
 	for e, err := range c.List(ctx, prefix) {
 		switch {
@@ -115,7 +115,7 @@ func listJSON(ctx context.Context, v *voice, c *pawl.Client, prefix string) erro
 
 // withClient runs f with a client. After a signal it returns the signal's exit code. If
 // the default file does not exist, it says so, and calls unused instead.
-func withClient(ctx context.Context, v *voice, where *location, cmd *cobra.Command, f func(*pawl.Client) error, unused func() error) error {
+func withClient(ctx context.Context, v *output, where *location, cmd *cobra.Command, f func(*pawl.Client) error, unused func() error) error {
 	c, err := where.open(ctx, cmd)
 	_, none := errors.AsType[*unusedError](err)
 	switch {

@@ -46,7 +46,7 @@ func TestLsGoesOnBehindADamagedRow(t *testing.T) {
 	for _, flag := range []string{"", "--json"} {
 		var out, said bytes.Buffer
 		args := append([]string{"ls", "--url", url}, strings.Fields(flag)...)
-		if code := execute(&voice{out: &out, err: &said}, args); code != exitUnavailable {
+		if code := execute(&output{out: &out, err: &said}, args); code != exitUnavailable {
 			t.Errorf("ls %s: exit code %d, want %d", flag, code, exitUnavailable)
 		}
 		for _, name := range []string{"a", "c"} {

@@ -38,11 +38,11 @@ func main() { os.Exit(pawlMain()) }
 // pawlMain is main, and returns the exit code, so that tests can run the command in their
 // own binary.
 func pawlMain() int {
-	return execute(&voice{out: os.Stdout, err: os.Stderr}, os.Args[1:])
+	return execute(&output{out: os.Stdout, err: os.Stderr}, os.Args[1:])
 }
 
 // execute runs the command with these arguments, and prints its error.
-func execute(v *voice, args []string) int {
+func execute(v *output, args []string) int {
 	root := newRoot(v)
 	root.SetArgs(args)
 	out := &errorWriter{to: v.out}
@@ -79,7 +79,7 @@ var setUpCobra = sync.OnceFunc(func() {
 	cobra.MousetrapHelpText = "" // Explorer may start it like any other program
 })
 
-func newRoot(v *voice) *cobra.Command {
+func newRoot(v *output) *cobra.Command {
 	setUpCobra()
 	askedVersion := false
 	root := &cobra.Command{

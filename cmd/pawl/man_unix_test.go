@@ -11,7 +11,7 @@ import (
 // The manual pages say what --help says: two are enough to see their form.
 func TestManualsAreAsInTheGoldenFiles(t *testing.T) {
 	dir := t.TempDir()
-	if code := execute(&voice{out: os.Stderr, err: os.Stderr}, []string{"man", dir}); code != 0 {
+	if code := execute(&output{out: os.Stderr, err: os.Stderr}, []string{"man", dir}); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))

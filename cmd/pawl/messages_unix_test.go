@@ -89,7 +89,7 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	v := &voice{out: &out, err: &out}
+	v := &output{out: &out, err: &out}
 	for _, args := range refused {
 		fmt.Fprintf(&out, "$ pawl%s\n", shown(args))
 		if code := execute(v, args); code != 0 {
@@ -172,7 +172,7 @@ var (
 )
 
 // sayClaims prints how a claim can end, and the messages on the way.
-func sayClaims(t *testing.T, out *bytes.Buffer, v *voice) {
+func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	j := &job{v: v, name: "x", patience: time.Minute}
 	tries := &job{v: v, name: "x", try: true, patience: tryTimeout}
@@ -222,7 +222,7 @@ func handleOf(says string) string {
 }
 
 // sayHandles prints the messages about a handle.
-func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
+func sayHandles(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	fmt.Fprint(out, "\n# renew, release: the lease is over\n")
 	v.sayError(notHeldAnyMore(lost).(*exit).err)
@@ -257,7 +257,7 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := acquiring{job: &job{v: &voice{out: brokenPipe{}, err: out}, signals: make(chan os.Signal)}}
+	a := acquiring{job: &job{v: &output{out: brokenPipe{}, err: out}, signals: make(chan os.Signal)}}
 	v.sayError(a.handOver(c, lease).(*exit).err)
 	if e, err := c.Inspect(t.Context(), "y"); err != nil || len(e.Holders) > 0 {
 		t.Errorf("it is left held: %+v, %v", e, err)
@@ -276,7 +276,7 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
 // sayTerms prints what elect says about a backend that fails, and bench about another
 // bench.
-func sayTerms(t *testing.T, out *bytes.Buffer, v *voice) {
+func sayTerms(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	fmt.Fprint(out, "\n# elect, while the backend is down\n")
 	o := (&election{job: &job{v: v}}).listening((&claimFlags{}).options(v, &location{v: v})).Observer
@@ -298,15 +298,15 @@ func sayTerms(t *testing.T, out *bytes.Buffer, v *voice) {
 	for _, at := range []time.Duration{0, 3 * time.Second, 10 * time.Second, 11 * time.Second} {
 		fmt.Fprintln(out, bar(at, 10*time.Second, int64(at/1000)))
 	}
-	p := pace{took: []time.Duration{time.Second, 2345678, 45678, 999}}
+	p := latencyStats{took: []time.Duration{time.Second, 2345678, 45678, 999}}
 	p.settle(10 * time.Second)
-	if err := printBench(out, "redis host:6379", 4, p, pace{}); err != nil {
+	if err := printBench(out, "redis host:6379", 4, p, latencyStats{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // sayLosses prints the messages at the end of a command.
-func sayLosses(out *bytes.Buffer, v *voice) {
+func sayLosses(out *bytes.Buffer, v *output) {
 	fmt.Fprint(out, "\n# lost while the command runs\n")
 	v.sayLost(lost)
 	v.sayTooLong("x", time.Hour)
@@ -335,7 +335,7 @@ func sayLosses(out *bytes.Buffer, v *voice) {
 }
 
 // sayBreaks prints what break says about leases.
-func sayBreaks(t *testing.T, out *bytes.Buffer, v *voice) {
+func sayBreaks(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	c, err := pawl.New(memlock.New(nil), nil)
 	if err != nil {
@@ -361,7 +361,7 @@ func sayBreaks(t *testing.T, out *bytes.Buffer, v *voice) {
 		}
 	}
 	say("break --fence 17, and others hold it", func() error { return b.one(t.Context(), 17) })
-	b.v = &voice{out: new(bytes.Buffer), err: out}
+	b.v = &output{out: new(bytes.Buffer), err: out}
 	say("break, without a terminal", func() error { return b.ask(t.Context(), newBreak(v, &location{v: v})) })
 	b.v = v
 	e, err := c.Inspect(t.Context(), "x")
@@ -374,7 +374,7 @@ func sayBreaks(t *testing.T, out *bytes.Buffer, v *voice) {
 }
 
 // sayTables prints the output of ls, show and doctor.
-func sayTables(t *testing.T, out *bytes.Buffer, v *voice) {
+func sayTables(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	kept := pawl.Holder{Owner: someone, Fence: 17, Permits: 2, Limit: 3, Since: now.AddDate(0, 0, -1), TTL: 2500 * time.Millisecond, ExpiresIn: 1500 * time.Millisecond, Released: true}

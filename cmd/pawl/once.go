@@ -25,7 +25,7 @@ type onceFlags struct {
 	args        []string  // NAME and COMMAND, without KEY
 }
 
-func newOnce(v *voice, where *location) *cobra.Command {
+func newOnce(v *output, where *location) *cobra.Command {
 	f := &onceFlags{claimFlags: newClaimFlags(30 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "once [flags] NAME KEY|--every D -- COMMAND [ARG...]",
@@ -122,7 +122,7 @@ func (f *onceFlags) check(cmd *cobra.Command, args []string) error {
 	return f.graceFits(cmd, time.Duration(f.ttl))
 }
 
-func (f *onceFlags) run(v *voice, where *location, cmd *cobra.Command) error {
+func (f *onceFlags) run(v *output, where *location, cmd *cobra.Command) error {
 	v.neverBlock()
 	url, byDefault, err := where.find(cmd)
 	if err != nil {
@@ -186,7 +186,7 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin ti
 }
 
 // sayDone prints why the command did not run, with the stored key.
-func (v *voice) sayDone(name string, stored []byte, every time.Duration) {
+func (v *output) sayDone(name string, stored []byte, every time.Duration) {
 	last := words.Plain(string(stored))
 	if every > 0 {
 		v.say("%q is done: its last start was at %s, less than half of --every ago", name, last)

@@ -24,7 +24,7 @@ type host struct {
 // once starts it, and runs a command for so long if it is granted.
 func (h *host) once(t *testing.T, f *onceFlags, runs time.Duration) (ran bool) {
 	f.began = time.Now()
-	j := &job{v: &voice{out: io.Discard, err: io.Discard}, name: "x"}
+	j := &job{v: &output{out: io.Discard, err: io.Discard}, name: "x"}
 	lease, err := f.claim(t.Context(), h.client, j, 0)
 	switch {
 	case errors.Is(err, pawl.ErrValueNotGreater):
@@ -221,7 +221,7 @@ func TestOnceRefusesAKeyOfAnotherForm(t *testing.T) {
 
 // In a crontab, % ends the line.
 func TestNoExampleBreaksInACrontab(t *testing.T) {
-	for line := range strings.Lines(newOnce(&voice{}, &location{}).Example) {
+	for line := range strings.Lines(newOnce(&output{}, &location{}).Example) {
 		if comment := strings.HasPrefix(strings.TrimSpace(line), "#"); !comment && strings.Contains(strings.ReplaceAll(line, `\%`, ""), "%") {
 			t.Errorf("a %% is not escaped in %s", line)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A voice prints what the command prints.
+// A output prints what the command prints.
 //
 // Standard output has only the result: tables and JSON of ls and show, the receipt of
 // break, the handle of acquire, the version. `pawl run` and `pawl elect` never write
@@ -34,7 +34,7 @@ import (
 // Standard error may have no reader: Ctrl-S has stopped its terminal, or its pipe is
 // full. The commands that hold or wait for a lock call neverBlock first, and each command
 // calls it before it prints its error.
-type voice struct{ out, err io.Writer }
+type output struct{ out, err io.Writer }
 
 // An errorWriter keeps the first error of its writes, for a caller that ignores them.
 type errorWriter struct {
@@ -50,19 +50,19 @@ func (w *errorWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (v *voice) say(format string, args ...any) {
+func (v *output) say(format string, args ...any) {
 	fmt.Fprintf(v.err, "pawl: %s\n", visible.Text(fmt.Sprintf(format, args...)))
 }
 
 // warn prints a warning: no failure, but worth knowing.
-func (v *voice) warn(format string, args ...any) { v.say("warning: "+format, args...) }
+func (v *output) warn(format string, args ...any) { v.say("warning: "+format, args...) }
 
 // sayError prints an error of the library, or of this command.
-func (v *voice) sayError(err error) { v.say("%s", words.Bare(err)) }
+func (v *output) sayError(err error) { v.say("%s", words.Bare(err)) }
 
 // neverBlock makes messages wait for a reader in another goroutine: pawl must stop its
 // command, pass signals on and campaign even if standard error has no reader.
-func (v *voice) neverBlock() {
+func (v *output) neverBlock() {
 	if v.err == os.Stderr { // not the buffer of a test
 		v.err = newAsyncWriter(os.Stderr)
 	}
@@ -70,14 +70,14 @@ func (v *voice) neverBlock() {
 
 // flush waits until the messages are written, but not longer than d if neverBlock was
 // called.
-func (v *voice) flush(d time.Duration) {
+func (v *output) flush(d time.Duration) {
 	if w, ok := v.err.(*asyncWriter); ok {
 		w.flush(d)
 	}
 }
 
 // onTerminal reports whether people see standard error.
-func (v *voice) onTerminal() bool {
+func (v *output) onTerminal() bool {
 	to := v.err
 	if w, ok := to.(*endingWriter); ok {
 		to = w.to

@@ -21,7 +21,7 @@ const workerVerb = "prove-work"
 
 // proof is one call of prove.
 type proof struct {
-	v       *voice
+	v       *output
 	where   *location
 	time    seconds
 	ttl     seconds
@@ -36,7 +36,7 @@ type proof struct {
 	check   string
 }
 
-func newProve(v *voice, where *location) *cobra.Command {
+func newProve(v *output, where *location) *cobra.Command {
 	p := &proof{v: v, where: where, time: seconds(10 * time.Minute), ttl: seconds(2 * time.Second), workers: 8, rate: 100}
 	plants, _ := worker.Plants()
 	cmd := &cobra.Command{

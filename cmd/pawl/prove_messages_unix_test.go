@@ -75,7 +75,7 @@ func writeHistories(t *testing.T) {
 }
 
 // sayProofs prints what prove says about a database, and while it runs.
-func sayProofs(t *testing.T, out *bytes.Buffer, v *voice) {
+func sayProofs(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	writeHistories(t)
 	for _, args := range unproven {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
-func newRenew(v *voice, where *location) *cobra.Command {
+func newRenew(v *output, where *location) *cobra.Command {
 	h := &handleSource{v: v}
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -48,7 +48,7 @@ it can be relied on. Otherwise it prints nothing.
 	return cmd
 }
 
-func newRelease(v *voice, where *location) *cobra.Command {
+func newRelease(v *output, where *location) *cobra.Command {
 	h := &handleSource{v: v}
 	cmd := &cobra.Command{
 		Use:   "release [flags] [< HANDLE]",
@@ -76,7 +76,7 @@ believed to: release says so, and fails.
 	return cmd
 }
 
-func withLease(v *voice, where *location, cmd *cobra.Command, h *handleSource, f func(context.Context, *pawl.Lease) error) error {
+func withLease(v *output, where *location, cmd *cobra.Command, h *handleSource, f func(context.Context, *pawl.Lease) error) error {
 	ctx, stop := v.interruptible(cmd)
 	defer stop()
 	if _, _, err := where.find(cmd); err != nil { // before reading the handle

@@ -19,7 +19,7 @@ type runFlags struct {
 	maxHold seconds
 }
 
-func newRun(v *voice, where *location) *cobra.Command {
+func newRun(v *output, where *location) *cobra.Command {
 	f := &runFlags{claimFlags: newClaimFlags(30 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME [--] COMMAND [ARG...]",
@@ -103,7 +103,7 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 	return f.graceFits(cmd, time.Duration(f.ttl))
 }
 
-func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []string) error {
+func (f *runFlags) run(v *output, where *location, cmd *cobra.Command, args []string) error {
 	v.neverBlock()
 	url, byDefault, err := where.find(cmd)
 	if err != nil {

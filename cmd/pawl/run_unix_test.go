@@ -143,7 +143,7 @@ func TestSignalBeforeTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	j := &job{v: &voice{err: os.Stderr}, name: "x", path: "/usr/bin/touch", argv: []string{"touch", dir + "/ran"}, signals: make(chan os.Signal, 1)}
+	j := &job{v: &output{err: os.Stderr}, name: "x", path: "/usr/bin/touch", argv: []string{"touch", dir + "/ran"}, signals: make(chan os.Signal, 1)}
 
 	j.signals <- syscall.SIGTERM
 	if err := j.hold(lease); !codeIs(err, 128+15) {

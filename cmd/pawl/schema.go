@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newSchema(v *voice) *cobra.Command {
+func newSchema(v *output) *cobra.Command {
 	var t tables
 	cmd := &cobra.Command{
 		Use:   "schema [flags] BACKEND",

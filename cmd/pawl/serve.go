@@ -24,7 +24,7 @@ import (
 
 // A serving has the flags of one `pawl serve`.
 type serving struct {
-	v          *voice
+	v          *output
 	listen     string
 	hosts      []string
 	allowBreak bool
@@ -34,7 +34,7 @@ type serving struct {
 	clientCA   string
 }
 
-func newServe(v *voice, where *location) *cobra.Command {
+func newServe(v *output, where *location) *cobra.Command {
 	s := serving{v: v}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",

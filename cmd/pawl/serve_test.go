@@ -62,7 +62,7 @@ func servedOf(t *testing.T, s serving, client *pawl.Client) (page string, said *
 	t.Helper()
 	in, out := io.Pipe()
 	said = &written{}
-	s.v = &voice{out: out, err: said}
+	s.v = &output{out: out, err: said}
 	if s.listen == "" {
 		s.listen = "127.0.0.1:0"
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func newShow(v *voice, where *location) *cobra.Command {
+func newShow(v *output, where *location) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show [flags] NAME",

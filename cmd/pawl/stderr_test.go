@@ -35,7 +35,7 @@ func TestLinesComeOutInOrder(t *testing.T) {
 		s := &stalled{goesOn: make(chan struct{})}
 		w := newAsyncWriter(s)
 		t.Cleanup(func() { close(w.wake) })
-		v := &voice{err: w}
+		v := &output{err: w}
 		want := ""
 		for i := range asyncLinesMax + 1 { // one is being written
 			v.say("line %d", i)
@@ -55,7 +55,7 @@ func TestLinesThatFindNoRoomAreCounted(t *testing.T) {
 		s := &stalled{goesOn: make(chan struct{})}
 		w := newAsyncWriter(s)
 		t.Cleanup(func() { close(w.wake) })
-		v := &voice{err: w}
+		v := &output{err: w}
 		v.say("first")
 		synctest.Wait()
 		for i := range asyncLinesMax + 7 {
@@ -102,7 +102,7 @@ func TestElectLeadsAsSoonAsTheBackendIsBackAlthoughStandardErrorIsNotRead(t *tes
 			backend := &failing{Driver: engine.Full(memlock.New(nil))}
 			backend.down.Store(true)
 			f := claimFlags{verbose: verbose}
-			e := &election{job: &job{v: &voice{out: io.Discard, err: w}, name: "x"}, terms: make(chan turn)}
+			e := &election{job: &job{v: &output{out: io.Discard, err: w}, name: "x"}, terms: make(chan turn)}
 			client, err := pawl.New(backend, e.listening(f.options(e.v, &location{v: e.v})))
 			if err != nil {
 				t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/top"
 )
 
-func newTop(v *voice, where *location) *cobra.Command {
+func newTop(v *output, where *location) *cobra.Command {
 	var delay breakDelay
 	var allowBreak bool
 	cmd := &cobra.Command{

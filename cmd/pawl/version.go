@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newVersion(v *voice) *cobra.Command {
+func newVersion(v *output) *cobra.Command {
 	return &cobra.Command{
 		Use:                   "version",
 		Short:                 "Show the version of pawl and its backends",
@@ -21,7 +21,7 @@ func newVersion(v *voice) *cobra.Command {
 	}
 }
 
-func printVersion(v *voice) error {
+func printVersion(v *output) error {
 	_, err := fmt.Fprintf(v.out, "pawl %s\n%s %s/%s\nbackends: %s\n",
 		version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(backends(), " "))
 	return err

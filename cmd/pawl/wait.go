@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func newWait(v *voice, where *location) *cobra.Command {
+func newWait(v *output, where *location) *cobra.Command {
 	var patience seconds
 	var quiet bool
 	cmd := &cobra.Command{
@@ -67,7 +67,7 @@ type freeing struct {
 	once     bool
 }
 
-func (w *freeing) run(ctx context.Context, v *voice, where *location, cmd *cobra.Command) error {
+func (w *freeing) run(ctx context.Context, v *output, where *location, cmd *cobra.Command) error {
 	return w.on(ctx, func(ctx context.Context, f func(*pawl.Client) error) error {
 		return withClient(ctx, v, where, cmd, f, nothing)
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-func newWatch(v *voice, where *location) *cobra.Command {
+func newWatch(v *output, where *location) *cobra.Command {
 	w := &watching{v: v}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] NAME",
@@ -65,7 +65,7 @@ when watch started.`,
 
 // A watching is one `pawl watch`.
 type watching struct {
-	v      *voice
+	v      *output
 	asJSON bool
 	last   string // the last line, without the parts that change with time alone
 	failed bool   // the database has failed since
@@ -127,7 +127,7 @@ func (w *watching) run(ctx context.Context, c *pawl.Client, name string) error {
 	}
 }
 
-func (v *voice) sayBack() { v.say("the database answers again") }
+func (v *output) sayBack() { v.say("the database answers again") }
 
 // print prints an entry, unless it repeats the last one, as after the watch has begun
 // again.
