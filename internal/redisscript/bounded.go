@@ -30,13 +30,13 @@ type bounded struct {
 
 // bounds are the state that a Conn shares with the Conns of its nodes.
 type bounds struct {
-	client   *Client
-	life     context.Context
-	requests chan struct{} // has one for each request that a goroutine makes
-	next     chan func()   // received by goroutines that are idle
-	idle     atomic.Int32
-	began    time.Time
-	quick    atomic.Int64 // the time of the last answer, since began; 0 if it was slow or an error
+	client *Client
+	life   context.Context
+	free   chan struct{} // has one for each further request that a goroutine may make
+	next   chan func()   // received by goroutines that are idle
+	idle   atomic.Int32
+	began  time.Time
+	quick  atomic.Int64 // the time of the last answer, since began; 0 if it was slow or an error
 }
 
 const (
@@ -57,7 +57,11 @@ const (
 )
 
 func newBounded(c *Client, life context.Context) bounded {
-	return bounded{c.Conn, &bounds{client: c, life: life, requests: make(chan struct{}, maxRequests), next: make(chan func()), began: time.Now()}}
+	b := &bounds{client: c, life: life, free: make(chan struct{}, maxRequests), next: make(chan func()), began: time.Now()}
+	for range maxRequests {
+		b.free <- struct{}{}
+	}
+	return bounded{c.Conn, b}
 }
 
 // Do implements Conn.
@@ -154,30 +158,43 @@ func inTime[T any](ctx context.Context, b *bounds, f func(ctx context.Context) T
 	if b.client.Idle == nil { // at its deadline, the client would close the connection that all requests share
 		own = context.WithoutCancel(ctx)
 	}
-	select {
-	case <-b.life.Done():
+	if b.life.Err() != nil {
 		return answer, driver.ErrClosed
-	default:
 	}
-	select {
-	case b.requests <- struct{}{}:
-	case <-ctx.Done():
-		return answer, ctx.Err()
-	case <-b.life.Done():
-		return answer, driver.ErrClosed
+	if _, err := await(ctx, b, b.free); err != nil {
+		return answer, err
 	}
 	done := make(chan T, 1)
 	b.start(func() {
 		done <- f(own)
-		<-b.requests
+		b.free <- struct{}{}
 	})
+	return await(ctx, b, done)
+}
+
+// await receives from c, or returns why the caller of ctx does not wait any longer. It
+// does not call ctx.Done, because a lazyctx.Context then makes a context with a timer.
+func await[T any](ctx context.Context, b *bounds, c <-chan T) (v T, err error) {
 	select {
-	case answer = <-done:
-		return answer, nil
-	case <-ctx.Done():
-		return answer, ctx.Err()
+	case v = <-c:
+		return v, nil
+	default:
+	}
+	var late <-chan time.Time
+	if deadline, limited := ctx.Deadline(); limited {
+		timer := time.NewTimer(time.Until(deadline))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case v = <-c:
+		return v, nil
+	case <-late:
+		return v, context.DeadlineExceeded
+	case <-lazyctx.CallerDone(ctx):
+		return v, gaveUp(ctx)
 	case <-b.life.Done():
-		return answer, driver.ErrClosed
+		return v, driver.ErrClosed
 	}
 }
 
@@ -210,7 +227,7 @@ func (b *bounds) close() {
 	timeout := time.After(2 * serverTimeout)
 	for range maxRequests {
 		select {
-		case b.requests <- struct{}{}:
+		case <-b.free:
 		case <-timeout:
 			return
 		}

@@ -53,7 +53,7 @@ func TestARequestEndsWithItsCtxAndIsAnsweredToNobody(t *testing.T) {
 		}
 		close(server.may)
 		synctest.Wait()
-		if n := len(p.requests); n != 0 {
+		if n := maxRequests - len(p.free); n != 0 {
 			t.Errorf("%d requests are under way when all is answered", n)
 		}
 		if r := p.Do(t.Context(), Command{}); r.Int != 7 {
@@ -273,8 +273,8 @@ func TestWhoGivesUpARequestOfItsOwnIsAnsweredSoon(t *testing.T) {
 				if took := time.Since(began); !errors.Is(r.Err, c.want) || took > c.within {
 					t.Errorf("%+v after %v, want %v within %v", r, took, c.want, c.within)
 				}
-				if server.cuts != c.cuts || len(p.requests) != 0 {
-					t.Errorf("connections were closed %d times, want %d; %d goroutines", server.cuts, c.cuts, len(p.requests))
+				if server.cuts != c.cuts || len(p.free) != maxRequests {
+					t.Errorf("connections were closed %d times, want %d; %d goroutines", server.cuts, c.cuts, maxRequests-len(p.free))
 				}
 				// It is not quick any more: a goroutine makes the next request, and
 				// closes nothing.
