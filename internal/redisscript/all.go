@@ -72,7 +72,7 @@ func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.
 	send := func(end int64) Reply { return runScript(ctx, d.conn, All, d.allCall(claims, end, who), false) }
 	p := d.runWithEnd(ctx, now, claims[0].Name, nil, send)
 	var first error
-	for attempts := (retry{}); attempts.mayResend(ctx, d, p) && d.strayAll(ctx, claims); {
+	for attempts := (retry{}); attempts.mayResend(ctx, d, p) && d.mayResendAll(ctx, claims); {
 		first = p.Err
 		p = d.runWithEnd(ctx, time.Now(), claims[0].Name, nil, send)
 	}
@@ -85,10 +85,11 @@ func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.
 	return grants, refused, err
 }
 
-// strayAll reports whether claims may be sent once more, as strays.add does for one.
-func (d *Driver) strayAll(ctx context.Context, claims []driver.Claim) bool {
+// mayResendAll reports whether claims may be sent once more, as unanswered.add does for
+// one.
+func (d *Driver) mayResendAll(ctx context.Context, claims []driver.Claim) bool {
 	end := driver.End(ctx)
-	return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.strays.add(&c, end) })
+	return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.unanswered.add(&c, end) })
 }
 
 // allCall returns the keys and arguments of lua/all.lua.

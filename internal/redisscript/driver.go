@@ -13,19 +13,19 @@ import (
 // driver.Diagnoser.
 type Driver struct {
 	Options
-	watches   watching
-	client    *Client
-	conn      bounded
-	backend   string // the name of the backend in errors
-	signals   *subscriber
-	tracking  *tracker // nil if the server does not report changes
-	coalescer *coalescer
-	clock     *clock
-	strays    strays
-	busy      *busy
-	agreed    atomic.Pointer[terms]
-	noStates  atomic.Bool // the user may not run a command that States calls
-	closed    atomic.Bool
+	watches    watching
+	client     *Client
+	conn       bounded
+	backend    string // the name of the backend in errors
+	signals    *subscriber
+	tracking   *tracker // nil if the server does not report changes
+	coalescer  *coalescer
+	clock      *clock
+	unanswered unanswered
+	busy       *busy
+	agreed     atomic.Pointer[terms]
+	noStates   atomic.Bool // the user may not run a command that States calls
+	closed     atomic.Bool
 }
 
 // New makes a driver over a client. The caller has validated the options.
@@ -40,7 +40,7 @@ func New(c *Client, o Options) *Driver {
 	d.clock, d.busy = newClock(d.conn, d.signals.life, &d.signals.loops), newBusy()
 	d.signals.onReconfirmed = d.clock.forget
 	d.watches.Follow(d.follow)
-	d.strays.release = d.releaseStray
+	d.unanswered.release = d.releaseUnanswered
 	d.coalescer = newCoalescer(c, o.Prefix, d.signals.life, d.clock)
 	if c.Watch != nil {
 		d.tracking = newTracker(c.Watch, o.Prefix)

@@ -19,7 +19,7 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 		return err
 	}
 	d.tracking.forgetToken(l.Token)
-	d.strays.releasing(l.Token)
+	d.unanswered.noteRelease(l.Token)
 	var p Reply
 	if hasEnd(&l) {
 		p = d.runWithEnd(ctx, now, l.Name, nil, func(end int64) Reply { return d.release(ctx, now, &l, end) })
@@ -32,8 +32,8 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	return readEnd(p)
 }
 
-// releaseStray releases a lease that a stray claim may have been granted.
-func (d *Driver) releaseStray(l driver.LeaseRef) {
+// releaseUnanswered releases a lease that an unanswered claim may have been granted.
+func (d *Driver) releaseUnanswered(l driver.LeaseRef) {
 	if d.closed.Load() {
 		return
 	}

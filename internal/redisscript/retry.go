@@ -18,7 +18,7 @@ import (
 // An attempt to acquire may then be under way twice, and its caller does not know. A
 // server that has closed a connection reads no more of it, but a proxy on the way may
 // still have the request. So a token that is released before the end of its claim is
-// released once more after that end: see strays.
+// released once more after that end: see unanswered.
 
 // A retry counts the attempts at a step whose connection turned out to be dead.
 type retry struct {
@@ -90,7 +90,7 @@ func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, c *
 			d.clock.learn(int64(r.instant()), sent)
 		}
 		switch {
-		case attempts.mayResend(ctx, d, p) && c != nil && d.strays.add(c, until):
+		case attempts.mayResend(ctx, d, p) && c != nil && d.unanswered.add(c, until):
 			tries--
 			continue
 		case p.Err != nil || p.Text != "" || p.Int >= 0:
@@ -113,53 +113,55 @@ const maxLateTries = 5
 
 var errNoTime = errors.New("the server's clock jumps: it says each time that the request has come too late")
 
-// strays are the tokens of claims that were sent twice, until the first request's end.
-type strays struct {
+// unanswered are the claims that were sent twice, until the end of the first request,
+// which was not answered.
+type unanswered struct {
 	release func(driver.LeaseRef)
 
-	everUsed atomic.Bool           // all has had a token
-	mu       sync.Mutex            // protects all
-	all      map[driver.Token]bool // for each token: whether its caller has released it
+	everUsed atomic.Bool           // released has had a token
+	mu       sync.Mutex            // protects released
+	released map[driver.Token]bool // for each token: whether its caller has released it
 }
 
-const maxStrays = 1024
+const maxUnanswered = 1024
 
 // add reports whether a claim may be sent once more, although its first request was not
 // answered. If the caller releases the token before the end, the driver releases it again
 // after the end.
-func (s *strays) add(c *driver.Claim, end time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, known := s.all[c.Token]; known || len(s.all) >= maxStrays {
+func (u *unanswered) add(c *driver.Claim, end time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, known := u.released[c.Token]; known || len(u.released) >= maxUnanswered {
 		return known
 	}
-	if s.all == nil {
-		s.all = map[driver.Token]bool{}
+	if u.released == nil {
+		u.released = map[driver.Token]bool{}
 	}
-	s.all[c.Token] = false
-	s.everUsed.Store(true)
+	u.released[c.Token] = false
+	u.everUsed.Store(true)
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token}
-	time.AfterFunc(time.Until(end)+driver.MaxLead, func() { s.end(l) })
+	time.AfterFunc(time.Until(end)+driver.MaxLead, func() { u.remove(l) })
 	return true
 }
 
-func (s *strays) end(l driver.LeaseRef) {
-	s.mu.Lock()
-	released := s.all[l.Token]
-	delete(s.all, l.Token)
-	s.mu.Unlock()
+func (u *unanswered) remove(l driver.LeaseRef) {
+	u.mu.Lock()
+	released := u.released[l.Token]
+	delete(u.released, l.Token)
+	u.mu.Unlock()
 	if released {
-		s.release(l)
+		u.release(l)
 	}
 }
 
-func (s *strays) releasing(t driver.Token) {
-	if !s.everUsed.Load() {
+// noteRelease notes that the caller releases a token.
+func (u *unanswered) noteRelease(t driver.Token) {
+	if !u.everUsed.Load() {
 		return // the usual case
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, known := s.all[t]; known {
-		s.all[t] = true
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, known := u.released[t]; known {
+		u.released[t] = true
 	}
 }
