@@ -88,7 +88,7 @@ func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
 // lazily opens a node of redlock.
 func lazily(t *testing.T, addr string) *redisscript.Driver {
 	t.Helper()
-	d, err := inside.OpenLazily(ctx, "redis://"+addr)
+	d, err := redislock.Open(inside.Lazy(ctx), "redis://"+addr)
 	if err != nil {
 		t.Fatal(err)
 	}

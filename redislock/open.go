@@ -20,11 +20,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/inside"
 )
 
-func init() {
-	engine.Register(openURL, "redis", "rediss", "redis+unix", "valkey", "valkeys")
-	inside.URLParameters = urlParameters
-	inside.OpenLazily = openLazily
-}
+func init() { engine.Register(openURL, "redis", "rediss", "redis+unix", "valkey", "valkeys") }
 
 // New makes a driver over an open client, which stays open when the driver is closed. Its
 // error is a [*driver.InvalidError].
@@ -78,20 +74,10 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.lazy = inside.IsLazy(ctx); p.lazy {
+		p.untracked = "it would have to be decided before the server is known"
+	}
 	return engine.Made(openParsed(ctx, p))
-}
-
-// openLazily opens one server without a connection. Each step tries to connect until an
-// attempt succeeds.
-func openLazily(ctx context.Context, rawURL string) (driver.Driver, error) {
-	return engine.Open(ctx, rawURL, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
-		p, err := parseURL(u)
-		if err != nil {
-			return nil, err
-		}
-		p.lazy, p.untracked = true, "it would have to be decided before the server is known"
-		return engine.Made(openParsed(ctx, p))
-	})
 }
 
 func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redisscript"
+	"github.com/pawl-go/pawl/redislock/internal/inside"
 )
 
 const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, redis+unix:///PATH for a socket; " +
@@ -28,7 +29,7 @@ type parsed struct {
 	client rueidis.ClientOption
 	tls    *engine.TLS
 	own    Options
-	lazy   bool   // see openLazily
+	lazy   bool   // it opens without a connection; each step tries to connect until an attempt succeeds
 	db     bool   // the URL names a database
 	where  string // for errors: without the user and the password
 
@@ -39,7 +40,7 @@ type parsed struct {
 // parameter, its error has only the name, because the value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{client: settings()}
-	query, err := driver.URLParameters(u, "redis URL", urlParameters(), "addr")
+	query, err := driver.URLParameters(u, "redis URL", inside.URLParameters, "addr")
 	if err != nil {
 		return nil, err // before any other part of the URL is misread
 	}
@@ -155,11 +156,6 @@ func (p *parsed) setDB(v string) error {
 	}
 	p.client.SelectDB, p.db = n, true
 	return nil
-}
-
-// urlParameters are the names of the parameters that a URL can have, in order.
-func urlParameters() []string {
-	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters)))
 }
 
 // parameters has the names that rueidis, go-redis and redis-py use, too.

@@ -6,14 +6,18 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/redislock/internal/inside"
 )
 
 func TestURLs(t *testing.T) {
@@ -208,4 +212,12 @@ func ca(t *testing.T, good bool) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// redlock reads the list, too.
+func TestEveryParameterIsListed(t *testing.T) {
+	read := slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters)
+	if slices.Sort(read); !slices.Equal(read, slices.Sorted(slices.Values(inside.URLParameters))) {
+		t.Errorf("a URL can have %v, listed are %v", read, inside.URLParameters)
+	}
 }

@@ -46,7 +46,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	var nodes []driver.Driver
 	for _, node := range urls {
-		d, err := inside.OpenLazily(ctx, node)
+		d, err := redislock.Open(inside.Lazy(ctx), node)
 		if err != nil {
 			shut(nodes)
 			return nil, err

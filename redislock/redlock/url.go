@@ -25,7 +25,8 @@ func split(u *url.URL) ([]string, error) {
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
 	}
-	ours := slices.DeleteFunc(inside.URLParameters(), func(name string) bool { return slices.Contains(unsupportedParameters, name) })
+	ours := slices.Clone(inside.URLParameters)
+	ours = slices.DeleteFunc(ours, func(name string) bool { return slices.Contains(unsupportedParameters, name) })
 	query, err := driver.URLParameters(u, "redlock URL", ours, "addr")
 	if err != nil {
 		return nil, err
