@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Acquire implements driver.Driver.
+// Acquire implements driver.Driver. It prepares a claim, sends it, reads the answer, and
+// has replicas confirm the grant if they have to acknowledge it.
 func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
@@ -17,7 +18,22 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := d.readyAt(ctx, now); err != nil {
 		return driver.Grant{}, err
 	}
-	g, refused, err := d.acquire(ctx, now, &c)
+	who, err := d.subscribeForClaim(ctx, &c)
+	if err != nil {
+		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
+	}
+	p := d.runWithEnd(ctx, now, c.Name, &c, func(end int64) Reply { return d.claim(ctx, now, &c, end, who) })
+	g, refused, err := readClaim(p, &c)
+	now = time.Now()
+	if err == nil && refused == nil {
+		err = endedAt(ctx, now) // an error if the caller no longer waits for the grant
+	}
+	if err == nil && refused == nil && d.WaitReplicas > 0 {
+		err = d.confirm(ctx, &c)
+	}
+	if d.tracking.answered(&c, now, refused != nil, err); errors.Is(refused, driver.ErrValueNotGreater) {
+		d.tracking.forgetToken(c.Token) // the script took the claim out of the queue
+	}
 	switch {
 	case err != nil:
 		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
@@ -25,28 +41,6 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, refused
 	}
 	return g, nil
-}
-
-// acquire prepares a claim, sends it, reads the answer, and has replicas confirm the
-// grant if they have to acknowledge it.
-func (d *Driver) acquire(ctx context.Context, now time.Time, c *driver.Claim) (g driver.Grant, refused, err error) {
-	who, err := d.subscribeForClaim(ctx, c)
-	if err != nil {
-		return driver.Grant{}, nil, err
-	}
-	p := d.runWithEnd(ctx, now, c.Name, c, func(end int64) Reply { return d.claim(ctx, now, c, end, who) })
-	g, refused, err = readClaim(p, c)
-	now = time.Now()
-	if err == nil && refused == nil {
-		err = endedAt(ctx, now) // an error if the caller no longer waits for the grant
-	}
-	if err == nil && refused == nil && d.WaitReplicas > 0 {
-		err = d.confirm(ctx, c)
-	}
-	if d.tracking.answered(c, now, refused != nil, err); errors.Is(refused, driver.ErrValueNotGreater) {
-		d.tracking.forgetToken(c.Token) // the script took the claim out of the queue
-	}
-	return g, refused, err
 }
 
 // subscribeForClaim subscribes before the claim is sent, because the signal may arrive

@@ -10,8 +10,8 @@
 // server announces its grant, and from then on tracking.go watches the name for
 // deletions. retry.go sends the claim again where that is safe, with an end that
 // serverclock.go computes. coalesce.go sends it together with the steps of other
-// goroutines, or send.go sends it alone, packed by wire_arguments.go. script.go makes the
-// command, and bounded.go makes sure that a call of the client ends in time.
-// wire_answers.go reads the answer, and confirm.go waits for replicas. The scripts are in
-// lua, and without comments, as they are sent, in sent. doctor.go examines the servers.
+// goroutines, or send.go sends it alone, packed by wire_arguments.go, and bounded.go
+// makes sure that a call of the client ends in time. wire_answers.go reads the answer,
+// and confirm.go waits for replicas. script.go loads the scripts: they are in lua, and
+// without comments, as they are sent, in sent. doctor.go examines the servers.
 package redisscript

@@ -1,9 +1,7 @@
 package redisscript
 
 import (
-	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -80,13 +78,4 @@ func (d *Driver) Close() error {
 	}
 	d.conn.close() // closing our own connections has ended the requests under way
 	return nil
-}
-
-func (d *Driver) ready(ctx context.Context) error { return d.readyAt(ctx, time.Now()) }
-
-func (d *Driver) readyAt(ctx context.Context, now time.Time) error {
-	if d.closed.Load() {
-		return driver.ErrClosed
-	}
-	return endedAt(ctx, now)
 }

@@ -62,6 +62,15 @@ func gaveUp(ctx context.Context) error {
 	return context.Canceled
 }
 
+func (d *Driver) ready(ctx context.Context) error { return d.readyAt(ctx, time.Now()) }
+
+func (d *Driver) readyAt(ctx context.Context, now time.Time) error {
+	if d.closed.Load() {
+		return driver.ErrClosed
+	}
+	return endedAt(ctx, now)
+}
+
 // lost reports whether an error says that the connection was lost: the server has closed
 // it, or could not be reached.
 func lost(err error) bool {

@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -91,3 +92,48 @@ func (d *Driver) runAll(ctx context.Context, s *Script, calls []Call) []Reply {
 }
 
 func moving(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "TRYAGAIN") }
+
+// command makes the command of a call.
+func (s *Script) command(c Call) Command {
+	words := s.words
+	if len(c.Keys) != 4 {
+		words = []string{"EVALSHA", s.SHA, strconv.Itoa(len(c.Keys))}
+	}
+	return Command{Words: words, Call: c}
+}
+
+// text are the words before the keys of a call that sends the text of the script.
+func (s *Script) text(keys int) []string { return []string{"EVAL", s.Source, strconv.Itoa(keys)} }
+
+// unknown reports whether the server does not know the script: it was restarted, or
+// another node has taken over.
+func unknown(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") }
+
+// runScript runs a script on the keys of one name, or in common on those of several, and
+// sends its text if the server does not know it.
+func runScript(ctx context.Context, on Conn, s *Script, c Call, aside bool) Reply {
+	command := s.command(c)
+	command.Aside = aside
+	p := on.Do(ctx, command)
+	if unknown(p.Err) {
+		command.Words = s.text(len(c.Keys))
+		p = on.Do(ctx, command)
+	}
+	return p
+}
+
+// runScripts runs a script for each of the calls, pipelined. The calls of one name are
+// run in order.
+func runScripts(ctx context.Context, on Conn, s *Script, calls []Call) []Reply {
+	all := make([]Command, len(calls))
+	for i, c := range calls {
+		all[i] = s.command(c)
+	}
+	replies := on.DoMany(ctx, all, false)
+	for i, p := range replies {
+		if unknown(p.Err) { // the first one loads the script
+			replies[i] = runScript(ctx, on, s, calls[i], false)
+		}
+	}
+	return replies
+}
