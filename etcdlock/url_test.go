@@ -18,6 +18,8 @@ func TestURLs(t *testing.T) {
 		"etcd://":                              "http://localhost:2379",
 		"etcd://h:2380/":                       "http://h:2380",
 		"etcd://[::1]":                         "http://[::1]:2379",
+		"etcd://h:":                            "http://h:2379",
+		"etcd://a:,b:1":                        "http://a:2379 http://b:1",
 		"etcd://a,b:1,c:2":                     "http://a:2379 http://b:1 http://c:2",
 		"etcd://h/app":                         "http://h:2379 prefix=app",
 		"etcd://h/app/locks/":                  "http://h:2379 prefix=app/locks",
