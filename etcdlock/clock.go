@@ -360,25 +360,34 @@ func (s *store) tick(ctx context.Context, room time.Duration) error {
 	if !ok {
 		return s.readClock(ctx)
 	}
-	sent := s.seen.Load()
 	next := s.clock.next(t, t.after(time.Now()), room)
-	r, err := s.txn(ctx, []clientv3.Cmp{s.lastTickIs(t)}, []clientv3.Op{s.put(next)}, []clientv3.Op{s.getClock()})
-	switch {
-	case err != nil:
-		return err
-	case r.Succeeded:
-		return s.learnWritten(r, next, sent)
-	}
-	return s.learnFrom(r, sent)
+	_, err := s.txnAtTick(ctx, []clientv3.Cmp{s.lastTickIs(t)}, nil, nil, next)
+	return err
 }
 
-func (s *store) learnWritten(r *clientv3.TxnResponse, t tick, sent int64) error {
-	if err := s.check(r.Header, sent); err != nil {
-		return err
+// txnAtTick runs a transaction with conditions on the last tick. If they are true, it
+// also writes the next tick, unless that is zero. Otherwise it learns the last tick. Only
+// with a nil answer is the outcome unknown.
+func (s *store) txnAtTick(ctx context.Context, cs []clientv3.Cmp, then, otherwise []clientv3.Op, next tick) (*clientv3.TxnResponse, error) {
+	if next.value != "" {
+		then = append(then, clientv3.OpPut(s.clockKey(), next.value))
 	}
-	t.rev = r.Header.Revision
-	s.clock.learn(t)
-	return nil
+	sent := s.seen.Load()
+	r, err := s.txn(ctx, cs, then, append(otherwise, s.getClock()))
+	switch {
+	case err != nil:
+		return nil, err
+	case !r.Succeeded:
+		if err = s.learnFrom(r, sent); err != nil {
+			s.clock.forget()
+		}
+		return r, err
+	}
+	if err = s.check(r.Header, sent); err == nil && next.value != "" {
+		next.rev = r.Header.Revision
+		s.clock.learn(next)
+	}
+	return r, err
 }
 
 func (s *store) lastTickIs(t tick) clientv3.Cmp {
@@ -393,8 +402,6 @@ func (s *store) lastTickIsLaterUpTo(t tick, last locktable.Instant) []clientv3.C
 		clientv3.Compare(clientv3.Value(s.clockKey()), "<", tickPrefix(last+1, maxTickAdvance)),
 	}
 }
-
-func (s *store) put(t tick) clientv3.Op { return clientv3.OpPut(s.clockKey(), t.value) }
 
 func (s *store) getClock() clientv3.Op { return clientv3.OpGet(s.clockKey()) }
 
@@ -457,20 +464,13 @@ func (s *store) askClock(ctx context.Context) {
 }
 
 func (s *store) beginClock(ctx context.Context) error {
-	sent := s.seen.Load()
 	none := []clientv3.Cmp{
 		clientv3.Compare(clientv3.CreateRevision(s.clockKey()), "=", 0),
 		clientv3.Compare(clientv3.CreateRevision(s.entryKey("")), "=", 0).WithPrefix(),
 	}
 	first := s.clock.next(tick{}, locktable.At(time.Now()), maxTickAdvance)
-	r, err := s.txn(ctx, none, []clientv3.Op{s.put(first)}, []clientv3.Op{s.getClock()})
-	switch {
-	case err != nil:
-		return err
-	case r.Succeeded:
-		return s.learnWritten(r, first, sent)
-	}
-	if err = s.learnFrom(r, sent); errors.Is(err, errNoClock) {
+	_, err := s.txnAtTick(ctx, none, nil, nil, first)
+	if errors.Is(err, errNoClock) {
 		return permanent(
 			fmt.Errorf("the key %q is missing, and there are locks: it was deleted", s.clockKey()),
 			fmt.Sprintf("stop all that use these locks, then delete all keys that begin with %q", s.prefix+"//"))

@@ -43,8 +43,9 @@ func conforms(t *testing.T, c *etcdtest.Cluster, url string, blur time.Duration)
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return open(t, "etcd://"+n.Addr(c.Members[0].Addr)+strings.TrimPrefix(url, c.URL()))
 		},
-		Unit: 4 * time.Second,
-		Blur: blur,
+		Unit:      4 * time.Second,
+		Blur:      blur,
+		AllAtOnce: true,
 		// On a slow machine many clients at once wait some seconds for each answer.
 		Patience: 20 * time.Second,
 	})

@@ -51,6 +51,6 @@
 // # What can its driver do?
 //
 // Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser;
-// [driver.As] finds them.
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and
+// driver.Diagnoser; [driver.As] finds them.
 package etcdlock

@@ -25,7 +25,7 @@ func init() { engine.Register(openURL, "etcd", "etcds") }
 
 // lockDriver is the driver of one client for one prefix.
 type lockDriver struct {
-	*locktable.Driver
+	*locktable.GroupedDriver
 	store *store
 }
 
@@ -80,7 +80,7 @@ func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*loc
 	id := rand.Text()
 	d := &lockDriver{store: s}
 	deliver := func(signal driver.Signal) { d.Deliver(signal) }
-	d.Driver = locktable.New(swap.New(s, id, deliver), id)
+	d.GroupedDriver = locktable.NewGrouped(swap.New(s, id, deliver), id)
 	s.inbox = &inbox{store: s, id: id, deliver: deliver, first: make(chan struct{})}
 	s.inbox.run()
 	return d, nil

@@ -167,9 +167,10 @@ func (m *inbox) remove(ctx context.Context) {
 	}
 }
 
-// maxInboxesPerStep is the largest number of inboxes into which a step of one name puts
-// signals. The other waiters send their requests again by themselves.
-const maxInboxesPerStep = 64
+// maxInboxesPerStep is the largest number of inboxes into which a step puts signals. The
+// other waiters send their requests again by themselves. etcd accepts 128 operations: the
+// values of driver.MaxAll names and these inboxes.
+const maxInboxesPerStep = 60
 
 // signals makes the operations that put the signals of a step into the inboxes that
 // exist.

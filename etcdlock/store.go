@@ -2,6 +2,8 @@ package etcdlock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -186,90 +188,104 @@ func clashes(one swap.Swap, inboxes map[string]bool) bool {
 	return slices.ContainsFunc(one.Signals, func(to locktable.Signal) bool { return inboxes[to.Inbox] })
 }
 
-// Swap implements swap.Store.
+// Swap implements swap.Store. etcd does not reveal the limit of its requests, so
+// Swap halves a request that is too large. A swap that is too large by itself fails
+// alone.
 func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.inbox.ready(ctx)
 	done := make([]swap.Swapped, 0, len(swaps))
 	for len(swaps) > 0 {
 		n := s.Fit(swaps)
-		some, err := s.swapParts(ctx, swaps[:n])
-		if err != nil {
+		some, err := s.swap(ctx, swaps[:n], 1)
+		for isTooLarge(err) && n > 1 {
+			n = (n + 1) / 2
+			some, err = s.swap(ctx, swaps[:n], 1)
+		}
+		switch {
+		case isTooLarge(err):
+			some = []swap.Swapped{{Err: s.failed(ctx, err)}}
+		case err != nil:
 			return nil, s.failed(ctx, err)
 		}
 		done, swaps = append(done, some...), swaps[n:]
 	}
-	if s.swaps.Add(1)%tidyEvery == 0 {
-		s.background(s.tidy)
-	}
 	return done, nil
 }
 
-// swapParts swaps each half if one request for all swaps is too large, because etcd does
-// not reveal its limit. A swap that is too large by itself fails alone.
-func (s *store) swapParts(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	done, err := s.swap(ctx, swaps)
-	if !isTooLarge(err) {
-		return done, err
-	}
-	if len(swaps) == 1 {
-		return []swap.Swapped{{Err: s.failed(ctx, err)}}, nil
-	}
-	done = nil
-	for half := range slices.Chunk(swaps, (len(swaps)+1)/2) {
-		some, err := s.swapParts(ctx, half)
-		if err != nil {
-			return nil, err
-		}
-		done = append(done, some...)
+// SwapAll implements swap.AllSwapper.
+func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+	s.inbox.ready(ctx)
+	done, err := s.swap(ctx, swaps, len(swaps))
+	switch {
+	case isTooLarge(err): // each alone may fit
+		return nil, fmt.Errorf("%w (%w)", errors.ErrUnsupported, err)
+	case err != nil:
+		return nil, s.failed(ctx, err)
 	}
 	return done, nil
 }
 
 // swap runs one transaction. If the last tick is the known tick, or a later one that the
-// swaps allow, the transaction replaces each value that is unchanged.
-func (s *store) swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+// swaps allow, each group of swaps replaces its values, unless one of these has changed.
+func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.Swapped, error) {
+	if s.swaps.Add(1)%tidyEvery == 0 {
+		s.background(s.tidy)
+	}
 	first, last, until := swaps[0].Window.From, swaps[0].Window.From, latest(swaps[0].Window)
 	for _, one := range swaps {
 		first, last = min(first, one.Window.From), max(last, one.Window.From)
 		until = min(until, latest(one.Window))
 	}
+	late := slices.Repeat([]swap.Swapped{{OutsideWindow: true}}, len(swaps))
 	t, ticks, ok := s.clock.tickForSteps(first, last, time.Now())
 	if !ok {
-		return lateResults(len(swaps)), nil
+		return late, nil
 	}
-	cs, then, otherwise := s.replaceAll(swaps)
-	var next tick
-	switch {
-	case ticks:
-		next = s.clock.next(t, first, maxTickAdvance)
-		cs, then = append(cs, s.lastTickIs(t)), append(then, s.put(next))
-	case until > last: // this client is far away
-		cs = append(cs, s.lastTickIsLaterUpTo(t, until)...)
-	default:
-		cs = append(cs, s.lastTickIs(t))
+	var then []clientv3.Op
+	for some := range slices.Chunk(swaps, group) {
+		then = append(then, s.replace(some))
 	}
-	sent := s.seen.Load()
-	r, err := s.txn(ctx, cs, then, slices.Concat(otherwise, s.pad(swaps), []clientv3.Op{s.getClock()}))
-	if err != nil {
-		return nil, err
-	}
-	if !r.Succeeded {
-		if err := s.learnFrom(r, sent); err != nil {
-			s.clock.forget()
-			return nil, err
-		}
-		done := lateResults(len(swaps))
-		if len(otherwise) > 0 {
-			done[0] = s.instead(r.Responses[0].GetResponseRange(), swaps[0])
-		}
-		return done, nil
-	}
+	cs, next := []clientv3.Cmp{s.lastTickIs(t)}, tick{}
 	if ticks {
-		err = s.learnWritten(r, next, sent)
-	} else {
-		err = s.check(r.Header, sent)
+		next = s.clock.next(t, first, maxTickAdvance)
+	} else if until > last { // this client is far away
+		cs = s.lastTickIsLaterUpTo(t, until)
 	}
-	return s.replaced(r, len(swaps)), err
+	r, err := s.txnAtTick(ctx, cs, then, s.pad(swaps), next)
+	switch {
+	case r == nil:
+		return nil, err
+	case !r.Succeeded:
+		return late, err
+	}
+	done := make([]swap.Swapped, len(swaps))
+	for i := range done {
+		if one := r.Responses[i/group].GetResponseTxn(); one.Succeeded {
+			done[i] = swap.Swapped{Done: true, Version: s.version(r.Header.Revision)}
+		} else {
+			done[i] = swap.Swapped{Known: true, Now: s.stored(one.Responses[i%group].GetResponseRange())}
+		}
+	}
+	return done, err
+}
+
+// replace returns the nested transaction of a group of swaps. It writes the values and
+// the signals if no value has changed, and otherwise reads the values.
+func (s *store) replace(group []swap.Swap) clientv3.Op {
+	var unchanged []clientv3.Cmp
+	var puts, gets []clientv3.Op
+	var signals []locktable.Signal
+	for _, one := range group {
+		key := s.entryKey(one.Name)
+		rev, ok := s.revision(one.Version)
+		if !ok {
+			rev = -1 // matches no revision
+		}
+		unchanged = append(unchanged, clientv3.Compare(clientv3.ModRevision(key), "=", rev))
+		puts, gets = append(puts, clientv3.OpPut(key, string(one.Value))), append(gets, clientv3.OpGet(key))
+		signals = append(signals, one.Signals...)
+	}
+	return clientv3.OpTxn(unchanged, append(puts, s.signals(signals)...), gets)
 }
 
 // noPad is the number of bytes to leave free up to which pad adds nothing. A claim on an
@@ -289,65 +305,6 @@ func (s *store) pad(swaps []swap.Swap) []clientv3.Op {
 		return nil
 	}
 	return []clientv3.Op{clientv3.OpGet(s.entryKey(strings.Repeat("x", n)), clientv3.WithCountOnly())}
-}
-
-// replaceAll returns the parts of the transaction that replace values. The condition of a
-// single value is beside the condition of the clock. With several values, each value has
-// a nested transaction with its own condition, so that a value that has changed does not
-// keep the others from being replaced.
-func (s *store) replaceAll(swaps []swap.Swap) (cs []clientv3.Cmp, then, otherwise []clientv3.Op) {
-	if len(swaps) == 1 {
-		c, put, get := s.replace(swaps[0])
-		return []clientv3.Cmp{c}, put, []clientv3.Op{get}
-	}
-	for _, one := range swaps {
-		c, put, get := s.replace(one)
-		then = append(then, clientv3.OpTxn([]clientv3.Cmp{c}, put, []clientv3.Op{get}))
-	}
-	return nil, then, nil
-}
-
-// replace returns a condition, the operations that write a value and its signals if the
-// condition is true, and the operation that otherwise reads the value.
-func (s *store) replace(one swap.Swap) (c clientv3.Cmp, put []clientv3.Op, get clientv3.Op) {
-	key := s.entryKey(one.Name)
-	rev, ok := s.revision(one.Version)
-	if !ok {
-		rev = -1 // matches no revision
-	}
-	put = append([]clientv3.Op{clientv3.OpPut(key, string(one.Value))}, s.signals(one.Signals)...)
-	return clientv3.Compare(clientv3.ModRevision(key), "=", rev), put, clientv3.OpGet(key)
-}
-
-// replaced returns the results of n swaps whose transaction found the clock as expected.
-func (s *store) replaced(r *clientv3.TxnResponse, n int) []swap.Swapped {
-	done := make([]swap.Swapped, n)
-	for i := range done {
-		if one := r.Responses[i].GetResponseTxn(); n == 1 || one.Succeeded {
-			done[i] = swap.Swapped{Done: true, Version: s.version(r.Header.Revision)}
-		} else {
-			done[i] = swap.Swapped{Known: true, Now: s.stored(one.Responses[0].GetResponseRange())}
-		}
-	}
-	return done
-}
-
-// instead returns the result of a single swap that did not take effect. Either the value
-// or the clock was not as expected.
-func (s *store) instead(r *pb.RangeResponse, one swap.Swap) swap.Swapped {
-	if is := s.stored(r); is.Version != one.Version {
-		return swap.Swapped{Known: true, Now: is}
-	}
-	return swap.Swapped{OutsideWindow: true}
-}
-
-// lateResults returns the results of n swaps that the clock no longer allows.
-func lateResults(n int) []swap.Swapped {
-	done := make([]swap.Swapped, n)
-	for i := range done {
-		done[i].OutsideWindow = true
-	}
-	return done
 }
 
 // Scan implements swap.Store.

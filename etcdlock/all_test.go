@@ -1,6 +1,9 @@
 package etcdlock_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
@@ -21,4 +24,20 @@ func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 func BenchmarkAll(b *testing.B) {
 	c := etcdtest.Start(b, 1, "--unsafe-no-fsync=false")
 	drivertest.BenchmarkAll(b, start(b, "etcd://"+c.Addrs()[0]))
+}
+
+// etcd refuses a transaction that is too large. The client then takes the names one after
+// the other.
+func TestAllThatDoNotFitIntoATransaction(t *testing.T) {
+	t.Parallel()
+	d := start(t, etcdtest.Start(t, 1, "--max-request-bytes=50000").URL())
+	claims := make([]driver.Claim, driver.MaxAll)
+	for i := range claims {
+		claims[i] = mutex(fmt.Sprint("n", i))
+		claims[i].Value = bytes.Repeat([]byte("x"), driver.MaxValue)
+	}
+	if _, err := d.AcquireAll(ctx, claims); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("AcquireAll: %v; want errors.ErrUnsupported", err)
+	}
+	gets(t, d, mutex("n0"))
 }
