@@ -38,21 +38,17 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []driver.Finding
-	if check != "ok" {
-		found = append(found, engine.Found(driver.SeverityError, "file", fmt.Sprintf("quick_check says: %v", check),
-			"stop all that use it, move it away with its -wal and -shm, and start again")...)
-	}
+	var found engine.Findings
+	found.Add(check != "ok", driver.SeverityError, "file", fmt.Sprintf("quick_check says: %v", check),
+		"stop all that use it, move it away with its -wal and -shm, and start again")
 	if odd != nil {
-		found = append(found, engine.Found(driver.SeverityError, "tables", odd.problem, odd.hint)...)
+		found.Add(true, driver.SeverityError, "tables", odd.problem, odd.hint)
 	}
 	if len(found) == 0 {
 		found = append(found, locktable.Damaged(ctx, d)...)
 	}
-	if mode != "wal" {
-		found = append(found, engine.Found(driver.SeverityError, "journal mode", fmt.Sprintf("it is %v, not wal", mode),
-			"close whatever program changed it, and open the file again")...)
-	}
+	found.Add(mode != "wal", driver.SeverityError, "journal mode", fmt.Sprintf("it is %v, not wal", mode),
+		"close whatever program changed it, and open the file again")
 	found = append(found, filesystem(t.path)...)
 	found = append(found, t.fileFindings()...)
 	found = append(found, engine.Version("SQLite", sqlite3.SQLITE_VERSION)...)
@@ -60,7 +56,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return found, ctx.Err()
 }
 
-func (t *table) fileFindings() (found []driver.Finding) {
+func (t *table) fileFindings() (found engine.Findings) {
 	var readable []string
 	for _, path := range t.files.paths {
 		info, err := os.Stat(path)
@@ -71,15 +67,12 @@ func (t *table) fileFindings() (found []driver.Finding) {
 			readable = append(readable, fmt.Sprintf("%s is %v", path, info.Mode().Perm()))
 		}
 		found = append(found, shared(path, info)...)
-		if path == t.path+"-wal" && info.Size() > 8*longLog {
-			found = append(found, engine.Found(driver.SeverityWarning, "log", fmt.Sprintf("the -wal file has %d MB: it cannot begin again, or could not for long", info.Size()>>20),
-				"look for a program that keeps a read transaction on the file open")...)
-		}
+		found.Add(path == t.path+"-wal" && info.Size() > 8*longLog, driver.SeverityWarning, "log",
+			fmt.Sprintf("the -wal file has %d MB: it cannot begin again, or could not for long", info.Size()>>20),
+			"look for a program that keeps a read transaction on the file open")
 	}
-	if len(readable) > 0 {
-		found = append(found, engine.Found(driver.SeverityWarning, "file mode", strings.Join(readable, ", ")+": others can read the tokens of leases, and so release them",
-			"chmod 600 (or 660 for a group that shares locks) the file, its -wal and its -shm")...)
-	}
+	found.Add(len(readable) > 0, driver.SeverityWarning, "file mode", strings.Join(readable, ", ")+": others can read the tokens of leases, and so release them",
+		"chmod 600 (or 660 for a group that shares locks) the file, its -wal and its -shm")
 	return found
 }
 
