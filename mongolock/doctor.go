@@ -153,7 +153,7 @@ func (t *store) rights(ctx context.Context, at *server) (found []driver.Finding)
 		_ = c.Close(ctx)
 		return found
 	}
-	return append(found, engine.Found(driver.SeverityWarning, "change streams", "waiters look for signals, 4 to 200 times a second, as there is no change stream: "+err.Error(),
+	return append(found, engine.Found(driver.SeverityWarning, "change streams", "a waiter polls for signals, about 5 times a second, because there is no change stream: "+err.Error(),
 		"grant the user the action changeStream on the database "+t.db.Name())...)
 }
 

@@ -2,6 +2,8 @@ package mongolock
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,4 +120,14 @@ func TestWithoutChangeStreamsSignalsAreLookedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	granted(t, heard, waits.Token)
+
+	times := int(time.Second / newPoller(d.store, nil, nil).Pace(time.Minute, 0))
+	want := fmt.Sprintf("about %d times a second", times)
+	m.next(&plan{command: "aggregate", is: watches, instead: refusal(unauthorized, "Unauthorized")})
+	found, err := d.Diagnose(within(t, 20*time.Second))
+	if err != nil || !slices.ContainsFunc(found, func(f driver.Finding) bool {
+		return f.Subject == "change streams" && strings.Contains(f.Detail, want)
+	}) {
+		t.Errorf("the doctor finds %+v, %v; want %q", found, err, want)
+	}
 }
