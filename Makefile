@@ -65,14 +65,13 @@ built: needs servers ## build what the tests need, before they run: the servers,
 .PHONY: ready
 ready: built bin/golangci-lint bin/vale ## build what lint and test need
 
-# Programs that only make test-all runs: FerretDB, the server and clients of S3, Prometheus, the decoder of manifests, and
-# what drives Chromium. No test runs the benchmarks beside peers, so they are only compiled.
+# Programs that only make test-all runs: FerretDB, the server and clients of S3, Prometheus, the API server of Kubernetes,
+# and what drives Chromium. No test runs the benchmarks beside peers, so they are only compiled.
 .PHONY: built-all
 built-all: NEEDS += $(NEEDS_ALL)
 built-all: SERVERS := $(patsubst internal/testservers/%/go.mod,%,$(wildcard internal/testservers/*/go.mod))
 built-all: built
 	@GOFLAGS= GOWORK= CGO_ENABLED=0 go test -C otellock/dashboard -c -o ../../bin/dashboard.test .
-	@GOFLAGS= GOWORK=off CGO_ENABLED=0 go test -C internal/e2e/kubernetes -c -o ../../../bin/kubernetes.test .
 	@GOFLAGS= GOWORK= CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
 	@GOFLAGS= GOWORK= go vet -C bench ./...
 
@@ -122,7 +121,7 @@ quick: ## run the tests that need no server, without the race detector
 	PAWL_TEST_SERVERS=none PAWL_SIM_SEEDS=150 go test -p 6 $(PKG)
 
 .PHONY: cover
-cover: ## run the tests and say how much of the code they reach, whoever's tests they are
+cover: built-all ## run the tests and say how much of the code they reach, whoever's tests they are
 	@mkdir -p bin
 	PAWL_TEST_REQUIRE=1 go test -coverpkg=$(MODULE)/... -coverprofile=bin/cover.out $(PKG)
 	@go tool cover -func=bin/cover.out | awk '/^total:/ { print $$NF " in all; go tool cover -html=bin/cover.out shows the lines" }'

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// startTimeout is the time in which a server has to listen. Only one that hangs takes so
+// long.
+const startTimeout = 3 * time.Minute
+
 // Start builds the server in the folder of that name and runs it until the test ends, at
 // a free address of this machine, which args makes its arguments of. It waits until the
 // server listens there. The standard input of the server's process ends when the test's
@@ -41,7 +45,7 @@ func Start(tb interface {
 		_ = c.Process.Kill()
 		<-ended
 	})
-	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < startTimeout; time.Sleep(10 * time.Millisecond) {
 		if conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr); err == nil {
 			_ = conn.Close()
 			return addr

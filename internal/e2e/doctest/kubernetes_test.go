@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -85,23 +83,5 @@ func TestTheLeaderOfKubernetesIsReady(t *testing.T) {
 	sigterm()
 	if err := <-over; err != nil {
 		t.Error(err)
-	}
-}
-
-// A module of its own decodes the manifests: see its doc.go.
-func TestTheManifestsOfKubernetes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds the types of Kubernetes")
-	}
-	if os.Getenv("PAWL_TEST_SERVERS") == "none" {
-		t.Skip("it builds the types of Kubernetes")
-	}
-	test := exec.CommandContext(t.Context(), "go", "test", "-C", filepath.Join("..", "kubernetes"), "-buildvcs=false", "-count=1", ".")
-	test.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
-	if said, err := test.CombinedOutput(); err != nil {
-		if _, failed := err.(*exec.ExitError); failed && !strings.Contains(string(said), "--- FAIL") && os.Getenv("PAWL_TEST_REQUIRE") == "" {
-			t.Skipf("it cannot be built: %v\n%s", err, said)
-		}
-		t.Errorf("%v\n%s", err, said)
 	}
 }
