@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -247,7 +248,7 @@ func rowsOf(swaps []swap.Swap, alone func(w *swap.Swap) bool) rows {
 func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.tidyNowAndThen()
 	all := rowsOf(swaps, func(*swap.Swap) bool { return false })
-	args := append(all.args, milliseconds(shortWait))
+	args := slices.Concat(all.args, []any{milliseconds(shortWait)})
 	var signals []locktable.Signal
 	for _, w := range swaps {
 		signals = append(signals, w.Signals...)

@@ -38,7 +38,7 @@ func SQL(d driver.Driver, db *sql.DB, check func(ctx context.Context, tx *sql.Tx
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback()
+		defer func() { _ = tx.Rollback() }()
 		if err := f(Tx{
 			Check: func(ctx context.Context, leases ...driver.Lease) error { return check(ctx, tx, leases...) },
 			Exec:  func(statement string) error { _, err := tx.ExecContext(ctx, statement); return err },
