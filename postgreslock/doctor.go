@@ -44,13 +44,9 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 
 type examination struct {
 	driver   *lockDriver
-	found    []driver.Finding
+	found    engine.Findings
 	recovery bool
 	whole    bool // all tables are there, and readable
-}
-
-func (e *examination) find(severity driver.Severity, subject, detail, advice string) {
-	e.found = append(e.found, engine.Found(severity, subject, detail, advice)...)
 }
 
 // settings checks the settings of the server and of this session.
@@ -67,15 +63,9 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 	if err := c.QueryRow(ctx, query).Scan(into...); err != nil {
 		return err
 	}
-	if e.recovery {
-		e.find(driver.SeverityError, "recovery", "the server is a standby, which takes no locks", standbyHint)
-	}
-	switch {
-	case number < 120000:
-		e.find(driver.SeverityError, "version", fmt.Sprintf("the server's version is %d", number/10000), "use PostgreSQL 12 or later")
-	case number < 140000:
-		e.find(driver.SeverityInfo, "version", fmt.Sprintf("PostgreSQL %d gets no more fixes", number/10000), "upgrade the server")
-	}
+	e.found.Add(e.recovery, driver.SeverityError, "recovery", "the server is a standby, which takes no locks", standbyHint)
+	e.found.Add(number < 120000, driver.SeverityError, "version", fmt.Sprintf("the server's version is %d", number/10000), "use PostgreSQL 12 or later")
+	e.found.Add(number >= 120000 && number < 140000, driver.SeverityInfo, "version", fmt.Sprintf("PostgreSQL %d gets no more fixes", number/10000), "upgrade the server")
 	set := map[string]string{}
 	for i, name := range names {
 		set[name] = values[i]
@@ -92,16 +82,12 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 		{"default_transaction_read_only", "on", driver.SeverityError, "this user's sessions may not write", "set it to off for the user of the locks"},
 		{"autovacuum", "off", driver.SeverityWarning, "the tables grow with every step", "set it to on"},
 	} {
-		if set[f.name] == f.bad {
-			e.find(f.severity, f.name, "it is "+f.bad+": "+f.detail, f.advice)
-		}
+		e.found.Add(set[f.name] == f.bad, f.severity, f.name, "it is "+f.bad+": "+f.detail, f.advice)
 	}
-	if enc := set["server_encoding"]; enc != "UTF8" && enc != "SQL_ASCII" {
-		e.find(driver.SeverityWarning, "encoding", "the database's is "+enc+", so some names cannot be kept", "use a database in UTF8")
-	}
-	if off := locktable.Instant(now).Time().Sub(asked); off > 5*time.Second || off < -time.Since(asked)-5*time.Second {
-		e.find(driver.SeverityInfo, "clock", fmt.Sprintf("the server's is %v ahead of this host's", off.Round(time.Second)), "synchronize both; the server's alone decides what has expired")
-	}
+	enc, off := set["server_encoding"], locktable.Instant(now).Time().Sub(asked)
+	e.found.Add(enc != "UTF8" && enc != "SQL_ASCII", driver.SeverityWarning, "encoding", "the database's is "+enc+", so some names cannot be kept", "use a database in UTF8")
+	e.found.Add(off > 5*time.Second || off < -time.Since(asked)-5*time.Second, driver.SeverityInfo, "clock",
+		fmt.Sprintf("the server's is %v ahead of this host's", off.Round(time.Second)), "synchronize both; the server's alone decides what has expired")
 	return nil
 }
 
@@ -123,7 +109,7 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 			" AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = r AND attname = n AND NOT attisdropped)), '')"+
 			" FROM (SELECT to_regclass("+text("$1")+")::oid AS r) x", o.regclass(name), columns[name]).Scan(&there, &logged, &may, &meddled, &unidentified, &lacks)
 		if sqlState(err) == "42501" {
-			e.find(driver.SeverityError, "rights", "this user may not use the schema "+o.Schema, "GRANT USAGE ON SCHEMA to it")
+			e.found.Add(true, driver.SeverityError, "rights", "this user may not use the schema "+o.Schema, "GRANT USAGE ON SCHEMA to it")
 			e.whole = false
 			return nil
 		} else if err != nil {
@@ -132,25 +118,14 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 		if !there {
 			missing = append(missing, o.table(name))
 		}
-		if lacks != "" {
-			e.whole = false
-			e.find(driver.SeverityError, "tables", o.table(name)+" lacks "+lacks+": what needs that fails",
-				"while no lock is held, drop the table, and run what `"+o.command()+"` prints")
-		}
-		if meddled {
-			e.find(driver.SeverityError, "tables", o.table(name)+" has a trigger, a rule or row security, which can change what is stored, or hide it",
-				"drop the trigger or the rule; ALTER TABLE ... DISABLE ROW LEVEL SECURITY")
-		}
-		if unidentified {
-			e.find(driver.SeverityError, "tables", o.table(name)+" is published with REPLICA IDENTITY NOTHING: the server refuses to change its rows, and so to renew", unidentifiedHint)
-		}
-		if !logged {
-			e.find(driver.SeverityError, "tables", o.table(name)+" is unlogged: a crash of the server empties it", "ALTER TABLE ... SET LOGGED")
-		}
-		if !may {
-			e.whole = false
-			e.find(driver.SeverityError, "rights", "this user lacks rights on "+o.table(name), "GRANT SELECT, INSERT, UPDATE, DELETE on it")
-		}
+		e.whole = e.whole && lacks == "" && may
+		e.found.Add(lacks != "", driver.SeverityError, "tables", o.table(name)+" lacks "+lacks+": what needs that fails",
+			"while no lock is held, drop the table, and run what `"+o.command()+"` prints")
+		e.found.Add(meddled, driver.SeverityError, "tables", o.table(name)+" has a trigger, a rule or row security, which can change what is stored, or hide it",
+			"drop the trigger or the rule; ALTER TABLE ... DISABLE ROW LEVEL SECURITY")
+		e.found.Add(unidentified, driver.SeverityError, "tables", o.table(name)+" is published with REPLICA IDENTITY NOTHING: the server refuses to change its rows, and so to renew", unidentifiedHint)
+		e.found.Add(!logged, driver.SeverityError, "tables", o.table(name)+" is unlogged: a crash of the server empties it", "ALTER TABLE ... SET LOGGED")
+		e.found.Add(!may, driver.SeverityError, "rights", "this user lacks rights on "+o.table(name), "GRANT SELECT, INSERT, UPDATE, DELETE on it")
 	}
 	rowless := false
 	if e.whole = e.whole && len(missing) == 0; e.whole {
@@ -158,16 +133,11 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 			return err
 		}
 	}
-	switch {
-	case e.recovery:
-	case rowless:
-		e.find(driver.SeverityError, "tables", "the row of "+o.table("tidying")+" is gone: no client can begin", "run what `"+o.command()+"` prints, which puts it back")
-	case len(missing) == 2:
-		e.find(driver.SeverityInfo, "tables", "they are not there yet", "the first client that locks makes them, or run what `"+o.command()+"` prints")
-	case len(missing) > 0:
-		e.find(driver.SeverityError, "tables", missing[0]+" is not there, and the other table is: what needs it fails",
-			"run what `"+o.command()+"` prints, while no lock is held; then every client has to open the database again")
-	}
+	isPrimary := !e.recovery
+	e.found.Add(isPrimary && rowless, driver.SeverityError, "tables", "the row of "+o.table("tidying")+" is gone: no client can begin", "run what `"+o.command()+"` prints, which puts it back")
+	e.found.Add(isPrimary && len(missing) == 2, driver.SeverityInfo, "tables", "they are not there yet", "the first client that locks makes them, or run what `"+o.command()+"` prints")
+	e.found.Add(isPrimary && len(missing) == 1, driver.SeverityError, "tables", strings.Join(missing, "")+" is not there, and the other table is: what needs it fails",
+		"run what `"+o.command()+"` prints, while no lock is held; then every client has to open the database again")
 	return nil
 }
 
@@ -190,14 +160,11 @@ func (e *examination) standbys(ctx context.Context, c *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	if n > 0 && strings.TrimSpace(names) == "" {
-		e.find(driver.SeverityWarning, "replication", fmt.Sprintf("%d standbys, none of them synchronous: a failover can lose the last grants, and the names be granted again", n),
-			"set synchronous_standby_names, or check fences where it matters")
-	}
-	if queue > 0.5 {
-		e.find(driver.SeverityWarning, "notifications", fmt.Sprintf("their queue is %.0f %% full: a session listens, and reads nothing", 100*queue),
-			"end the session that pg_stat_activity shows idle in a transaction")
-	}
+	e.found.Add(n > 0 && strings.TrimSpace(names) == "", driver.SeverityWarning, "replication",
+		fmt.Sprintf("%d standbys, none of them synchronous: a failover can lose the last grants, and the names be granted again", n),
+		"set synchronous_standby_names, or check fences where it matters")
+	e.found.Add(queue > 0.5, driver.SeverityWarning, "notifications", fmt.Sprintf("their queue is %.0f %% full: a session listens, and reads nothing", 100*queue),
+		"end the session that pg_stat_activity shows idle in a transaction")
 	return nil
 }
 
@@ -209,10 +176,9 @@ func (e *examination) prepares(ctx context.Context, c *pgx.Conn) error {
 		return err
 	}
 	mode := c.Config().DefaultQueryExecMode
-	if pid != c.PgConn().PID() && (mode == pgx.QueryExecModeCacheStatement || mode == pgx.QueryExecModeDescribeExec) {
-		e.find(driver.SeverityWarning, "pooler", "the pool prepares statements: if the pooler is in transaction mode, another connection may get the next step, which then fails (42P05, 26000)",
-			"give the pool QueryExecModeCacheDescribe or QueryExecModeExec")
-	}
+	e.found.Add(pid != c.PgConn().PID() && (mode == pgx.QueryExecModeCacheStatement || mode == pgx.QueryExecModeDescribeExec), driver.SeverityWarning, "pooler",
+		"the pool prepares statements: if the pooler is in transaction mode, another connection may get the next step, which then fails (42P05, 26000)",
+		"give the pool QueryExecModeCacheDescribe or QueryExecModeExec")
 	return nil
 }
 
@@ -223,11 +189,8 @@ func (e *examination) pushing(ctx context.Context) {
 	if !d.server.options.NoPush && d.server.isPooled() {
 		d.listener.tryPush(ctx)
 	}
-	switch {
-	case d.server.options.NoPush:
-		e.find(driver.SeverityInfo, "push", "it is turned off: waiting claims ask again", "leave out push=false for quicker hand-overs")
-	case !d.listener.pushes():
-		e.find(driver.SeverityInfo, "pooler", "a pooler is between, and notifications do not pass through it: waiting claims ask again, every 5 to 250 ms",
-			"give locks a direct connection, or a pool in session mode, for quicker hand-overs")
-	}
+	off := d.server.options.NoPush
+	e.found.Add(off, driver.SeverityInfo, "push", "it is turned off: waiting claims ask again", "leave out push=false for quicker hand-overs")
+	e.found.Add(!off && !d.listener.pushes(), driver.SeverityInfo, "pooler", "a pooler is between, and notifications do not pass through it: waiting claims ask again, every 5 to 250 ms",
+		"give locks a direct connection, or a pool in session mode, for quicker hand-overs")
 }

@@ -34,34 +34,17 @@ import (
 //	}
 //
 // A lease is a *pawl.Lease: the one that Lock returned, or that pawl.LeaseOf(ctx, name)
-// returns inside Do, also of pawl.All. Give all leases to one call, in any order. A lease
-// that is given twice counts once. The check looks at each of several leases on one name.
-// Two calls in one transaction can deadlock with another transaction (SQLSTATE 40P01).
-// The error for a nil lease (LeaseOf found none), no lease at all, or a lease of another
-// backend, schema or prefix matches pawl.ErrInvalid. For a lease of another database the
-// check finds no row, and returns pawl.ErrStale. For a *sql.Tx there is [CheckLeaseSQL].
+// returns inside Do, also of pawl.All. Give all leases to one call, in any order: two
+// calls in one transaction can deadlock with another transaction (SQLSTATE 40P01). A
+// lease that is given twice counts once. The check looks at each of several leases on one
+// name. The error for a nil lease (LeaseOf found none), no lease at all, or a lease of
+// another backend, schema or prefix matches pawl.ErrInvalid. For a lease of another
+// database the check finds no row, and returns pawl.ErrStale. For a *sql.Tx there is
+// [CheckLeaseSQL].
 //
-// # Which ctx, and which errors?
-//
-// Use the ctx of Do for the statements: it ends when the lease is lost. A statement that
-// was under way then fails, and Do returns an error that matches pawl.ErrLost.
-//
-//   - pawl.ErrStale: the check refused, and nothing was committed.
-//   - A *pawl.LostError that is Finished: the transaction has committed.
-//   - Another *pawl.LostError: the transaction has not committed, unless Commit was cut
-//     off; read the data.
-//
-// Do not use the ctx of Do for Begin, Commit and Rollback. If it ends while Commit is
-// under way, the transaction may have committed although Commit returns an error, and Do
-// returns an error that matches pawl.ErrLost and is not Finished. After CheckLease has
-// returned nil, the commit is safe however long it takes.
-//
-// A commit that succeeded counts, even if Do returns a *pawl.LostError after it: the
-// lease ended between the check and the release, and no other holder could enter before
-// the commit. The error's Finished is true if the function returned nil.
-//
-// Release the lease after Commit, as Do does. While the transaction is open, Release
-// fails with ErrUnavailable ("it is locked by a transaction"); the client repeats it.
+// Use the ctx of Do for the statements, because it ends when the lease is lost, but not
+// for Begin, Commit and Rollback. docs/transactions.md says what the errors of Do mean
+// then. After CheckLease has returned nil, the commit is safe however long it takes.
 //
 // # What does it lock?
 //
@@ -70,9 +53,8 @@ import (
 // for the names. So a transaction that takes long loses its own leases, and all other
 // leases of the names. Checks and renewals of one name wait in line. So its readers, or
 // the holders of its permits, commit one after the other. At 2 ms from the check to the
-// end of Commit, that is 500 transactions a second for the name. Do slow work before the
-// check. A goroutine that checks one name in two open transactions waits for itself until
-// ctx ends.
+// end of Commit, that is 500 transactions a second for the name. A goroutine that checks
+// one name in two open transactions waits for itself until ctx ends.
 //
 // The transaction must be in the database of the locks, and in READ COMMITTED. In
 // REPEATABLE READ or SERIALIZABLE, the check fails with SQLSTATE 40001 if the lease was
@@ -83,11 +65,10 @@ import (
 // The user needs SELECT and UPDATE on the table. The function reads the table of the
 // default schema; for another schema there is [LeaseChecker].
 //
-// Goroutines of one client hand a name to each other without asking the server, which
-// sees one lease for all of them. So the check also asks the *pawl.Lease, and refuses a
-// lease that was released or lost. You only have to release after Commit.
-//
-// Test it on a real server: the check refuses a lease of pawltest, which is in memory.
+// The check also asks the *pawl.Lease, and refuses a lease that was released or lost:
+// goroutines of one client hand a name to each other without asking the server. Release
+// the lease after Commit, as Do does. Test it on a real server: the check refuses a lease
+// of pawltest, which is in memory.
 func CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, pgxRows(tx), defaultOptions(), leases)
 }

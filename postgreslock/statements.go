@@ -79,7 +79,7 @@ func (o *Options) statements() *statements {
 			" done AS (SELECT CASE WHEN total = wanted AND pg_catalog.clock_timestamp() <= $9 THEN {now} ELSE 1 / (wanted - wanted) END AS now" +
 			" FROM counted WHERE total > 0)"),
 
-		page: sql("SELECT {bytes name}, version, entry, {now} FROM {locks} WHERE name >= {name} ORDER BY name LIMIT $2"),
+		page: sql("SELECT {bytes name}, version, entry, {now} FROM {locks} WHERE name >= {name} AND {bytes name} >= $2 ORDER BY name LIMIT $3"),
 
 		selectTidying: sql("SELECT {bytes cursor_name}, rest, {now} FROM {tidying}"),
 		setTidying:    sql("UPDATE {tidying} SET cursor_name = {name}, rest = $2"),

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
@@ -36,7 +36,7 @@ type store struct {
 
 	lastSlow atomic.Pointer[time.Time] // the last time that a request took long
 
-	tidying chan struct{} // holds one while a goroutine tidies
+	tidier  sqlswap.Tidier
 	closing context.Context
 	close   context.CancelFunc
 	running engine.Background
@@ -46,13 +46,14 @@ type store struct {
 func newStore(s *server, deliver func(driver.Signal)) *store {
 	t := &store{
 		server: s, sql: s.options.statements(), inbox: rand.Text()[:16],
-		room: make(chan struct{}, maxLongWaits(s.most())), unawaited: make(chan struct{}, s.most()*3/4), tidying: make(chan struct{}, 1),
+		room: make(chan struct{}, maxLongWaits(s.most())), unawaited: make(chan struct{}, s.most()*3/4),
 	}
 	t.deliver = func(signal driver.Signal) {
 		t.listener.claims.Heard(signal)
 		deliver(signal)
 	}
 	t.closing, t.close = context.WithCancel(context.Background())
+	t.tidier = sqlswap.Tidier{Life: t.closing, Running: &t.running, Tidy: func(ctx context.Context) { _ = t.request(ctx, t.tidySome) }}
 	t.listener = newListener(t, t.inbox, t.deliver)
 	return t
 }
@@ -122,50 +123,35 @@ func (s *store) Time(ctx context.Context) (swap.Window, error) {
 	})
 }
 
-// scanPage is the number of entries that Scan reads at once. Scan reads pages so that a
-// slow caller keeps no connection.
-const scanPage = 256
-
 // Scan implements swap.Store.
 func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
-	return func(yield func(swap.Named, error) bool) {
-		for from := wholeCharacters(prefix); ; {
-			var page []swap.Named
-			err := s.do(ctx, func(r *request) error {
-				var name, value []byte
-				var version, now int64
-				rows, _ := r.conn.Query(r.ctx, s.sql.page, []byte(from), scanPage) // ForEachRow returns its error
-				_, err := pgx.ForEachRow(rows, []any{&name, &version, &value, &now}, func() error {
-					page = append(page, swap.Named{Name: string(name), Stored: stored(version, value), Now: locktable.Instant(now)})
-					return nil
-				})
-				return err
-			})
-			if err != nil {
-				yield(swap.Named{}, err)
-				return
-			}
-			for _, n := range page {
-				if n.Name < prefix || n.Name == from && from != prefix {
-					continue // before the prefix, or the last name of the page before
-				}
-				if !strings.HasPrefix(n.Name, prefix) || !yield(n, nil) {
-					return
-				}
-			}
-			if len(page) < scanPage {
-				return
-			}
-			from = page[len(page)-1].Name
-		}
-	}
+	return sqlswap.Scan(prefix, func(from string, n int) (page []swap.Named, err error) {
+		err = s.do(ctx, func(r *request) error {
+			page, err = s.page(r, from, n)
+			return err
+		})
+		return page, err
+	}, func(row swap.Named) string { return row.Name })
 }
 
-// wholeCharacters returns s up to the first byte that is not UTF-8, because the server
-// refuses such bytes. No name with the prefix s comes before the result.
-func wholeCharacters(s string) string {
+// page reads up to n entries, beginning at a given name. The server refuses bytes that
+// are no text, so it compares them as bytes.
+func (s *store) page(r *request, from string, n int) (page []swap.Named, err error) {
+	var name, value []byte
+	var version, now int64
+	rows, _ := r.conn.Query(r.ctx, s.sql.page, []byte(textBefore(from)), []byte(from), n) // ForEachRow returns its error
+	_, err = pgx.ForEachRow(rows, []any{&name, &version, &value, &now}, func() error {
+		page = append(page, swap.Named{Name: string(name), Stored: stored(version, value), Now: locktable.Instant(now)})
+		return nil
+	})
+	return page, err
+}
+
+// textBefore returns s up to the first byte that is no text for the server: NUL, or
+// invalid UTF-8. No name that sorts after s sorts before the result.
+func textBefore(s string) string {
 	for i, r := range s {
-		if _, size := utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
+		if _, size := utf8.DecodeRuneInString(s[i:]); r == 0 || r == utf8.RuneError && size == 1 {
 			return s[:i]
 		}
 	}

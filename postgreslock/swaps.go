@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
@@ -32,7 +33,7 @@ const shortWait = 10 * time.Millisecond
 
 // Swap implements swap.Store.
 func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	s.tidyNowAndThen()
+	s.tidier.NoteSwap()
 	if len(swaps) > 1 {
 		return s.swapTogether(ctx, swaps)
 	}
@@ -246,7 +247,7 @@ func rowsOf(swaps []swap.Swap, alone func(w *swap.Swap) bool) rows {
 
 // SwapAll implements swap.AllSwapper.
 func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	s.tidyNowAndThen()
+	s.tidier.NoteSwap()
 	all := rowsOf(swaps, func(*swap.Swap) bool { return false })
 	args := slices.Concat(all.args, []any{milliseconds(shortWait)})
 	var signals []locktable.Signal
@@ -345,35 +346,23 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 	if err != nil {
 		return nil, err
 	}
-	// The windows have little in common if computing the swaps took long.
-	window := swap.Window{From: swaps[0].Window.From, To: all.window.To}
 	var left []int
-	var names []string
-	for i, w := range swaps {
-		if !done[i].Done && !isAlone(&w) {
-			left, names = append(left, i), append(names, w.Name)
+	for i := range swaps {
+		if !done[i].Done && !isAlone(&swaps[i]) {
+			left, done[i].Version = append(left, i), uint64(all.versions[i])
 		}
 	}
-	switch {
-	case len(left) == 0:
-		return done, nil
-	case s.past(window, time.Now()):
+	// The windows have little in common if computing the swaps took long.
+	window := swap.Window{From: swaps[0].Window.From, To: all.window.To}
+	if len(left) > 0 && s.past(window, time.Now()) {
 		for _, i := range left {
 			done[i].OutsideWindow = true
 		}
 		return done, nil
 	}
-	stored, err := s.Load(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	for k, i := range left {
-		done[i].Known, done[i].Now = true, stored[k]
-		if stored[k].Version == swaps[i].Version { // another transaction has locked the row
-			done[i] = swap.Swapped{Err: s.failed(skippedError{})}
-		}
-	}
-	return done, nil
+	return done, sqlswap.FindOut(ctx, s.Load, swaps, done, left, func(i int) { // another transaction has locked the row
+		done[i] = swap.Swapped{Err: s.failed(skippedError{})}
+	})
 }
 
 // skippedError is the server's error for a locked row, which SKIP LOCKED leaves out.
