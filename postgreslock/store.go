@@ -139,7 +139,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 func (s *store) page(r *request, from string, n int) (page []swap.Named, err error) {
 	var name, value []byte
 	var version, now int64
-	rows, _ := r.conn.Query(r.ctx, s.sql.page, []byte(textBefore(from)), []byte(from), n) // ForEachRow returns its error
+	rows, _ := r.conn.Query(r.ctx, s.sql.page, []byte(textBefore(from)), []byte(from), n) // ForEachRow has the error
 	_, err = pgx.ForEachRow(rows, []any{&name, &version, &value, &now}, func() error {
 		page = append(page, swap.Named{Name: string(name), Stored: stored(version, value), Now: locktable.Instant(now)})
 		return nil
