@@ -194,35 +194,52 @@ func (s *Screen) Close() error {
 // errStuck is the error of Close if the terminal takes no output.
 var errStuck = errors.New("the terminal does not take what is written to it")
 
-// reset gives the screen back again, because giveBack may have discarded a part of that.
-const reset = "\x1b[m\x1b[?7h\x1b[?25h\x1b[?2004l\x1b[?1049l"
+// reset gives the screen back again, because giveBack may have discarded a part of what f
+// wrote. It ends the modes that tcell begins.
+const reset = "\x1b[?25h\x1b[?1l\x1b>\x1b[m\x1b[?7h\x1b[?2004l\x1b[?1049l"
 
 // giveBack calls f, which gives the terminal back, in a second or so. If the terminal
 // takes no output, giveBack discards the pending output, again and again, so that f can
 // write.
 func (s *Screen) giveBack(f func()) error {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	done := inBackground(func() {
 		s.drawing.Lock()
 		defer s.drawing.Unlock()
 		f()
-	}()
-	select {
-	case <-done:
+	})
+	if doneWithin(done, 250*time.Millisecond) {
 		return nil
-	case <-time.After(250 * time.Millisecond):
 	}
 	for range 50 {
 		flush()
-		select {
-		case <-done:
-			_, err := os.Stdout.WriteString(reset)
-			return err
-		case <-time.After(20 * time.Millisecond):
+		if !doneWithin(done, 20*time.Millisecond) {
+			continue
+		}
+		// Another goroutine of tcell may have filled the terminal again. So this write can
+		// block, too; then the next flush may discard its beginning.
+		if done = inBackground(func() { _, _ = os.Stdout.WriteString(reset) }); doneWithin(done, 20*time.Millisecond) {
+			return nil
 		}
 	}
 	return errStuck
+}
+
+func inBackground(f func()) (done <-chan struct{}) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f()
+	}()
+	return ended
+}
+
+func doneWithin(done <-chan struct{}, d time.Duration) bool {
+	select {
+	case <-done:
+		return true
+	case <-time.After(d):
+		return false
+	}
 }
 
 // Suspend gives the terminal back, and stops the group of this process, as Ctrl-Z does
