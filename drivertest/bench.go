@@ -91,7 +91,7 @@ type benchmarkStep struct {
 	run  func()
 }
 
-// steps must run in this order: the waiting writer stays, so it comes late.
+// steps must run in this order: once the writer waits, it stays in the queue.
 func (c *crowded) steps() []benchmarkStep {
 	writer, behind := c.permit(driver.Unlimited), c.permit(driver.Unlimited)
 	writer.Weight, writer.Queue, behind.Queue = driver.Exclusive, true, true

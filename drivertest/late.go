@@ -18,13 +18,13 @@ import (
 // has a subtest of a timeless topic, because mutual exclusion does not depend on time.
 // With an injected clock, a subtest is run again only if the process stood still: then a
 // Patience, or a ctx, may have ended before anything could happen. With -short, a subtest
-// that was late in its last try, too, is skipped: the machine is too slow to judge the
+// whose last try fails late as well is skipped: the machine is too slow to judge the
 // backend. A violation that a checker has found is a failure however late it was.
 
 // tries is the largest number of runs of a subtest, each with a unit twice as long. A
-// subtest that was a little late has one more try, because times that include some round
-// trips may grow by more than it was late. So has a subtest that used up its time, except
-// one of the basics, so that the author of a wrong backend soon gets an answer.
+// subtest that was a little late has one more try, because a time with several round
+// trips in it may have grown by more than that. So has a subtest that used up its time,
+// except one of the basics, so that the author of a wrong backend soon gets an answer.
 const tries = 4
 
 // attempt runs f until it passes, or fails while it was on time. It reports nothing
@@ -220,7 +220,7 @@ func (n *notes) add(what string) {
 	}
 }
 
-// goOn makes failures during the end of the subtest's clients go to t.
+// goOn sends failures to t while the subtest's clients end.
 func (n *notes) goOn(t testing.TB) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -268,9 +268,9 @@ func (k *kit) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// late returns the time by which the subtest took longer than the time that it let pass.
-// A subtest that used up its time waited for an event that never came: then only the
-// stalls of the process count.
+// late returns how much longer the subtest took than the waits that it asked for. A
+// subtest that used up its time waited for an event that never came: then only the stalls
+// of the process count.
 func (k *kit) late() time.Duration {
 	stalled := k.s.stalls.since(k.began)
 	if k.whole.Err() != nil {
@@ -282,7 +282,7 @@ func (k *kit) late() time.Duration {
 // overdue returns a channel that fires at the time from which a signal counts as missing.
 func (k *kit) overdue() <-chan time.Time { return time.After(k.s.Patience) }
 
-// missed fails for a missing signal: waiting for it was no delay.
+// missed fails for a missing signal. The wait for it does not count as late.
 func (k *kit) missed(format string, args ...any) {
 	k.asked.Add(int64(k.s.Patience))
 	k.Fatalf(format+" within %v", append(args, k.s.Patience)...)

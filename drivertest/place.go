@@ -77,8 +77,8 @@ func testPlace(s *suite) {
 	})
 
 	s.test("ARepeatWithATryDoesNotLoseIt", func(k *kit) {
-		// A wait that ends sends its claim once more without Queue, then releases: that
-		// must not lose its place or grant.
+		// A wait that ends repeats its claim without Queue, then releases: the repeat
+		// must not lose the place or grant.
 		k.a.gets(k.mutex())
 		waiter, second := k.mutex(queue(long)), k.mutex(queue(long))
 		k.b.waits(waiter, 1)

@@ -213,7 +213,7 @@ func (e *Entry) fits(now Instant, weight, limit int) bool {
 
 // grant adds a holder, with the next fences. Counting from the last fence makes them rise
 // when the clock ran back. Counting from the time in microseconds makes them rise when
-// the entry was lost or forgotten. MinFence counts up to MaxLead ahead of the time.
+// the entry was lost or forgotten. MinFence is capped at MaxLead ahead of the time.
 func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 	if h.Weight != driver.Exclusive {
 		h.Fences = 1 // ranges of holders side by side would overlap in time; only an exclusive holder is alone
@@ -411,8 +411,8 @@ func (e *Entry) take(now Instant, i int, by driver.Owner) {
 
 // Raise raises the fence of the token's lease to fence at least, and returns the new
 // fence. The lease whose fence rises becomes the last one granted. So the rules of Entry
-// still hold. If the lease could not have been granted after the leases that were granted
-// since, nothing changes.
+// still hold. If the lease does not fit behind the leases that were granted since,
+// nothing changes.
 func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, error) {
 	e.settle(now)
 	defer e.tell()

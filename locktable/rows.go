@@ -280,12 +280,12 @@ func moved(seen []Waiter, e *Entry, own driver.Token) (m Moves) {
 	return m
 }
 
-// differs reports whether a repeat of its claim has changed a waiter.
+// differs reports whether a waiter was changed by a repeat of its claim.
 func (w *Waiter) differs(now *Waiter) bool {
 	return w.Expires != now.Expires || w.TTL != now.TTL || w.Fences != now.Fences || !same(w.Value, now.Value) || !same(w.Above, now.Above)
 }
 
-// same reports whether two values are equal. No value differs from an empty one.
+// same reports whether two values are equal. A nil value is not equal to an empty one.
 func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
 func decode(stored []byte) (*Entry, error) {

@@ -139,9 +139,9 @@ func (s *server) prepare(ctx context.Context) {
 }
 
 // droppedTable returns the table that an operator has dropped while the other one
-// remains, or nil. create makes the table of names first. So if only the other table is
-// missing, an operator dropped it only if there are names: locking a name needs both
-// tables.
+// remains, or nil. create makes the table of names first. So if the other table is
+// missing alone, create may be under way, unless there are names: locking a name needs
+// both tables.
 func (s *server) droppedTable(ctx context.Context) *string {
 	used := false
 	_, noNames := s.exec(ctx, "SELECT 1 FROM "+s.names+" LIMIT 0")

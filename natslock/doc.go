@@ -57,17 +57,18 @@
 // After a change of the leader another machine's clock stamps the messages. Writers learn
 // the new time from their first stamp, and compute again. If the new leader's clock is
 // behind, leases last longer by the difference. If it is ahead, leases end sooner by the
-// difference, less the 50 ms, or four round trips, that the driver adds to every lease.
-// So no client enters early as long as the servers' clocks agree to about 50 ms, as NTP
+// difference, minus what the driver adds to every lease: 50 ms, or four round trips. So
+// no client enters early as long as the servers' clocks agree to about 50 ms, as NTP
 // keeps them. Otherwise the fence tells the two holders apart.
 //
 // # What does a lock cost?
 //
 // Acquire and Release take one request each for a name that the process has used in the
 // last 250 ms, and two for any other name. A release takes three if a claim has joined
-// the queue since. In a bucket that others made, each takes one more. A name is a message
-// of some 300 bytes, which the server forgets a day after the name's last lease ended. A
-// driver has one connection, which is the caller's own with New, and one subscription.
+// the queue since that use. In a bucket that others made, each takes one more. A name is
+// a message of some 300 bytes, which the server forgets a day after the name's last lease
+// ended. A driver has one connection, which is the caller's own with New, and one
+// subscription.
 //
 // A claim takes up to four round trips if other clients want the name, and has 3 s at
 // most for one attempt. So if an answer takes 700 ms or more, set

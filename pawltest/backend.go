@@ -82,8 +82,8 @@ func New(t TB) *Backend {
 	return b
 }
 
-// patience is the time in which the rest of a test has to end. It is longer than 3.25 s,
-// after which the backend grants no unanswered request.
+// patience is the time in which the rest of a test has to end. It is longer than 3.25 s:
+// the backend grants a request that had no answer no later than that.
 const patience = 5 * time.Second
 
 // Client returns a client, as another process would have it. o may be nil. At the end of

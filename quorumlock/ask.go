@@ -25,9 +25,10 @@ type ballot[T any] struct {
 	// How long a request lasts, independent of ctx; 0 means as long as ctx.
 	lasts time.Duration
 
-	// All three functions run in order with the token's other requests to that node, even
-	// if poll has returned, and do not block. first runs before poll counts the answer of
-	// the node. unsent runs if the request was given up before its turn. after runs last.
+	// All three functions take turns with the token's other requests to that node, even
+	// after poll has returned, and must not block. first runs before poll counts the
+	// answer of the node. unsent runs if the request was given up before its turn. after
+	// runs last.
 	first, after func(i int, v vote[T])
 	unsent       func(i int)
 }

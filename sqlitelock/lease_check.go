@@ -93,7 +93,7 @@ import (
 //
 // Goroutines of one client hand a name to each other without asking the file, which has
 // one lease for all of them. So the check also asks the *pawl.Lease, and refuses a lease
-// that was released or lost. You only have to release after Commit.
+// that was released or lost. So do not release before Commit.
 //
 // Test it on a file in t.TempDir: the check refuses a lease of pawltest, which is in
 // memory.

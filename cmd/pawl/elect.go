@@ -195,8 +195,8 @@ func (e *election) run() error {
 	}
 }
 
-// lead is the elected function. When the command ends, it returns an error: after nil,
-// Election would campaign again if the lead were lost at the same moment.
+// lead is the elected function. When the command ends, it returns an error. If it
+// returned nil, Election would campaign again if the lead were lost at the same moment.
 func (e *election) lead(ctx context.Context) error {
 	t := turn{lease: e.leading, end: make(chan error, 1)}
 	select {

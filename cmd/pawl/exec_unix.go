@@ -13,8 +13,8 @@ import (
 )
 
 // forkExec is syscall.ForkExec for a command that may be a script without #!. It runs
-// such a script with /bin/sh, as execvp and the shells do. It does not run a program for
-// another machine so.
+// such a script with /bin/sh, as execvp and the shells do. A program for another machine
+// still fails.
 func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if !errors.Is(err, syscall.ENOEXEC) || !isText(path) {

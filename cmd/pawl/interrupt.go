@@ -64,8 +64,8 @@ func orSignal(ctx context.Context, err error) error {
 	return err
 }
 
-// An endingWriter writes until ctx ends, and for endFlush after that, so that a write
-// that no process reads does not outlast the signal that has ended ctx.
+// An endingWriter ends a write at endFlush after the end of ctx, so that the signal also
+// ends a write that no process reads.
 type endingWriter struct {
 	ctx   context.Context
 	to    io.Writer

@@ -17,9 +17,9 @@ type Subscription struct {
 	// again by itself calls hears each time.
 	Run func(ctx context.Context, hears func())
 
-	// Turned must not block. The function hears calls it with true: earlier messages may
-	// be lost, so the backend looks at everything. Keep calls it with false when the
-	// subscription has failed, once until the next hears.
+	// Turned must not block. A call of hears calls it with true: earlier messages may be
+	// lost, so the backend looks at everything. After a failure Keep calls it with false,
+	// but only once before the next call of hears.
 	Turned func(hears bool)
 
 	// Deaf, if not nil, counts the subscriptions that have failed and are not up again

@@ -3,8 +3,8 @@ package overview
 import "time"
 
 // A skew estimates how far the backend's clock is ahead of this process's, without asking
-// the backend. A lease never began in the future, and a new lease began after the look
-// before: these facts bound the difference.
+// the backend. No lease began in the future, and a new one began after the previous look:
+// these facts bound the difference.
 type skew struct {
 	least, most time.Duration // the bounds of the difference
 	any         bool

@@ -37,17 +37,17 @@ type Client struct {
 	// one server, or the nodes of a cluster, with their replicas unless masters is set.
 	Nodes func(ctx context.Context, masters bool) ([]Node, error)
 
-	// Patience is the shortest time after which Do gives up: it ends at the deadline of
-	// ctx, or Patience after it began, whichever is later, by closing the connection.
+	// Do gives up, by closing the connection, at the deadline of ctx, but no sooner than
+	// Patience after it began.
 	Patience time.Duration
 
 	// ReadTimeout is the time after which the library gives up waiting for an answer; 0
 	// means never.
 	ReadTimeout time.Duration
 
-	// Idle returns the number of idle connections, of which the library may notice only
-	// when it sends something that one is dead. It is nil for a library that has one
-	// connection for all requests.
+	// Idle returns the number of idle connections. The library may notice that one is
+	// dead only when it sends something. It is nil for a library that has one connection
+	// for all requests.
 	Idle func() int
 
 	// Waiting notes which connections wait for an answer. interrupt closes each of these
@@ -112,7 +112,7 @@ type Channel struct {
 }
 
 // A Reply is an answer of the server: a number, text, a list of numbers, or the elements
-// of any other list or map, also of those inside.
+// of any other list or map, including nested ones.
 type Reply struct {
 	Int   int64
 	Text  string

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// Diagnose implements driver.Diagnoser. It examines each server that keeps keys by
-// itself, and a finding begins with the addresses of the servers that it is about. If a
+// Diagnose implements driver.Diagnoser. It examines each server that keeps keys on its
+// own, and a finding begins with the addresses of the servers that it is about. If a
 // server hides something, as a managed server that forbids CONFIG, that is a finding, not
 // an error. Diagnose returns an error if no server answers.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
-// Open makes one client of the server at an address, which says its time in whole ticks.
+// Open makes one client of the server at addr, whose clock shows whole ticks.
 func Open(addr string, tick time.Duration) driver.Driver {
 	s := newStore(addr, tick)
 	return locktable.New(swap.New(s, "", func(driver.Signal) {}), "")
@@ -178,7 +178,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 	}
 }
 
-// trouble says where it was, and what a person can do.
+// trouble adds the server and a hint to an error.
 func (s *store) trouble(err error) error {
 	return &driver.Error{Backend: "swaps " + s.addr, Err: err, Hint: "look at the server and the network"}
 }
@@ -193,7 +193,7 @@ func (s *store) Properties() driver.Properties {
 }
 
 // DelaysWrites implements swap.DelayedWriter: the server's clock stands still for a tick,
-// and what was given up in it may count until the next.
+// and a swap given up during a tick may take effect until it ends.
 func (s *store) DelaysWrites() {}
 
 // Close implements swap.Store.

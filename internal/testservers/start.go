@@ -13,9 +13,9 @@ import (
 const startTimeout = 3 * time.Minute
 
 // Start builds the server in the folder of that name and runs it until the test ends, at
-// a free address of this machine, which args makes its arguments of. It waits until the
-// server listens there. The standard input of the server's process ends when the test's
-// process does, which tells the server that no test needs it any more.
+// a free address of this machine. args makes its arguments from that address. It waits
+// until the server listens there. The standard input of the server's process ends when
+// the test's process does, which tells the server that no test needs it any more.
 func Start(tb interface {
 	TB
 	Cleanup(f func())

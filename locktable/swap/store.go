@@ -23,9 +23,9 @@ type Store interface {
 	// may be older, for example from a replica.
 	Load(ctx context.Context, names []string) ([]Stored, error)
 
-	// Time returns the store's time: its clock is not before From now, and will not be
-	// after To when a swap that begins now takes effect. Time sends a request only if it
-	// cannot compute the time. Only Swap can find out that Time was wrong.
+	// Time returns the store's time: its clock has reached From, and will not have passed
+	// To when a swap that begins now takes effect. Time sends a request only if it cannot
+	// compute the time. Only Swap can find out that Time was wrong.
 	Time(ctx context.Context) (Window, error)
 
 	// Swap replaces values, each on its own, and returns the results in their order. A
@@ -116,8 +116,8 @@ type Swapped struct {
 var ErrLocked = errors.New("it is locked by a transaction")
 
 // A DelayedWriter is a Store with one of two properties. Its swaps may take effect after
-// the caller gave up, while its clock stands still. Or, while its clock stands still, its
-// Load may not show a swap that took effect in time, although another Swap compares with
+// the caller gave up, while its clock stands still. Or its Load may miss, while its clock
+// stands still, a swap that took effect in time, although the next Swap compares with
 // that swap's version. Therefore a release writes the entry even if it finds nothing to
 // release: a claim that was given up before the release, and arrives after it, then finds
 // another version. A repeated claim that is already granted or queued also writes, so

@@ -132,7 +132,7 @@ func exchange(server net.Conn, request []byte, turn *sync.Mutex) (reply []byte, 
 }
 
 // fewer has clients send no more than 50 updates at once: FerretDB keeps a connection to
-// SQLite for each until all are done, and waits for ever for the hundred and first.
+// SQLite for each until all are done, and waits for ever if it needs more than 100.
 func fewer(reply []byte) {
 	field := []byte("\x10maxWriteBatchSize\x00")
 	if i := bytes.Index(reply, field); i >= 0 && len(reply) >= i+len(field)+4 {

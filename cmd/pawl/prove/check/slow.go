@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// A request without an answer shows a slow server for this time before its end.
+	// Before a request ended without an answer, the server counts as slow for this time.
 	unansweredFor = int64(time.Second)
 
 	// One request in this many may have no answer.
@@ -16,8 +16,8 @@ const (
 )
 
 // slow finds requests that had no answer in time, although no fault was in their way: the
-// server or the machine was too slow then. That is no fault of the lock, and excuses what
-// a fault of the run would excuse.
+// server or the machine was too slow then. The lock is not to blame for that, so it
+// counts as a fault of the run.
 func (w *world) slow() (all []history.Fault) {
 	for _, c := range w.claims {
 		from, to := c.Asked, c.Answered
