@@ -215,8 +215,8 @@ func (s *Screen) giveBack(f func()) error {
 		if !doneWithin(done, 20*time.Millisecond) {
 			continue
 		}
-		// Another goroutine of tcell may have filled the terminal again. So this write can
-		// block, too; then the next flush may discard its beginning.
+		// Another goroutine of tcell may have filled the terminal again. So this write
+		// can block, too; then the next flush may discard its beginning.
 		if done = inBackground(func() { _, _ = os.Stdout.WriteString(reset) }); doneWithin(done, 20*time.Millisecond) {
 			return nil
 		}
