@@ -87,7 +87,7 @@ func testFarAway(s *suite) {
 	if s.Clock != nil {
 		return
 	}
-	s.lookAt("how a driver learns the server's clock: with swap.Clock, each swap that the server found outside of its window is told to "+
+	s.lookAt("how a driver learns the server's clock: with swap.Clock, the driver reports each swap that the server found outside of its window to "+
 		"OutsideWindow, and each that was in it to InsideWindow", "ANetworkThatBecomesSlowerDelaysAndNoMore", func(k *kit) {
 		far, c := k.slow(), k.mutex()
 		far.gets(c)

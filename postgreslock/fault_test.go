@@ -255,8 +255,8 @@ func TestRenewalsShareAStatement(t *testing.T) {
 		c.TTL = 20 * time.Minute
 		leases = append(leases, lease(c))
 	}
-	fewest := int64(many)
-	for range 5 { // a busy machine may need one more, but not each time
+	// A busy machine may need more, because a swap that misses its window is sent again.
+	eventually(t, "one statement renews them all", func() bool {
 		before := sent.queries.Load()
 		answers, err := d.Renew(ctx, leases)
 		if err != nil {
@@ -267,11 +267,8 @@ func TestRenewalsShareAStatement(t *testing.T) {
 				t.Fatal(a)
 			}
 		}
-		fewest = min(fewest, sent.queries.Load()-before)
-	}
-	if fewest != 1 {
-		t.Errorf("%d statements for %d renewals", fewest, many)
-	}
+		return sent.queries.Load()-before == 1
+	})
 }
 
 // sent counts the statements of a pool.

@@ -58,7 +58,7 @@ func TestAllIsNotGrantedByOutdatedValues(t *testing.T) {
 		t.Errorf("%v; want that b is held", err)
 	}
 	if e, err := other.Inspect(t.Context(), "a"); err != nil || len(e.Holders) > 0 {
-		t.Errorf("%+v, %v; want nobody to hold a", e, err)
+		t.Errorf("%+v, %v; want a to be free", e, err)
 	}
 }
 
