@@ -166,11 +166,12 @@ func (e *emulator) put(p *page, r rune) {
 }
 
 // These begin the sequences of terminals: a control with its parameters and its last
-// character, a string up to BEL or ESC \, a character set, a mode of the keypad.
+// character, a string up to BEL or ESC \, a character set, a mode of the keypad, the end
+// of a link.
 var (
 	control    = regexp.MustCompile(`^\x1b\[([0-?]*)([ -/]*[@-~])`)
 	unfinished = regexp.MustCompile(`^\x1b(\[[0-?]*[ -/]*|[\]P][^\x1b\a]*\x1b?|[()]?)$`)
-	ignored    = regexp.MustCompile(`^\x1b([()][B0]|[=>])`)
+	ignored    = regexp.MustCompile(`^\x1b([()][B0]|[=>]|\]8;;\x1b\\)`)
 )
 
 // escape handles an escape sequence.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -28,7 +29,8 @@ type Screen struct {
 	mu     sync.Mutex // protects closed, and is held while the terminal changes hands
 	closed bool
 
-	drawing sync.Mutex // tcell must not draw while it gives the terminal back
+	drawing sync.Mutex  // tcell must not draw while it gives the terminal back
+	resized atomic.Bool // tcell does not know the size
 }
 
 // An Event is one thing that happened to the terminal.
@@ -69,7 +71,7 @@ func Open(stop func(group bool)) (*Screen, error) {
 	// an answer could reach the shell.
 	tcell.RegisterEncoding("US-ASCII", tcell.GetEncoding("UTF-8"))
 	tcell.SetEncodingFallback(tcell.EncodingFallbackUTF8)
-	t, err := tcell.NewScreen(tcell.OptNegotiation(false))
+	t, err := newTerminal(tcell.OptNegotiation(false))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +84,7 @@ func open(t tcell.Screen, stop func(group bool)) (*Screen, error) {
 		frames: make(chan []Line, 1), events: make(chan Event), done: make(chan struct{}),
 	}
 	// Catch the signals before the modes change, so that none is missed.
-	s.catchStops()
+	s.catchSignals()
 	if err := t.Init(); err != nil {
 		signal.Stop(s.signals)
 		return nil, err
@@ -131,6 +133,9 @@ func (s *Screen) draw() {
 func (s *Screen) show(lines []Line) {
 	s.drawing.Lock()
 	defer s.drawing.Unlock()
+	if s.resized.Swap(false) {
+		s.terminal.Sync() // tcell takes the new size
+	}
 	s.terminal.Clear()
 	for y, line := range lines {
 		x := 0
@@ -215,8 +220,7 @@ func (s *Screen) giveBack(f func()) error {
 		if !doneWithin(done, 20*time.Millisecond) {
 			continue
 		}
-		// Another goroutine of tcell may have filled the terminal again. So this write
-		// can block, too; then the next flush may discard its beginning.
+		// This write can block, too. Then the next flush may discard its beginning.
 		if done = inBackground(func() { _, _ = os.Stdout.WriteString(reset) }); doneWithin(done, 20*time.Millisecond) {
 			return nil
 		}

@@ -1,10 +1,16 @@
 package screen
 
-import "os"
+import (
+	"os"
+
+	"github.com/gdamore/tcell/v3"
+)
+
+func newTerminal(o tcell.TerminfoScreenOption) (tcell.Screen, error) { return tcell.NewScreen(o) }
 
 // Windows has no Ctrl-Z.
 
-func (*Screen) catchStops() {}
+func (*Screen) catchSignals() {}
 
 func (*Screen) signaled(os.Signal) {}
 
