@@ -33,8 +33,9 @@ type Options struct {
 	TTL time.Duration
 
 	// QueueTTL is the time for which the queue keeps the place of a waiter that was
-	// killed, and so the time that waiters behind the dead one may lose. 10 ms to 30
-	// days, and no less than the backend can keep; default 5 s, or TTL if that is less.
+	// killed, and so the time that waiters behind the dead one may lose; up to four times
+	// as long behind 64 others and more. 10 ms to 30 days, and no less than the backend
+	// can keep; default 5 s, or TTL if that is less.
 	QueueTTL time.Duration
 
 	// RequestTimeout bounds one request to the backend. 0 to 1 minute; the default, 0,

@@ -21,9 +21,11 @@ type attempts struct {
 	w      *waiter // nil for a try
 	margin time.Duration
 
-	held   *driver.HeldError // the last answer "held", nil before the first
-	placed clock.Reading     // when the attempt with that answer was sent
-	polls  int               // how many polls in a row found nothing new, without push
+	queueTTL time.Duration     // how long a place near the head lasts, see placeTTL
+	held     *driver.HeldError // the last answer "held", nil before the first
+	placed   clock.Reading     // when the attempt with that answer was sent
+	lasts    time.Duration     // how long the place lasts from then on
+	polls    int               // how many polls in a row found nothing new, without push
 
 	failing time.Time // since when the backend has failed, if fails > 0
 	fails   int
@@ -116,6 +118,21 @@ func (a *attempts) fences() int {
 	return 1 + max(behind, min(rounds*behind, mostMore))
 }
 
+// Behind each longQueue waiters, a place lasts for one more QueueTTL, up to maxPlaceTTLs
+// and the TTL of the lease.
+const (
+	longQueue    = 64
+	maxPlaceTTLs = 4
+)
+
+// placeTTL returns how long a place at this position lasts. If all the waiters of a long
+// queue renewed their places equally often, that would cost some backends all their time.
+// So a waiter far from the head does so less often.
+func (a *attempts) placeTTL(position int) time.Duration {
+	times := min(1+(position-1)/longQueue, maxPlaceTTLs)
+	return max(a.queueTTL, min(time.Duration(times)*a.queueTTL, a.claim.TTL))
+}
+
 var errTooLate = errors.New("the answer took longer than the lease lasts")
 
 // ask makes one attempt, bounded in time. An attempt without an answer may take effect
@@ -165,7 +182,8 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 			return held
 		}
 		moved := a.held == nil || a.held.Position != held.Position
-		a.held, a.placed, a.fails = held, sent, 0
+		a.held, a.placed, a.lasts, a.fails = held, sent, cl.QueueTTL, 0
+		cl.QueueTTL = a.placeTTL(held.Position)
 		a.w.Told(held, c.byOthers(held))
 		if moved {
 			a.polls = 0
@@ -308,8 +326,7 @@ func (a *attempts) signaled(s driver.Signal, now clock.Reading) *hold {
 	if s.Kind != driver.SignalGranted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil
 	}
-	ttl := a.claim.QueueTTL
-	tm := trust.NewTerm(a.placed, ttl, a.claim.marginOf(ttl))
+	tm := trust.NewTerm(a.placed, a.lasts, a.claim.marginOf(a.lasts))
 	if !tm.Fresh(now) {
 		return nil
 	}
@@ -318,11 +335,11 @@ func (a *attempts) signaled(s driver.Signal, now clock.Reading) *hold {
 
 // pause returns the time to wait before the next attempt, if no signal comes.
 func (a *attempts) pause() time.Duration {
-	c, cl := a.c, a.claim
+	c := a.c
 	if a.fails > 0 {
 		return backoff.Early(backoff.Doubled(10*time.Millisecond, a.fails, time.Second))
 	}
-	third := cl.QueueTTL / 3
+	third := a.lasts / 3
 	d := third - backoff.Below(third/8) - c.now().Since(a.placed)
 	// Only the head of the queue can be granted when a holder expires. The waiters behind
 	// it would all ask at once, in vain. If the head is dead, they notice that at their

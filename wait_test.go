@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -168,6 +169,61 @@ func TestWaitingWorksWithoutSignals(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A waiter far from the head of a long queue renews its place less often, and keeps it
+// all the same.
+func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const waiters = 200
+		holder, _ := w.client(nil)
+		lease := must(t)(holder.Mutex("x").Lock(background))
+		between, leave := context.WithCancel(background)
+		var asked [waiters]*faulty
+		var mu sync.Mutex
+		var granted []int
+		for i := range waiters {
+			c, f := w.client(nil)
+			asked[i] = f
+			ctx := background
+			if i > 0 && i < waiters-1 {
+				ctx = between
+			}
+			go func() {
+				if lease, err := c.Mutex("x").Lock(ctx); err == nil {
+					mu.Lock()
+					granted = append(granted, i)
+					mu.Unlock()
+					noError(t, lease.Release(background))
+				}
+			}()
+			synctest.Wait()
+		}
+		inAMinute := func(i int) int {
+			before := asked[i].count("acquire")
+			time.Sleep(time.Minute)
+			return asked[i].count("acquire") - before
+		}
+		if n := inAMinute(0); n < 36 || n > 42 {
+			t.Errorf("the head asks %d times a minute; want three times in each 5 s", n)
+		}
+		if n := inAMinute(waiters - 1); n < 9 || n > 11 {
+			t.Errorf("the last of %d asks %d times a minute; want three times in each 20 s", waiters, n)
+		}
+		if n := len(w.entry("x").Waiters); n != waiters {
+			t.Errorf("%d are in the queue; want %d", n, waiters)
+		}
+		leave()
+		time.Sleep(10 * time.Second)
+		if n := inAMinute(waiters - 1); n < 36 || n > 42 {
+			t.Errorf("the second asks %d times a minute; want three times in each 5 s", n)
+		}
+		noError(t, lease.Release(background))
+		synctest.Wait()
+		if !slices.Equal(granted, []int{0, waiters - 1}) {
+			t.Errorf("granted: %v", granted)
+		}
+	})
 }
 
 func TestAWaitEndsAndTheWorkGoesOn(t *testing.T) {

@@ -22,9 +22,6 @@ var steady = &pawl.Options{TTL: 5 * time.Minute, QueueTTL: 20 * time.Second, Req
 // of one more client.
 func TestAllInACrowd(t *testing.T, open func() driver.Driver) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("make test-all runs this: 64 clients")
-	}
 	const clients, turns, names, permits, pools = 64, 6, 10, 3, 3
 	var inside [names]atomic.Int64
 	var longest atomic.Int64

@@ -20,6 +20,15 @@ func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return start(t, "etcd://"+c.Addrs()[0]) })
 }
 
+// The places of all waiters and the lease of their holder are in one value.
+func TestACrowdCostsNoLease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: 100 clients")
+	}
+	c := etcdtest.Start(t, 1)
+	drivertest.TestHeldInACrowd(t, func() driver.Driver { return start(t, "etcd://"+c.Addrs()[0]) })
+}
+
 // BenchmarkAll measures pawl.All beside one lock.
 func BenchmarkAll(b *testing.B) {
 	c := etcdtest.Start(b, 1, "--unsafe-no-fsync=false")

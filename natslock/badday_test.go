@@ -271,3 +271,12 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 		drivertest.Full(t, "max_msg_size", start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr))
 	})
 }
+
+// The places of all waiters and the lease of their holder are in one value.
+func TestACrowdCostsNoLease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: 100 clients")
+	}
+	server := natstest.Start(t, "")
+	drivertest.TestHeldInACrowd(t, func() driver.Driver { return start(t, "nats://"+server.Addr) })
+}

@@ -17,6 +17,15 @@ func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return start(t, server.URL("postgres")+"?pool_max_conns=1") })
 }
 
+// The places of all waiters and the lease of their holder are in one row.
+func TestACrowdCostsNoLease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs this: 100 clients")
+	}
+	server := pgtest.Start(t)
+	drivertest.TestHeldInACrowd(t, func() driver.Driver { return start(t, server.URL("postgres")+"?pool_max_conns=1") })
+}
+
 // BenchmarkAll measures pawl.All beside one lock.
 func BenchmarkAll(b *testing.B) {
 	server := durable(b)

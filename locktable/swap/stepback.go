@@ -53,7 +53,7 @@ func (b *stepBack) makesRoom(own *locktable.Waiter, e *locktable.Entry, now lock
 // part of the time that is left, so that enough is left for another try.
 func (b *stepBack) pause(ctx context.Context) error {
 	b.times++
-	d := backoff.Around(backoff.Doubled(2*b.trip, max(b.lost-1, 0), 16*b.trip))
+	d := backoff.Around(backoff.Doubled(2*b.trip, max(b.lost-1, 0), 64*b.trip))
 	return backoff.Wait(ctx, min(d, time.Until(driver.End(ctx))/4))
 }
 

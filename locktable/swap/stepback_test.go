@@ -61,7 +61,7 @@ func TestAClaimStepsBackByHowManyRacesItHasLost(t *testing.T) {
 		at, end := losing(t, seed, 40*trip)
 		for i := 1; i+1 < len(at); i++ { // the first swap is made of what was seen long ago
 			pause, left := at[i+1].Sub(at[i])-fast, end.Sub(at[i])-oneWay
-			most := min(3*trip<<(i-1), 24*trip, left/4)
+			most := min(3*trip<<(i-1), 96*trip, left/4)
 			if pause < 0 || pause > most {
 				t.Errorf("seed %d: after race %d the pause is %v, and %v are left; want %v at the most", seed, i, pause, left, most)
 			}

@@ -58,6 +58,7 @@ var functions = map[string]any{
 	"drivertest.Full":             drivertest.Full,
 	"drivertest.Run":              drivertest.Run,
 	"drivertest.TestAllInACrowd":  drivertest.TestAllInACrowd,
+	"drivertest.TestHeldInACrowd": drivertest.TestHeldInACrowd,
 	"etcdlock.New":                etcdlock.New,
 	"etcdlock.Open":               etcdlock.Open,
 	"fence.CheckMySQL":            fence.CheckMySQL,
