@@ -47,7 +47,7 @@ func TestCompletionOffersPlainNamesOnly(t *testing.T) {
 // holdAll holds all these names until the test ends, with a client that it returns.
 func (b *lab) holdAll(names []string) *pawl.Client {
 	b.t.Helper()
-	c, err := pawl.Open(b.t.Context(), b.url, nil)
+	c, err := pawl.Open(b.t.Context(), b.url, patient)
 	if err != nil {
 		b.t.Fatal(err)
 	}

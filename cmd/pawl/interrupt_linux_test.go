@@ -62,7 +62,7 @@ func TestTerminalCtrlCEndsAScriptThatWatches(t *testing.T) {
 // holdByReaders has n readers hold a name.
 func (b *lab) holdByReaders(name string, n int) {
 	b.t.Helper()
-	c, err := pawl.Open(b.t.Context(), b.url, nil)
+	c, err := pawl.Open(b.t.Context(), b.url, patient)
 	if err != nil {
 		b.t.Fatal(err)
 	}

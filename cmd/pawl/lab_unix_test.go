@@ -55,7 +55,7 @@ func newLabAlone(t *testing.T) *lab {
 	b := &lab{t: t, dir: t.TempDir()}
 	b.url = fileURL(filepath.Join(b.dir, "locks.db"))
 	var err error
-	if b.c, err = pawl.Open(t.Context(), b.url, nil); err != nil {
+	if b.c, err = pawl.Open(t.Context(), b.url, patient); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = closeSoon(b.c) })

@@ -16,7 +16,7 @@ import (
 func damagedFile(t *testing.T, held, damaged []string) (url string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "locks.db")
-	c, err := pawl.Open(t.Context(), fileURL(path), nil)
+	c, err := pawl.Open(t.Context(), fileURL(path), patient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,11 +13,16 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pawl-go/pawl"
 )
 
 // hangTime bounds what ends within seconds, unless it hangs. A machine may stand still
 // for some of these seconds.
 const hangTime = 3 * time.Minute
+
+// patient is for clients of tests: a machine that stands still is no error.
+var patient = &pawl.Options{RequestTimeout: time.Minute}
 
 // briefVariable makes the command give up as soon as it does for users.
 const briefVariable = "PAWL_TEST_BRIEF"

@@ -79,7 +79,7 @@ func scriptWaitfor(ts *testscript.TestScript, _ bool, args []string) {
 	if url == "" {
 		url = fileURL(filepath.Join(ts.Getenv("XDG_STATE_HOME"), "pawl", "locks.db"))
 	}
-	c, err := pawl.Open(context.Background(), url, nil)
+	c, err := pawl.Open(context.Background(), url, patient)
 	ts.Check(err)
 	defer func() { ts.Check(closeSoon(c)) }()
 	name := rest[len(rest)-1]

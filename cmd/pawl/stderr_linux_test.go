@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/internal/skip"
 )
 
 // unread prepares commands whose standard error takes nothing, and is never read.
@@ -130,6 +132,9 @@ func TestNoLineOfTextHoldsAnythingUp(t *testing.T) {
 					c.do(b, p)
 				}
 				p.wantCode(c.code)
+				if strings.Contains(c.args, "--max-hold") && b.read("ready") == "" {
+					skip.Unproven(t, "the command was not ready when --max-hold was over")
+				}
 				if told := b.read("told") != ""; told != c.told {
 					t.Errorf("the command was asked to end: %v, want %v", told, c.told)
 				}

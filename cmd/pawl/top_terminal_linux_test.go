@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -80,7 +81,7 @@ func TestTopShowsWhatHappens(t *testing.T) {
 
 	waiting, stop := context.WithCancel(t.Context())
 	defer stop()
-	other, err := pawl.Open(t.Context(), b.url, &pawl.Options{Labels: map[string]string{"job": "next"}})
+	other, err := pawl.Open(t.Context(), b.url, &pawl.Options{RequestTimeout: time.Minute, Labels: map[string]string{"job": "next"}})
 	if err != nil {
 		t.Fatal(err)
 	}
