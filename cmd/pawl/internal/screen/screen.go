@@ -97,8 +97,10 @@ func open(t tcell.Screen, stop func(group bool)) (*Screen, error) {
 
 // Size returns the numbers of columns and lines: 80 and 24 if they are unknown. It does
 // not wait for the terminal, as the Size of tcell does.
-func (s *Screen) Size() (width, height int) {
-	width, height, err := term.GetSize(int(os.Stdout.Fd()))
+func (s *Screen) Size() (width, height int) { return sizeOf(int(os.Stdout.Fd())) }
+
+func sizeOf(terminal int) (width, height int) {
+	width, height, err := term.GetSize(terminal)
 	if err != nil || width <= 0 || height <= 0 {
 		return 80, 24
 	}

@@ -6,23 +6,8 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/gdamore/tcell/v3"
 	"golang.org/x/sys/unix"
 )
-
-// A quietTTY does not notify tcell of a new size: tcell would draw in a goroutine of its
-// own, and not wait for it when it gives the terminal back.
-type quietTTY struct{ tcell.Tty }
-
-func (quietTTY) NotifyResize(chan<- bool) {}
-
-func newTerminal(o tcell.TerminfoScreenOption) (tcell.Screen, error) {
-	tty, err := tcell.NewDevTty()
-	if err != nil {
-		return nil, err
-	}
-	return tcell.NewTerminfoScreenFromTty(quietTTY{tty}, o)
-}
 
 func (s *Screen) catchSignals() {
 	signal.Notify(s.signals, unix.SIGCONT, unix.SIGWINCH)
@@ -55,8 +40,9 @@ func (s *Screen) suspend(group bool) {
 		return
 	}
 	_ = s.giveBack(func() { _ = s.terminal.Suspend() })
-	signal.Ignore(unix.SIGTSTP) // stop sends it to the group
+	signal.Stop(s.signals) // the SIGCONT that ends the stop is no reason to suspend again
+	signal.Ignore(unix.SIGTSTP)
 	s.stop(group)
-	signal.Notify(s.signals, unix.SIGTSTP)
+	s.catchSignals()
 	s.resumeLocked()
 }

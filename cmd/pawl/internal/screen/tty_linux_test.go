@@ -1,0 +1,62 @@
+package screen
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The read that is under way when the terminal stops takes no key that is pressed after
+// the terminal has started again.
+func TestAReadEndsWithTheTerminal(t *testing.T) {
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	fd := int(master.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	tty := &tty{path: fmt.Sprintf("/dev/pts/%d", n)}
+	key := make([]byte, 8)
+	start := func() {
+		t.Helper()
+		if err := tty.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop := func() {
+		t.Helper()
+		if err := tty.Drain(); err != nil {
+			t.Error(err)
+		}
+		if err := tty.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	start()
+	ended := make(chan error)
+	go func() {
+		_, err := tty.Read(make([]byte, 8))
+		ended <- err
+	}()
+	stop()
+	if err := <-ended; err == nil {
+		t.Error("a read that no key ended has no error")
+	}
+	start()
+	defer stop()
+	if _, err := master.WriteString("x"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := tty.Read(key); string(key[:n]) != "x" || err != nil {
+		t.Errorf("read %q, %v; want x", key[:n], err)
+	}
+}
