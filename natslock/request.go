@@ -107,22 +107,6 @@ func (s *store) keptBy(header []byte) time.Duration {
 	return time.Duration(ttl)*time.Second - s.o.Retention
 }
 
-// publish stores a message, and returns its sequence.
-func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
-	s.writes.noteRequest(time.Now())
-	defer func() { s.noteResponse(&s.writes, err) }()
-	late := time.AfterFunc(reconnectAfter, func() { s.noteResponse(&s.writes, errNoAnswer) })
-	defer late.Stop()
-	r, err := s.ask(ctx, m)
-	switch {
-	case err != nil:
-		return 0, err
-	case r.Sequence == 0:
-		return 0, s.failed(errors.New("the acknowledgement has no sequence"))
-	}
-	return r.Sequence, nil
-}
-
 func (s *store) info(ctx context.Context, o ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
 	stream, err := retryRead(ctx, s, s.find)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
+	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
 // store is a bucket. It implements swap.Store. The version of a value is its
@@ -117,61 +117,32 @@ func (s *store) loadAll(ctx context.Context, names []string) ([]swap.Stored, []e
 	return all, errs
 }
 
-// Swap implements swap.Store.
-func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	all := make([]swap.Swapped, len(swaps))
-	inParallel(len(swaps), func(i int) {
-		var err error
-		if all[i], err = s.swap(ctx, &swaps[i]); err != nil {
-			all[i] = swap.Swapped{Err: err}
-		}
-	})
-	return all, nil
+// loadNote is the note of swap.Stored, the facts about a value besides its
+// sequence.
+type loadNote struct {
+	at    time.Time     // when the client received the value or its acknowledgement
+	void  []uint64      // see stamped.Envelope
+	lasts time.Duration // how long the value matters after its stamp
 }
 
-// swap publishes the new value. Whether it counts depends on its stamp.
-func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) {
-	if err := s.ready(ctx); err != nil || !isFresh(one) {
-		return swap.Swapped{}, err
+// stored returns the value in a message. at is the time from which the age of the value
+// counts. Tools delete a key by a message without data.
+func (m *message) stored(at time.Time) (swap.Stored, error) {
+	if len(m.data) == 0 {
+		return swap.Stored{Version: m.sequence, StoreState: loadNote{at: at}}, nil
 	}
-	if err := s.checkSize(one); err != nil {
-		return swap.Swapped{}, err
+	e, err := stamped.Open(m.data)
+	if err != nil {
+		return swap.Stored{}, err
 	}
-	w := newWrite(one)
-	stamps, stop := s.listenForStamps(w.key)
-	defer stop()
-	var err error
-	w.sent = time.Now()
-	w.sequence, err = s.publish(ctx, s.messageOf(w, one.Version))
-	w.acked = time.Now()
-	switch {
-	case isWrongSequence(err):
-		return swap.Swapped{}, nil
-	case codeOf(err) == codeNoMessageTTL: // another client has made the bucket again since
-		s.bucket.forgetConfig()
-		return swap.Swapped{}, nil
-	case errors.Is(err, nats.ErrNoResponders) && s.bucket.undeliveredSwaps.Add(1) < maxUndeliveredSwaps:
-		s.clock.OutsideWindow(one.Window) // no server received the swap: there is no leader now, or no bucket
-		return swap.Swapped{OutsideWindow: true}, nil
-	case err != nil:
-		return swap.Swapped{}, err
+	value, note := e.At(m.stamp), loadNote{at: at, void: e.VoidAt(m.sequence, m.stamp)}
+	if entry, err := locktable.Decode(value); err == nil { // otherwise the table reports the damage
+		note.lasts = m.stamp.Until(entry.Ends())
 	}
-	s.bucket.undeliveredSwaps.Store(0)
-	done, err := s.swapResult(ctx, w, stamps)
-	if err == nil && done.Done {
-		s.signal(one.Signals)
+	if !e.InsideWindow(m.stamp) {
+		note.lasts = max(note.lasts, m.kept)
 	}
-	return done, err
-}
-
-func (s *store) messageOf(w *write, replaces uint64) *nats.Msg {
-	m := nats.NewMsg(s.puts + w.key)
-	m.Data = w.data
-	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(replaces, 10)}
-	if c := s.bucket.config.Load(); c != nil && c.AllowMsgTTL {
-		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64((w.kept+s.o.Retention)/time.Second)+1, 10)}
-	}
-	return m
+	return swap.Stored{Value: value, Version: m.sequence, StoreState: note}, nil
 }
 
 // Scan implements swap.Store.

@@ -1,0 +1,76 @@
+package natslock
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+const (
+	// The driver stops listening after maxMissedStamps consecutive stamps that did not
+	// arrive.
+	maxMissedStamps = 3
+
+	// stampTimeout is the time for which the driver waits for a stamp that should be
+	// there already.
+	stampTimeout = 20 * time.Millisecond
+)
+
+// stampPrefix begins the subjects of a bucket's stamps. In a bucket that natslock has
+// made, the leader sends the headers of each stored message to a subject for the
+// message's key, before it acknowledges the message. If no stamp arrives, because a right
+// is missing or a message is lost, the writer reads the message, as it does in a bucket
+// that others have made.
+func (s *store) stampPrefix() string { return "_PAWL." + s.o.Bucket + "." }
+
+// sendsStamps reports whether the leader of a bucket with this configuration sends
+// stamps.
+func (s *store) sendsStamps(c *jetstream.StreamConfig) bool {
+	return c.RePublish != nil && c.RePublish.Destination == s.stampPrefix()+">"
+}
+
+// listenForStamps returns a channel that receives the stamps of a key until stop is
+// called, or nil if none will arrive.
+func (s *store) listenForStamps(key string) (stamps chan *nats.Msg, stop func()) {
+	if c := s.bucket.config.Load(); c != nil && s.sendsStamps(c) && s.missedStamps.Load() < maxMissedStamps {
+		stamps = make(chan *nats.Msg, 64)
+		if sub, err := s.nc.ChanSubscribe(s.stampPrefix()+key, stamps); err == nil {
+			return stamps, func() { _ = sub.Unsubscribe() } // at worst the connection is closed already
+		}
+	}
+	return nil, func() {}
+}
+
+// receiveStamp waits for the stamp of the message with this sequence, which the server
+// has acknowledged. It returns 0 if none arrives.
+func (s *store) receiveStamp(ctx context.Context, stamps <-chan *nats.Msg, sequence uint64) locktable.Instant {
+	if stamps == nil {
+		return 0
+	}
+	late := time.NewTimer(stampTimeout)
+	defer late.Stop()
+	for {
+		select {
+		case m := <-stamps:
+			if m.Header.Get(jetstream.SequenceHeader) != strconv.FormatUint(sequence, 10) {
+				continue // the stamp of another write of this key
+			}
+			t, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
+			if err != nil {
+				return 0
+			}
+			s.missedStamps.Store(0)
+			return locktable.At(t)
+		case <-late.C:
+			s.missedStamps.Add(1)
+			return 0
+		case <-ctx.Done():
+			return 0
+		}
+	}
+}

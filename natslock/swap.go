@@ -1,0 +1,182 @@
+package natslock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/locktable/swap"
+	"github.com/pawl-go/pawl/locktable/swap/stamped"
+)
+
+// Swap implements swap.Store.
+func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+	all := make([]swap.Swapped, len(swaps))
+	inParallel(len(swaps), func(i int) {
+		var err error
+		if all[i], err = s.swap(ctx, &swaps[i]); err != nil {
+			all[i] = swap.Swapped{Err: err}
+		}
+	})
+	return all, nil
+}
+
+// A write is a swap as the bucket stores it.
+type write struct {
+	message
+	envelope    *stamped.Envelope
+	key         string
+	lasts       time.Duration // how long the value matters if the swap counts
+	sent, acked time.Time
+}
+
+// maxLoadAge is the greatest age of a value that the client replaces without reading it
+// again. A stream loses data if another node, which had the bucket in its memory,
+// restarts, or an operator restores a backup. It then gives the same sequences again. A
+// client whose own server goes on does not notice that. But a server takes longer than
+// maxLoadAge to restart, and a swap takes effect within its window, or never. So no other
+// value can get the sequence of a value between its read and its swap. The age counts
+// from the answer, because otherwise slower answers would allow no swap. With slower
+// answers a value can be older than maxLoadAge by the time that its answer took.
+const maxLoadAge = 250 * time.Millisecond
+
+// swap publishes the new value. Whether it counts depends on its stamp.
+func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) {
+	if err := s.ready(ctx); err != nil {
+		return swap.Swapped{}, err
+	}
+	note, _ := one.StoreState.(loadNote)
+	if one.Version != 0 && time.Since(note.at) >= maxLoadAge {
+		return swap.Swapped{}, nil // losing data cannot create a value, so version 0 does not age
+	}
+	if err := s.checkSize(one); err != nil {
+		return swap.Swapped{}, err
+	}
+	w := &write{envelope: stamped.Next(*one, note.void), key: keyOf(one.Name), lasts: one.Window.From.Until(one.Entry.Ends())}
+	w.data = w.envelope.Append(nil)
+	// If the swap does not count, its idea of the time was wrong. Then the value that it
+	// replaced counts on, at most for as long as that value's holders expect.
+	w.kept = max(w.lasts, note.lasts, 0)
+	m := nats.NewMsg(s.puts + w.key)
+	m.Data = w.data
+	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(one.Version, 10)}
+	if c := s.bucket.config.Load(); c != nil && c.AllowMsgTTL {
+		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64((w.kept+s.o.Retention)/time.Second)+1, 10)}
+	}
+	stamps, stop := s.listenForStamps(w.key)
+	defer stop()
+	var err error
+	w.sent = time.Now()
+	w.sequence, err = s.publish(ctx, m)
+	w.acked = time.Now()
+	switch {
+	case isWrongSequence(err):
+		return swap.Swapped{}, nil
+	case codeOf(err) == codeNoMessageTTL: // another client has made the bucket again since
+		s.bucket.forgetConfig()
+		return swap.Swapped{}, nil
+	case errors.Is(err, nats.ErrNoResponders) && s.bucket.undeliveredSwaps.Add(1) < maxUndeliveredSwaps:
+		s.clock.OutsideWindow(one.Window) // no server received the swap: there is no leader now, or no bucket
+		return swap.Swapped{OutsideWindow: true}, nil
+	case err != nil:
+		return swap.Swapped{}, err
+	}
+	s.bucket.undeliveredSwaps.Store(0)
+	done, err := s.swapResult(ctx, w, stamps)
+	if err == nil && done.Done {
+		s.signal(one.Signals)
+	}
+	return done, err
+}
+
+// checkSize returns an error for a claim that joins an entry without room for it. A
+// message has the new value and the previous value.
+func (s *store) checkSize(one *swap.Swap) error {
+	limit, err := s.nc.MaxPayload(), nats.ErrMaxPayload
+	if c := s.bucket.config.Load(); c != nil && c.MaxMsgSize > 0 && int64(c.MaxMsgSize) < limit {
+		limit, err = int64(c.MaxMsgSize), errTooBig
+	}
+	if one.ReserveBytes == 0 || limit <= 0 || int64(2*(len(one.Value)+one.ReserveBytes)) <= limit {
+		return nil
+	}
+	return s.failed(err)
+}
+
+// errTooBig is the server's error for a message that is too big for the bucket.
+var errTooBig = &jetstream.APIError{ErrorCode: codeTooBig, Description: "message size exceeds maximum allowed"}
+
+// publish stores a message, and returns its sequence.
+func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
+	s.writes.noteRequest(time.Now())
+	defer func() { s.noteResponse(&s.writes, err) }()
+	late := time.AfterFunc(reconnectAfter, func() { s.noteResponse(&s.writes, errNoAnswer) })
+	defer late.Stop()
+	r, err := s.ask(ctx, m)
+	switch {
+	case err != nil:
+		return 0, err
+	case r.Sequence == 0:
+		return 0, s.failed(errors.New("the acknowledgement has no sequence"))
+	}
+	return r.Sequence, nil
+}
+
+// swapResult finds out whether an acknowledged write counts, which depends on its stamp.
+// The acknowledgement does not have the stamp, so swapResult reads the message again,
+// unless the stamp has arrived by itself.
+func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Msg) (swap.Swapped, error) {
+	last, err := &w.message, error(nil)
+	if w.stamp = s.receiveStamp(ctx, stamps, w.sequence); w.stamp == 0 {
+		if last, err = s.from(ctx, w.key, w.sequence); err != nil {
+			return swap.Swapped{}, err
+		}
+	}
+	counts, err := s.counts(w, last)
+	if err != nil {
+		return swap.Swapped{}, err
+	}
+	if counts {
+		return swap.Swapped{
+			Done: true, Version: w.sequence, StoreState: loadNote{at: w.acked, void: w.envelope.Void, lasts: w.lasts},
+		}, nil
+	}
+	now, err := last.stored(w.acked)
+	return swap.Swapped{OutsideWindow: true, Known: true, Now: now}, err
+}
+
+// counts reports whether a write counts, or counted until a later write replaced it. last
+// is the last message of its key.
+func (s *store) counts(w *write, last *message) (counts bool, err error) {
+	own := last.sequence == w.sequence
+	switch {
+	case own && !bytes.Equal(last.data, w.data): // the bucket has lost this write
+		return false, s.failed(errGone)
+	case own:
+		counts = w.envelope.InsideWindow(last.stamp)
+	case len(last.data) == 0: // an operator has deleted the key since
+		return true, nil
+	default: // the envelope of a later write says whether this write counted
+		e, err := stamped.Open(last.data)
+		if err != nil {
+			return false, err
+		}
+		known := false
+		if counts, known = e.Counted(w.sequence); !known {
+			return false, s.failed(errReplaced)
+		}
+	}
+	if counts {
+		s.clock.InsideWindow(w.envelope.Window)
+	} else {
+		s.clock.OutsideWindow(w.envelope.Window)
+	}
+	if own {
+		s.clock.Learn(last.stamp, w.sent, w.acked)
+	}
+	return counts, nil
+}
