@@ -31,9 +31,9 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 // of its own. A table runs one method in one atomic step, stores the entry, and then
 // sends the entry's signals.
 //
-// Read them in this order: settle, with which every method begins; Acquire, with queue.go
-// and refuse.go; Renew; Release; Break; Raise; and, in marks.go, Mark, for clients that
-// watch.
+// Read them in this order: settle and tell, with which every method begins and ends;
+// Acquire, with queue.go and refuse.go; Renew; Release; Break; Raise; and, in marks.go,
+// Mark, for clients that watch.
 //
 // These rules hold before and after each method, and the property tests check them:
 //
@@ -141,9 +141,30 @@ type Signal struct {
 // Every method begins with it. So the next step does the work, and no janitor is needed.
 func (e *Entry) settle(now Instant) {
 	e.Changed, e.News, e.Short, e.Signals = false, false, false, nil // a new list: the old one may still be in use
-	e.unmark(now)
+	// Dropping marks that are over is no change: the next change stores it, too.
+	e.Marks = slices.DeleteFunc(e.Marks, func(m Mark) bool { return m.Until <= now })
 	e.expire(now)
 	e.promote(now)
+}
+
+// tell signals the head of the queue, if it has to ask again, and all marks, if people
+// can see a change. Every method ends with it. No client acts when the name opens by
+// itself. So the head asks now, and the answer says when to ask again.
+func (e *Entry) tell() {
+	switch {
+	case !e.sooner, e.OpensAt() == 0:
+	case len(e.Queue) > 0:
+		e.signal(e.Queue[0].Inbox, driver.Signal{Kind: driver.SignalLook, Token: e.Queue[0].Token})
+	case e.Rest.Len > 0:
+		e.Short = true
+	}
+	e.sooner = false
+	if !e.News {
+		return
+	}
+	for _, m := range e.Marks {
+		e.signal(m.Inbox, driver.Signal{Kind: signalChanged, Token: m.Token})
+	}
 }
 
 func (e *Entry) expire(now Instant) {

@@ -59,7 +59,9 @@ func (d *GroupedDriver) AcquireAll(ctx context.Context, claims []driver.Claim) (
 		}
 		grants[i-n], refused = e.Acquire(now, &claims[i-n], d.inbox)
 		if told[i-n] {
-			e.hush()
+			// The client reads the entry after both steps, and needs one signal.
+			e.News = false
+			e.Signals = slices.DeleteFunc(e.Signals, func(s Signal) bool { return IsChange(s.Signal) })
 		}
 		return refused == nil
 	})

@@ -50,34 +50,6 @@ func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 	return i >= 0, true
 }
 
-// tell signals the head of the queue, if it has to ask again, and all marks, if people
-// can see a change. Every method ends with it.
-func (e *Entry) tell() {
-	if e.sooner && e.OpensAt() != 0 {
-		e.tellHead()
-	}
-	e.sooner = false
-	if !e.News {
-		return
-	}
-	for _, m := range e.Marks {
-		e.signal(m.Inbox, driver.Signal{Kind: signalChanged, Token: m.Token})
-	}
-}
-
-// hush drops the signals that tell has added for marks. It is for the second step on a
-// name in a transaction, if the first added them: the client reads the entry after both.
-func (e *Entry) hush() {
-	e.News = false
-	e.Signals = slices.DeleteFunc(e.Signals, func(s Signal) bool { return IsChange(s.Signal) })
-}
-
-// unmark drops the marks that are over. That does not count as a change: the table stores
-// it with the next change.
-func (e *Entry) unmark(now Instant) {
-	e.Marks = slices.DeleteFunc(e.Marks, func(m Mark) bool { return m.Until <= now })
-}
-
 // Hearing is a table that can receive signals at any time. Then watching needs nothing
 // more: a client that watches a name marks its entry, see [Mark].
 type Hearing interface {

@@ -19,20 +19,16 @@ func shown(o driver.Owner) driver.Owner {
 func (e *Entry) Public(now Instant, name string) driver.Entry {
 	seen := Entry{Fence: e.Fence, Closed: e.Closed, Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}
 	seen.expire(now)
-	out := driver.Entry{Name: name, Fence: seen.Fence, Holders: seen.public(now), ClosedFor: max(0, now.Until(seen.Closed))}
+	out := driver.Entry{Name: name, Fence: seen.Fence, ClosedFor: max(0, now.Until(seen.Closed))}
+	out.Holders = make([]driver.Holder, len(seen.Holders))
+	for i := range seen.Holders {
+		out.Holders[i] = seen.Holders[i].public(now)
+	}
 	out.Value, out.ValueFence = bytes.Clone(e.Value.Bytes), e.Value.Fence
 	for _, w := range seen.Queue {
 		out.Waiters = append(out.Waiters, driver.Waiter{
 			Permits: w.Weight, Limit: w.Limit, Owner: shown(w.Owner), Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),
 		})
-	}
-	return out
-}
-
-func (e *Entry) public(now Instant) []driver.Holder {
-	out := make([]driver.Holder, len(e.Holders))
-	for i := range e.Holders {
-		out[i] = e.Holders[i].public(now)
 	}
 	return out
 }

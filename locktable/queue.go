@@ -118,14 +118,3 @@ func (e *Entry) OpensAt() (at Instant) {
 	}
 	return at
 }
-
-// tellHead signals the head of the queue to ask again. No client acts when the name opens
-// by itself. So the head asks now, and the answer says when to ask again.
-func (e *Entry) tellHead() {
-	switch {
-	case len(e.Queue) > 0:
-		e.signal(e.Queue[0].Inbox, driver.Signal{Kind: driver.SignalLook, Token: e.Queue[0].Token})
-	case e.Rest.Len > 0:
-		e.Short = true
-	}
-}
