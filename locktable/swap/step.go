@@ -68,14 +68,17 @@ func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.
 			locked = true
 		}
 		if first {
-			r = t.lastKnown(s.Name)
+			stored, known := t.cache.get(s.Name)
+			r = result{value: knownValue{Stored: stored}, load: !known}
 		}
 		if r.load {
 			began := time.Now()
-			if r.value, err = t.load(ctx, s.Name); err != nil {
+			all, failed := t.store.Load(ctx, []string{s.Name})
+			if err = failed; err != nil {
 				break
 			}
-			back.trip = time.Since(began)
+			t.cache.put(s.Name, all[0])
+			r.value, back.trip = knownValue{all[0], true}, time.Since(began)
 		}
 		if r, err = t.try(ctx, s, r.value, &back, f); err != nil || r.end == taken {
 			break
@@ -93,21 +96,6 @@ func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.
 		}
 	}
 	return r.refused, err
-}
-
-// lastKnown begins with the last known value of a name, if there is one.
-func (t *Table) lastKnown(name string) result {
-	s, ok := t.cache.get(name)
-	return result{value: knownValue{Stored: s}, load: !ok}
-}
-
-func (t *Table) load(ctx context.Context, name string) (knownValue, error) {
-	all, err := t.store.Load(ctx, []string{name})
-	if err != nil {
-		return knownValue{}, err
-	}
-	t.cache.put(name, all[0])
-	return knownValue{all[0], true}, nil
 }
 
 // pause waits after a step has failed several times. A step that is late waits for

@@ -32,7 +32,12 @@ type stepBack struct {
 	times int           // how often the claim has paused
 	lost  int           // how many races the claim has lost
 	trip  time.Duration // how long the store takes to answer; 0 means unknown
-	failures
+
+	// The failures of the step, for the person who reads its error. A step is repeated as
+	// long as its ctx lasts, because it may still succeed.
+	version uint64 // the version of the value that a swap failed to replace
+	same    int    // how often in a row Load gave that version again after the swap failed
+	late    int    // how often in a row the store's clock was outside of the window
 }
 
 // maxPausesForHolder is the number of times that a claim pauses for a holder that has not
@@ -57,43 +62,35 @@ func (b *stepBack) pause(ctx context.Context) error {
 	return backoff.Wait(ctx, min(d, time.Until(driver.End(ctx))/4))
 }
 
-// failures counts the failures of a step, for the person who reads its error. A step is
-// repeated as long as its ctx lasts, because it may still succeed.
-type failures struct {
-	version uint64 // the version of the value that a swap failed to replace
-	same    int    // how often in a row Load gave that version again after the swap failed
-	late    int    // how often in a row the store's clock was outside of the window
-}
-
 // failuresToMention is the least number of failures that an error mentions. Contention
 // alone does not reach it, because then other clients succeed in between.
 const failuresToMention = 16
 
-func (v *failures) noteFailure(seen knownValue, r Swapped) {
+func (b *stepBack) noteFailure(seen knownValue, r Swapped) {
 	switch {
 	case r.OutsideWindow:
-		v.late++
+		b.late++
 		return
-	case seen.fresh && seen.Version == v.version:
-		v.same++
+	case seen.fresh && seen.Version == b.version:
+		b.same++
 	default:
-		v.version, v.same = seen.Version, 0
+		b.version, b.same = seen.Version, 0
 	}
-	v.late = 0
+	b.late = 0
 }
 
 // explain adds the failures to the error of a ctx that has ended.
-func (v *failures) explain(err error) error {
+func (b *stepBack) explain(err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	switch {
-	case v.same >= failuresToMention:
+	case b.same >= failuresToMention:
 		return fmt.Errorf("%w (%d times in a row the swap of version %d was refused, and Load gave that version again: "+
-			"does Load read a copy that lags, or Swap compare something else?)", err, v.same, v.version)
-	case v.late >= failuresToMention:
+			"does Load read a copy that lags, or Swap compare something else?)", err, b.same, b.version)
+	case b.late >= failuresToMention:
 		return fmt.Errorf("%w (%d times in a row the store's clock was outside of the swap's window: "+
-			"are Time and Swap on one clock, and does it say less than whole ticks, without a Tick?)", err, v.late)
+			"are Time and Swap on one clock, and does it say less than whole ticks, without a Tick?)", err, b.late)
 	}
 	return err
 }
