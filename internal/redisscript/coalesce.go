@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"context"
+	"hash/maphash"
 	"runtime"
 	"slices"
 	"strings"
@@ -84,6 +85,22 @@ func newCoalescer(conn Conn, prefix string, life context.Context, c *clock) *coa
 	}}}
 }
 
+// shares reports whether a step on this name may share a script with others.
+func (d *Driver) shares(name string) bool { return !d.client.Cluster && !d.busy.is(name) }
+
+// quickly takes a step together with others, if there are any. If done is false, the
+// caller sends the step by itself. In both cases the caller then calls coalescer.endStep.
+func (d *Driver) quickly(ctx context.Context, now time.Time, name string, q quickStep) (p Reply, done bool) {
+	answer, first, err := d.coalescer.do(ctx, now, name, q)
+	if err != nil || answer != 0 {
+		return Reply{Int: answer, Err: err}, true
+	}
+	if !first {
+		d.busy.note(name)
+	}
+	return Reply{}, false
+}
+
 // do takes a step together with others. alone reports that there were no others; then do
 // has not taken the step. Answer 0 means that the step is not the quick case.
 //
@@ -131,14 +148,13 @@ func (co *coalescer) slowLocked(now time.Time) bool {
 
 // openLocked begins another lane.
 func (co *coalescer) openLocked() {
-	l := &lane{aside: true}
 	aside := 0
 	for _, other := range co.lanes {
 		if other.aside {
 			aside++
 		}
 	}
-	l.aside = aside < usualLanes
+	l := &lane{aside: aside < usualLanes}
 	co.lanes = append(co.lanes, l)
 	go co.runLane(l)
 }
@@ -286,3 +302,27 @@ func (co *coalescer) givenUpLocked(s *step, now time.Time, closed bool) bool {
 // refused reports whether the server ran nothing of the script, perhaps because the user
 // may not use the key of a single step. Each caller then sends its step by itself.
 func refused(err error) bool { return strings.HasPrefix(err.Error(), "NOPERM") }
+
+// busy remembers for busyFor which names were not the quick case, because they were held
+// or had waiters. The driver sends their steps alone, because in a common script they
+// would fail. Two names may share an element of until, which costs a little speed.
+type busy struct {
+	seed  maphash.Seed
+	began time.Time
+	until [1 << 10]atomic.Int64 // the end of the busy time, since began; 0 if there was none
+}
+
+const busyFor = time.Second
+
+func newBusy() *busy { return &busy{seed: maphash.MakeSeed(), began: time.Now()} }
+
+func (b *busy) place(name string) *atomic.Int64 {
+	return &b.until[maphash.String(b.seed, name)%uint64(len(b.until))]
+}
+
+func (b *busy) note(name string) { b.place(name).Store(int64(time.Since(b.began) + busyFor)) }
+
+func (b *busy) is(name string) bool {
+	until := b.place(name).Load()
+	return until != 0 && int64(time.Since(b.began)) < until
+}

@@ -77,3 +77,45 @@ func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.
 	}
 	return replies
 }
+
+// runAllQuickly runs calls that have one argument each, many of them in one script.
+// Afterwards it runs the calls that are not quick cases by themselves.
+func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []Reply {
+	if d.client.Cluster || len(calls) == 1 {
+		return d.runAll(ctx, s, calls)
+	}
+	var scripts []Call
+	for some := range slices.Chunk(calls, maxStepsPerScript) {
+		c := Call{Args: []string{""}}
+		for _, one := range some {
+			c.Keys, c.Args = append(c.Keys, one.Keys[0]), append(c.Args, one.Args[0])
+		}
+		scripts = append(scripts, c)
+	}
+	replies := make([]Reply, len(calls))
+	var rest []Call
+	var where []int
+	sent := time.Now()
+	for i, p := range runScripts(ctx, d.conn, Many, scripts) {
+		if n := len(scripts[i].Keys); p.Err == nil && len(p.List) == n+1 {
+			d.clock.learn(p.List[n], sent)
+		}
+		for k := range scripts[i].Keys {
+			at := i*maxStepsPerScript + k
+			switch {
+			case p.Err != nil && !refused(p.Err):
+				replies[at].Err = p.Err
+			case p.Err == nil && len(p.List) > k && p.List[k] != 0:
+				replies[at].Int = p.List[k]
+			default:
+				rest, where = append(rest, calls[at]), append(where, at)
+			}
+		}
+	}
+	if len(rest) > 0 {
+		for i, p := range d.runAll(ctx, s, rest) {
+			replies[where[i]] = p
+		}
+	}
+	return replies
+}
