@@ -19,17 +19,17 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64
 	raise := d.raiseCall(&l, fence)
 	p := d.resendIfLost(ctx, func() Reply { return d.run(ctx, Raise, raise) })
 	d.tracking.held(l.Token, 0)
-	var held *driver.HeldError
 	switch {
 	case p.Err != nil:
+		return 0, d.trouble(ctx, "raise", l.Name, p.Err)
 	case p.Text == "" && p.Int > 0:
 		return uint64(p.Int), nil
-	case p.Text != "" && p.Text[0] == 'h':
-		if held, p.Err = readRefusal(p.Text, l.Name); p.Err == nil {
-			return 0, held
+	case isRefusal(p):
+		held, err := readRefusal(p.Text, l.Name)
+		if err != nil {
+			return 0, d.trouble(ctx, "raise", l.Name, err)
 		}
-	default:
-		return 0, readEnd(p)
+		return 0, held
 	}
-	return 0, d.trouble(ctx, "raise", l.Name, p.Err)
+	return 0, readEnd(p)
 }

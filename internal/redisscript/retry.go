@@ -86,9 +86,7 @@ func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, c *
 	var attempts retry
 	for tries, sent := 0, now; ; tries, sent = tries+1, time.Now() {
 		p := send(d.clock.end(until, name))
-		if r := (reader{rest: p.Text}); r.take(1) == "h" {
-			d.clock.learn(int64(r.instant()), sent)
-		}
+		d.clock.learn(readTimeOfRefusal(p), sent)
 		switch {
 		case attempts.mayResend(ctx, d, p) && c != nil && d.unanswered.add(c, until):
 			tries--

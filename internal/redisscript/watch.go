@@ -140,14 +140,7 @@ func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, hears 
 func (x *watch) note(ctx context.Context) (missing, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	call := x.d.watchCall(x.name, wayOf(x.sharded))
+	call := x.d.watchCall(x.name, x.sharded)
 	p := x.d.resendIfLost(ctx, func() Reply { return x.d.run(ctx, Watch, call) })
 	return p.Int == 2, p.Err == nil && p.Int > 0
-}
-
-func wayOf(sharded bool) byte {
-	if sharded {
-		return waySlot
-	}
-	return wayPlain
 }

@@ -3,6 +3,7 @@ package redisscript
 import (
 	"encoding/binary"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -45,7 +46,7 @@ func readEntry(s, name string) (driver.Entry, error) {
 
 // readRefusal reads what lua/lib/refusal.lua wrote: what is in the way of a claim, and
 // when that may change by itself.
-func readRefusal(s, name string) (*driver.HeldError, error) {
+func readRefusal(s, name string) (answer, err error) {
 	r, e := reader{rest: s}, locktable.Entry{}
 	r.take(1) // 'h'
 	now := r.instant()
@@ -65,6 +66,17 @@ func readRefusal(s, name string) (*driver.HeldError, error) {
 	return refused, nil
 }
 
+// readTimeOfRefusal returns the server's time in a refusal, or 0 for any other answer.
+func readTimeOfRefusal(p Reply) int64 {
+	if !isRefusal(p) {
+		return 0
+	}
+	r := reader{rest: p.Text[1:]}
+	return int64(r.instant())
+}
+
+func isRefusal(p Reply) bool { return strings.HasPrefix(p.Text, "h") }
+
 // held stands for the token of a holder that has not released. The real tokens do not
 // leave Redis.
 var held = driver.Token{1}
@@ -74,12 +86,9 @@ func readClaim(p Reply, c *driver.Claim) (g driver.Grant, refused, err error) {
 	switch {
 	case p.Err != nil:
 		return driver.Grant{}, nil, p.Err
-	case p.Text != "" && p.Text[0] == 'h':
-		held, err := readRefusal(p.Text, c.Name)
-		if err != nil {
-			return driver.Grant{}, nil, err
-		}
-		return driver.Grant{}, held, nil
+	case isRefusal(p):
+		refused, err = readRefusal(p.Text, c.Name)
+		return driver.Grant{}, refused, err
 	case p.Text != "" && p.Text[0] == 'v':
 		r := reader{rest: p.Text[1:]}
 		refused := &driver.ValueNotGreaterError{Name: c.Name, Fence: uint64(r.instant()), Value: []byte(r.rest)}

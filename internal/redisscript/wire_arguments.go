@@ -54,7 +54,12 @@ func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Ca
 
 // renewCall makes the call of the scripts Renew and Confirm.
 func (o *Options) renewCall(l *driver.LeaseRef) Call {
-	return Call{Keys: keys(o.Prefix, l.Name), Args: []string{renewArg(l, o.Retention)}}
+	kind := byte(quickRenew)
+	if l.Value != nil {
+		kind = valueRenew
+	}
+	b := number(number(append(make([]byte, 0, 33), kind), micros(l.TTL)), micros(o.Retention))
+	return Call{Keys: keys(o.Prefix, l.Name), Args: []string{string(append(b, l.Token[:]...))}}
 }
 
 // writeCall makes the call of Renew for a renewal that writes a value.
@@ -77,7 +82,9 @@ func (o *Options) releaseCall(l *driver.LeaseRef, end int64) Call {
 }
 
 func (o *Options) raiseCall(l *driver.LeaseRef, fence uint64) Call {
-	c := Call{Keys: keys(o.Prefix, l.Name), Args: []string{raiseArg(l, fence, o.Retention)}}
+	b := append(make([]byte, 0, 40), l.Token[:]...)
+	b = number(number(b, fenceArg(fence)), micros(o.Retention))
+	c := Call{Keys: keys(o.Prefix, l.Name), Args: []string{string(b)}}
 	if l.Value != nil {
 		c.Args = append(c.Args, string(l.Value))
 	}
@@ -85,11 +92,15 @@ func (o *Options) raiseCall(l *driver.LeaseRef, fence uint64) Call {
 }
 
 func (o *Options) breakCall(name string, fence uint64, delay time.Duration, by driver.Owner) Call {
-	args := []string{breakArg(fence, delay, o.Retention), string(locktable.AppendOwner(nil, by))}
-	return Call{Keys: keys(o.Prefix, name), Args: args}
+	b := number(number(number(make([]byte, 0, 24), fenceArg(fence)), micros(delay)), micros(o.Retention))
+	return Call{Keys: keys(o.Prefix, name), Args: []string{string(b), string(locktable.AppendOwner(nil, by))}}
 }
 
-func (o *Options) watchCall(name string, way byte) Call {
+func (o *Options) watchCall(name string, sharded bool) Call {
+	way := byte(wayPlain)
+	if sharded {
+		way = waySlot
+	}
 	return Call{Keys: keys(o.Prefix, name), Args: []string{string(append(number(nil, micros(watchFor)), way))}}
 }
 
@@ -182,15 +193,6 @@ func waitArg(b []byte, c *driver.Claim) []byte {
 	return number(b, fenceArg(c.Ticket))
 }
 
-func renewArg(l *driver.LeaseRef, keep time.Duration) string {
-	kind := byte(quickRenew)
-	if l.Value != nil {
-		kind = valueRenew
-	}
-	b := append(make([]byte, 0, 33), kind)
-	return string(append(number(number(b, micros(l.TTL)), micros(keep)), l.Token[:]...))
-}
-
 func releaseArg(b []byte, l *driver.LeaseRef, keep time.Duration, end int64) []byte {
 	kind := byte(quickRelease)
 	switch {
@@ -211,15 +213,3 @@ func hasEnd(l *driver.LeaseRef) bool { return l.OnTime || l.Value != nil }
 
 // fenceArg returns the fence, or 2^52 if that is less. All granted fences are below.
 func fenceArg(fence uint64) int64 { return int64(min(fence, 1<<52)) }
-
-func raiseArg(l *driver.LeaseRef, fence uint64, keep time.Duration) string {
-	b := make([]byte, 0, 40)
-	b = append(b, l.Token[:]...)
-	return string(number(number(b, fenceArg(fence)), micros(keep)))
-}
-
-func breakArg(fence uint64, delay, keep time.Duration) string {
-	b := make([]byte, 0, 24)
-	b = number(b, fenceArg(fence))
-	return string(number(number(b, micros(delay)), micros(keep)))
-}
