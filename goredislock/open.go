@@ -37,7 +37,7 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 	// through TLS.
 	able.Idle = func() int { return int(client.PoolStats().IdleConns) }
 	own := *cmp.Or(o, &Options{})
-	options := redisscript.Options{Common: redisscript.Common(own)}
+	options := redisscript.Options(own)
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}

@@ -56,9 +56,9 @@ func build(s *conn, c redisscript.Client, own Options, track *tracker) (*redissc
 }
 
 func (o *Options) forScripts() redisscript.Options {
-	return redisscript.Options{Common: redisscript.Common{
+	return redisscript.Options{
 		Prefix: o.Prefix, Retention: o.Retention, NoPush: o.NoPush, WaitReplicas: o.WaitReplicas, WaitTimeout: o.WaitTimeout,
-	}}
+	}
 }
 
 // Open opens the server, the cluster, or the Sentinels' master that a URL names; the

@@ -61,7 +61,7 @@ func TestTheDoctorOnWhatCannotBeStarted(t *testing.T) {
 		if c.time != "" {
 			answers["TIME"] = c.time
 		}
-		d := New(fakeServer{answers: answers}.client(c.cluster), Options{Common: Common{Prefix: "pawl:", NoPush: true}})
+		d := New(fakeServer{answers: answers}.client(c.cluster), Options{Prefix: "pawl:", NoPush: true})
 		found, err := d.Diagnose(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Common are the options of redislock and goredislock. Each of the two packages declares
-// the fields again, so that its documentation shows them. The comment of a field there
-// begins with the comment that the field has here, and goes on where the client differs.
-type Common struct {
+// Options are the options of a Driver, and so of redislock and goredislock. Each of the
+// two packages declares the fields again, so that its documentation shows them. The
+// comment of a field there begins with the comment that the field has here, and goes on
+// where the client differs.
+type Options struct {
 	// Prefix begins all keys and channels. Clients that must exclude each other need the
 	// same prefix. It must not contain braces. Default: "pawl:".
 	Prefix string
@@ -41,11 +43,6 @@ type Common struct {
 	WaitTimeout time.Duration
 }
 
-// Options for a Driver.
-type Options struct {
-	Common
-}
-
 // DefaultRetention is the Retention of options that have none.
 const DefaultRetention = 24 * time.Hour
 
@@ -55,19 +52,12 @@ const defaultPrefix = "pawl:"
 func (o *Options) Validate() error {
 	o.Prefix = cmp.Or(o.Prefix, defaultPrefix)
 	o.Retention = cmp.Or(o.Retention, DefaultRetention)
-	for _, r := range o.Prefix {
-		if r == '{' || r == '}' {
-			return &driver.InvalidError{What: "prefix", Problem: "has a brace, and a cluster would see a hash tag in it", Allowed: "no braces"}
-		}
+	if strings.ContainsAny(o.Prefix, "{}") {
+		return &driver.InvalidError{What: "prefix", Problem: "has a brace, and a cluster would see a hash tag in it", Allowed: "no braces"}
 	}
 	if o.Retention < time.Minute || o.Retention > driver.MaxTTL {
 		return &driver.InvalidError{What: "retention", Problem: "is " + o.Retention.String(), Allowed: "1m to 720h"}
 	}
-	return o.validateReplicas()
-}
-
-// validateReplicas fills in the default WaitTimeout, and refuses what cannot be used.
-func (o *Options) validateReplicas() error {
 	if o.WaitReplicas < 0 || o.WaitReplicas > maxReplicas {
 		return &driver.InvalidError{What: "replicas to wait for", Problem: fmt.Sprint("are ", o.WaitReplicas), Allowed: fmt.Sprint("0 to ", maxReplicas)}
 	}

@@ -34,7 +34,7 @@ func options(t *testing.T, path, name string) map[string]field {
 }
 
 func TestBothPackagesSayTheSameOfTheSameOptions(t *testing.T) {
-	common := options(t, "options.go", "Common")
+	common := options(t, "options.go", "Options")
 	if len(common) != 5 {
 		t.Fatalf("these are common: %v", common)
 	}

@@ -241,7 +241,7 @@ func TestTheFirstClaimDoesNotWaitForTheTimeBesides(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const way = 100 * time.Millisecond
 		w := &whole{clocked{ahead: []time.Duration{time.Hour}, way: way}}
-		d := New(w.client(w), Options{Common: Common{Prefix: "pawl:", Retention: time.Hour}})
+		d := New(w.client(w), Options{Prefix: "pawl:", Retention: time.Hour})
 		for _, want := range []time.Duration{4 * way, 2 * way} { // subscription, claim; claim
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			began := time.Now()
