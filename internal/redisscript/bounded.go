@@ -51,6 +51,10 @@ const (
 	// quickAnswerTime is the longest time for an answer of a server that counts as quick.
 	quickAnswerTime = 5 * time.Millisecond
 
+	// serverTimeout is the time that one server has for its answers to a request of the
+	// driver itself, which no ctx of a caller bounds.
+	serverTimeout = 5 * time.Second
+
 	// answerGrace is the time that the server still has for an answer after the caller
 	// has given up.
 	answerGrace = 20 * time.Millisecond

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
@@ -90,10 +89,6 @@ func (x *examination) report() (all []driver.Finding) {
 var refusal = regexp.MustCompile(`^[A-Z]+ `) // EOF has no space behind it
 
 func refuses(err error) bool { return err != nil && refusal.MatchString(err.Error()) }
-
-// serverTimeout is the time that one server has for all of its answers, so that the
-// others are examined even if it hangs.
-const serverTimeout = 5 * time.Second
 
 // sentinels asks each Sentinel whether a dead master would be replaced.
 func (x *examination) sentinels(ctx context.Context) {

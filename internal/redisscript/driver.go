@@ -36,13 +36,13 @@ func New(c *Client, o Options) *Driver {
 	d.signals.grantNeedsConfirming = o.WaitReplicas > 0
 	d.conn = newBounded(c, d.signals.life)
 	d.clock, d.busy = newClock(d.conn, d.signals.life, &d.signals.loops), newBusy()
-	d.signals.onReconfirmed = d.clock.forget
+	d.signals.clock = d.clock
 	d.watches.Follow(d.follow)
 	d.unanswered.release = d.releaseUnanswered
 	d.coalescer = newCoalescer(c, o.Prefix, d.signals.life, d.clock)
 	if c.Watch != nil {
 		d.tracking = newTracker(c.Watch, o.Prefix)
-		d.signals.granted = func(t driver.Token) { d.tracking.held(t, 0) }
+		d.signals.tracking = d.tracking
 		d.signals.loops.Go(func() { d.tracking.run(d.signals.life, d.lost) })
 	}
 	return d

@@ -26,10 +26,10 @@ type subscriber struct {
 	prefix               string
 	id                   string
 	push                 bool
-	grantNeedsConfirming bool               // a grant has yet to be confirmed, so a signal only makes the waiter ask
-	life                 context.Context    // ends with close
-	granted              func(driver.Token) // called before the listeners; may be nil
-	onReconfirmed        func()             // called when a server, perhaps another one, confirms a subscription again
+	grantNeedsConfirming bool            // a grant has yet to be confirmed, so a signal only makes the waiter ask
+	life                 context.Context // ends with close
+	tracking             *tracker        // gets the grants before the listeners
+	clock                *clock          // forgotten when a server, perhaps another one, confirms a subscription again
 	end                  context.CancelFunc
 	loops                sync.WaitGroup
 
@@ -214,7 +214,7 @@ func (b *subscriber) subscriptionChanged(s *subscription, hears bool) {
 	default:
 	}
 	if s.settle(); reconfirmed {
-		b.onReconfirmed()
+		b.clock.forget()
 		b.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
 	}
 }
@@ -233,8 +233,8 @@ func (b *subscriber) heard(message string) {
 	if !ok {
 		return
 	}
-	if signal.Kind == driver.SignalGranted && b.granted != nil {
-		b.granted(signal.Token)
+	if signal.Kind == driver.SignalGranted {
+		b.tracking.held(signal.Token, 0)
 	}
 	if signal.Kind == driver.SignalGranted && b.grantNeedsConfirming {
 		signal = driver.Signal{Kind: driver.SignalLook, Token: signal.Token}
