@@ -21,7 +21,7 @@ const firstWaits = 100 * time.Millisecond
 func closeAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
 	longest := time.Duration(0)
 	for _, l := range leases {
-		longest = max(longest, l.h.c.requestTimeout(l.h.claim.TTL))
+		longest = max(longest, l.h.c.settings.requestTimeout(l.h.claim.TTL))
 	}
 	together := lazyctx.WithDeadline(bound, time.Now().Add(longest))
 	defer together.Cancel()

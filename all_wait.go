@@ -94,7 +94,7 @@ func conditional(parts []*locker) bool {
 // isWholeToOthers reports whether the name is a mutex or a read/write lock to another
 // client, though it is a semaphore to this caller. Such clients take it before permits.
 func (l *locker) isWholeToOthers(ctx context.Context) bool {
-	bounded, cancel := context.WithTimeout(ctx, l.c.requestTimeout(l.c.settings.TTL))
+	bounded, cancel := context.WithTimeout(ctx, l.c.settings.requestTimeout(l.c.settings.TTL))
 	defer cancel()
 	e, err := l.c.driver.Inspect(bounded, l.name)
 	return err == nil &&

@@ -13,10 +13,8 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 	"github.com/pawl-go/pawl/internal/inbox"
 	"github.com/pawl-go/pawl/internal/keepalive"
-	"github.com/pawl-go/pawl/internal/lazyctx"
 	"github.com/pawl-go/pawl/internal/localqueue"
 	"github.com/pawl-go/pawl/internal/returner"
-	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // A core makes, keeps and ends the claims of a client. The methods for users build on it.
@@ -103,29 +101,6 @@ func (c *core) pause(ctx context.Context, d time.Duration, changed <-chan struct
 	}
 }
 
-// attempt returns a context that bounds one request to the backend. The context uses the
-// space in room, if room is not nil and still free. The caller cancels the context.
-func (c *core) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duration, now time.Time) *lazyctx.Context {
-	return room.WithDeadline(ctx, now.Add(c.requestTimeout(ttl)))
-}
-
-func (c *core) requestTimeout(ttl time.Duration) time.Duration {
-	return cmp.Or(c.settings.RequestTimeout, trust.RequestTimeout(ttl))
-}
-
-// renewTimeout bounds a renewal. If one lease makes a batch hang, the client repeats the
-// batch in small ones, and then alone. The bound leaves time for that, so that the other
-// leases do not expire. A lease that is alone delays no other, and may need the time,
-// because an engine that compares and swaps takes several round trips while other clients
-// change the name.
-func (c *core) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
-	d := c.requestTimeout(ttl)
-	if smaller {
-		return min(d, ttl/12)
-	}
-	return min(d, ttl/3)
-}
-
 // spawn runs f in a goroutine for which Close waits. It returns false, and f does not
 // run, once Close no longer waits.
 func (c *core) spawn(f func()) bool {
@@ -186,7 +161,7 @@ func (c *core) lapsesAt(cl *claim, now time.Time, ttl time.Duration) time.Time {
 
 // releaseAgain sends one release for the returner, at sent.
 func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], sent time.Time) (keepalive.Outcome, error) {
-	attempt := c.attempt(ctx, nil, x.TTL, sent)
+	attempt := c.settings.attempt(ctx, nil, x.TTL, sent)
 	defer attempt.Cancel()
 	err := c.driver.Release(attempt, x.Lease)
 	if err == nil || errors.Is(err, driver.ErrNoSuchLease) {

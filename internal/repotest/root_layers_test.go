@@ -25,7 +25,7 @@ var rootLayers = []struct {
 	layer string
 	files []string
 }{
-	{"values", []string{"doc.go", "entry.go", "errors.go", "observer.go", "options.go"}},
+	{"values", []string{"doc.go", "entry.go", "errors.go", "observer.go", "options.go", "timeouts.go"}},
 	{"core: makes, keeps and ends a claim", []string{
 		"claim.go", "core.go", "hold.go", "lease.go", "renew.go", "release.go", "health.go", "wait.go",
 		"acquire.go", "all_step.go",
