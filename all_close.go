@@ -15,9 +15,13 @@ import (
 // releases the others.
 const firstWaits = 100 * time.Millisecond
 
-// closeAll releases leases side by side, and returns when the backends have answered. It
-// waits no longer than one request may take, and no longer than bound lasts. The client
-// releases the rest in the background. ctx has the values for the Observer.
+// closeAll releases leases, at least one, side by side, and returns when the backends
+// have answered. It releases the first one last: callers that want the same names wait
+// for it, and then find the others free. So that it is the same name for all of them,
+// Group.acquire sorts the leases that it returns.
+//
+// closeAll waits no longer than one request may take, and no longer than bound lasts. The
+// client releases the rest in the background. ctx has the values for the Observer.
 func closeAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
 	longest := time.Duration(0)
 	for _, l := range leases {

@@ -10,6 +10,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
+// This file reads the answers of scripts, which are of the same version as the reader.
+// But the claimants and owners in them, which are stored, and the signals, which the
+// scripts of any client publish, may be of another version.
+
 // damage is the error for stored data, or a script's answer, that cannot be read.
 type damage struct{ problem string }
 

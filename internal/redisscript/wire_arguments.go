@@ -12,6 +12,10 @@ import (
 // The arguments of a script are packed into one string, because each argument costs Redis
 // more than its bytes. Numbers are doubles, because Lua has no others; they are exact up
 // to 2^53. The header of each script says what it takes.
+//
+// The script is of the same version as the arguments. But it stores the last part of a
+// claim, see claimArg and appendClaimant, and the owner of a break, and clients of other
+// versions read these.
 
 // The first argument of a step begins with one of these.
 const (

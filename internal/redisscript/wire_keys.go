@@ -8,7 +8,8 @@ import (
 // The keys of a name are PREFIX{NAME} and a letter. Redis Cluster hashes what is between
 // the first { and the first } after it, so all keys of one name are in one slot if the
 // name has no braces. So braces of names are escaped, and with them the %, so that no two
-// names get the same keys. Redis Cluster ignores an empty tag, but no name is empty.
+// names get the same keys. Redis Cluster ignores an empty tag, but no name is empty. All
+// versions use the same keys and channels.
 var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
 
