@@ -19,12 +19,6 @@ type step struct {
 	begun  int  // how many of the claims have a lease
 }
 
-// steps reports whether the backend may grant n claims in fewer than n steps.
-func (c *core) steps(n int) bool {
-	_, can := driver.As[driver.AllAcquirer](c.driver)
-	return can && n > 1
-}
-
 // atOnce makes the step, and appends the leases to all. If it fails, at is the claim that
 // is in the way. The error is errors.ErrUnsupported if the backend cannot make the step.
 func (c *core) atOnce(ctx context.Context, claims []*claim, all *[]*Lease) (at int, err error) {

@@ -37,7 +37,7 @@ var errGaveWay = errors.New("gave way")
 // back, and waits for the lock that is taken now.
 func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 	next, why := parts[0], error(nil)
-	if oneClient(parts) && next.c.steps(len(parts)) {
+	if _, can := driver.As[driver.AllAcquirer](next.c.driver); can && len(parts) > 1 && oneClient(parts) {
 		if next, why = tryAll(ctx, parts, all, waiting); next == nil {
 			return why
 		}

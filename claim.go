@@ -50,12 +50,6 @@ const (
 // A waiter is a claim in the local queue of its name.
 type waiter = localqueue.Waiter[*claim]
 
-func newQueues(handoff time.Duration) *localqueue.Queues[*claim] {
-	return localqueue.New[*claim](time.Now(), handoff, func(d time.Duration, f func()) func() bool {
-		return time.AfterFunc(d, f).Stop
-	})
-}
-
 // marginOf returns the margin for a lease of this claim that lasts ttl. That may be less
 // than its TTL, because a lease granted from the queue first lasts the QueueTTL.
 func (c *claim) marginOf(ttl time.Duration) time.Duration {

@@ -29,15 +29,11 @@ func (c *Client) Mutex(name string, options ...LockOption) *Mutex {
 //
 // Other errors match ErrInvalid, ErrClosed, or ErrUnavailable when the backend failed for
 // longer than Options.RetryFor.
-func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
-	return m.as(ctx, waiting)
-}
+func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.as(ctx, waiting) }
 
 // TryLock makes one attempt and does not wait. Its error matches ErrHeld if others hold
 // the lock or wait for it.
-func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
-	return m.as(ctx, trying)
-}
+func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.as(ctx, trying) }
 
 // Do runs f under the lock and releases it when f returns or panics. It waits as
 // [Mutex.Lock] does.

@@ -111,15 +111,12 @@ type FailedEvent struct {
 }
 
 // failed reports a request that failed. e is the event of its claim, or of one of several
-// claims; see aboutMany.
+// claims; see about.
 func (o *Observer) failed(e Event, op Op, count int, err error) {
 	if o != nil && o.Failed != nil {
 		o.Failed(FailedEvent{e, op, count, err})
 	}
 }
-
-// aboutMany returns the event of a request for several claims.
-func aboutMany(name string) Event { return Event{Ctx: context.Background(), Name: name} }
 
 // JoinObservers returns an Observer that calls all given ones for each event, in their
 // order. It leaves out nil. If one panics, the observers behind it do not get the event.

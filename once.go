@@ -120,10 +120,12 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 	if len(key) == 0 || len(key) > driver.MaxValue {
 		return false, &InvalidError{What: "key", Problem: fmt.Sprintf("has %d bytes", len(key)), Allowed: fmt.Sprintf("1 to %d bytes", driver.MaxValue)}
 	}
-	if err := o.keepsKeys(); err != nil {
-		return false, err
-	}
-	if f == nil {
+	switch {
+	case o.o.value != nil: // the name keeps the last key
+		return false, pointless("WithValue", "a Once", "for a mutex")
+	case o.o.above != nil:
+		return false, pointless("WithAbove", "a Once", "for a mutex")
+	case f == nil:
 		return false, errNoFunction
 	}
 	l, value := o.mutex(key)
@@ -143,17 +145,6 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 		err = errors.Join(err, fmt.Errorf("pawl: %q has run, and that could not be noted: %w", o.name, note))
 	}
 	return ran, err
-}
-
-// keepsKeys refuses a value of the caller's own, because the name keeps the last key.
-func (o *Once) keepsKeys() error {
-	switch {
-	case o.o.value != nil:
-		return pointless("WithValue", "a Once", "for a mutex")
-	case o.o.above != nil:
-		return pointless("WithAbove", "a Once", "for a mutex")
-	}
-	return nil
 }
 
 // LockName returns the name of the lock that Do acquires for a key, for [FenceOf],

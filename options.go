@@ -83,7 +83,9 @@ func (o *Options) settle() (settings, error) {
 		s.Observer = &observer
 	}
 	if s.ID == "" {
-		s.ID = randomID()
+		b := make([]byte, 8)
+		_, _ = rand.Read(b)                // it ends the program rather than fail
+		s.ID = "~" + hex.EncodeToString(b) // in the form that driver.Owner.Who hides
 	}
 	s.TTL = cmp.Or(s.TTL, 30*time.Second)
 	s.QueueTTL = cmp.Or(s.QueueTTL, min(5*time.Second, s.TTL))
@@ -140,13 +142,6 @@ func spaceOf(outer, prefix string) string {
 
 // spaceEscapes keeps ":" for the namespace's end, and "/" for what divides its prefixes.
 var spaceEscapes = strings.NewReplacer("%", "%25", "/", "%2F", ":", "%3A")
-
-// randomID returns an ID in the form that driver.Owner.Who hides.
-func randomID() string {
-	b := make([]byte, 8)
-	_, _ = rand.Read(b) // it ends the program rather than fail
-	return "~" + hex.EncodeToString(b)
-}
 
 // fits refuses times that are too short for a backend.
 func (s *settings) fits(p driver.Properties) error {

@@ -17,9 +17,7 @@ import (
 // Its error matches ErrLost if the lease was no longer held. Then other holders may have
 // run beside this one. It matches ErrUnavailable if the backend did not confirm the
 // release. Then the client retries in the background until the lease would have expired.
-func (l *Lease) Release(ctx context.Context) error {
-	return l.end(ctx, false)
-}
+func (l *Lease) Release(ctx context.Context) error { return l.end(ctx, false) }
 
 // ReleaseUnused is Release without the minimum hold ([WithMinHold]), for a holder that
 // has not begun its work.

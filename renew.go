@@ -128,7 +128,7 @@ func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch
 // only one.
 func about(due []*renewal) Event {
 	if len(due) > 1 {
-		return aboutMany(due[0].Lease.claim.Name)
+		return Event{Ctx: context.Background(), Name: due[0].Lease.claim.Name}
 	}
 	return due[0].Lease.owningClaim().later()
 }

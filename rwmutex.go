@@ -29,15 +29,11 @@ func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) { return m.writer().
 func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return m.writer().TryLock(ctx) }
 
 // RLock waits for the lock as a reader. See [Mutex.Lock] for ctx and errors.
-func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
-	return m.reader().Lock(ctx)
-}
+func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) { return m.reader().Lock(ctx) }
 
 // TryRLock makes one attempt as a reader. Its error matches ErrHeld if a writer holds the
 // lock, or others wait for it.
-func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
-	return m.reader().TryLock(ctx)
-}
+func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return m.reader().TryLock(ctx) }
 
 // Do runs f as a writer. See [Mutex.Do].
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) error {

@@ -348,16 +348,9 @@ func (a *attempts) pause() time.Duration {
 		d = min(d, a.held.RetryAfter)
 	}
 	if !c.pushed() {
-		d = min(d, a.poll())
+		// The pause of a poll has jitter, so that processes do not ask in step.
+		d = min(d, backoff.Early(backoff.Halfway(5*time.Millisecond, a.polls, 250*time.Millisecond)))
+		a.polls++
 	}
 	return max(d, time.Millisecond)
-}
-
-// poll returns the pause if the backend does not push. It begins at 5 ms, and grows by
-// half each time, to a quarter of a second. It has jitter, so that processes do not ask
-// in step.
-func (a *attempts) poll() time.Duration {
-	d := backoff.Halfway(5*time.Millisecond, a.polls, 250*time.Millisecond)
-	a.polls++
-	return backoff.Early(d)
 }
