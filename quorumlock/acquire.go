@@ -70,8 +70,6 @@ type attempt struct {
 	found      bool         // conclude has finished
 }
 
-type ballots = []vote[driver.Grant]
-
 func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	votes := a.claimOnNodes(ctx, a.d.everyone())
 	if succeeded(votes) >= a.d.majority {
@@ -231,6 +229,17 @@ func (a *attempt) takeBack(ctx context.Context, votes ballots) {
 	a.d.free(ctx, a.lease(), nodes, a.claim.TTL)
 }
 
+// giveUpClaim gives back all that the claim has: its grants, and its places in queues.
+func (a *attempt) giveUpClaim(ctx context.Context) {
+	a.mu.Lock()
+	a.void = true
+	a.mu.Unlock()
+	all := a.d.everyone()
+	a.forgetGrants(all)
+	a.d.placed.leave(a.claim.Token, a.claim.Name)
+	a.d.free(ctx, a.lease(), all, a.claim.TTL)
+}
+
 // forgetGrants forgets the grants of these nodes, before they are released.
 func (a *attempt) forgetGrants(nodes []int) {
 	if len(nodes) > 0 {
@@ -248,37 +257,8 @@ func mayHold(v vote[driver.Grant]) bool {
 	return v.in && !isRefusal(v.err) && !errors.Is(v.err, driver.ErrInvalid)
 }
 
-func refused(votes ballots) (n int) {
-	for _, v := range votes {
-		if isRefusal(v.err) {
-			n++
-		}
-	}
-	return n
-}
-
 // noneHeldByOthers reports whether no node has refused the claim because of another
 // claim.
 func noneHeldByOthers(votes ballots) bool {
 	return !slices.ContainsFunc(votes, func(v vote[driver.Grant]) bool { return errors.Is(v.err, driver.ErrHeld) })
-}
-
-// isRefusal reports whether err is the refusal of a claim by a node.
-func isRefusal(err error) bool {
-	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrValueNotGreater)
-}
-
-func answered[T any](votes []vote[T]) (n int) {
-	for _, v := range votes {
-		if v.in {
-			n++
-		}
-	}
-	return n
-}
-
-// nth sorts the numbers, and returns the n-th smallest, counted from 1.
-func nth[T interface{ ~int | ~int64 | ~uint64 }](n int, of []T) T {
-	slices.Sort(of)
-	return of[n-1]
 }

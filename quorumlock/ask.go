@@ -2,6 +2,7 @@ package quorumlock
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -13,6 +14,49 @@ type vote[T any] struct {
 	in    bool // the node has answered
 	value T
 	err   error
+}
+
+type ballots = []vote[driver.Grant]
+
+func answered[T any](votes []vote[T]) (n int) {
+	for _, v := range votes {
+		if v.in {
+			n++
+		}
+	}
+	return n
+}
+
+func succeeded[T any](votes []vote[T]) (n int) {
+	for _, v := range votes {
+		if v.in && v.err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func values[T any](votes []vote[T]) (out []T) {
+	for _, v := range votes {
+		if v.in && v.err == nil {
+			out = append(out, v.value)
+		}
+	}
+	return out
+}
+
+func refused(votes ballots) (n int) {
+	for _, v := range votes {
+		if isRefusal(v.err) {
+			n++
+		}
+	}
+	return n
+}
+
+// isRefusal reports whether err is the refusal of a claim by a node.
+func isRefusal(err error) bool {
+	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrValueNotGreater)
 }
 
 // A ballot is one request to several nodes at once.

@@ -39,15 +39,6 @@ func (d *quorum) read(ctx context.Context, name string, nodes []int) []vote[driv
 	})
 }
 
-func values[T any](votes []vote[T]) (out []T) {
-	for _, v := range votes {
-		if v.in && v.err == nil {
-			out = append(out, v.value)
-		}
-	}
-	return out
-}
-
 // merge makes one entry of the entries of several nodes.
 func (d *quorum) merge(name string, entries []driver.Entry) driver.Entry {
 	out := driver.Entry{Name: name}

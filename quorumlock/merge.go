@@ -9,6 +9,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// nth sorts the numbers, and returns the n-th smallest, counted from 1.
+func nth[T interface{ ~int | ~int64 | ~uint64 }](n int, of []T) T {
+	slices.Sort(of)
+	return of[n-1]
+}
+
 func duration(ns int64) time.Duration { return time.Duration(ns) }
 
 // lastFence returns the last granted fence, by the answers of some nodes. A majority

@@ -141,12 +141,3 @@ func weights(holders []driver.Holder) (sum int64) {
 	}
 	return sum
 }
-
-func succeeded[T any](votes []vote[T]) (n int) {
-	for _, v := range votes {
-		if v.in && v.err == nil {
-			n++
-		}
-	}
-	return n
-}

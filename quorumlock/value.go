@@ -88,17 +88,6 @@ func (a *attempt) refusedForValue(votes ballots) error {
 	return &driver.ValueNotGreaterError{Name: a.claim.Name, Value: last.Value, Fence: last.Fence}
 }
 
-// giveUpClaim gives back all that the claim has: its grants, and its places in queues.
-func (a *attempt) giveUpClaim(ctx context.Context) {
-	a.mu.Lock()
-	a.void = true
-	a.mu.Unlock()
-	all := a.d.everyone()
-	a.forgetGrants(all)
-	a.d.placed.leave(a.claim.Token, a.claim.Name)
-	a.d.free(ctx, a.lease(), all, a.claim.TTL)
-}
-
 // valueOf merges what several nodes show of a value. A majority may have a value if
 // enough nodes show it or are silent. Of such values, valueOf returns the one with the
 // highest fence.
