@@ -29,7 +29,7 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 			return fmt.Errorf("quorumlock: node %d cannot break a lease: %w", n.number, errors.ErrUnsupported)
 		}
 	}
-	entries := d.read(ctx, name, d.everyone())
+	entries := d.read(ctx, name, d.hasMajority)
 	if succeeded(entries) < d.majority {
 		return trouble(ctx, d, "break", name, entries)
 	}

@@ -35,7 +35,11 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 		if errors.Is(err, driver.ErrHeld) {
 			return driver.Grant{}, err
 		}
-		entries := a.readUntilHeld(ctx, grant.Fence)
+		entries := d.read(ctx, a.claim.Name, func(entries []vote[driver.Entry]) bool {
+			// A majority shows the claim, or cannot show it.
+			have, missing := a.holds(entries, grant.Fence), len(d.nodes)-answered(entries)
+			return have >= d.majority || have+missing < d.majority && succeeded(entries) >= d.majority
+		})
 		switch {
 		case err == nil && a.holds(entries, grant.Fence) >= d.majority:
 			return grant, nil
@@ -54,20 +58,6 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 }
 
 var errTaken = errors.New("others took it by force, again and again")
-
-// readUntilHeld reads all nodes, until a majority shows the claim with this fence, or
-// cannot show it.
-func (a *attempt) readUntilHeld(ctx context.Context, fence uint64) []vote[driver.Entry] {
-	d := a.d
-	return poll(ctx, d, ballot[driver.Entry]{
-		nodes: d.everyone(),
-		send:  func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, a.claim.Name) },
-		decided: func(entries []vote[driver.Entry]) bool {
-			have, missing := a.holds(entries, fence), len(d.nodes)-answered(entries)
-			return have >= d.majority || have+missing < d.majority && succeeded(entries) >= d.majority
-		},
-	})
-}
 
 // holds counts the nodes that have the claim with this fence. It compares the fence,
 // because a minimum hold may keep an earlier lease of the token beside the claim.

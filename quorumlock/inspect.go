@@ -24,20 +24,22 @@ func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error)
 		return driver.Entry{}, err
 	}
 	defer d.work.Done()
-	votes := d.read(ctx, name, d.everyone())
+	votes := d.read(ctx, name, d.hasMajority)
 	if succeeded(votes) < d.majority {
 		return driver.Entry{}, trouble(ctx, d, "read", name, votes)
 	}
 	return d.merge(name, values(votes)), nil
 }
 
-func (d *quorum) read(ctx context.Context, name string, nodes []int) []vote[driver.Entry] {
+// read reads a name on all nodes, until the answers decide what the caller wants to know.
+func (d *quorum) read(ctx context.Context, name string, decided func([]vote[driver.Entry]) bool) []vote[driver.Entry] {
 	return poll(ctx, d, ballot[driver.Entry]{
-		nodes:   nodes,
-		send:    func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, name) },
-		decided: func(votes []vote[driver.Entry]) bool { return succeeded(votes) >= d.majority },
+		nodes: d.everyone(), decided: decided,
+		send: func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, name) },
 	})
 }
+
+func (d *quorum) hasMajority(votes []vote[driver.Entry]) bool { return succeeded(votes) >= d.majority }
 
 // merge makes one entry of the entries of several nodes.
 func (d *quorum) merge(name string, entries []driver.Entry) driver.Entry {

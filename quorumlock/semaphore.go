@@ -51,7 +51,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	all := map[key]*other{}
 	for look := 1; ; look++ {
 		began := time.Now()
-		entries := a.readOurs(ctx, grant.Fence)
+		entries := d.read(ctx, a.claim.Name, func(v []vote[driver.Entry]) bool { return a.holds(v, grant.Fence) >= d.majority })
 		seen := a.beside(entries, grant.Fence, all, look)
 		least := 1 // how many nodes a claim must have to count
 		if look > 1 {
@@ -84,16 +84,6 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 			return err
 		}
 	}
-}
-
-// readOurs reads all nodes, until a majority shows our claim with this fence.
-func (a *attempt) readOurs(ctx context.Context, fence uint64) []vote[driver.Entry] {
-	d := a.d
-	return poll(ctx, d, ballot[driver.Entry]{
-		nodes:   d.everyone(),
-		send:    func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, a.claim.Name) },
-		decided: func(v []vote[driver.Entry]) bool { return a.holds(v, fence) >= d.majority },
-	})
 }
 
 // An other is a claim that holds beside ours on some nodes.

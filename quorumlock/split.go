@@ -61,7 +61,7 @@ func (a *attempt) settle(ctx context.Context, votes ballots) (soon time.Duration
 	if succeeded(votes) == 0 {
 		return 0
 	}
-	s := a.standoff(a.d.read(ctx, a.claim.Name, a.d.everyone()), votes)
+	s := a.standoff(a.d.read(ctx, a.claim.Name, a.d.hasMajority), votes)
 	since, firm, nth := a.place.noteMajorityClaim(s.majorityClaim)
 	isYoung := a.d.ticket() < a.place.tag.ticket+uint64(yieldAtOnceUntil.Microseconds())
 	switch {
