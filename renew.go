@@ -132,3 +132,111 @@ func about(due []*renewal) Event {
 	}
 	return due[0].Lease.owningClaim().later()
 }
+
+// Confirm asks the backend whether the lease still holds the name, and renews it. Confirm
+// returns nil if the lease does. The error matches ErrLost or ErrReleased if the lease is
+// over. It matches ErrUnavailable, or ctx's own error, if Confirm cannot find out; the
+// lease then goes on until its Deadline.
+//
+// Call it right before something that cannot be undone. It takes a round trip, where Err
+// takes none, and detects what the backend has not reported yet: a ForceLock, a Break
+// with a negative Delay, an entry that was deleted by hand. Its answer does not hold
+// until a commit, because the process may pause in between: in a transaction use
+// CheckLease of postgreslock, mysqllock or sqlitelock.
+func (l *Lease) Confirm(ctx context.Context) error { return l.ask(ctx, "renew", nil) }
+
+// ask renews the lease by itself, with or without a value to write.
+func (l *Lease) ask(ctx context.Context, op Op, value []byte) error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	h, c := l.h, l.h.c
+	if err := c.checkOpen(ctx); err != nil {
+		return err
+	}
+	if value != nil {
+		w, err := l.write(ctx)
+		if err != nil {
+			return err
+		}
+		defer w.done()
+	}
+	if !c.releases.enter() { // as a Release does, so that Close waits for this call
+		return ErrClosed
+	}
+	defer c.releases.leave()
+	sent := c.now()
+	ref := h.renewalRef(sent)
+	ref.Value, ref.TTL = value, max(ref.TTL, driver.MinTTL) // near the end of a maximum hold, ref.TTL may be less
+	attempt := c.settings.attempt(ctx, nil, h.claim.TTL, sent.Mono)
+	defer attempt.Cancel()
+	answers, err := c.driver.Renew(attempt, []driver.LeaseRef{ref})
+	if err == nil && len(answers) == 1 {
+		err = answers[0]
+	}
+	switch {
+	case err == nil:
+		h.renewed(sent, c.now(), ref.TTL, nil)
+		return l.Err()
+	case errors.Is(err, driver.ErrNoSuchLease):
+		h.lose(notHeld(sent.Mono, err))
+		return l.Err()
+	case errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed):
+		return err
+	}
+	if value != nil {
+		h.writes().end = attempt.Ends().Add(driver.MaxLead)
+	}
+	if ended := ended(ctx); ended != nil {
+		return ended
+	}
+	return unavailable(c.backend, op, h.claim.Name, err)
+}
+
+// writes is the state of the hold's writes. It is made when the first value is written.
+func (h *hold) writes() *lastWrite {
+	if w := h.written.Load(); w != nil {
+		return w
+	}
+	h.written.CompareAndSwap(nil, &lastWrite{turn: make(chan struct{}, 1)})
+	return h.written.Load()
+}
+
+// write takes the turn to write, and waits until no earlier write can arrive any more.
+// The caller ends the turn with done.
+func (l *Lease) write(ctx context.Context) (*lastWrite, error) {
+	w := l.h.writes()
+	select {
+	case w.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	err := l.sleep(ctx, time.Until(w.end))
+	if err == nil {
+		err = l.Err() // the lease may have been detached meanwhile
+	}
+	if err != nil {
+		w.done()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *lastWrite) done() { <-w.turn }
+
+// sleep waits for d, while the lease holds and ctx lasts.
+func (l *Lease) sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-l.Done():
+		return l.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -455,3 +455,24 @@ func TestARenewalThatCloseEndsIsNoFailure(t *testing.T) {
 		}
 	})
 }
+
+func TestConfirmAsksTheBackend(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x").Lock(background))
+		noError(t, lease.Confirm(background))
+		up := net.down()
+		isError(t, lease.Confirm(background), pawl.ErrUnavailable)
+		noError(t, lease.Err())
+		up()
+		net.mu.Lock()
+		net.noSignals = true
+		net.mu.Unlock()
+		must(t)(b.Mutex("x").ForceLock(background))
+		noError(t, lease.Err()) // no signal has come
+		isError(t, lease.Confirm(background), pawl.ErrLost)
+		isError(t, lease.Err(), pawl.ErrLost)
+		isError(t, (*pawl.Lease)(nil).Confirm(background), pawl.ErrInvalid)
+	})
+}
