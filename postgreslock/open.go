@@ -124,6 +124,17 @@ func build(from conns, o *Options, where string, closePool func()) (*lockDriver,
 	return d, nil
 }
 
+// Renew implements driver.Driver.
+func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	return d.NotedAll.Renew(context.WithValue(ctx, renewing{}, true), leases)
+}
+
+// Release implements driver.Driver.
+func (d *lockDriver) Release(ctx context.Context, l driver.LeaseRef) error {
+	d.listener.noteClaimEnd()
+	return d.NotedAll.Release(ctx, l)
+}
+
 // withoutCancels keeps a connection from asking the server, through a new connection, to
 // cancel its statement when the caller's ctx is over. PostgreSQL would then commit a
 // statement that waits for a synchronous standby without waiting further, and a failover

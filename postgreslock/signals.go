@@ -2,7 +2,9 @@ package postgreslock
 
 import (
 	"context"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // A listener has one connection of its own, on which the server sends the signals for
@@ -306,4 +309,53 @@ func (l *listener) deliverPayload(payload string) {
 	if s, ok := engine.DecodeSignal(payload); ok {
 		l.deliver(s)
 	}
+}
+
+// notifications returns the calls that send signals to the channels of their inboxes, as
+// further columns of a statement, and args with their arguments. During the pause there
+// are none.
+func (s *store) notifications(all []locktable.Signal, args []any) (calls string, _ []any) {
+	if s.notifyPause.isActive() {
+		return "", args
+	}
+	for _, to := range all {
+		calls += ", pg_catalog.pg_notify(" + mark(len(args)+1) + ", " + mark(len(args)+2) + ")"
+		args = append(args, channel(to.Inbox), engine.EncodeSignal(to.Signal))
+	}
+	return calls, args
+}
+
+// channel is the channel on which the client of an inbox listens.
+func channel(inbox string) string { return "pawl:" + inbox }
+
+// A notifyPause is a pause in sending notifications. It begins when the server refuses a
+// notification: its queue is full, because a listener in some database hangs, or the user
+// lacks the right. A signal is only a hint, so no grant and no release fails without it.
+// During the pause this client sends no notifications, and waiters poll the table.
+type notifyPause struct {
+	until atomic.Pointer[time.Time]
+}
+
+// notifyPauseTime is the time for which this client sends no notifications after a
+// refusal.
+const notifyPauseTime = 5 * time.Second
+
+func (h *notifyPause) isActive() bool {
+	until := h.until.Load()
+	return until != nil && time.Now().Before(*until)
+}
+
+// beginIfRefused reports whether a step failed only because of its notifications, and
+// begins the pause if so. The step changed nothing, and the caller repeats it. The result
+// is true even if the pause had begun, because the step was sent earlier.
+func (h *notifyPause) beginIfRefused(err error) bool {
+	state := sqlState(err)
+	full := state == "54000" && strings.Contains(err.Error(), "NOTIFY")
+	forbidden := state == "42501" && strings.Contains(err.Error(), "pg_notify")
+	if !full && !forbidden {
+		return false
+	}
+	until := time.Now().Add(notifyPauseTime)
+	h.until.Store(&until)
+	return true
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -154,19 +153,3 @@ func plain(s string) []byte {
 func moment(i locktable.Instant) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: i.Time(), Valid: i != 0}
 }
-
-// notifications returns the calls that send signals to the channels of their inboxes, as
-// a list of columns, and their arguments. The first argument has the given number.
-func notifications(all []locktable.Signal, number int) (calls string, args []any) {
-	for i, to := range all {
-		if i > 0 {
-			calls += ", "
-		}
-		calls += "pg_catalog.pg_notify(" + mark(number+2*i) + ", " + mark(number+2*i+1) + ")"
-		args = append(args, channel(to.Inbox), engine.EncodeSignal(to.Signal))
-	}
-	return calls, args
-}
-
-// channel is the channel on which the client of an inbox listens.
-func channel(inbox string) string { return "pawl:" + inbox }

@@ -46,7 +46,7 @@ type store struct {
 func newStore(s *server, deliver func(driver.Signal)) *store {
 	t := &store{
 		server: s, sql: s.options.statements(), inbox: rand.Text()[:16],
-		room: make(chan struct{}, maxLongWaits(s.most())), unawaited: make(chan struct{}, s.most()*3/4),
+		room: make(chan struct{}, max(1, s.most()/4)), unawaited: make(chan struct{}, s.most()*3/4),
 	}
 	t.deliver = func(signal driver.Signal) {
 		t.listener.claims.Heard(signal)
@@ -57,10 +57,6 @@ func newStore(s *server, deliver func(driver.Signal)) *store {
 	t.listener = newListener(t, t.inbox, t.deliver)
 	return t
 }
-
-// maxLongWaits returns the number of connections of a pool that may wait long for locked
-// rows.
-func maxLongWaits(connections int) int { return max(1, connections/4) }
 
 // DelaysWrites implements swap.DelayedWriter. A statement checks the clock when it has
 // changed the row, but a disk or a standby may hold up its commit after that. Until then,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"time"
 
@@ -140,10 +139,9 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w swap.Swap, wait time.Du
 		[]byte(w.Name), int64(w.Version), version, w.Value, plain(people.Holders), int64(people.Fence), moment(people.Until),
 		moment(w.Window.From), moment(w.Window.To), milliseconds(wait),
 	}
-	if len(w.Signals) > 0 && !s.notifyPause.isActive() {
-		calls, more := notifications(w.Signals, len(args)+1)
-		text = "WITH done (now) AS (" + text + ") SELECT now, " + calls + " FROM done"
-		args = append(args, more...)
+	calls, args := s.notifications(w.Signals, args)
+	if calls != "" {
+		text = "WITH done (now) AS (" + text + ") SELECT now" + calls + " FROM done"
 	}
 	took, err := s.change(ctx, c, w.Window, text, args)
 	switch {
@@ -249,19 +247,14 @@ func rowsOf(swaps []swap.Swap, alone func(w *swap.Swap) bool) rows {
 func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.tidier.NoteSwap()
 	all := rowsOf(swaps, func(*swap.Swap) bool { return false })
-	args := slices.Concat(all.args, []any{milliseconds(shortWait)})
 	var signals []locktable.Signal
 	for _, w := range swaps {
 		signals = append(signals, w.Signals...)
 	}
-	text := s.sql.swapAll + " SELECT now FROM done"
-	if len(signals) > 0 && !s.notifyPause.isActive() {
-		calls, more := notifications(signals, len(args)+1)
-		text, args = s.sql.swapAll+" SELECT now, "+calls+" FROM done", append(args, more...)
-	}
+	calls, args := s.notifications(signals, append(all.args, milliseconds(shortWait)))
 	done := make([]swap.Swapped, len(swaps))
 	err := s.request(ctx, func(r *request) error {
-		took, err := s.change(r.ctx, r.conn, all.window, text, args)
+		took, err := s.change(r.ctx, r.conn, all.window, s.sql.swapAll+" SELECT now"+calls+" FROM done", args)
 		late := err == nil && !took && s.past(all.window, time.Now())
 		for i, w := range swaps {
 			one := swap.Swapped{OutsideWindow: late}
