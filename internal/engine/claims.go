@@ -166,7 +166,7 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 			c.due.sooner(x)
 		}
 		x.ahead = place
-		if at := OpensAt(e, x.Token); at != 0 && at != x.opens {
+		if at := e.OpensAt(); place == 0 && at != 0 && at != x.opens {
 			x.opens, news = at, true
 		}
 		return s, news

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -18,4 +19,29 @@ func Failure(err error, backend string, op driver.Op, advice func(error) (hint s
 		hint, permanent = advice(err)
 	}
 	return &driver.Error{Backend: backend, Op: op, Hint: hint, Permanent: permanent, Err: err}
+}
+
+// CertificateHint returns advice for an error about a certificate that has expired or
+// that a server refuses, or "" for any other error. Such an error is not permanent: each
+// new connection reads the client's files again, and the server may get new files.
+//
+// It reads the error's text, because not all clients wrap the error.
+func CertificateHint(err error) string {
+	says := func(parts ...string) bool {
+		for _, part := range parts {
+			if strings.Contains(err.Error(), part) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case says("x509: certificate has expired"):
+		return "the server's certificate, or its authority's, has expired: renew it, or set this machine's clock"
+	case says("remote error: tls: expired certificate"):
+		return "the client's certificate has expired: replace its files, and the next connection uses them"
+	case says("remote error: tls: certificate required", "remote error: tls: bad certificate", "remote error: tls: unknown certificate", "remote error: tls: revoked"):
+		return "the server refuses the client's certificate, or requires one: check the client's files, and whom the server trusts"
+	}
+	return ""
 }

@@ -32,7 +32,7 @@ func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allow
 	}
 	all := make(Leases, 0, len(given))
 	for i, l := range given {
-		if isNil(l) {
+		if l == nil || l.StoredName() == "" && l.Fence() == 0 { // a *pawl.Lease that was never granted
 			what := "lease"
 			if len(given) > 1 {
 				what = fmt.Sprintf("lease %d of %d", i+1, len(given))
@@ -78,9 +78,6 @@ func GrantedElsewhere(kind, tail string, options ...string) func(backend string)
 		return "", ""
 	}
 }
-
-// isNil reports whether a lease is no lease, or a *pawl.Lease that was never granted.
-func isNil(l driver.Lease) bool { return l == nil || l.StoredName() == "" && l.Fence() == 0 }
 
 // Names are the names of the leases, each once.
 func (all Leases) Names() (names []string) {

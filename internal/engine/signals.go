@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 )
 
 // EncodeSignal is a signal as the text that a backend sends: its kind, its token in
@@ -32,14 +31,4 @@ func DecodeSignal(text string) (s driver.Signal, ok bool) {
 		return driver.Signal{}, false
 	}
 	return driver.Signal{Kind: driver.SignalKind(kind), Token: driver.Token(token), Fence: fence, Fences: int(fences)}, true
-}
-
-// OpensAt returns the time at which a name opens by itself for a claim at the head of its
-// queue, see [locktable.Entry.OpensAt]; 0 for other claims. The client of that claim may
-// expect a later instant.
-func OpensAt(e *locktable.Entry, t driver.Token) locktable.Instant {
-	if len(e.Queue) == 0 || e.Queue[0].Token != t {
-		return 0
-	}
-	return e.OpensAt()
 }
