@@ -44,7 +44,9 @@ func (e *Entry) Append(b []byte) []byte {
 		b = h.append(b)
 		b = binary.AppendUvarint(b, h.Fence)
 		b = appendInts(b, int64(h.Since), int64(h.Expires))
-		b = appendBool(b, h.Wrote)
+		if b = append(b, 0); h.Wrote {
+			b[len(b)-1] = 1
+		}
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Queue)))
 	for i := range e.Queue {
@@ -96,13 +98,6 @@ func appendValue(b, value []byte) []byte {
 		return append(b, 0)
 	}
 	return append(binary.AppendUvarint(b, uint64(len(value))+1), value...)
-}
-
-func appendBool(b []byte, v bool) []byte {
-	if v {
-		return append(b, 1)
-	}
-	return append(b, 0)
 }
 
 func appendInts(b []byte, vs ...int64) []byte {
@@ -331,7 +326,10 @@ func (r *reader) duration(what string) time.Duration {
 // carried reads what Carried.append wrote.
 func (r *reader) carried() Carried {
 	c := Carried{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fences: int(r.int("fences", 1, driver.MaxFences))}
-	c.Weight, c.Limit = r.weight()
+	c.Weight, c.Limit = int(r.int("weight", 1, driver.Unlimited)), int(r.int("limit", 1, driver.Unlimited))
+	if c.Weight > c.Limit {
+		r.fail("weight is %d of %d", c.Weight, c.Limit)
+	}
 	c.LockDelay, c.TTL = r.duration("lock-delay"), r.duration("TTL")
 	return c
 }
@@ -349,14 +347,6 @@ func (r *reader) value() []byte {
 		return nil
 	}
 	return append([]byte{}, r.take(n-1)...)
-}
-
-func (r *reader) weight() (weight, limit int) {
-	weight, limit = int(r.int("weight", 1, driver.Unlimited)), int(r.int("limit", 1, driver.Unlimited))
-	if weight > limit {
-		r.fail("weight is %d of %d", weight, limit)
-	}
-	return weight, limit
 }
 
 // count reads how many elements follow. An element takes at least a byte. So count

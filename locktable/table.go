@@ -191,10 +191,7 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	err = d.run(ctx, "release", l.Name, r.step[:], func(_ int, e *Entry, now Instant) {
 		r.answer = e.Release(now, &r.lease)
 	})
-	if err != nil {
-		return err
-	}
-	return r.answer
+	return cmp.Or(err, r.answer)
 }
 
 // Break implements driver.LeaseBreaker.
@@ -208,10 +205,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	err = d.run(ctx, "break", name, []Step{{Name: name}}, func(_ int, e *Entry, now Instant) {
 		answer = e.Break(now, fence, delay, by)
 	})
-	if err != nil {
-		return err
-	}
-	return answer
+	return cmp.Or(err, answer)
 }
 
 // RaiseFence implements driver.FenceRaiser.
