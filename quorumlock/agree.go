@@ -93,17 +93,17 @@ func (d *quorum) agreed(votes ballots) (driver.Grant, bool) {
 			continue
 		}
 		var runs []int
-		var ttls []int64
+		var ttls []time.Duration
 		for _, w := range votes {
 			if w.in && w.err == nil {
-				ttls = append(ttls, -int64(w.value.TTL))
+				ttls = append(ttls, -w.value.TTL)
 				if w.value.Fence == v.value.Fence {
 					runs = append(runs, -w.value.Fences)
 				}
 			}
 		}
 		if len(runs) >= d.majority {
-			return driver.Grant{Fence: v.value.Fence, Fences: -nth(d.majority, runs), TTL: -duration(nth(d.majority, ttls))}, true
+			return driver.Grant{Fence: v.value.Fence, Fences: -nth(d.majority, runs), TTL: -nth(d.majority, ttls)}, true
 		}
 	}
 	return driver.Grant{}, false

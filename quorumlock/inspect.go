@@ -45,12 +45,12 @@ func (d *quorum) hasMajority(votes []vote[driver.Entry]) bool { return succeeded
 func (d *quorum) merge(name string, entries []driver.Entry) driver.Entry {
 	out := driver.Entry{Name: name}
 	var fences []uint64
-	var closed []int64
+	var closed []time.Duration
 	for _, e := range entries {
-		fences, closed = append(fences, e.Fence), append(closed, int64(e.ClosedFor))
+		fences, closed = append(fences, e.Fence), append(closed, e.ClosedFor)
 	}
 	out.Fence = d.lastFence(fences)
-	out.ClosedFor = duration(nth(d.majority, closed))
+	out.ClosedFor = nth(d.majority, closed)
 	out.Value, out.ValueFence = d.valueOf(entries)
 	silent := len(d.nodes) - len(entries)
 	var waiting []*shownClaim
@@ -62,7 +62,7 @@ func (d *quorum) merge(name string, entries []driver.Entry) driver.Entry {
 			waiting = append(waiting, s)
 		}
 	}
-	sortHolders(out.Holders)
+	slices.SortFunc(out.Holders, func(a, b driver.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
 	for _, s := range waiting {
 		slices.Sort(s.places)
 	}

@@ -1,7 +1,6 @@
 package quorumlock
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -14,8 +13,6 @@ func nth[T interface{ ~int | ~int64 | ~uint64 }](n int, of []T) T {
 	slices.Sort(of)
 	return of[n-1]
 }
-
-func duration(ns int64) time.Duration { return time.Duration(ns) }
 
 // lastFence returns the last granted fence, by the answers of some nodes. A majority
 // knows each fence that a client has got. So a fence on which a majority agrees is no
@@ -76,19 +73,19 @@ func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
 	need := min(len(s.holders), max(1, d.majority-(len(d.nodes)-answers)))
 	h := s.holders[0]
 	var fences []uint64
-	var ends, ttls []int64
+	var ends, ttls []time.Duration
 	var since []time.Time
 	kept := 0
 	for _, x := range s.holders {
-		fences, ends, since = append(fences, x.Fence), append(ends, int64(x.ExpiresIn)), append(since, x.Since)
-		ttls = append(ttls, int64(x.TTL))
+		fences, ends, since = append(fences, x.Fence), append(ends, x.ExpiresIn), append(since, x.Since)
+		ttls = append(ttls, x.TTL)
 		if x.Released {
 			kept++
 		}
 	}
 	h.Since = middle(since)
 	h.Fence = common(fences, d.majority)
-	h.ExpiresIn, h.TTL = duration(nth(len(ends)-need+1, ends)), duration(nth(len(ttls)-need+1, ttls))
+	h.ExpiresIn, h.TTL = nth(len(ends)-need+1, ends), nth(len(ttls)-need+1, ttls)
 	h.Released = kept >= need
 	return h
 }
@@ -110,17 +107,14 @@ func common(fences []uint64, majority int) uint64 {
 	return fences[len(fences)-1]
 }
 
-func sortHolders(hs []driver.Holder) {
-	slices.SortFunc(hs, func(a, b driver.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
-}
-
 // refusal is the answer to a claim that no majority granted. soon, if it is not 0, is the
 // time after which another request makes sense.
 func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *driver.HeldError {
 	out := &driver.HeldError{Name: c.Name}
 	var entries []driver.Entry
 	var fences []uint64
-	var closed, retries, places, holders []int64
+	var closed, retries []time.Duration
+	var places, holders []int64
 	need := d.majority // how many of the nodes that refused have to grant it
 	for _, v := range votes {
 		held, ok := errors.AsType[*driver.HeldError](v.err)
@@ -133,9 +127,9 @@ func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 			if held.Holders > 0 {
 				entries = append(entries, driver.Entry{Holders: []driver.Holder{held.Holder}})
 			}
-			fences, closed = append(fences, held.Fence), append(closed, int64(held.ClosedFor))
+			fences, closed = append(fences, held.Fence), append(closed, held.ClosedFor)
 			if held.RetryAfter > 0 {
-				retries = append(retries, int64(held.RetryAfter))
+				retries = append(retries, held.RetryAfter)
 			}
 			if held.Position > 0 {
 				places = append(places, int64(held.Position))
@@ -144,10 +138,10 @@ func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 	}
 	out.Fence = d.lastFence(fences)
 	if d.majority <= len(closed) {
-		out.ClosedFor = duration(nth(d.majority, closed))
+		out.ClosedFor = nth(d.majority, closed)
 	}
 	if need >= 1 && need <= len(retries) {
-		out.RetryAfter = duration(nth(need, retries))
+		out.RetryAfter = nth(need, retries)
 	}
 	// A try has a place if an earlier claim with the same token queued.
 	if len(places) > 0 && slices.Max(places) > 0 {

@@ -77,9 +77,8 @@ func (s *slot) waitAnyway(i int) {
 }
 
 // leave passes the turn at a node on. It is called in the request's own turn.
-func (s *slot) leave(i int) { s.sequences.leave(s, i) }
-
-func (ss *sequences) leave(s *slot, i int) {
+func (s *slot) leave(i int) {
+	ss := s.sequences
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	close(s.own[i])
