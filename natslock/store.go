@@ -218,7 +218,7 @@ func (s *store) Properties() driver.Properties {
 		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL,
 		PushesGrants:  s.push.works(),
-		PushesChanges: s.pushesChanges(),
+		PushesChanges: s.watchesDown.Load() == 0 && s.mayPush() && s.nc.IsConnected(),
 	}
 }
 

@@ -106,8 +106,3 @@ func (s *store) mayPush() bool {
 	c := s.bucket.config.Load()
 	return c == nil || s.sendsStamps(c)
 }
-
-// pushesChanges reports whether watches receive changes, as far as the driver knows.
-func (s *store) pushesChanges() bool {
-	return s.watchesDown.Load() == 0 && s.mayPush() && s.nc.IsConnected()
-}
