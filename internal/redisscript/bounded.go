@@ -70,7 +70,7 @@ func newBounded(c *Client, life context.Context) bounded {
 
 // Do implements Conn.
 func (b bounded) Do(ctx context.Context, c Command) (p Reply) {
-	if neverEnds(ctx) {
+	if _, limited := ctx.Deadline(); !limited && lazyctx.CallerDone(ctx) == nil { // it never ends
 		return b.Conn.Do(ctx, c)
 	}
 	now := time.Now()
@@ -147,12 +147,6 @@ func (b bounded) nodes(ctx context.Context, masters bool) ([]Node, error) {
 		all[i].Conn = bounded{all[i].Conn, b.bounds}
 	}
 	return all, failed
-}
-
-// neverEnds reports whether this ctx never ends.
-func neverEnds(ctx context.Context) bool {
-	_, limited := ctx.Deadline()
-	return !limited && lazyctx.CallerDone(ctx) == nil
 }
 
 // inTime makes a request in a goroutine. Its error says why the caller does not wait for

@@ -22,16 +22,13 @@ func (d *Driver) trouble(ctx context.Context, op driver.Op, name string, err err
 	if d.closed.Load() || errors.Is(err, driver.ErrClosed) {
 		return driver.ErrClosed
 	}
-	if over := ended(ctx); over != nil && (errors.Is(err, over) || timedOut(err)) {
+	// The deadline of ctx, or the one that the client has set on the connection, may have
+	// ended the request.
+	isEnd := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+	if over := ended(ctx); over != nil && (isEnd || errors.Is(err, over)) {
 		return over
 	}
 	return Trouble(d.backend, op, name, err)
-}
-
-// timedOut reports whether a deadline has ended a request: the deadline of its ctx, or
-// the one that the client has set on the connection.
-func timedOut(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // ended returns ctx.Err(), but compares the deadline with the clock, because the timer of

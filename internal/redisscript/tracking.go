@@ -263,7 +263,11 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 		case <-ctx.Done():
 			return
 		case <-w.hurry:
-			failed = append(failed, w.arm(ctx, w.takeRearmNow(), lost, false)...)
+			w.mu.Lock()
+			names := w.rearmNow
+			w.rearmNow = nil
+			w.mu.Unlock()
+			failed = append(failed, w.arm(ctx, names, lost, false)...)
 		case <-w.wake:
 			pace.Reset(watchAfter)
 		case <-pace.C:
@@ -290,14 +294,6 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 // works reports whether the server reports changes of other clients, as far as the driver
 // knows.
 func (w *tracker) works() bool { return w != nil && !w.fails.Load() }
-
-func (w *tracker) takeRearmNow() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	names := w.rearmNow
-	w.rearmNow = nil
-	return names
-}
 
 // takeDue returns the names whose time has come, which may be none. If no name is
 // scheduled, it returns nil, and run sleeps.
