@@ -64,8 +64,7 @@ func (d *Driver) subscribeForClaim(ctx context.Context, c *driver.Claim) (who st
 func (d *Driver) claim(ctx context.Context, now time.Time, c *driver.Claim, end int64, who string) Reply {
 	if isQuick(c) && d.shares(c.Name) {
 		p, done := d.quickly(ctx, now, c.Name, quickStep{
-			kind: quickAcquire, token: c.Token, end: end, terms: d.termsOf(c, who),
-			fences: fencesOf(c), minFence: c.MinFence,
+			token: c.Token, end: end, terms: d.termsOf(c, who), fences: fencesOf(c), minFence: c.MinFence,
 		})
 		defer d.coalescer.endStep()
 		if done {

@@ -11,14 +11,14 @@ import (
 // then adds no more than its token, and a claim also its end. lua/many.lua reads these
 // arguments.
 
-// A quickStep is a step that lua/many.lua may take, without its name.
+// A quickStep is a step that lua/many.lua may take, without its name: a claim, or a
+// release, which has only a token.
 type quickStep struct {
-	kind     byte // as in the first argument of a script of one name
 	token    driver.Token
-	end      int64  // on the server's clock; only for a claim
-	terms    *terms // only for a claim
-	fences   int    // only for a claim
-	minFence uint64 // only for a claim
+	terms    *terms // nil for a release
+	end      int64  // on the server's clock
+	fences   int
+	minFence uint64
 }
 
 // terms are the settings that the claims of a process mostly share, and their encoding.
@@ -42,25 +42,13 @@ func (d *Driver) termsOf(c *driver.Claim, who string) *terms {
 	return t
 }
 
-// arg appends the whole argument of a step, as a script of one name takes it. In a common
-// script, a claim has this argument if it does not fit the short form.
-func (q *quickStep) arg(b []byte) []byte {
-	if q.kind != quickAcquire {
-		return append(number(number(append(b, q.kind), 0), 0), q.token[:]...)
-	}
-	b = append(append(b, q.kind), q.terms.times...)
-	b = number(number(b, fenceArg(q.minFence)), q.end)
-	b = append(binary.BigEndian.AppendUint32(b, uint32(q.fences)), q.token[:]...)
-	return append(b, q.terms.rest...)
-}
-
 // pack makes the call of a batch. All keys and arguments are pieces of one string.
 func pack(prefix string, batch []*step) Call {
 	var common *terms
 	var latest int64
 	size := 128
 	for _, s := range batch {
-		if s.kind == quickAcquire {
+		if s.terms != nil {
 			if common == nil {
 				common = s.terms
 				size += len(common.rest)
@@ -80,12 +68,14 @@ func pack(prefix string, batch []*step) Call {
 		all = appendKey(all, prefix, s.name)
 		ends = append(ends, len(all))
 		switch before := latest - s.end; {
-		case s.kind == quickRelease:
+		case s.terms == nil:
 			all = append(all, s.token[:]...)
 		case s.terms == common && s.fences == 1 && s.minFence == 0 && before < 1<<32:
 			all = binary.BigEndian.AppendUint32(append(all, s.token[:]...), uint32(before))
 		default:
-			all = s.arg(all)
+			// The claim does not fit the short form, and has the argument of claimArg.
+			all = number(number(append(append(all, quickAcquire), s.terms.times...), fenceArg(s.minFence)), s.end)
+			all = append(append(binary.BigEndian.AppendUint32(all, uint32(s.fences)), s.token[:]...), s.terms.rest...)
 		}
 		ends = append(ends, len(all))
 	}

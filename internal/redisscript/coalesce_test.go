@@ -62,7 +62,7 @@ type told struct {
 	err    error
 }
 
-var aStep = quickStep{kind: quickRelease}
+var aStep = quickStep{}
 
 // crowd takes a step with each of these keys at the same time, while one more is under
 // way.

@@ -45,7 +45,7 @@ func (d *Driver) releaseUnanswered(l driver.LeaseRef) {
 // release sends a release: together with other steps if possible, otherwise by itself.
 func (d *Driver) release(ctx context.Context, now time.Time, l *driver.LeaseRef, end int64) Reply {
 	if !hasEnd(l) && l.MinHold == 0 && d.shares(l.Name) {
-		p, done := d.quickly(ctx, now, l.Name, quickStep{kind: quickRelease, token: l.Token})
+		p, done := d.quickly(ctx, now, l.Name, quickStep{token: l.Token})
 		defer d.coalescer.endStep()
 		if done {
 			return p

@@ -76,9 +76,7 @@ func pattern(prefix, start string) string {
 const slots = 16384
 
 // slot is the slot of Redis Cluster in which the keys of a name are.
-func slot(name string) uint16 {
-	return crc16(escaper.Replace(name)) % slots
-}
+func slot(name string) uint16 { return crc16(escaper.Replace(name)) % slots }
 
 // crc16 returns the CRC16 of the cluster specification (XMODEM).
 func crc16(s string) (crc uint16) {
