@@ -24,10 +24,6 @@ import (
 // grant, and waits until the replicas have that. One script checks the lease and writes,
 // because after a fail-over the server may never have had the lease.
 
-// DefaultReplicaTimeout is the time that replicas have to acknowledge a grant, unless the
-// options have another WaitTimeout.
-const DefaultReplicaTimeout = 500 * time.Millisecond
-
 const (
 	maxReplicas       = 100
 	maxReplicaTimeout = time.Minute

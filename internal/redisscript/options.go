@@ -43,15 +43,12 @@ type Options struct {
 	WaitTimeout time.Duration
 }
 
-// DefaultRetention is the Retention of options that have none.
-const DefaultRetention = 24 * time.Hour
-
 const defaultPrefix = "pawl:"
 
 // Validate fills in the defaults, and refuses what cannot be used.
 func (o *Options) Validate() error {
 	o.Prefix = cmp.Or(o.Prefix, defaultPrefix)
-	o.Retention = cmp.Or(o.Retention, DefaultRetention)
+	o.Retention = cmp.Or(o.Retention, 24*time.Hour)
 	if strings.ContainsAny(o.Prefix, "{}") {
 		return &driver.InvalidError{What: "prefix", Problem: "has a brace, and a cluster would see a hash tag in it", Allowed: "no braces"}
 	}
@@ -61,7 +58,7 @@ func (o *Options) Validate() error {
 	if o.WaitReplicas < 0 || o.WaitReplicas > maxReplicas {
 		return &driver.InvalidError{What: "replicas to wait for", Problem: fmt.Sprint("are ", o.WaitReplicas), Allowed: fmt.Sprint("0 to ", maxReplicas)}
 	}
-	o.WaitTimeout = cmp.Or(o.WaitTimeout, DefaultReplicaTimeout)
+	o.WaitTimeout = cmp.Or(o.WaitTimeout, 500*time.Millisecond)
 	if o.WaitTimeout < time.Millisecond || o.WaitTimeout > maxReplicaTimeout {
 		return &driver.InvalidError{What: "time to wait for replicas", Problem: "is " + o.WaitTimeout.String(), Allowed: "1ms to " + maxReplicaTimeout.String()}
 	}
