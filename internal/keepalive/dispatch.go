@@ -43,8 +43,6 @@ const (
 	// BatchSize is the largest number of leases in one request, so that a backend holds
 	// its lock for a few ms at most.
 	BatchSize = 256
-	// MaxBatches is the largest number of requests under way for the leases of one span.
-	MaxBatches = 96 + 64 + 64 + 16
 
 	spans   = 3 // groups of TTLs, see span
 	classes = spans * healths
