@@ -152,7 +152,7 @@ var inspectFaults = []fault{{
 	}),
 }, {
 	name:  "a listing is not in order",
-	wants: []string{"List/YieldsWhatIsHeldWaitedForOrClosedInByteOrder", "Names/AreListedAsTheyAre"},
+	wants: []string{"List/YieldsWhatIsHeldWaitedForOrClosedInByteOrder", "Names/AreComparedByteForByte"},
 	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
 		all = slices.DeleteFunc(all, func(e driver.Entry) bool { return !strings.HasPrefix(e.Name, prefix) })
 		slices.SortFunc(all, func(a, b driver.Entry) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })

@@ -1,7 +1,9 @@
 package drivertest
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -39,44 +41,58 @@ func (k *kit) lookalike(pattern string) string {
 func testNames(s *suite) {
 	s.timeless = true
 	s.test("AreComparedByteForByte", func(k *kit) {
-		held := map[string]driver.Claim{}
-		for _, pattern := range lookalikes {
-			c := k.mutex(on(k.lookalike(pattern)))
-			if _, err := k.a.Acquire(k.ctx, c); err != nil {
-				k.Errorf("%+q: %v; want it granted, for only others like it are held", c.Name, err)
-				continue
+		// A claim holds each name, and another waits for it. A request that reaches
+		// another name finds another owner there, and not its token. Each name is freed
+		// before some that it may be confused with, and after others.
+		var held, waiting []driver.Claim
+		var listed []string
+		for i, at := range rand.Perm(len(lookalikes)) { // only others like it are held
+			c := k.mutex(on(k.lookalike(lookalikes[at])), owner(driver.Owner{Client: "drivertest", PID: i + 1}))
+			w := k.mutex(on(c.Name), owner(c.Owner), queue(long)) // its record must not be confused, either
+			k.a.gets(c)
+			if refused := k.b.waits(w, 1); refused.Holders != 1 || refused.Holder.Owner.PID != c.Owner.PID {
+				k.Errorf("%+q has %d holders, the first %+v; want one with the PID %d", c.Name, refused.Holders, refused.Holder, c.Owner.PID)
 			}
-			held[c.Name] = c
+			held, waiting = append(held, c), append(waiting, w)
+			if strings.HasPrefix(c.Name, k.name) {
+				listed = append(listed, c.Name)
+			}
 		}
-		if len(held) != len(lookalikes) {
-			k.Fatalf("%d of %d names were granted", len(held), len(lookalikes))
+		slices.Sort(listed)
+		if s.lists && !slices.Equal(k.list(k.name), listed) {
+			k.Errorf("List in byte order:\n%s\nwant:\n%s", quoted(k.list(k.name)), quoted(listed))
 		}
-		waiting := map[string]driver.Claim{}
-		for name := range held { // the records of the waiters must not be confused, either
-			c := k.mutex(on(name), queue(long))
-			if refused := k.b.refused(c); refused.Position != 1 || refused.Holders != 1 {
-				k.Errorf("%+q has %d holders, and the first who waits for it has the place %d", name, refused.Holders, refused.Position)
+
+		free := func(from, to int) {
+			for _, c := range held[from:to] {
+				k.b.releases(c)
 			}
-			waiting[name] = c
+			var leases []driver.LeaseRef
+			for _, c := range slices.Concat(waiting[from:to], held[to:]) {
+				leases = append(leases, lease(c))
+			}
+			if err := errors.Join(k.a.renewAll(leases...)...); err != nil {
+				k.Errorf("Renew: %v; want all of them held", err)
+			}
+			for _, c := range waiting[from:to] {
+				k.a.releases(c)
+			}
 		}
-		for name, c := range held {
-			if e := k.b.entry(name); e.Name != name || len(e.Holders) != 1 || len(e.Waiters) != 1 {
-				k.Errorf("Entry(%+q) = %+q with %d holders and %d waiters", name, e.Name, len(e.Holders), len(e.Waiters))
+		half := len(held) / 2
+		free(0, half)
+		for i, c := range held {
+			e := k.b.entry(c.Name)
+			is := len(e.Holders)+len(e.Waiters) == 0
+			if i >= half {
+				is = len(e.Holders) == 1 && len(e.Waiters) == 1 && e.Holders[0].Owner.PID == c.Owner.PID
 			}
-			k.a.keeps(c)
+			if !is || e.Name != c.Name {
+				k.Errorf("Entry(%+q) = %+v; %d of %d names are free", c.Name, e, half, len(held))
+			}
 		}
-		for name, c := range held {
-			k.b.releases(c)
-			k.a.keeps(waiting[name])
-			k.a.releases(waiting[name])
-			delete(held, name)
-			if e := k.a.entry(name); len(e.Holders)+len(e.Waiters) != 0 {
-				k.Errorf("%+q is held after its release", name)
-			}
-			for _, other := range held { // one is enough: map order picks another each time
-				k.a.keeps(other)
-				break
-			}
+		free(half, len(held))
+		if s.lists {
+			k.lists(k.name)
 		}
 	})
 
@@ -125,23 +141,6 @@ func testNames(s *suite) {
 		k.a.gets(c)
 		if held := k.b.refused(k.mutex(on(c.Name))); held.Name != c.Name {
 			k.Errorf("HeldError.Name = %q, want %q", held.Name, c.Name)
-		}
-	})
-
-	if !s.lists {
-		return
-	}
-	s.test("AreListedAsTheyAre", func(k *kit) {
-		var want []string
-		for _, pattern := range lookalikes {
-			if name := k.lookalike(pattern); strings.HasPrefix(name, k.name) {
-				k.a.gets(k.mutex(on(name)))
-				want = append(want, name)
-			}
-		}
-		slices.Sort(want)
-		if got := k.list(k.name); !slices.Equal(got, want) {
-			k.Errorf("List in byte order:\n%s\nwant:\n%s", quoted(got), quoted(want))
 		}
 	})
 }
