@@ -55,7 +55,7 @@ func TestASubtestIsLateOnlyByWhatItDidNotAskFor(t *testing.T) {
 
 func TestNoRandomCaseBeginsAfterAMinute(t *testing.T) {
 	k, n := newKit(t, inMemory(t), time.Second), 0
-	k.cases(func(*rapid.T) {
+	k.cases(func(*rapid.T, func() bool) {
 		if n++; n == 3 {
 			k.began = k.began.Add(-randomTime)
 		}

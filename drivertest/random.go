@@ -14,8 +14,9 @@ import (
 // passes, and fences are equal. Otherwise everything lasts long, and fences have the same
 // order.
 func testRandom(s *suite) {
+	s.timeless = true
 	s.test("OperationsAreAnsweredAsByMemlock", func(k *kit) {
-		k.cases(func(t *rapid.T) {
+		k.cases(func(t *rapid.T, isLong func() bool) {
 			r := newRandom(k, t)
 			actions := map[string]func(*rapid.T){
 				"acquire": r.acquire,
@@ -29,7 +30,7 @@ func testRandom(s *suite) {
 			}
 			for name, act := range actions {
 				actions[name] = func(t *rapid.T) {
-					if !k.isHalfOver() { // if answers take long, a case has fewer operations
+					if !isLong() {
 						act(t)
 					}
 				}
@@ -40,7 +41,7 @@ func testRandom(s *suite) {
 
 	s.test("OperationsAreAnsweredAlikeByBothClients", func(k *kit) {
 		// One client sees at once what the other did.
-		k.cases(func(t *rapid.T) {
+		k.cases(func(t *rapid.T, _ func() bool) {
 			name := k.serial()
 			c := k.mutex(on(name))
 			if rapid.Bool().Draw(t, "reader") {
@@ -76,38 +77,36 @@ func testRandom(s *suite) {
 	})
 }
 
-// randomTime is after how long a subtest begins no further case: 100 cases take longer if
-// answers take long.
-const randomTime = time.Minute
+const (
+	randomTime = time.Minute // after it a subtest begins no further case, and no operation
+	shortCases = 8           // on a server with -short, beside other subtests
+)
 
-// cases runs f on random cases, each of which has the time of a subtest.
-func (k *kit) cases(f func(t *rapid.T)) {
+// cases runs f on random cases, each of which has the time of a subtest. isLong reports
+// whether the subtest has taken so long that the case has to end.
+func (k *kit) cases(f func(t *rapid.T, isLong func() bool)) {
 	whole, done, failed := k.ctx, 0, false
+	isLong := func() bool { return time.Since(k.began) > randomTime }
 	defer func() {
-		if k.ctx = whole; time.Since(k.began) > randomTime {
+		if k.ctx = whole; isLong() {
 			k.T.Logf("the answers took so long that after %v only %d random cases were done, and no other was begun", randomTime, done)
 		}
 	}()
-	rapid.Check(k.T, func(t *rapid.T) {
-		if !failed && time.Since(k.began) > randomTime {
+	// A failed case is tried again, to make it shorter. Then the time does not count.
+	rapid.Check(k, func(t *rapid.T) {
+		again := failed
+		if !again && (isLong() || k.s.short && done == shortCases) {
 			return
 		}
 		ctx, cancel := k.s.bound(k.T, k.u)
 		defer cancel()
 		k.ctx = ctx
 		k.expects(ctx)
-		before := failed
-		failed = true // unless f returns: then a failed case is tried again, to make it shorter
-		f(t)
-		failed = before
+		failed = true // unless f returns
+		f(t, func() bool { return !again && isLong() })
+		failed = again
 		done++
 	})
-}
-
-// isHalfOver reports whether half of the time of a case has passed.
-func (k *kit) isHalfOver() bool {
-	end, ok := k.ctx.Deadline()
-	return ok && k.s.Clock == nil && time.Until(end) < (4*k.s.Patience+20*k.u)/2
 }
 
 // either draws one of the clients. rapid prints what is drawn, and a client may have a
