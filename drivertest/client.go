@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -13,6 +14,12 @@ import (
 type client struct {
 	driver.Driver
 	k *kit
+}
+
+// Acquire is that of the driver. A claim that was released may be made again.
+func (d *client) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	d.k.remember(c)
+	return d.Driver.Acquire(ctx, c)
 }
 
 // gets wants the claim granted.
@@ -62,6 +69,7 @@ func (d *client) releases(c driver.Claim) {
 	if err := d.Release(d.k.ctx, lease(c)); err != nil {
 		d.k.Fatalf("Release: %v; want nil", err)
 	}
+	d.k.claims.Delete(string(c.Token[:]) + c.Name)
 }
 
 // releasesEarly releases the claim and keeps its name held until that long after the

@@ -24,8 +24,7 @@ type kit struct {
 	name  string          // that no other subtest uses
 	a, b  *client         // two clients that share nothing but the backend
 
-	mu     sync.Mutex // protects claims
-	claims []driver.Claim
+	claims sync.Map // those that may still hold or wait, by token and name
 
 	notes *notes
 	began time.Time
@@ -102,9 +101,7 @@ func (k *kit) expects(ctx context.Context) {
 // no clean-up.
 func (k *kit) remember(c driver.Claim) {
 	if k.s.Clock == nil {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.claims = append(k.claims, c)
+		k.claims.Store(string(c.Token[:])+c.Name, driver.LeaseRef{Name: c.Name, Token: c.Token})
 	}
 }
 
@@ -120,10 +117,8 @@ func (k *kit) leave() {
 	go func() {
 		defer close(left)
 		defer cancel()
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		for _, c := range k.claims {
-			_ = k.b.Driver.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token})
+		for _, l := range k.claims.Range {
+			_ = k.b.Driver.Release(ctx, l.(driver.LeaseRef)) //nolint:forcetypeassert // remember stores nothing else
 		}
 	}()
 	select {
