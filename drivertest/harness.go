@@ -31,9 +31,9 @@ type Harness struct {
 	// backend with a Clock.
 	Blur time.Duration
 
-	// Patience is the time that a signal may take before it counts as missing. A subtest
-	// counts as stuck after several Patiences, in addition to the time that it lets pass.
-	// Default 5 s.
+	// Patience is the time that a signal may take on a machine that is not busy. It
+	// counts as missing after four Patiences. A subtest counts as stuck after several
+	// more, in addition to the time that it lets pass. Default 5 s.
 	Patience time.Duration
 
 	// Wipe loses all that the backend stored, like a server that is killed without

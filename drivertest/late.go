@@ -279,13 +279,17 @@ func (k *kit) late() time.Duration {
 	return max(stalled, time.Since(k.began)-time.Duration(k.asked.Load()))
 }
 
+// missing is the time after which a signal counts as missing. A driver may give up a
+// subscription in it that does not begin, and have the next.
+func (s *suite) missing() time.Duration { return 4 * s.Patience }
+
 // overdue returns a channel that fires at the time from which a signal counts as missing.
-func (k *kit) overdue() <-chan time.Time { return time.After(k.s.Patience) }
+func (k *kit) overdue() <-chan time.Time { return time.After(k.s.missing()) }
 
 // missed fails for a missing signal. The wait for it does not count as late.
 func (k *kit) missed(format string, args ...any) {
-	k.asked.Add(int64(k.s.Patience))
-	k.Fatalf(format+" within %v", append(args, k.s.Patience)...)
+	k.asked.Add(int64(k.s.missing()))
+	k.Fatalf(format+" within %v", append(args, k.s.missing())...)
 }
 
 // clientPatience returns the time in which a client of the root package has to act by
