@@ -32,8 +32,8 @@ type Harness struct {
 	Blur time.Duration
 
 	// Patience is the time that a signal may take on a machine that is not busy. It
-	// counts as missing after four Patiences. A subtest counts as stuck after several
-	// more, in addition to the time that it lets pass. Default 5 s.
+	// counts as missing after four Patiences. A subtest counts as stuck after minutes, or
+	// sixty short Patiences, in addition to the time that it lets pass. Default 5 s.
 	Patience time.Duration
 
 	// Wipe loses all that the backend stored, like a server that is killed without

@@ -54,7 +54,7 @@ func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 // bound is the ctx of one subtest, or of one case of many. A driver must not wait; one
 // that does, or that loses a waiter, must not hang the suite.
 func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.CancelFunc) {
-	limit := 12 * s.Patience // some take hundreds of steps, on machines that are busy
+	limit := 12*s.Patience + min(48*s.Patience, 4*time.Minute) // some take hundreds of steps, on machines that are busy
 	switch {
 	case s.name == basics && s.Clock != nil:
 		limit = 2 * s.Patience
