@@ -110,7 +110,7 @@ func testClient(s *suite) {
 
 	s.test("CancellingAHundredWaitersLeavesNothingAndSkipsNobody", func(k *kit) {
 		first := k.locksIt(k.locks(nil))
-		crowd := k.locks(nil)
+		crowd := k.locks(&pawl.Options{}) // waits at its end for requests that were given up
 		ctx, cancel := context.WithCancel(k.ctx)
 		defer cancel()
 		ended := make(chan error, 100)

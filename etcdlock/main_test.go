@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/etcdtest"
 	"github.com/pawl-go/pawl/internal/leaktest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // childsURL has a process of these tests lock one name, print the fence, and end.
@@ -22,7 +23,7 @@ const childsURL = "PAWL_TEST_ETCD_CHILD"
 func lockOnce(url string) error {
 	ctx, cancel := context.WithTimeout(ctx, hang)
 	defer cancel()
-	c, err := pawl.Open(ctx, url, nil)
+	c, err := pawl.Open(ctx, url, servertest.Patient)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 	other := over(t, db, &mysqllock.Options{Prefix: "billing_"})
 	locks := make([]*pawl.Lease, 2)
 	for i, d := range []*mysqllock.Driver{d, other} {
-		client, err := pawl.New(d, nil)
+		client, err := pawl.New(d, servertest.Patient)
 		if err != nil {
 			t.Fatal(err)
 		}

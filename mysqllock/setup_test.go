@@ -58,7 +58,7 @@ func TestATTLThatIsTooShortIsRefused(t *testing.T) {
 	if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "50ms or more on mysql") {
 		t.Errorf("Open: %v", err)
 	}
-	c, err := pawl.Open(ctx, url, nil)
+	c, err := pawl.Open(ctx, url, servertest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

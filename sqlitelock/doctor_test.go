@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
@@ -31,7 +32,7 @@ func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
 
 func TestTheDoctorOfANamespaceNamesNoRowOfAnother(t *testing.T) {
 	path := file(t)
-	locks, err := pawl.New(open(t, path, nil), nil)
+	locks, err := pawl.New(open(t, path, nil), servertest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // database is a pool of connections to a file, as a program has it.
@@ -222,7 +223,7 @@ func TestNoCheckedWriteIsLost(t *testing.T) { fencetest.ChecksEachWrite(t, check
 
 func TestALeaseOfANamespaceIsChecked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
-	locks, err := pawl.Open(ctx, "sqlite:"+path, nil)
+	locks, err := pawl.Open(ctx, "sqlite:"+path, servertest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,13 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
+
+// Patient are the options of a client for which a machine that stands still is no error.
+// A client whose server hangs needs others, because its Close may take as long.
+var Patient = &pawl.Options{RequestTimeout: driver.MaxRequest}
 
 // Mutex is a claim for all of a name. It does not queue.
 func Mutex(name string) driver.Claim {

@@ -87,7 +87,7 @@ func TestClientsOfTheCallersAreAQuorum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := pawl.New(d, nil)
+	own, err := pawl.New(d, servertest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/mysqllock"
 	"github.com/pawl-go/pawl/postgreslock"
 	"github.com/pawl-go/pawl/sqlitelock"
@@ -39,7 +40,7 @@ func wantBalance(t *testing.T, db *sql.DB, want int) {
 
 func opened(t *testing.T, url string) *pawl.Client {
 	t.Helper()
-	locks, err := pawl.Open(t.Context(), url, nil)
+	locks, err := pawl.Open(t.Context(), url, servertest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}
