@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -89,7 +90,7 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		locks, err := pawl.New(d, nil)
+		locks, err := pawl.New(d, servertest.Patient)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,15 +193,18 @@ func TestCheckLeaseLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 	if _, err := blocker.Exec(ctx, "SELECT FROM pawl.locks FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	over := make(chan error)
-	go func() {
-		time.Sleep(1200 * time.Millisecond)
-		over <- blocker.Rollback(ctx)
-	}()
-	if err := d.CheckLease(ctx, begin(t, conn(t, url)), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrStale) {
+	checker, checked := begin(t, conn(t, url)), make(chan error, 1)
+	go func() { checked <- d.CheckLease(ctx, checker, fencetest.Lease("job", g.Fence)) }()
+	eventually(t, "the lease is over", func() bool { // after a slow request, seconds after its TTL
+		e, err := d.Inspect(ctx, "job")
+		return err == nil && len(e.Holders) == 0
+	})
+	if err := blocker.Rollback(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := <-checked; !errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want ErrStale, for the lease ended while it waited", err)
 	}
-	<-over
 }
 
 // In another database the lease is unknown, whatever it holds in its own.

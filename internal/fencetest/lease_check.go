@@ -80,7 +80,7 @@ func ChecksTheHolder(t TB, e Engine) {
 			t.Errorf("%s with %d: %v; want ErrStale", name, fence, err)
 		}
 	}
-	g = brief(t, d, "brief "+job, e.Sleep)
+	g = e.brief(t, "brief "+job)
 	if err := check(Lease("brief "+job, g.Fence)); !errors.Is(err, driver.ErrStale) {
 		t.Errorf("after its lease: %v; want ErrStale", err)
 	}
@@ -90,13 +90,13 @@ func ChecksTheHolder(t TB, e Engine) {
 }
 
 // brief returns the grant of a lease that is over.
-func brief(t TB, d driver.Driver, name string, sleep func(time.Duration)) driver.Grant {
+func (e Engine) brief(t TB, name string) driver.Grant {
 	t.Helper()
 	c := servertest.Mutex(name)
 	c.TTL = time.Second
 	for {
-		g, err := d.Acquire(t.Context(), c)
-		sleep(2 * c.TTL)
+		g, err := e.Locks.Acquire(t.Context(), c)
+		e.outlast(t, name)
 		switch {
 		case err == nil:
 			return g
@@ -104,6 +104,19 @@ func brief(t TB, d driver.Driver, name string, sleep func(time.Duration)) driver
 			t.Fatalf("Acquire: %v; want it granted", err)
 		}
 		c.Token = driver.NewToken()
+	}
+}
+
+// outlast passes the time until no lease is left on a name. After slow requests a lease
+// lasts for seconds longer than its TTL.
+func (e Engine) outlast(t TB, name string) {
+	t.Helper()
+	for {
+		holders := must(e.Locks.Inspect(t.Context(), name))(t).Holders
+		if len(holders) == 0 {
+			return
+		}
+		e.Sleep(holders[0].ExpiresIn + time.Millisecond)
 	}
 }
 
@@ -189,7 +202,7 @@ func ChecksUntilTheEnd(t TB, e Engine) {
 				if err := tx.Check(t.Context(), Lease(c.Name, g.Fence)); err != nil {
 					return err
 				}
-				e.Sleep(c.TTL + 200*time.Millisecond)
+				e.outlast(t, c.Name)
 				short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 				defer cancel()
 				if g, err := e.Locks.Acquire(short, servertest.Mutex(c.Name)); err == nil {
@@ -294,7 +307,7 @@ func ChecksInAnyOrder(t TB, e Engine) {
 // and a lease of another backend. It closes the driver.
 func AsksTheClient(t TB, e Engine) {
 	t.Helper()
-	check, locks := e.check, must(pawl.New(e.Locks, nil))(t)
+	check, locks := e.check, must(pawl.New(e.Locks, servertest.Patient))(t)
 	t.Cleanup(func() { _ = locks.Close() })
 	passed := locks.Mutex("passed")
 	first := must(passed.Lock(t.Context()))(t)
