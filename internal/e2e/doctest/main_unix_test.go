@@ -4,10 +4,13 @@ package doctest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
@@ -17,7 +20,12 @@ const startVariable = "PAWL_DOCTEST_START"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(startVariable) != "" {
-		if err := deploy(context.Background()); err != nil {
+		err := deploy(context.Background())
+		// The client of the pages gives up sooner than a machine may stand still.
+		for began := time.Now(); errors.Is(err, pawl.ErrUnavailable) && time.Since(began) < 2*time.Minute; {
+			err = deploy(context.Background())
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
