@@ -113,8 +113,7 @@ func (c *child) stopOurselves() {
 	}
 	signal.Stop(c.keys) // Go still catches SIGTSTP, and then discards it; stopAfter stops pawl
 	stopAfter(func() { _ = unix.Kill(0, unix.SIGTSTP) })
-	ran := time.After(time.Second)
-	for {
+	for turns := 0; ; {
 		select {
 		case s := <-c.signals:
 			if s == unix.SIGCONT {
@@ -122,8 +121,13 @@ func (c *child) stopOurselves() {
 				return
 			}
 			c.hand(s) // the group receives s when it is continued
-		case <-ran: // the system does not stop a group without a shell: stop pawl alone, so that it does not renew
-			stopProcess()
+		case <-time.After(50 * time.Millisecond):
+			// The system does not stop a group without a shell: stop pawl alone, so that it
+			// does not renew. A second as such proves nothing: where the machine stood still,
+			// the SIGCONT of a shell may be on its way, and a stop now would undo it.
+			if turns++; turns == 20 {
+				stopProcess()
+			}
 		}
 	}
 }
