@@ -16,7 +16,7 @@ type client struct {
 	k *kit
 }
 
-// Acquire is that of the driver. A claim that was released may be made again.
+// Acquire notes the claim, so that the clean-up releases it.
 func (d *client) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	d.k.remember(c)
 	return d.Driver.Acquire(ctx, c)

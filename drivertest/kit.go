@@ -118,7 +118,7 @@ func (k *kit) leave() {
 		defer close(left)
 		defer cancel()
 		for _, l := range k.claims.Range {
-			_ = k.b.Driver.Release(ctx, l.(driver.LeaseRef)) //nolint:forcetypeassert // remember stores nothing else
+			_ = k.b.Driver.Release(ctx, l.(driver.LeaseRef)) // remember stores nothing else
 		}
 	}()
 	select {

@@ -122,9 +122,9 @@ func (c *child) stopOurselves() {
 			}
 			c.hand(s) // the group receives s when it is continued
 		case <-time.After(50 * time.Millisecond):
-			// The system does not stop a group without a shell: stop pawl alone, so that it
-			// does not renew. A second as such proves nothing: where the machine stood still,
-			// the SIGCONT of a shell may be on its way, and a stop now would undo it.
+			// The system does not stop a group without a shell. So stop pawl alone: it
+			// must not renew. These are 20 pauses and not one, because the machine may
+			// have stood still: then SIGCONT is received after the first.
 			if turns++; turns == 20 {
 				stopProcess()
 			}
