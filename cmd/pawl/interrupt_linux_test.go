@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,11 +16,18 @@ import (
 // One signal ends what only looks, although no process reads its output, and pawl dies of
 // that signal. The output is more than the smallest pipe takes.
 func TestOneSignalEndsWhatOnlyLooks(t *testing.T) {
+	all := newLab(t)
+	for range 150 {
+		if _, err := all.c.RWMutex("x", pawl.WithTTL(time.Hour)).RLock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, args := range []string{"ls", "ls --json", "show x", "show --json x", "watch x", "watch --json x"} {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 			t.Run(args+" "+sig.String(), func(t *testing.T) {
-				b := newLab(t)
-				b.holdByReaders("x", 150)
+				t.Parallel()
+				b := *all
+				b.t = t
 				r, w, err := os.Pipe()
 				if err != nil {
 					t.Fatal(err)
@@ -56,21 +64,6 @@ func TestTerminalCtrlCEndsAScriptThatWatches(t *testing.T) {
 	s.line("echo code $?")
 	if got := s.await(`(?s).*code \d+\r\n`); strings.Contains(got, "went on") || !strings.Contains(got, "code 130") {
 		t.Errorf("the terminal shows %q", got)
-	}
-}
-
-// holdByReaders has n readers hold a name.
-func (b *lab) holdByReaders(name string, n int) {
-	b.t.Helper()
-	c, err := pawl.Open(b.t.Context(), b.url, patient)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() { _ = closeSoon(c) })
-	for range n {
-		if _, err := c.RWMutex(name).RLock(b.t.Context()); err != nil {
-			b.t.Fatal(err)
-		}
 	}
 }
 
