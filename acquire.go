@@ -95,7 +95,7 @@ func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 			_ = w.Claim.passed.Release(ctx)
 		}
 	}()
-	c.tellPlace(w)
+	c.reportPlace(w)
 	select {
 	case <-w.Turn():
 		// If ctx has ended, w does not use its turn to ask the backend. Otherwise each of
@@ -115,8 +115,8 @@ func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	return nil, gaveUp(ctx, w.Claim.Name, why)
 }
 
-// tellPlace reports to the Observer that w waits behind other claims of this process.
-func (c *core) tellPlace(w *waiter) {
+// reportPlace reports to the Observer that w waits behind other claims of this process.
+func (c *core) reportPlace(w *waiter) {
 	if c.observer == nil || c.observer.Queued == nil {
 		return
 	}

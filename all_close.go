@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// firstWaits is the longest time for which closeAll keeps the first lease while it
+// firstLeaseTimeout is the longest time for which closeAll keeps the first lease while it
 // releases the others.
-const firstWaits = 100 * time.Millisecond
+const firstLeaseTimeout = 100 * time.Millisecond
 
 // closeAll releases leases, at least one, side by side, and returns when the backends
 // have answered. It releases the first one last: callers that want the same names wait
@@ -31,19 +31,19 @@ func closeAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
 	defer together.Cancel()
 	errs := make([]error, len(leases))
 	end := func(i int) { errs[i] = leases[i].close(ctx, together, unused) }
-	others := sideBySide(len(leases)-1, func(i int) { end(i + 1) })
+	others := callInParallel(len(leases)-1, func(i int) { end(i + 1) })
 	defer others.join() // even if the Observer panics
 	select {
 	case <-others.done:
-	case <-time.After(firstWaits):
+	case <-time.After(firstLeaseTimeout):
 	}
 	end(0)
 	others.join()
 	return errors.Join(errs...)
 }
 
-// A crew is calls of a function that run side by side.
-type crew struct {
+// parallelCalls are calls of a function that run side by side.
+type parallelCalls struct {
 	done chan struct{} // closed when all calls have ended
 
 	mu       sync.Mutex // protects panicked and exited
@@ -51,9 +51,9 @@ type crew struct {
 	exited   bool       // one of the calls has ended its goroutine
 }
 
-// sideBySide calls f with 0 to n-1, at most keepalive.Out at a time.
-func sideBySide(n int, f func(i int)) *crew {
-	c := &crew{done: make(chan struct{})}
+// callInParallel calls f with 0 to n-1, at most keepalive.Out at a time.
+func callInParallel(n int, f func(i int)) *parallelCalls {
+	c := &parallelCalls{done: make(chan struct{})}
 	var all sync.WaitGroup
 	room := make(chan struct{}, keepalive.Out)
 	for i := range n {
@@ -70,7 +70,7 @@ func sideBySide(n int, f func(i int)) *crew {
 	return c
 }
 
-func (c *crew) call(f func()) {
+func (c *parallelCalls) call(f func()) {
 	returned := false
 	defer func() {
 		p := recover()
@@ -88,7 +88,7 @@ func (c *crew) call(f func()) {
 
 // join waits for all calls. If one of them has panicked, or ended its goroutine, join
 // does so, too.
-func (c *crew) join() {
+func (c *parallelCalls) join() {
 	<-c.done
 	switch {
 	case c.panicked != nil:

@@ -18,7 +18,7 @@ type GroupLease struct {
 	cancel context.CancelCauseFunc
 	stops  []func() bool
 
-	turn   chan struct{} // has room for one value, which the first caller of Release sends
+	turn   chan struct{} // capacity 1: the first caller of Release sends a value
 	ended  chan struct{} // closed when Release has answered; not a sync.Once, in which virtual time stands still
 	answer error         // written before ended is closed
 }
@@ -62,8 +62,8 @@ func (l *GroupLease) none() bool { return l == nil || l.ctx == nil }
 // Done returns a channel that is closed when the first of the leases is over.
 func (l *GroupLease) Done() <-chan struct{} { return l.Context().Done() }
 
-// Err returns nil while all of the leases can be trusted, then the error of one that is
-// over. See [Lease.Err].
+// Err returns nil while all of the leases hold, then the error of a lease that is over.
+// See [Lease.Err].
 func (l *GroupLease) Err() error {
 	if l == nil || len(l.leases) == 0 {
 		return errNoLease

@@ -19,8 +19,9 @@ type step struct {
 	begun  int  // how many of the claims have a lease
 }
 
-// atOnce makes the step, and appends the leases to all. If it fails, at is the claim that
-// is in the way. The error is errors.ErrUnsupported if the backend cannot make the step.
+// atOnce makes the step, and appends the leases to all. If it fails, at is the index of
+// the claim that was refused. The error is errors.ErrUnsupported if the backend cannot
+// make the step.
 func (c *core) atOnce(ctx context.Context, claims []*claim, all *[]*Lease) (at int, err error) {
 	backend, can := driver.As[driver.AllAcquirer](c.driver)
 	if err := ctx.Err(); err != nil {
@@ -89,7 +90,7 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 	if err != nil {
 		return err
 	}
-	s.asking = true // until each claim has its lease
+	s.asking = true // until begin has made all leases
 	if err := ended(ctx); err != nil {
 		return err // no caller waits for the leases any more
 	}
@@ -142,7 +143,8 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lea
 	return nil
 }
 
-// inTheWay returns the index of the claim that err is about, or 0 if it is about all.
+// inTheWay returns the index of the claim that err names, or 0 if err concerns all
+// claims.
 func (s *step) inTheWay(err error) int {
 	name := ""
 	if held, ok := errors.AsType[*HeldError](err); ok {

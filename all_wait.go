@@ -19,8 +19,8 @@ import (
 // hold one of them unused until the other is free.
 const politeRounds = 8
 
-// A caller that may block another one waits for one to two times giveWayAfter at first,
-// and for one to two times maxPatience at last. See awaitPolitely.
+// A caller that may block another one gives way after giveWayAfter at first, and after
+// maxPatience at last; each wait is randomly up to twice as long. See awaitPolitely.
 const (
 	giveWayAfter = time.Second
 	maxPatience  = 24 * time.Hour
@@ -63,14 +63,15 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 			}
 			all.giveUp(ctx, why)
 		}
-		// It is random, so that two callers do not give way to each other for ever.
+		// The pause is random, so that two callers do not give way to each other for
+		// ever.
 		patience := backoff.Late(backoff.Doubled(giveWayAfter, gaveWay, maxPatience))
 		at, err := inOrder(ctx, order, all, patience)
 		if !errors.Is(err, errGaveWay) {
 			return err
 		}
 		all.giveUp(ctx, nil)
-		if at.isWholeToOthers(ctx) {
+		if at.isMutexToOthers(ctx) {
 			order = parts
 		}
 		next, why = at, nil
@@ -79,8 +80,8 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 }
 
 // writes reports whether a grant of one of the locks changes the value of its name, or
-// depends on that value. The caller then has no polite rounds, because a name that it
-// gave back would keep the value of a caller that never had all locks.
+// depends on that value. The caller then has no polite rounds: a name that it gave back
+// would keep the value that its grant wrote, although it never had all locks.
 func writes(parts []*locker) bool {
 	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.value != nil || p.o.above != nil })
 }
@@ -91,9 +92,10 @@ func conditional(parts []*locker) bool {
 	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.above != nil })
 }
 
-// isWholeToOthers reports whether the name is a mutex or a read/write lock to another
-// client, though it is a semaphore to this caller. Such clients take it before permits.
-func (l *locker) isWholeToOthers(ctx context.Context) bool {
+// isMutexToOthers reports whether another client uses the name as a mutex or a read/write
+// lock, although it is a semaphore to this caller. Such a client takes the name before
+// its permits.
+func (l *locker) isMutexToOthers(ctx context.Context) bool {
 	bounded, cancel := context.WithTimeout(ctx, l.c.settings.requestTimeout(l.c.settings.TTL))
 	defer cancel()
 	e, err := l.c.driver.Inspect(bounded, l.name)
@@ -108,13 +110,14 @@ func (l *locker) await(ctx context.Context, why error) (*Lease, error) {
 		return nil, gaveUp(ctx, l.name, why)
 	}
 	one := *l
-	one.o.wait = 0 // ctx has the time limit of the whole group
+	one.o.wait = 0 // ctx already has the time limit of the whole group
 	return one.as(ctx, waiting)
 }
 
 // tryAll makes one attempt at each lock that has no lease in all, in one step of the
 // backend if possible. If a lock is in the way and the caller may wait for it, next is
-// that lock, and err is the reason. Otherwise next is nil, and the call ends with err.
+// that lock, and err is the reason. Otherwise next is nil, and the caller of tryAll
+// returns err.
 func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next *locker, err error) {
 	began, n := time.Now(), len(all.leases)
 	var rest []*locker
@@ -129,7 +132,8 @@ func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next
 		}
 		rest, claims = append(rest, p), append(claims, cl)
 	}
-	// Locks that write are not tried one by one: a grant could be in vain, see writes.
+	// Locks with values are not tried one by one, because giving one back would leave its
+	// value: see writes.
 	at, err := attemptAll(ctx, rest, claims, &all.leases, m == trying || !writes(parts))
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -231,13 +235,13 @@ func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience tim
 }
 
 // awaitPolitely is await for a caller that already holds a lock of a later name than l.
-// Another caller may hold l and wait for that later lock: either the other caller has a
-// condition, and so takes locks in the order of names, or l is a semaphore to only one of
-// the two. Then both would wait for ever. So this caller gives way after patience.
+// Another caller may hold l and wait for that later lock, if it uses WithAbove, and so
+// takes locks in the order of names, or if l is a semaphore to only one of the two
+// callers. Then both would wait for ever. So this caller gives way after patience.
 //
-// In each circle of callers that wait for each other at least one waits against the order
-// of names, and so gives way. Its patience grows each time, so that it does not starve
-// where each holder takes longer than the first patience.
+// In each cycle of callers that wait for each other, at least one waits for an earlier
+// name than one that it holds, and so gives way. Its patience grows each time, so that it
+// does not starve if each holder takes longer than the first patience.
 func (l *locker) awaitPolitely(ctx context.Context, patience time.Duration) (*Lease, error) {
 	waits, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

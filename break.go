@@ -15,15 +15,15 @@ import (
 // BreakOptions say how [Client.Break] ends a lease. The zero value and nil work.
 type BreakOptions struct {
 	// Delay is the time for which the name stays closed, so that the holder can stop: up
-	// to 30 days. Default: the TTL of the lease, because within it even a holder that
-	// cannot reach the backend gives up. A negative value means no time: the next holder
-	// may begin before the old one learns of the break.
+	// to 30 days. Default: the TTL of the lease, because a holder that cannot reach the
+	// backend also stops within that time. A negative value means no time: the next
+	// holder may begin before the old one learns of the break.
 	Delay time.Duration
 
 	// By names the person who breaks the lease, and Reason says why. The holder gets them
-	// in LostError.By, as the labels "by" and "reason", beside the labels of this client.
-	// If that makes more than 16, Break leaves out the client's own labels that come last
-	// in byte order. Options.Labels has the limits.
+	// in LostError.By, as the labels "by" and "reason", together with the labels of this
+	// client. If that makes more than 16, Break leaves out the client's own labels that
+	// come last in byte order. Options.Labels has the limits.
 	By, Reason string
 }
 
@@ -96,7 +96,8 @@ func (o *BreakOptions) breaker(s *settings) driver.Owner {
 	return by
 }
 
-// noLeaseError is ErrNoSuchLease for Break, whose caller has a fence, and no token.
+// noLeaseError is ErrNoSuchLease with a text for the caller of Break, which passed a
+// fence and no token.
 type noLeaseError struct {
 	name  string
 	fence uint64

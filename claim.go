@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// A claim is one call of Lock or TryLock: the driver's claim, and what only this process
-// knows.
+// A claim is one call of Lock or TryLock: the driver's claim, and the state that this
+// process keeps for it.
 type claim struct {
 	driver.Claim
 	space   string          // the prefix of Name that Lease.Name does not show
@@ -50,13 +50,13 @@ const (
 // A waiter is a claim in the local queue of its name.
 type waiter = localqueue.Waiter[*claim]
 
-// marginOf returns the margin for a lease of this claim that lasts ttl. That may be less
-// than its TTL, because a lease granted from the queue first lasts the QueueTTL.
+// marginOf returns the margin for a lease of this claim that lasts ttl. ttl may be less
+// than Claim.TTL, because a lease granted from the queue first lasts the QueueTTL.
 func (c *claim) marginOf(ttl time.Duration) time.Duration {
 	return max(c.margin, trust.DefaultMargin(ttl))
 }
 
-// exclusive reports whether no other lease can hold beside a lease of this claim.
+// exclusive reports whether the claim excludes all other leases.
 func (c *claim) exclusive() bool { return c.Weight == driver.Exclusive }
 
 // alike reports whether a lease of this claim can serve d as well, because d asked for
@@ -75,17 +75,16 @@ func (c *claim) event(ctx context.Context) Event {
 	return Event{Ctx: ctx, Claim: max(binary.BigEndian.Uint64(hash[:]), 1), Name: c.Name}
 }
 
-// later is event for the time after the call, when only the values of ctx are left.
-func (c *claim) later() Event { return c.event(context.WithoutCancel(c.ctx)) }
+// lateEvent returns an event for after the call: its Ctx has the values of ctx, and never
+// ends.
+func (c *claim) lateEvent() Event { return c.event(context.WithoutCancel(c.ctx)) }
 
-// queued reports to the Observer that a claim waits. o may be nil.
 func (o *Observer) queued(c *claim, held *HeldError) {
 	if o != nil && o.Queued != nil {
 		o.Queued(QueuedEvent{c.event(c.ctx), held})
 	}
 }
 
-// refused reports that a claim ended without a lease. o may be nil.
 func (o *Observer) refused(c *claim, m mode, waited time.Duration, err error) {
 	if o != nil && o.NotAcquired != nil {
 		o.NotAcquired(NotAcquiredEvent{c.event(c.ctx), m == trying, waited, err})

@@ -21,9 +21,9 @@ type Client struct {
 }
 
 // New returns a client over a driver, for example memlock.New(nil). o may be nil. Close
-// closes the driver too; the driver closes the connections that it opened, and none that
-// it was given. The error matches ErrInvalid, also for a time in o that is shorter than
-// the backend can keep: see [Properties].MinTTL.
+// closes the driver too; the driver closes the connections that it opened itself. The
+// error matches ErrInvalid; for example, if a TTL in o is shorter than the backend can
+// keep: see [Properties].MinTTL.
 func New(d driver.Driver, o *Options) (*Client, error) {
 	if v := reflect.ValueOf(d); d == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, &InvalidError{What: "driver", Problem: "is nil", Allowed: "a backend's driver"}
@@ -47,7 +47,7 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 		}
 	}
 	if s, ok := driver.As[driver.Signaler](d); ok {
-		c.hears = true
+		c.signals = true
 		c.stopListen = s.Listen(c.signal)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

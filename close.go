@@ -19,10 +19,11 @@ const (
 	silenceMax = 1300 * time.Millisecond
 	// progressInterval is the interval at which Close looks for an answer.
 	progressInterval = 100 * time.Millisecond
-	// driverPatience is the time that the driver has to close, however late it begins.
+	// driverPatience is the least time that the driver gets to close, however late it
+	// begins.
 	driverPatience = 600 * time.Millisecond
 	// closeSoon is the time that Close takes if the backend is silent: the sum of the
-	// four times right above.
+	// four constants above.
 	closeSoon = 3 * time.Second
 )
 
@@ -70,7 +71,7 @@ func (c *Client) close(ctx context.Context) error {
 		}
 	}
 	claimed := c.refuse()
-	held := c.renewals.Stop() // before releases.shut, because a Release that is refused leaves its lease to Close
+	held := c.renewals.Stop() // before releases.shut: a Release that shut refuses leaves its lease to Close
 	released := c.releases.shut()
 	c.returner.Closing()
 	for _, h := range held {
@@ -120,7 +121,7 @@ func (c *Client) watchSilence(ctx context.Context, giveUp func()) {
 			return
 		case <-ticker.C:
 		}
-		in := c.claims.in() + c.releases.in() // a call ends when its request is answered
+		in := c.claims.underWay() + c.releases.underWay() // a call ends when its request is answered
 		done, unanswered := c.returner.Progress()
 		if in != calls || done != answers || in == 0 && !unanswered {
 			since = time.Now()
@@ -133,9 +134,8 @@ func (c *Client) watchSilence(ctx context.Context, giveUp func()) {
 	}
 }
 
-// closeDriver closes the driver. If the driver still waits for the backend when Close,
-// which began at began, may take no longer, closeDriver returns without waiting for the
-// driver.
+// closeDriver closes the driver. began is the start of Close. If the driver still waits
+// for the backend when the time of Close is used up, closeDriver returns without it.
 func (c *Client) closeDriver(began time.Time, enough <-chan struct{}) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.driver.Close() }()
@@ -156,8 +156,8 @@ func (c *Client) closeDriver(began time.Time, enough <-chan struct{}) error {
 	return unavailable(c.backend, "close", "", errNoAnswer)
 }
 
-// drain waits until all calls have left and everything is given back, but only until
-// enough is closed: when ctx ends, or before.
+// drain waits until all calls have left and every lease is released, or until enough is
+// closed. The caller closes enough when ctx ends, or earlier.
 func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan struct{}) error {
 	over := make(chan struct{})
 	go func() {
@@ -177,8 +177,8 @@ func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan str
 		drained = c.lastRound(over)
 	}
 	unreleased, failure := c.returner.Abandon()
-	if !drained { // if drained, each call that is still counted is one that enter is refusing
-		unreleased += c.claims.in() + c.releases.in() // the claims of these calls may be held, or still be granted
+	if !drained { // if drained, enter is about to refuse each call that is still counted
+		unreleased += c.claims.underWay() + c.releases.underWay() // the claims of these calls may be held
 	}
 	if unreleased == 0 {
 		return nil
@@ -194,7 +194,7 @@ func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan str
 }
 
 // lastRound sends all releases once more, and waits a little for the answers. It reports
-// whether everything is given back.
+// whether every lease is released.
 func (c *Client) lastRound(over <-chan struct{}) bool {
 	c.returner.LastRound()
 	patience := time.NewTimer(lastPatience)
@@ -222,9 +222,9 @@ func (c *Client) refuse() <-chan struct{} {
 // every lease is released or lost, and every function of Do, TryDo, [Once] and Election
 // has returned. Meanwhile the client renews the leases. Then Shutdown closes the client.
 //
-// ctx bounds all of that. When ctx ends, the holders lose the remaining leases as by
-// Close, and the error matches ctx's. A Close that is called meanwhile ends the leases at
-// once; a second Shutdown waits for the first. A holder that waits for Shutdown
+// ctx bounds all of that. When ctx ends, the holders lose the remaining leases with
+// ReasonClosed, and the error matches ctx's. A Close that is called meanwhile ends the
+// leases at once; a second Shutdown waits for the first. A holder that waits for Shutdown
 // deadlocks.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if err := c.closable(); err != nil {

@@ -22,7 +22,7 @@ type core struct {
 	driver     driver.Driver
 	backend    string            // the backend's name and location, for messages
 	properties driver.Properties // the Properties of the driver at the beginning
-	hears      bool              // the driver is a Signaler; a wrapper may be no Signaler, whatever its Properties say
+	signals    bool              // the driver is a Signaler; a wrapper may hide that its backend pushes
 	settings   settings
 	observer   *Observer
 	now        func() clock.Reading
@@ -35,7 +35,7 @@ type core struct {
 
 	claims    *calls        // calls that claim; no call enters once closing is closed
 	releases  *calls        // calls of Release, Confirm and SetValue; no call enters once closed is set
-	functions *calls        // calls of functions of Do
+	functions *calls        // functions of Do that run
 	closing   chan struct{} // closed when Close or Shutdown begins: waiters give up
 
 	// For Close and Shutdown.
@@ -66,7 +66,7 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 }
 
 // pushed reports whether signals arrive; if not, waiters have to poll.
-func (c *core) pushed() bool { return c.hears && c.driver.Properties().PushesGrants }
+func (c *core) pushed() bool { return c.signals && c.driver.Properties().PushesGrants }
 
 // checkOpen refuses a call that is not a claim once Close has begun.
 func (c *core) checkOpen(ctx context.Context) error {
@@ -121,16 +121,16 @@ func (c *core) aside(f func()) {
 	}
 }
 
-// failedAside reports a failed request to the Observer, on a goroutine of its own: the
-// client's own goroutines must not wait for the Observer.
-func (c *core) failedAside(e Event, op Op, count int, err error) {
+// reportFailedAside reports a failed request to the Observer, on a goroutine of its own:
+// the client's own goroutines must not wait for the Observer.
+func (c *core) reportFailedAside(e Event, op Op, count int, err error) {
 	if c.observer != nil && c.observer.Failed != nil {
 		c.aside(func() { c.observer.failed(e, op, count, err) })
 	}
 }
 
-// releaseUnknown takes back a claim whose outcome is unknown or no longer wanted: its
-// lease, and its place in the queue. The returner releases the claim at once, so that no
+// releaseUnknown gives up the lease and the place in the queue of a claim whose outcome
+// is unknown or no longer wanted. The returner releases the claim at once, so that no
 // waiter waits for it, and again when no Acquire of its token can arrive any more.
 func (c *core) releaseUnknown(cl *claim) {
 	ttl := max(cl.TTL, cl.QueueTTL)
@@ -141,9 +141,9 @@ func (c *core) releaseUnknown(cl *claim) {
 	}, now)
 }
 
-// releaseAgainAt returns the time at which a claim has to be released once more: when
-// none of its attempts can take effect any more, on any node of the backend. The time is
-// zero if all attempts were answered.
+// releaseAgainAt returns the time of the second release of a claim: from then on, none of
+// its attempts can take effect any more, on any node of the backend. The time is zero if
+// all attempts were answered.
 func (c *core) releaseAgainAt(cl *claim) time.Time {
 	if cl.lateAttemptEnd == 0 {
 		return time.Time{}
@@ -151,8 +151,8 @@ func (c *core) releaseAgainAt(cl *claim) time.Time {
 	return c.born.Add(cl.lateAttemptEnd + driver.MaxLead)
 }
 
-// lapsesAt returns the time at which each lease or place of a claim has ended by itself,
-// even if an attempt still takes effect as late as it can.
+// lapsesAt returns the time at which all leases and places of a claim have expired, even
+// if an attempt still takes effect at the latest possible time.
 func (c *core) lapsesAt(cl *claim, now time.Time, ttl time.Duration) time.Time {
 	if end := c.releaseAgainAt(cl); end.After(now) {
 		now = end
@@ -160,7 +160,6 @@ func (c *core) lapsesAt(cl *claim, now time.Time, ttl time.Duration) time.Time {
 	return now.Add(ttl + c.properties.MaxOverrun)
 }
 
-// releaseAgain sends one release for the returner, at sent.
 func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], sent time.Time) (keepalive.Outcome, error) {
 	attempt := c.settings.attempt(ctx, nil, x.TTL, sent)
 	defer attempt.Cancel()
@@ -172,18 +171,17 @@ func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], se
 		err = errNoAnswer // Close has waited long enough
 	}
 	err = unavailable(c.backend, "release", x.Lease.Name, err)
-	c.failedAside(x.Claim.later(), "release", 1, err)
+	c.reportFailedAside(x.Claim.lateEvent(), "release", 1, err)
 	if errors.Is(err, ErrClosed) || permanent(err) {
 		return keepalive.Never, err
 	}
 	return keepalive.Failed, err
 }
 
-// calls counts the calls of one kind that are under way, for Close and Shutdown to wait
-// for. It is a sync.WaitGroup that can be shut. Then no call enters any more, so the wait
-// ends.
+// calls counts the calls of one kind that are under way, so that Close and Shutdown can
+// wait for them. It is a sync.WaitGroup that can be shut; after that, no call enters.
 type calls struct {
-	n                 atomic.Int64 // how many are in; after shut, shutCalls more
+	n                 atomic.Int64 // the number of calls under way; after shut, plus shutCalls
 	shutting, emptied sync.Once
 
 	idle chan struct{} // closed when calls is shut and the last call has left
@@ -193,7 +191,7 @@ const shutCalls = math.MinInt64 / 2
 
 func newCalls() *calls { return &calls{idle: make(chan struct{})} }
 
-// enter counts a call in; false means that calls is shut.
+// enter counts a call. It returns false if calls is shut.
 func (c *calls) enter() bool {
 	if c.n.Add(1) > 0 {
 		return true
@@ -208,14 +206,14 @@ func (c *calls) leave() {
 	}
 }
 
-// in returns the number of calls that are still in, after shut.
-func (c *calls) in() int { return int(c.n.Load() - shutCalls) }
+// underWay returns the number of calls that are still under way, after shut.
+func (c *calls) underWay() int { return int(c.n.Load() - shutCalls) }
 
 // shut makes enter return false, and returns a channel that is closed when the last call
 // has left.
 func (c *calls) shut() <-chan struct{} {
 	c.shutting.Do(func() {
-		c.n.Add(shutCalls + 1) // counts a call that leaves at once, so that leave closes idle if no other call is in
+		c.n.Add(shutCalls + 1) // adds one call and ends it, so that leave closes idle if there is no other call
 		c.leave()
 	})
 	return c.idle

@@ -16,16 +16,15 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// A Handle is the text that [Lease.Detach] returns, and with which [Client.Attach] goes
-// on with the lease, in this process or in another. It consists of letters, digits, - and
-// _, and has about 300 bytes, or more with a long name or address. It is a secret: a
+// A Handle is the text that [Lease.Detach] returns. [Client.Attach] takes it, in this
+// process or in another, and continues the lease. A Handle consists of letters, digits, -
+// and _, and has about 300 bytes, or more with a long name or address. It is a secret: a
 // program that has it can release the lease. So fmt, slog, JSON and XML hide it, with two
 // exceptions: JSON shows it as the key of a map, and fmt shows it in an unexported field.
 // string(h) is the text, for a file that only you can read; pawl.Handle(text) makes it a
 // handle again. Its checksum lets Attach refuse a handle that was cut or altered.
 type Handle string
 
-// hiddenHandle is the text that is printed and encoded instead of a handle.
 const hiddenHandle = "[handle]"
 
 // Format implements fmt.Formatter: no verb prints the secret.
@@ -39,7 +38,7 @@ func (Handle) MarshalText() ([]byte, error) { return []byte(hiddenHandle), nil }
 // lease.
 type detached struct {
 	Backend string        `json:"b"`           // the short name of the backend
-	Place   string        `json:"p,omitempty"` // the backend's location, for errors only; one server may have several
+	Place   string        `json:"p,omitempty"` // the backend's location, for errors
 	Name    string        `json:"n"`
 	Token   []byte        `json:"t"` // not a driver.Token, which never marshals
 	Fence   uint64        `json:"f"`
@@ -50,9 +49,10 @@ type detached struct {
 	Limit   int           `json:"of"`
 }
 
-// placeOf returns the description of a backend, for a handle. It shortens a long list of
-// addresses, but not the database, the schema or the prefix behind it.
-func placeOf(backend string) string {
+// locationOf returns the description of a backend, for a handle. It cuts the middle out
+// of a long list of addresses, and keeps the database, the schema or the prefix at its
+// end.
+func locationOf(backend string) string {
 	if len(backend) > 300 {
 		backend = backend[:150] + "..." + backend[len(backend)-150:]
 	}
@@ -63,8 +63,8 @@ func placeOf(backend string) string {
 // it.
 const handleMark = "pawl1_"
 
-// handleText encodes the JSON of a handle and its checksum. Without the checksum, an
-// altered character could make it the handle of a lease with another TTL, or name.
+// handleText encodes the JSON of a handle and its checksum. The checksum is needed
+// because one altered character could change the TTL or the name.
 var handleText = base64.RawURLEncoding.Strict()
 
 func (h detached) handle() Handle {
@@ -110,7 +110,7 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 	if err := l.sleep(ctx, time.Until(c.releaseAgainAt(h.claim))); err != nil {
 		return "", err
 	}
-	w, err := l.write(ctx) // so that no value is on its way
+	w, err := l.write(ctx) // waits until no unanswered write of a value can arrive
 	if err != nil {
 		return "", err
 	}
@@ -125,11 +125,11 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 	h.leave(time.Now())
 	c.waitForRenewal(ctx, h) // wait also for a renewal that was sent while Confirm waited
 	if c.observer != nil {
-		l.tellRelease(ctx, ErrDetached)
+		l.reportRelease(ctx, ErrDetached)
 	}
 	cl := h.claim
 	return detached{
-		Backend: c.driver.Properties().Backend, Place: placeOf(c.backend), Name: cl.Name, Token: cl.Token[:], Fence: l.fence,
+		Backend: c.driver.Properties().Backend, Place: locationOf(c.backend), Name: cl.Name, Token: cl.Token[:], Fence: l.fence,
 		TTL: cl.ttl, MinHold: cl.minHold, Delay: cl.LockDelay, Weight: cl.Weight, Limit: cl.Limit,
 	}.handle(), nil
 }
@@ -138,9 +138,9 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 // it. The fence stays the same, because it is the same lease of the backend. Two callers
 // that attach one handle both hold the lease, and the first Release ends it for both.
 //
-// The client detects the loss of an attached lease at the next renewal, within a third of
-// its TTL, because the backend notifies only the client that locked. So a Break with a
-// shorter Delay may let another client in before that.
+// The backend notifies only the client that locked. So the client that attached detects a
+// loss at its next renewal, within a third of the TTL. After a Break with a shorter
+// Delay, another client may get the name before that.
 //
 // WithGrace, WithMaxHold and WithHealth apply from now on. Attach refuses other options,
 // because they were set at the grant. The error matches ErrLost if the lease is over; if
@@ -181,15 +181,15 @@ func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOptio
 	defer c.claims.leave()
 	lease, err := c.attach(ctx, cl, h.Fence)
 	if lost, ok := errors.AsType[*LostError](err); ok && lost.Reason == ReasonExpired {
-		lost.Err = c.elsewhere(h)
+		lost.Err = c.otherBackendErr(h)
 	}
 	return lease, err
 }
 
-// elsewhere returns an error that names the backend on which the handle was made, or nil
-// if that backend is this one, or is not known.
-func (c *Client) elsewhere(h detached) error {
-	here := placeOf(c.backend)
+// otherBackendErr returns an error with the backend of the handle, or nil if that is this
+// backend, or is not known.
+func (c *Client) otherBackendErr(h detached) error {
+	here := locationOf(c.backend)
 	if h.Place == "" || h.Place == here {
 		return nil
 	}
@@ -251,7 +251,7 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 	h := newHold(c.core, cl, sent, tm, fence, 1)
 	now := c.now()
 	if !c.keep(h, now) {
-		return nil, ErrClosed // the lease stays held, and its handle stays good
+		return nil, ErrClosed // the lease stays held, and its handle stays valid
 	}
 	kept = true
 	lease := c.begin(nil, h, now)

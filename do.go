@@ -42,7 +42,7 @@ func do[L leased](ctx context.Context, lease L, err error, f func(ctx context.Co
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = lease.end(ctx, !ran) }() // usually the second release, with the same answer; panics go on
+	defer func() { _ = lease.end(ctx, !ran) }() // the first release only if f panics
 	if err := lease.Err(); err != nil {
 		return false, err
 	}
@@ -64,7 +64,7 @@ func do[L leased](ctx context.Context, lease L, err error, f func(ctx context.Co
 	ran = true
 	err = f(fctx)
 	stop()
-	cancel(nil) // goroutines that f left behind see the end of fctx before a name is free
+	cancel(nil) // goroutines that f started see the end of fctx before a name is free
 	_ = lease.end(ctx, false)
 	return true, withLosses(leases, err)
 }
@@ -89,7 +89,6 @@ func withLosses(leases []*Lease, err error) error {
 	return errors.Join(all...)
 }
 
-// finished returns a loss as one that was detected after the work.
 func finished(lost error) error {
 	why, ok := errors.AsType[*LostError](lost)
 	if !ok {
@@ -100,11 +99,11 @@ func finished(lost error) error {
 	return &after
 }
 
-// FenceOf returns the fence of the lease on name under which ctx runs: inside Do, and in
-// a lease's Context. It ignores leases on other names. It returns 0 and false if ctx runs
-// under no lease on name; every check of fences refuses 0.
+// FenceOf returns the fence of the lease on name that ctx carries: the ctx of a function
+// of Do, or a lease's Context. It ignores leases on other names. It returns 0 and false
+// if ctx carries no lease on name; every check of fences refuses 0.
 //
-// Within a namespace, name is the name without the namespace. If ctx runs under leases of
+// Within a namespace, name is the name without the namespace. If ctx carries leases of
 // two namespaces on one name, FenceOf returns the fence of the innermost lease; use
 // [Client.StoredName] to choose one. FenceOf returns 0 and false if the innermost lease
 // is inside a namespace, and another lease has the name without a namespace. A name that
@@ -118,9 +117,9 @@ func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
 	return 0, false
 }
 
-// LeaseOf returns the lease whose fence [FenceOf] returns, or nil and false. It gives
-// Confirm, SetValue and Err to a function that was not passed the lease. The caller that
-// acquired the lease releases it.
+// LeaseOf returns the lease whose fence [FenceOf] returns, or nil and false. Use it to
+// call Confirm, SetValue or Err in a function that was not passed the lease. The caller
+// that acquired the lease releases it.
 func LeaseOf(ctx context.Context, name string) (lease *Lease, ok bool) {
 	if ctx == nil {
 		return nil, false

@@ -54,13 +54,13 @@
 // it wakes up. The resource must refuse such a write:
 //
 //   - If the data is in the same SQL database as the locks, call CheckLease of
-//     postgreslock, mysqllock or sqlitelock in the transaction, right before Commit.
-//     It returns [ErrStale] if the lease is over. If it returns nil, no other client
-//     gets the name before the transaction ends.
-//   - If the data is elsewhere, send [Lease.Fence] along with each write, and let
-//     the resource refuse a smaller one. The fence is a number that rises with every
-//     grant. Fence says which writes to refuse where several holders work side by
-//     side. Package fence has the checks for some databases.
+//     postgreslock, mysqllock or sqlitelock in the transaction, right before Commit. It
+//     returns [ErrStale] if the lease is over. If it returns nil, no other client gets
+//     the name before the transaction ends.
+//   - If the data is elsewhere, send [Lease.Fence] along with each write, and let the
+//     resource refuse a smaller one. The fence is a number that rises with every grant.
+//     Its comment says which writes to refuse if several holders work side by side.
+//     Package fence has such checks for some databases.
 //
 // # What does ctx do?
 //

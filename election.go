@@ -19,7 +19,7 @@ type Election struct {
 	lock
 	client *Client
 
-	mu      sync.Mutex // protects all below
+	mu      sync.Mutex // protects all fields below
 	running bool       // Run is under way
 	leading *Lease     // the lease of this instance's term, or nil
 	resign  context.CancelCauseFunc
@@ -28,10 +28,10 @@ type Election struct {
 }
 
 // Election returns the election of a name. It is a mutex of that name: see [Client.Mutex]
-// for names. Options of use here:
+// for names. Useful options:
 //
-//   - WithTTL: the time from a dead leader's last renewal until the next leader's term.
-//   - WithValue: what the leader says of itself, such as its address.
+//   - WithTTL: the longest time from a dead leader's last renewal to the next term.
+//   - WithValue: a value that the leader publishes, such as its address.
 //   - WithHealth: a leader that is stuck loses the lead.
 //   - WithMaxHold: each leader loses the lead after that time.
 //
@@ -50,23 +50,23 @@ type Leader struct {
 	// that no instance leads.
 	Term  uint64
 	Owner Owner     // identifies the leader to people
-	Value []byte    // what the leader says of itself, see WithValue; nil if nothing
+	Value []byte    // the value that the leader publishes, see WithValue; nil if none
 	Since time.Time // when the leader's term began, on the backend's clock
 }
 
 // errResigned is the cause of the end of an elected function's context.
 var errResigned = errors.New("pawl: resigned")
 
-// Run waits until this instance leads, first come, first served among processes, and
-// runs f. The term is the fence of the leader's lease: in f, FenceOf(ctx, NAME), with
-// the name of the Election, returns it.
+// Run waits until this instance leads, and runs f. Processes lead first come, first
+// served. The term is the fence of the leader's lease: in f, FenceOf(ctx, NAME), with the
+// name of the Election, returns it.
 //
-// f's context is ctx. It also ends when this instance resigns the lead, and when it loses
-// the lead, before another instance can lead. f must then return, because Run waits for
-// it. After a resignation, or when ctx ends, the client renews the lease until f has
-// returned, however long f takes, and the next leader begins after that. After a loss, an
-// f that goes on may run beside the next leader. An f whose process was paused may do so,
-// too, for a moment. Guard the writes of f with the term.
+// f's context is ctx. It also ends when this instance resigns or loses the lead: before
+// another instance can lead. f must then return, because Run waits for it. After a
+// resignation, or when ctx ends, the client renews the lease until f has returned,
+// however long f takes, and the next leader begins after that. After a loss, an f that
+// goes on may run at the same time as the next leader. So may, for a moment, an f whose
+// process was paused. Guard the writes of f with the term.
 //
 // When f returns, there are four cases:
 //
@@ -82,7 +82,7 @@ var errResigned = errors.New("pawl: resigned")
 // While Run waits for the lead, it returns ctx's error when ctx ends. After Close or
 // Shutdown it returns an error that matches ErrClosed, unless f returned an error of its
 // own. If the backend fails, Run retries after pauses that grow to 10 s, for as long as
-// the failure lasts. It returns an error that a retry cannot mend
+// the failure lasts. It returns an error that a retry cannot cure
 // ([BackendError].Permanent, ErrInvalid). When Run returns, or f panics, the next
 // instance in the queue leads.
 //
@@ -112,7 +112,7 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 	for fails := 0; ; {
 		began := time.Now()
 		next, err := e.term(ctx, f)
-		e.note(err)
+		e.setStatus(err)
 		if next == noTerm {
 			return err
 		}
@@ -135,7 +135,7 @@ type next int
 
 const (
 	noTerm      next = iota // Run returns: f is done, or ctx or the client has ended
-	anotherTerm             // the lead was lost or resigned
+	anotherTerm             // this instance lost or resigned the lead
 	anotherTry              // the backend did not answer the campaign
 )
 
@@ -152,21 +152,21 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 	}
 	var own, cause error // f's error, and the cause of its context's end when f returned
 	_, err = do(ctx, lease, nil, func(ctx context.Context) error {
-		var beside sync.WaitGroup
-		defer beside.Wait()
+		var helpers sync.WaitGroup
+		defer helpers.Wait()
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		beside.Go(func() { // Shutdown waits for f, so f has to give up the lead
+		helpers.Go(func() { // Shutdown waits for f, so f's context has to end
 			select {
 			case <-e.c.closing:
 				cancel(errResigned)
 			case <-ctx.Done():
 			}
 		})
-		e.lead(lease, cancel)
-		defer e.lead(nil, nil)
+		e.setLease(lease, cancel)
+		defer e.setLease(nil, nil)
 		if !e.write(ctx, lease) {
-			beside.Go(func() {
+			helpers.Go(func() {
 				for fails := 1; lease.sleep(ctx, electionPause(fails)) == nil && !e.write(ctx, lease); fails++ {
 				}
 			})
@@ -189,7 +189,7 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 
 // write writes the value that SetValue set while this instance waited for the lead. It
 // returns false if another try may succeed. A backend that fails this one request must
-// not keep an instance from leading, so term repeats the write beside f.
+// not keep an instance from leading, so term repeats the write while f runs.
 func (e *Election) write(ctx context.Context, lease *Lease) bool {
 	kept := lease.claim.Value
 	for {
@@ -201,7 +201,7 @@ func (e *Election) write(ctx context.Context, lease *Lease) bool {
 		}
 		if err := lease.SetValue(ctx, value); err != nil {
 			if ctx.Err() == nil {
-				e.c.failedAside(lease.claim.later(), "renew", 1, err)
+				e.c.reportFailedAside(lease.claim.lateEvent(), "renew", 1, err)
 			}
 			return permanent(err) || errors.Is(err, ErrInvalid)
 		}
@@ -217,8 +217,8 @@ func (e *Election) campaign(ctx context.Context) (*Lease, error) {
 	return l.acquire(ctx, driver.Exclusive, driver.Unlimited, waiting)
 }
 
-// lead notes that this instance leads; or, with nil, that it does not.
-func (e *Election) lead(lease *Lease, resign context.CancelCauseFunc) {
+// setLease stores the lease of this instance's term, or nil when the term ends.
+func (e *Election) setLease(lease *Lease, resign context.CancelCauseFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.leading, e.resign = lease, resign
@@ -243,17 +243,16 @@ func (e *Election) end(err error) {
 	e.running, e.why = false, err
 }
 
-// note keeps the error that ended a term or a campaign, for Status.
-func (e *Election) note(err error) {
+func (e *Election) setStatus(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.why = err
 }
 
 var (
-	errNotRun   = errors.New("pawl: this instance does not campaign yet: Run was not called")
-	errRunEnded = errors.New("pawl: this instance does not campaign any more: Run is over")
-	errUnheard  = errors.New("pawl: this instance asks for the lead, and has not heard who has it")
+	errNotRun     = errors.New("pawl: this instance does not campaign yet: Run was not called")
+	errRunEnded   = errors.New("pawl: this instance does not campaign any more: Run is over")
+	errUnanswered = errors.New("pawl: this instance asks for the lead, and has not heard who has it")
 )
 
 // IsLeader reports whether this instance leads. It does not ask the backend.
@@ -261,9 +260,9 @@ func (e *Election) IsLeader() bool { return e.Status() == nil }
 
 // Status returns nil while this instance leads, and otherwise why it does not. It does
 // not ask the backend. While Run waits for the lead, the error is the last answer: it
-// matches ErrHeld if another instance leads, or ErrUnavailable if the backend fails.
-// Perhaps no instance leads then. Between two terms, it is the error that ended the last
-// term. After Run, it is Run's error, or says that Run is over.
+// matches ErrHeld if another instance leads, or ErrUnavailable if the backend fails, and
+// maybe no instance leads. Between two terms, it is the error that ended the last term.
+// After Run, it is Run's error, or says that Run is over.
 func (e *Election) Status() error {
 	if !e.made() {
 		return errNotMade
@@ -282,7 +281,7 @@ func (e *Election) Status() error {
 	case why != nil:
 		return why
 	case running:
-		return errUnheard
+		return errUnanswered
 	}
 	return errNotRun
 }
@@ -306,11 +305,11 @@ func (e *Election) Resign() bool {
 	return true
 }
 
-// SetValue changes what the leader says of itself, at most 1 KB: now, if this instance
-// leads, and for its later terms. The error is the error of [Lease.SetValue], or nil if
-// this instance does not lead. If SetValue was called while this instance waited, Run
-// writes the value when the term begins, before it calls f. If the backend fails then,
-// Run calls f all the same and retries the write.
+// SetValue changes the value that the leader publishes, at most 1 KB: now, if this
+// instance leads, and for its later terms. The error is the error of [Lease.SetValue], or
+// nil if this instance does not lead. If SetValue was called while this instance waited,
+// Run writes the value when the term begins, before it calls f. If the backend fails
+// then, Run calls f all the same and retries the write.
 func (e *Election) SetValue(ctx context.Context, value []byte) error {
 	if !e.made() {
 		return errNotMade
@@ -338,10 +337,9 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return leader(&entry), err
 }
 
-// Watch yields the leader: at once, and each time that the leader, or what it says of
-// itself, has changed. The zero Leader means that no instance leads. Watch ends as
-// [Client.Watch] does. In an outage it yields the error once, with the zero Leader, and
-// goes on.
+// Watch yields the leader: at once, and each time that the leader or its value has
+// changed. The zero Leader means that no instance leads. Watch ends as [Client.Watch]
+// does. In an outage it yields the error once, with the zero Leader, and goes on.
 func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if e == nil {
@@ -369,7 +367,6 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// leader finds the leader in an entry of the name.
 func leader(e *Entry) (l Leader) {
 	for _, h := range e.Holders {
 		if h.Permits != driver.Exclusive || h.Released {

@@ -20,22 +20,22 @@ type Entry = driver.Entry
 // Holder is one lease on a name. Its fields:
 //
 //   - Fence, and its Owner.
-//   - Permits and Limit: with the [Kind] KindPermits, the number of its permits,
-//     and its own limit of all permits. Its method Kind returns the Kind.
+//   - Permits and Limit: for a semaphore, the number of its permits, and the n that its
+//     caller gave. Its method Kind returns the [Kind].
 //   - Since: when it was granted, on the backend's clock.
 //   - TTL: the TTL of its last claim or renewal. [Client.Break] closes the name for
 //     that long, so that a holder that cannot reach the backend gives up by itself.
 //   - ExpiresIn: how long it lasts if it is not renewed.
-//   - Released: its holder has released it, and only its minimum hold keeps it.
+//   - Released: its holder has released it, and its minimum hold still keeps the name.
 type Holder = driver.Holder
 
 // Waiter is one claim in the queue of a name. Its fields:
 //
 //   - Owner: whose claim it is.
-//   - Permits and Limit: the number of permits that it claims, and its own limit of
-//     all permits. Kind is as for a [Holder].
+//   - Permits and Limit: for a semaphore, the number of permits that it claims, and the n
+//     that its caller gave. Its method Kind returns the [Kind].
 //   - Since: when it began to wait.
-//   - ExpiresIn: how long its place lasts if the waiter does not keep it.
+//   - ExpiresIn: how long its place lasts if the waiter does not renew it.
 type Waiter = driver.Waiter
 
 // Kind says which other claims a holder or a waiter excludes: all, those that are not
@@ -58,14 +58,14 @@ type Owner = driver.Owner
 //   - Backend is its short name: "redis". Where adds the location, as errors show
 //     it, and the namespace of the client, if it has one.
 //   - Clock decides what has expired.
-//   - FenceSurvives says across which events fences are known to rise.
+//   - FenceSurvives says after which events the next fence is still greater.
 //   - MinTTL is the shortest TTL that the backend can keep; pawl refuses a shorter
 //     one.
 //   - PushesGrants means that the backend wakes waiters; otherwise they poll.
 //   - PushesChanges means the same for [Client.Watch].
 //   - MaxOverrun is the longest time by which a lease may outlast its TTL.
-//   - ReportsDeletions means that the backend notifies a holder at once when its
-//     entry was deleted by hand; otherwise the holder's next renewal detects that.
+//   - ReportsDeletions means that the backend notifies a holder at once when an operator
+//     deletes its entry by hand; otherwise the holder's next renewal detects that.
 type Properties = driver.Properties
 
 // ClockSource names the clock that decides what has expired: the clock of the process, of
@@ -79,13 +79,13 @@ const (
 	ClockServer  = driver.ClockServer  // clients are on any hosts, and the server's clock decides
 )
 
-// FenceSurvival says across which events fences are known to rise. Its String is a
+// FenceSurvival says after which events the next fence is still greater. Its String is a
 // sentence for people. See [Properties].
 type FenceSurvival = driver.FenceSurvival
 
-// The events across which fences rise.
+// The events after which the next fence is still greater.
 const (
-	FencesRiseInProcess     = driver.FencesRiseInProcess     // no event: the end of the process loses the fences
+	FencesRiseInProcess     = driver.FencesRiseInProcess     // none: fences end with the process
 	FencesRiseByClock       = driver.FencesRiseByClock       // even a loss of data: fences follow the backend's clock
 	FencesRiseByClientClock = driver.FencesRiseByClientClock // even a loss of data: fences follow the clients' clocks
 	FencesRiseByMajority    = driver.FencesRiseByMajority    // any event that leaves a majority of the nodes their data

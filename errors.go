@@ -54,9 +54,9 @@ var (
 //     not queue.
 //   - ClosedFor is the time for which the backend still grants nothing, after a break
 //     or an expiry.
-//   - RetryAfter is the time to wait before the next attempt: then a lease expires,
-//     the name opens, or a dead waiter loses its place. 0 means that this is not
-//     known. A release may free the name sooner.
+//   - RetryAfter is the time until a lease expires, the name opens, or a dead waiter
+//     loses its place: time for the next attempt. 0 means that it is not known. A release
+//     may free the name sooner.
 //   - Fence is the last fence granted on the name before this answer.
 type HeldError = driver.HeldError
 
@@ -143,21 +143,21 @@ type LostError struct {
 	Reason Reason
 	By     Owner // the client that broke the lease or took the name, with ReasonBroken, if the backend knows
 
-	// StopBy is the time by which the work must have stopped, on this process's clock:
-	// the backend grants the name to no other client before it. StopBy may be past
-	// already, after a forced claim or a pause of the process.
+	// StopBy is the time by which the work must have stopped, on this process's clock.
+	// The backend grants the name to no other client before StopBy. After a forced claim
+	// or a pause of the process, StopBy may be in the past.
 	StopBy time.Time
 
 	// Finished means that the function of Do or TryDo returned nil: its work is done, and
-	// repeating it does it twice. It does not mean that the function was alone: unless it
-	// returned before StopBy, or its transaction passed CheckLease, other holders may
-	// have run beside it.
+	// repeating it does it twice. It does not mean that the function ran alone: other
+	// holders may have run at the same time, unless it returned before StopBy, or its
+	// transaction passed CheckLease.
 	Finished bool
 
-	// Err is the backend's last error with ReasonUnreachable, and the error of
-	// WithHealth's function with ReasonUnhealthy. If Attach returns ReasonExpired, Err
-	// says where the handle was made, if elsewhere. Otherwise it is nil. It matches no
-	// error of a ctx, because no ctx of the caller has ended.
+	// With ReasonUnreachable, Err is the backend's last error. With ReasonUnhealthy, it
+	// is the error of WithHealth's function. If Attach returns ReasonExpired, and the
+	// handle was made on another backend, Err names that backend. Otherwise it is nil. It
+	// matches no error of a ctx, because no ctx of the caller has ended.
 	Err error
 }
 
@@ -187,8 +187,8 @@ func (e *LostError) Error() string {
 func notHeld(sent time.Time, err error) LostError {
 	lost := LostError{Reason: ReasonExpired, StopBy: sent}
 	if broken, ok := errors.AsType[*driver.BrokenError](err); ok {
-		// The name stays closed for ClosedFor from the moment in which the backend
-		// handled our request, which is later than its sending.
+		// ClosedFor counts from the moment at which the backend handled our request. That
+		// is later than sent, so sent plus ClosedFor is early enough.
 		lost.Reason, lost.By, lost.StopBy = ReasonBroken, broken.By, sent.Add(broken.ClosedFor)
 	}
 	return lost
@@ -200,8 +200,8 @@ type CloseError struct {
 	// Unreleased counts the leases whose release the backend did not confirm, and the
 	// claims that it may have granted. These leases expire after their TTL.
 	Unreleased int
-	// Err ended the wait: the error of Shutdown's ctx and the backend's last error, or an
-	// error that matches ErrUnavailable.
+	// Err is the reason for which the wait ended: the error of Shutdown's ctx and the
+	// backend's last error, or an error that matches ErrUnavailable.
 	Err error
 }
 
@@ -220,14 +220,12 @@ func (e *CloseError) Error() string {
 	return s
 }
 
-// errNotMade refuses a value that no constructor has made: a zero value, or a nil
-// pointer.
+// errNotMade is the error of a client or lock that is a zero value, or a nil pointer.
 var errNotMade = &InvalidError{What: "client", Problem: "is missing", Allowed: "one of Open or New, and locks that it makes"}
 
-// errNoContext refuses a nil ctx.
 var errNoContext = &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
 
-// errNoFunction refuses a nil function before anything is claimed. Calling that function
+// errNoFunction is the error for a nil function, before anything is claimed. Calling nil
 // would panic under the lock, and use up a tick of a [Once].
 var errNoFunction = &InvalidError{What: "f", Problem: "is nil", Allowed: "a function"}
 
@@ -236,7 +234,7 @@ var errNoLease = &InvalidError{What: "lease", Problem: "is nil", Allowed: "one t
 // bare returns the text of err without "pawl: ", for the text of another error.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
-// endedError is the error of a ctx that ended, with the error that was in the way.
+// endedError is the error of a ctx that ended, with the error of the last attempt.
 type endedError struct {
 	ctx error
 	why error
@@ -247,7 +245,7 @@ func (e *endedError) Unwrap() []error { return []error{e.ctx, e.why} }
 func (e *endedError) Error() string { return e.ctx.Error() + ": " + bare(e.why) }
 
 // waitError is the error of a wait that the deadline of ctx ended. It matches the ctx's
-// error, and also the error that was in the way: ErrHeld or ErrUnavailable.
+// error, and also the error of the last attempt: ErrHeld or ErrUnavailable.
 type waitError struct {
 	name string
 	endedError
@@ -257,9 +255,9 @@ func (e *waitError) Error() string {
 	return fmt.Sprintf("pawl: gave up waiting for %q: %v", e.name, &e.endedError)
 }
 
-// gaveUp returns the error of a wait that ctx ended. If the caller cancelled ctx, that is
-// ctx's error alone. If a deadline passed, the error also has why, the error that was in
-// the way.
+// gaveUp returns the error of a wait that ctx ended. If the caller cancelled ctx, it is
+// ctx's error alone. If a deadline passed, it also wraps why, the error of the last
+// attempt.
 func gaveUp(ctx context.Context, name string, why error) error {
 	err := ended(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || why == nil {
@@ -274,9 +272,9 @@ func gaveUp(ctx context.Context, name string, why error) error {
 const timerLagMax = time.Second
 
 // ended returns ctx.Err. If ctx's deadline has passed, ended first waits for ctx's timer.
-// A driver may return before that timer fires, because it waits with something faster,
-// such as a socket's deadline. Callers branch on ctx.Err, so an error that matches ctx's
-// must not come while ctx.Err is nil.
+// A driver may return before that timer fires, because a socket's deadline may fire
+// earlier. Callers branch on ctx.Err, so Pawl must not return an error that matches ctx's
+// while ctx.Err is nil.
 func ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
 		lag := time.NewTimer(timerLagMax)
@@ -289,8 +287,8 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// endedBy reports whether err is the end of ctx. A driver may return the same error for a
-// deadline of its own.
+// endedBy reports whether err means that ctx has ended, and not a deadline of the
+// driver's own.
 func endedBy(ctx context.Context, err error) bool {
 	isEnd := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	return isEnd && ended(ctx) != nil && errors.Is(err, ctx.Err())

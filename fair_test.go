@@ -193,9 +193,9 @@ func TestWhoComesInATurnWaitsForTheNext(t *testing.T) {
 
 func TestThePromiseOfTheOrderIsTheSameEverywhere(t *testing.T) {
 	const short = "Processes take turns, first come, first served"
-	const whole = "HandoffWindow is the time after its grant in which a process may pass an exclusive lease among its own waiters, in their order, " +
-		"before another process gets its turn: each pass saves two requests. " +
-		"A process that had to wait for its turn passes the lease only to those that waited with it."
+	const whole = "HandoffWindow is the time after a grant in which a process may pass an exclusive lease to its own waiters, one after the other, " +
+		"before another process gets its turn. Each pass saves two requests. " +
+		"A process that had to wait for its turn passes the lease only to claims that already waited at the grant."
 	for file, promise := range map[string]string{"README.md": short, "doc.go": short, "mutex.go": short, "options.go": whole} {
 		text, err := os.ReadFile(file)
 		noError(t, err)

@@ -6,8 +6,8 @@ import "context"
 // backend notifies the holder afterwards, too late to stop before this lease begins: only
 // the fence protects what the holder writes.
 //
-// Until that notice, the client of the holder may pass its lease on to its own waiters,
-// with a smaller fence, but only within HandoffWindow (see [Options]) of its grant.
+// Until that notice, the holder's client may pass its lease on to its own waiters, with a
+// smaller fence. It does so only within HandoffWindow (see [Options]) of its grant.
 //
 // If the backend does not answer, ForceLock retries for as long as one request may last,
 // Options.RequestTimeout. The error matches ErrUnavailable, ErrInvalid or ErrClosed, or

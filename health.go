@@ -8,9 +8,8 @@ import (
 
 // WithHealth makes the client call check while a lease is held, every third of its TTL.
 // When check returns an error, or does not return within that third, the lease is lost
-// with ReasonUnhealthy. So a stuck holder, whose lease the client would otherwise renew
-// for ever, makes room for the next holder after the TTL, or at once when it calls
-// Release.
+// with ReasonUnhealthy. So a stuck holder does not keep the name for ever: the next
+// holder gets the name after the TTL, or as soon as the stuck one calls Release.
 //
 // The context of check is the lease's, and ends after a third of the TTL. Default: no
 // check. Locking returns ErrInvalid if check is nil.

@@ -14,10 +14,10 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// A hold is the time for which this process holds a name in the backend: one token,
-// renewed as one. Usually it has one lease. An exclusive hold may be passed among the
-// waiters of this process (see Pass); then it has one lease after the other, each with
-// its own fence from the range of the hold.
+// A hold is one lease of the backend: one token, which the client renews. Usually it has
+// one Lease. An exclusive hold may be passed among the waiters of this process (see
+// Pass); then it has one Lease after the other, each with its own fence from the range of
+// the hold.
 type hold struct {
 	c     *core
 	claim *claim
@@ -26,7 +26,7 @@ type hold struct {
 	mu        sync.Mutex
 	term      trust.Term
 	lease     *Lease      // the present lease; nil between two leases, and after the last
-	user      *claim      // the claim that has the lease, or had the last one
+	user      *claim      // the claim that has the present lease, or had the last one
 	lost      *LostError  // set once, when the term ended without a release
 	releasing bool        // the last lease was detached, or its Release ends the hold
 	unused    atomic.Bool // the holder has not begun its work: the minimum hold does not apply
@@ -44,7 +44,7 @@ type hold struct {
 	request lazyctx.Room // memory for the context of the hold's release
 }
 
-// A use is the time for which one claim has a hold. A Lease consists of it.
+// A use is the state of a Lease: one claim's use of a hold.
 type use struct {
 	h     *hold
 	claim *claim // the claim that got the hold; it differs from h.claim if the hold was passed on
@@ -67,8 +67,8 @@ type renewal = keepalive.Renewal[*hold]
 // A lastWrite is the state of the writes of values under a hold. Only one write is under
 // way at a time, because the name has to keep the last value.
 type lastWrite struct {
-	turn chan struct{} // has room for one value, which the caller that writes sends
-	end  time.Time     // until then, a write without an answer may still arrive
+	turn chan struct{} // capacity 1: the caller that writes sends a value
+	end  time.Time     // until then, an unanswered write may still reach the backend
 }
 
 func newHold(c *core, cl *claim, since clock.Reading, tm trust.Term, fence uint64, run int) *hold {
@@ -96,21 +96,21 @@ func (h *hold) pass(cl *claim, now clock.Reading) *Lease {
 
 func (h *hold) anotherLocked(cl *claim, now clock.Reading) *Lease {
 	l := &h.first
-	if l.h != nil { // the first lease is over, and its user may still read it
+	if l.h != nil { // do not reuse the first Lease, because its user may still read it
 		l = &Lease{}
 	}
 	l.h, l.claim, l.fence, l.begun = h, cl, h.next, now.Mono.Sub(h.c.born)
 	h.user = cl
 	h.next++
 	if h.lost != nil { // Close, or a break, came first
-		l.over, l.pendingEnd = h.lost, l.lossAside(h.lost)
+		l.over, l.pendingEnd = h.lost, l.lossReport(h.lost)
 		return l
 	}
 	h.lease, h.releasing = l, false
 	return l
 }
 
-// owningClaim returns the claim that has the lease now, or had the last one.
+// owningClaim returns the claim that has the present lease, or had the last one.
 func (h *hold) owningClaim() *claim {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,9 +128,9 @@ func (h *hold) givenBack() bool {
 
 func (h *hold) Alike(cl *claim) bool { return h.claim.alike(cl) }
 
-// Pass refuses a hold that may be lost, because a signal said so and the backend has not
-// answered since. The lease may have been taken and released meanwhile, so a later Lock
-// must get a greater fence.
+// Pass refuses a hold that may be lost, because a signal reported a loss and no renewal
+// has been answered since. Another client may have taken and released the name meanwhile,
+// so a later Lock must get a greater fence.
 func (h *hold) Pass(cl *claim) bool {
 	if h.renewal.InDoubt() {
 		return false
@@ -177,7 +177,7 @@ func (h *hold) Plan(now clock.Reading) keepalive.RenewalPlan {
 	return keepalive.RenewalPlan{Left: h.term.Left(now), TTL: ttl, Longer: ttl - h.term.LeaseLeft(now)}
 }
 
-// renewed notes the answer to a renewal that was sent at sent and asked for ttl. It
+// renewed applies the answer to a renewal that was sent at sent and asked for ttl. It
 // returns how much of the term is left.
 func (h *hold) renewed(sent, now clock.Reading, ttl time.Duration, err error) (left time.Duration) {
 	h.mu.Lock()
@@ -189,7 +189,6 @@ func (h *hold) renewed(sent, now clock.Reading, ttl time.Duration, err error) (l
 	return h.term.Left(now)
 }
 
-// expire ends a hold whose term is over.
 func (h *hold) expire() {
 	h.mu.Lock()
 	reason, err := ReasonExpired, h.lastRenewErr
@@ -215,8 +214,8 @@ func (h *hold) lose(why LostError) {
 	now := h.c.now()
 	why.Name, why.Fence, why.Err = h.claim.Name, h.next-1, notOfTheCaller(why.Err)
 	if why.StopBy.IsZero() {
-		// No request has ended the lease in the backend. The backend keeps it for what is
-		// left of the TTL, and then keeps the name closed for the lock-delay.
+		// No request has ended the lease in the backend. The backend keeps it for the
+		// rest of the TTL, and then keeps the name closed for the lock-delay.
 		why.StopBy = now.Mono.Add(h.term.LeaseLeft(now) + h.claim.LockDelay)
 	}
 	h.lost = &why
@@ -233,7 +232,7 @@ func (h *hold) lose(why LostError) {
 	}
 	h.leave(now.Mono)
 	if l != nil {
-		l.tellEnd(l.lossAside(&why))
+		l.reportEnd(l.lossReport(&why))
 	}
 }
 
@@ -251,8 +250,8 @@ func (h *hold) leave(now time.Time) {
 	}
 }
 
-// renewalRef returns the lease for a renewal, with the TTL to ask for: the claim's TTL,
-// or the time left of its maximum hold if that is less.
+// renewalRef returns the driver's reference to the lease, for a renewal. Its TTL is the
+// claim's, or the time left of the maximum hold if that is less.
 func (h *hold) renewalRef(now clock.Reading) driver.LeaseRef {
 	ttl := h.claim.TTL
 	if h.claim.maxHold > 0 {
@@ -261,7 +260,6 @@ func (h *hold) renewalRef(now clock.Reading) driver.LeaseRef {
 	return driver.LeaseRef{Name: h.claim.Name, Token: h.claim.Token, TTL: ttl}
 }
 
-// releaseRef returns the lease for its release.
 func (h *hold) releaseRef() driver.LeaseRef {
 	l := driver.LeaseRef{Name: h.claim.Name, Token: h.claim.Token, MinHold: h.claim.minHold}
 	if h.unused.Load() {
@@ -319,9 +317,9 @@ func (l *Lease) finish(why error) error {
 	return nil
 }
 
-// tellEnd calls tell, which reports the end of a lease to the Observer. If announce has
-// not reported the beginning yet, tellEnd leaves tell to announce. tell may be nil.
-func (l *Lease) tellEnd(tell func()) {
+// reportEnd calls tell, which reports the end of a lease to the Observer. If announce has
+// not reported the beginning yet, announce calls tell afterwards. tell may be nil.
+func (l *Lease) reportEnd(tell func()) {
 	l.h.mu.Lock()
 	if !l.announced {
 		l.pendingEnd, tell = tell, nil
@@ -332,14 +330,15 @@ func (l *Lease) tellEnd(tell func()) {
 	}
 }
 
-// lossAside returns a function that reports a loss to the Observer, on a goroutine of its
-// own, or nil if the Observer has no Lost. The client's own goroutines serve other leases
-// as well, and a caller of Err may hold a mutex that the Observer waits for.
-func (l *Lease) lossAside(why *LostError) func() {
+// lossReport returns a function that reports a loss to the Observer, or nil if the
+// Observer has no Lost. The report runs on a goroutine of its own, because the client's
+// goroutines serve other leases as well, and a caller of Err may hold a mutex that the
+// Observer waits for.
+func (l *Lease) lossReport(why *LostError) func() {
 	o := l.h.c.observer
 	if o == nil || o.Lost == nil {
 		return nil
 	}
-	e := LostEvent{l.claim.later(), l, time.Since(l.h.c.born) - l.begun, why}
+	e := LostEvent{l.claim.lateEvent(), l, time.Since(l.h.c.born) - l.begun, why}
 	return func() { l.h.c.aside(func() { o.Lost(e) }) }
 }

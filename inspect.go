@@ -36,8 +36,8 @@ func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 //
 // If the row of one name is damaged, List yields an error with an Entry that has only
 // that Name; a caller that goes on gets the other names. Any other error comes with an
-// empty Entry and is the last thing yielded. It matches errors.ErrUnsupported if the
-// backend cannot list, ErrUnavailable, ErrInvalid or ErrClosed, or is ctx's own.
+// empty Entry and is the last thing yielded. It matches ErrUnavailable, ErrInvalid,
+// ErrClosed, or errors.ErrUnsupported if the backend cannot list; or it is ctx's own.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := c.usable(ctx); err != nil {
@@ -57,11 +57,12 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 	}
 }
 
-// Diagnose examines the backend's settings and this client's rights there. It returns
-// what a careful operator would change, most serious first, and the server's version, a
-// Finding without Advice. A client of a namespace gets no findings about names of others.
-// Diagnose changes no lock. The error matches errors.ErrUnsupported if the backend cannot
-// examine itself, ErrUnavailable or ErrClosed, or is ctx's own.
+// Diagnose examines the backend's settings and this client's rights there. It returns a
+// Finding for each setting that a careful operator would change, most serious first, and
+// one without Advice that has the server's version. A client of a namespace gets no
+// findings about names of others. Diagnose changes no lock. The error matches
+// ErrUnavailable, ErrClosed, or errors.ErrUnsupported if the backend has no diagnosis; or
+// it is ctx's own.
 func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err := c.usable(ctx); err != nil {
 		return nil, err
@@ -75,8 +76,8 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 }
 
 // Self returns the Owner of this client's leases, to find them among those that Inspect
-// returns. A lease with [WithLabel] has more labels. Owners of different clients differ
-// in Client, unless both have the same Options.ID.
+// returns. A lease with [WithLabel] has more labels. Different clients have Owners with
+// different Client fields, unless both have the same Options.ID.
 func (c *Client) Self() Owner {
 	if !c.made() {
 		return Owner{}
@@ -84,8 +85,8 @@ func (c *Client) Self() Owner {
 	return c.settings.ownerCopy()
 }
 
-// Properties returns facts about the backend: whose clock decides, what fences survive,
-// whether it pushes signals. Where ends with the namespace, if the client has one.
+// Properties returns facts about the backend, such as whose clock decides, and whether it
+// pushes signals. Where ends with the namespace, if the client has one.
 func (c *Client) Properties() Properties {
 	if !c.made() {
 		return Properties{}

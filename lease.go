@@ -14,9 +14,9 @@ import (
 //
 // When a lease is lost, its client notifies the holder before the backend can grant the
 // name to another client: Done is closed, and Context is cancelled with a *LostError as
-// its cause. Err reads the clock itself, so it is right even in the instant before Done
-// is closed. There are two exceptions: after ForceLock, and after Break with a Delay that
-// is too short for the holder, the backend may grant the name first. Then only the fence
+// its cause. Err reads the clock itself, so it is right even if Done is not closed yet.
+// There are two exceptions: after ForceLock, and after Break with a Delay that is too
+// short for the holder, the backend may grant the name first. Then only the fence
 // protects what the holder writes. And no lock can stop a write that is already on its
 // way, or a process that is paused between Err and the write: see [Lease.Fence].
 //
@@ -32,8 +32,8 @@ func (l *Lease) Name() string {
 	return strings.TrimPrefix(l.h.claim.Name, l.claim.space)
 }
 
-// StoredName returns the locked name with its namespace, as the backend has it, and
-// errors, events and logs show it. See [Client.StoredName].
+// StoredName returns the locked name with its namespace, as the backend, errors, events
+// and logs have it. See [Client.StoredName].
 func (l *Lease) StoredName() string {
 	if l.none() {
 		return ""
@@ -41,8 +41,8 @@ func (l *Lease) StoredName() string {
 	return l.h.claim.Name
 }
 
-// Backend returns the backend that granted the lease, and where it is, as a
-// [BackendError] names it. CheckLease of a backend refuses a lease of another one.
+// Backend returns the name and the location of the backend that granted the lease, as in
+// [BackendError].Backend. CheckLease of a backend refuses a lease of another one.
 func (l *Lease) Backend() string {
 	if l.none() {
 		return ""
@@ -51,10 +51,10 @@ func (l *Lease) Backend() string {
 }
 
 // leaseNamed returns the first lease whose Name or StoredName is name. A name in the form
-// of a stored name matches only a StoredName, because a tenant may have chosen it for a
-// lock in its own namespace. leaseNamed returns nil if no lease matches. It also returns
-// nil if a lease in a namespace matches, and then one without a namespace, because the
-// caller may mean either.
+// of a stored name matches only a StoredName, because a tenant may have chosen such a
+// name for a lock in its own namespace. leaseNamed returns nil if no lease matches. It
+// also returns nil if the first match is in a namespace and a later match is in none,
+// because the caller may mean either.
 func leaseNamed(name string, leases iter.Seq[*Lease]) *Lease {
 	isStored := strings.HasPrefix(name, "@") && strings.Contains(name, ":")
 	var inside, stored *Lease
@@ -72,14 +72,14 @@ func leaseNamed(name string, leases iter.Seq[*Lease]) *Lease {
 	return cmp.Or(inside, stored)
 }
 
-// Fence returns the fencing token: it is greater than the fence of every lease granted
-// before on this name, by any process, also after a crash of the backend. Send it along
-// with each write, and let the resource compare:
+// Fence returns the fencing token: it is greater than the fence of every earlier lease on
+// this name, of any process, even after a crash of the backend. Send it along with each
+// write, and let the resource compare:
 //
 //   - A Mutex, or a writer of an RWMutex: refuse the write if any greater fence was
 //     seen on this name. The write belongs to an older lease, which is over.
-//   - A reader of an RWMutex: readers hold side by side, so a smaller fence may be
-//     as good as a greater one. Refuse it only if a greater fence of a writer was
+//   - A reader of an RWMutex: readers hold side by side, so a smaller fence may be as
+//     good as a greater one. Refuse the write only if a greater fence of a writer was
 //     seen.
 //   - Permits of a Semaphore: refuse nothing, because a lease with a much smaller
 //     fence may still be held. To guard such work, give each permit a Mutex on a
@@ -91,10 +91,10 @@ func (l *Lease) Fence() uint64 {
 	return l.fence
 }
 
-// Err returns nil while the lease can be trusted, then a *LostError, ErrReleased or
-// ErrDetached. It reads the clock, so it is right at every instant, even right after a
-// pause of the process. It does not know of a ForceLock, or a Break with a negative
-// Delay, until the backend reports it, a moment later: [Lease.Confirm] does.
+// Err returns nil while the lease holds, then a *LostError, ErrReleased or ErrDetached.
+// It reads the clock, so it is right at every instant, even right after a pause of the
+// process. It detects a ForceLock, or a Break with a negative Delay, only when the
+// backend has reported it, a moment later. [Lease.Confirm] asks the backend.
 func (l *Lease) Err() error {
 	if l.none() {
 		return errNoLease
@@ -103,8 +103,8 @@ func (l *Lease) Err() error {
 }
 
 // Context returns a context that is cancelled when the lease is over, with a *LostError,
-// ErrReleased or ErrDetached as its cause. It has the values of the context that the lock
-// was acquired with, but does not end with it.
+// ErrReleased or ErrDetached as its cause. It has the values of the ctx of Lock, but does
+// not end with that ctx.
 //
 // After a pause that outlasts the lease (SIGSTOP, a suspended host), the process may run
 // for a moment before the context's timer fires. Err reads the clock: call it before a
@@ -145,7 +145,7 @@ func (l Lease) Format(f fmt.State, _ rune) {
 }
 
 // LogValue implements slog.LogValuer: the name, the fence, and how much longer the lease
-// can be trusted if it is not renewed; or why it is over.
+// holds if it is not renewed; or why it is over.
 func (l *Lease) LogValue() slog.Value {
 	if l.none() {
 		return slog.GroupValue(slog.String("over", errNoLease.Error()))
@@ -168,10 +168,10 @@ func overBefore() context.Context {
 	return ctx
 }
 
-// fenceKey is the key for the leases under which a context runs, as a *fenced.
+// fenceKey is the key for the leases that a context carries, as a *fenced.
 type fenceKey struct{}
 
-// fenced is a lease under which a ctx runs, and the leases around it.
+// fenced is a lease that a ctx carries, and the leases of the contexts around that ctx.
 type fenced struct {
 	lease *Lease
 	outer *fenced

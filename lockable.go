@@ -33,7 +33,7 @@ type Lockable interface {
 type locker struct {
 	lock
 	weight, limit int
-	bad           error // the reason for which the lock can never be acquired
+	bad           error // the error of each claim if the lock is invalid, or nil
 }
 
 func (l *locker) locker() *locker { return l }

@@ -40,9 +40,10 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.as(ctx, 
 //
 // f's context is ctx, and also ends when the lease is lost; [FenceOf] finds the fence in
 // it. Do returns f's error. If the lease was lost before it was released, the error
-// matches ErrLost too, because other holders may have run beside f. If f returned nil,
-// LostError.Finished is true: the work is done, and repeating it does it twice. A release
-// that the backend did not confirm is no error; the client reports it to the Observer.
+// matches ErrLost too, because other holders may have run at the same time as f. If f
+// returned nil, LostError.Finished is true: the work is done, and repeating it does it
+// twice. A release that the backend did not confirm is no error; the client reports it to
+// the Observer.
 //
 // If Do cannot begin, f does not run. The error is then an error of Lock, or matches
 // ErrLost if the lease was lost before f began. Do does not say whether f ran: an error

@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Namespace returns a client of the same backend that sees only the names of a namespace:
-// of one tenant, for example, or of one environment. Its methods take and return names
+// Namespace returns a client of the same backend that sees only the names of one
+// namespace, for example of one tenant or environment. Its methods take and return names
 // without the namespace; List, Watch, Inspect and Break reach no name outside it. Two
 // namespaces never share a name, whatever their prefixes and names. Namespace costs
 // nothing, and its client needs no Close: it shares the connection, the renewals and the
@@ -43,7 +43,7 @@ func (c *Client) StoredName(name string) string {
 	return c.space + name
 }
 
-// stored is StoredName, and refuses a bad name or namespace.
+// stored returns StoredName, or an error for a bad name or namespace.
 func (c *Client) stored(name string) (string, error) {
 	if c.refusal != nil {
 		return "", c.refusal
@@ -54,7 +54,7 @@ func (c *Client) stored(name string) (string, error) {
 	return c.space + name, fits(c.space, name)
 }
 
-// shown returns an entry whose name is without the namespace.
+// shown returns the entry with its name as users see it: without the namespace.
 func (c *Client) shown(e Entry) Entry {
 	e.Name = strings.TrimPrefix(e.Name, c.space)
 	return e

@@ -11,30 +11,30 @@ import (
 //
 // Every lease that was reported to Acquired ends in exactly one call of Released or Lost,
 // after Acquired has returned. So a gauge that goes up in Acquired and down in Released
-// and Lost is right, at the latest when Close has returned nil. A lease that its caller
-// never got, because ctx ended in the same instant, is not reported. A lease that [All]
-// was granted, and gave back because another lock was taken, is reported like any other.
+// and Lost counts the held leases; it is 0 when Close has returned nil. The client does
+// not report a lease that its caller never got because ctx ended in the same instant. It
+// does report a lease that [All] got and gave back because another lock was taken.
 //
-// Several goroutines may call the functions at once. The goroutine that called Lock or
-// Release reports Queued, NotAcquired, Acquired and Released, the Failed of that call,
-// and a Lost that only Release detected. That goroutine goes on when the function
-// returns, so the functions should be quick. Goroutines of the client report what the
-// client detects by itself.
+// Several goroutines may call the functions at once. Queued, NotAcquired, Acquired,
+// Released, the Failed of a call, and a Lost that Release detected run on the goroutine
+// that called Lock or Release. That goroutine goes on when the function returns, so the
+// functions should be quick. The other functions run on goroutines of the client.
 //
 // The functions may use the client and its leases, with two exceptions. They must not
 // wait for Close and Shutdown, which wait for them. And a function that waits for the
 // name of its event deadlocks, because no lock is reentrant.
 //
-// If a function panics, or ends its goroutine, the call that reported to it cleans up and
-// panics on, and a lease that was just acquired is released. On a goroutine of the client
+// If a function panics, or ends its goroutine, the call that ran it releases a lease that
+// it has just acquired, and the panic goes on to the caller. On a goroutine of the client
 // a panic ends the program.
 type Observer struct {
-	// Queued: a claim waits, or its place in the queue has changed. The client reports a
-	// claim behind other claims of its own when the claim begins to wait, and again if
-	// other clients are still ahead when the claim's turn in this process comes.
+	// Queued: a claim waits, or its place in the queue has changed. The client also
+	// reports a claim that waits behind other claims of the same client: when it begins
+	// to wait, and again if other clients are still ahead when its turn within the client
+	// comes.
 	Queued func(QueuedEvent)
-	// NotAcquired: a claim ended without a lease. A try whose Err matches ErrHeld is a
-	// run that was skipped.
+	// NotAcquired: a claim ended without a lease. If Try is true and Err matches ErrHeld,
+	// a run was skipped.
 	NotAcquired func(NotAcquiredEvent)
 	// Acquired: a lease was granted.
 	Acquired func(AcquiredEvent)
@@ -50,12 +50,13 @@ type Observer struct {
 // Event has the fields that all events share.
 type Event struct {
 	// Ctx carries the values of a ctx, for traces: the ctx of Lock, TryLock or ForceLock,
-	// and for Released the ctx of Release. During the call it is that ctx; afterwards it
-	// has only its values and never ends.
+	// and for Released the ctx of Release. During the call, Ctx is that ctx. Afterwards,
+	// it has only the values of that ctx, and never ends.
 	Ctx context.Context
 	// Claim is a number for one call of Lock, TryLock or ForceLock and the lease that it
 	// got. It is the same in all their events, and different for any other claim of any
-	// client or process. It is no secret. 0 if the event is about several claims.
+	// client or process. It is no secret. Claim is 0 if the event is about several
+	// claims.
 	Claim uint64
 	Name  string // as it is stored; one of the names if the event is about several claims
 }
@@ -110,8 +111,8 @@ type FailedEvent struct {
 	Err   error
 }
 
-// failed reports a request that failed. e is the event of its claim, or of one of several
-// claims; see about.
+// failed reports a request that failed. e is the event of its claim; for several claims,
+// see about.
 func (o *Observer) failed(e Event, op Op, count int, err error) {
 	if o != nil && o.Failed != nil {
 		o.Failed(FailedEvent{e, op, count, err})
@@ -136,7 +137,8 @@ func JoinObservers(all ...*Observer) *Observer {
 	return joined
 }
 
-// join leaves out nil functions, because the client does less without a function to call.
+// join returns nil for two nil functions, because the client does less work without a
+// function to call.
 func join[E any](a, b func(E)) func(E) {
 	switch {
 	case a == nil:

@@ -8,10 +8,10 @@ import (
 )
 
 // LogObserver returns an observer that writes events to a log. A nil logger is
-// slog.Default. The levels are Debug for what is usual: claims that wait, leases that
-// were acquired and released; Info for a try that was skipped because others held the
-// lock, and a claim that the name's value refused; Warn for requests that failed, and
-// claims that were given up; Error for a lost lease. It never writes tokens.
+// slog.Default. It logs usual events at level Debug: claims that wait, leases that were
+// acquired and released. Info is for a try that others' lock refused, and a claim that
+// the name's value refused; Warn for requests that failed, and claims that gave up; Error
+// for a lost lease. It never writes tokens.
 func LogObserver(log *slog.Logger) *Observer {
 	log = cmp.Or(log, slog.Default())
 	return &Observer{

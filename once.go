@@ -12,18 +12,19 @@ import (
 )
 
 // Once runs each task of a series on one instance, at most once or at least once: for
-// example each tick of a schedule. A task has a key, and keys rise. The name of the
-// lock keeps the last key; a task whose key is not greater counts as done. So an
-// instance that is late skips what another one has done. [Client.Once] returns a Once.
+// example each tick of a schedule. A task has a key, and later tasks have greater keys.
+// The name keeps the last key. A task counts as done unless its key is greater. So an
+// instance that is late skips a task that another one has done. [Client.Once] returns a
+// Once.
 //
-//   - By default a task runs at most once: the grant of the lock notes its key,
-//     before f runs.
-//   - [WithAtLeastOnce] runs it at least once: the key is noted after f has returned
+//   - By default a task runs at most once: the grant of the lock stores its key, before f
+//     runs.
+//   - [WithAtLeastOnce] runs it at least once: Do stores the key after f has returned
 //     nil.
-//   - To run it exactly once, keep its data in an SQL database: use WithAtLeastOnce,
-//     and let f note the key in the transaction of its work, with CheckLease of
-//     postgreslock, mysqllock or sqlitelock ([LeaseOf] finds the lease). f does
-//     nothing if the key is noted there already.
+//   - To run it exactly once, keep its data in an SQL database: use WithAtLeastOnce, and
+//     let f store the key in the transaction of its work, with CheckLease of
+//     postgreslock, mysqllock or sqlitelock ([LeaseOf] finds the lease). f does nothing
+//     if the key is already in the database.
 //
 // A task that failed is skipped for good once a later key is done. An instance whose
 // clock is ahead runs a tick early, and then the tick is done for all: clocks must be
@@ -63,9 +64,9 @@ func (c *Client) Once(name string, options ...OnceOption) *Once {
 func WithAtLeastOnce() OnceOption { return onceOption(func(o *onceOptions) { o.atLeastOnce = true }) }
 
 // WithUnorderedKeys is for a [Once] whose keys have no order: ids of messages or orders.
-// The backend remembers each key by itself, for a day, by default, after the task.
-// Functions with different keys run side by side. The name of the Once has 222 bytes at
-// most, because each key adds 33.
+// The backend keeps each key separately: by default, for a day after the task. Functions
+// with different keys run side by side. The name of the Once has 222 bytes at most,
+// because each key adds 33.
 func WithUnorderedKeys() OnceOption {
 	return onceOption(func(o *onceOptions) { o.unordered = true })
 }
@@ -73,21 +74,21 @@ func WithUnorderedKeys() OnceOption {
 // TimeKey returns the key of a scheduled time: t in UTC as text with nanoseconds, such as
 // "2026-03-29T01:00:00.000000000Z". A later t has a greater key.
 //
-// All instances must pass the same t: the scheduled time, never time.Now(), nor what a
-// time.Ticker delivers. Where a scheduler starts the job, round the present to the
-// schedule. Round, unlike Truncate, returns the same t for a clock that is slightly
-// behind:
+// All instances must pass the same t: the scheduled time, not time.Now() or a value of a
+// time.Ticker. If a scheduler starts the job, round the present time to the schedule.
+// Round, unlike Truncate, returns the same t for a clock that is slightly behind:
 //
 //	key := pawl.TimeKey(time.Now().Round(24 * time.Hour)) // of a job that starts at midnight, UTC
 //
-// After noon, this key is of the next midnight. So a retry must keep the t of its first
-// try, and a program that makes up for missed ticks must compute their times.
+// After noon, this code computes the key of the next midnight. So a retry must keep the t
+// of its first try, and a program that makes up for missed ticks must compute their
+// times.
 //
 // For a schedule in local time, t is time.Date(year, month, day, 2, 30, 0, 0, location).
 func TimeKey(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
-// Do runs f unless the task of this key is done: unless an instance has noted this key or
-// a greater one. A key has 1 to 1024 bytes, compared as bytes; [TimeKey] makes one of a
+// Do runs f unless the task of this key is done: unless the name keeps this key or a
+// greater one. A key has 1 to 1024 bytes, compared as bytes; [TimeKey] makes one of a
 // time. While another instance runs a task, Do waits, first come, first served among
 // processes: so runs never overlap. ctx bounds the wait and is f's context, as in
 // [Mutex.Do]; [WithWait] bounds the wait alone.
@@ -97,8 +98,8 @@ func TimeKey(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.00
 //   - (false, err): f did not run, and it is not known whether the task is done. err
 //     matches ErrHeld if a deadline or WithWait ended the wait, and ErrUnavailable
 //     if the backend failed; other errors are errors of [Mutex.Lock].
-//   - (true, err): f ran, whatever it did. err is the error of Mutex.Do. With
-//     WithAtLeastOnce it may also say that the client could not note the key, so that
+//   - (true, err): f ran, and may have failed. err is the error of Mutex.Do. With
+//     WithAtLeastOnce it may also say that the client could not store the key, so that
 //     another instance may run the task again.
 //
 // Calling Do again with the same key is safe after any error.

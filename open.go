@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// Open returns a client over the backend that a URL names. Import the backend's package
-// for it:
+// Open returns a client over the backend that a URL names. The program must import the
+// backend's package:
 //
 //	import _ "github.com/pawl-go/pawl/sqlitelock"        // sqlite:/var/lib/app/locks.db
 //	import _ "github.com/pawl-go/pawl/redislock"         // redis://host:6379; package redislock lists more
@@ -61,7 +61,7 @@ func (s *settings) retry(ctx context.Context, open func() (driver.Driver, error)
 		if ended := backoff.Wait(ctx, pause); errors.Is(ended, context.Canceled) {
 			return nil, ended
 		} else if ended != nil {
-			return nil, err // it says why the backend could not be reached until then
+			return nil, err // err says why the backend could not be reached
 		}
 	}
 }

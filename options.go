@@ -33,13 +33,13 @@ type Options struct {
 	TTL time.Duration
 
 	// QueueTTL is the time for which the queue keeps the place of a waiter that was
-	// killed, and so the time that waiters behind the dead one may lose; up to four times
-	// as long behind 64 others and more. 10 ms to 30 days, and no less than the backend
-	// can keep; default 5 s, or TTL if that is less.
+	// killed. The waiters behind it may lose that time. Behind 64 other waiters and more,
+	// the queue keeps a place up to four times as long. 10 ms to 30 days, and no less
+	// than the backend can keep; default 5 s, or TTL if that is less.
 	QueueTTL time.Duration
 
-	// RequestTimeout bounds one request to the backend. 0 to 1 minute; the default, 0,
-	// means a sixth of the lock's TTL, and 3 s at most.
+	// RequestTimeout bounds one request to the backend: 0 to 1 minute. The default, 0,
+	// means a sixth of the lock's TTL, or 3 s if that is less.
 	RequestTimeout time.Duration
 
 	// RetryFor is the time for which Open, and a waiting claim, retry a backend that
@@ -47,11 +47,11 @@ type Options struct {
 	// at all. A try never retries.
 	RetryFor time.Duration
 
-	// HandoffWindow is the time after its grant in which a process may pass an exclusive
-	// lease among its own waiters, in their order, before another process gets its turn:
-	// each pass saves two requests. A process that had to wait for its turn passes the
-	// lease only to those that waited with it. At most 1 s; default 10 ms; a negative
-	// value means one lease a turn.
+	// HandoffWindow is the time after a grant in which a process may pass an exclusive
+	// lease to its own waiters, one after the other, before another process gets its
+	// turn. Each pass saves two requests. A process that had to wait for its turn passes
+	// the lease only to claims that already waited at the grant. At most 1 s; default 10
+	// ms; a negative value means one lease a turn.
 	HandoffWindow time.Duration
 
 	// Labels are shown with every lease of this client. At most 16, together with those
@@ -62,11 +62,10 @@ type Options struct {
 	Observer *Observer
 }
 
-// maxLocalHandoff is the maximum of Options.HandoffWindow, in which a process keeps other
-// processes out.
+// maxLocalHandoff is the maximum of Options.HandoffWindow.
 const maxLocalHandoff = time.Second
 
-// settings are options with their defaults filled in, checked.
+// settings are checked options, with defaults filled in.
 type settings struct {
 	Options
 	owner driver.Owner
@@ -84,7 +83,7 @@ func (o *Options) settle() (settings, error) {
 	}
 	if s.ID == "" {
 		b := make([]byte, 8)
-		_, _ = rand.Read(b)                // it ends the program rather than fail
+		_, _ = rand.Read(b)                // rand.Read never returns an error
 		s.ID = "~" + hex.EncodeToString(b) // in the form that driver.Owner.Who hides
 	}
 	s.TTL = cmp.Or(s.TTL, 30*time.Second)
@@ -140,7 +139,8 @@ func spaceOf(outer, prefix string) string {
 	return outer + spaceEscapes.Replace(prefix) + ":"
 }
 
-// spaceEscapes keeps ":" for the namespace's end, and "/" for what divides its prefixes.
+// spaceEscapes escapes ":", which ends a namespace, and "/", which separates its
+// prefixes.
 var spaceEscapes = strings.NewReplacer("%", "%25", "/", "%2F", ":", "%3A")
 
 // fits refuses times that are too short for a backend.
@@ -151,15 +151,15 @@ func (s *settings) fits(p driver.Properties) error {
 	return longEnough("QueueTTL", s.QueueTTL, p)
 }
 
-// ownerCopy returns a copy for callers, which may change the labels.
+// ownerCopy returns a copy, because callers may change its labels.
 func (s *settings) ownerCopy() driver.Owner {
 	o := s.owner
 	o.Labels = maps.Clone(o.Labels)
 	return o
 }
 
-// longEnough refuses a duration of a lease or a place that is shorter than the backend
-// can keep, because the client could not renew it in time.
+// longEnough refuses a TTL that is shorter than the backend can keep, because the client
+// could not renew in time.
 func longEnough(what string, d time.Duration, p driver.Properties) error {
 	if d >= p.MinTTL {
 		return nil
@@ -167,7 +167,7 @@ func longEnough(what string, d time.Duration, p driver.Properties) error {
 	return &InvalidError{What: what, Problem: "is " + d.String(), Allowed: fmt.Sprintf("%v or more on %s", p.MinTTL, p.Backend)}
 }
 
-// A LockOption changes one lock. The call that names the lock takes it:
+// A LockOption changes one lock. Pass it to the call that makes the lock:
 // locks.Mutex("report", pawl.WithTTL(5*time.Second)). It is a [OnceOption] too. A nil
 // option changes nothing. Locking returns ErrInvalid for an option without effect there,
 // such as WithAbove for an Election.
@@ -213,10 +213,10 @@ func (set onceOption) ofOnce(o *onceOptions) { set(o) }
 func WithTTL(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.ttl = d }) }
 
 // WithMinHold keeps the name held until d after the grant, even if the lease is released
-// before: for a job that must not run twice within that time though it takes less. 0 to
-// 30 days, and no more than WithMaxHold; default 0. A process that dies holds the name
-// for its TTL instead, which may be shorter or longer than d. For the ticks of a
-// schedule, use [Once]: it remembers a tick also after a crash.
+// before: for a short job that must not run twice within d. 0 to 30 days, and no more
+// than WithMaxHold; default 0. A process that dies holds the name for its TTL instead,
+// which may be shorter or longer than d. For the ticks of a schedule, use [Once]: it
+// remembers a tick also after a crash.
 func WithMinHold(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.minHold = d })
 }
@@ -233,9 +233,9 @@ func WithLockDelay(d time.Duration) LockOption {
 // context of Do's function f ends. [WithGrace] sets how long before: by default at most
 // 10 ms or a tenth of the TTL, whichever is longer. The context's Deadline does not show
 // it. The backend grants the name to the next holder when d is over, or as soon as f
-// returns and the lease is released. An f that ignores its context runs on beside the
-// next holder; an f that returns before LostError.StopBy does not. To end f alone, use
-// context.WithTimeout inside it: then the lock is held until f returns.
+// returns and the lease is released. An f that ignores its context may run at the same
+// time as the next holder; an f that returns before LostError.StopBy does not. To end f
+// alone, use context.WithTimeout inside it: then the lock is held until f returns.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.maxHold = d })
 }
@@ -259,10 +259,10 @@ func WithWait(d time.Duration) LockOption {
 	})
 }
 
-// WithGrace sets how much time a holder has to stop: the client notifies it of the loss
-// that long before the lease ends in the backend. The default, which is also the
-// minimum, is 10 ms or a tenth of what the lease lasts, whichever is longer; the maximum
-// is half of the TTL, and of WithMaxHold. A lease lasts its TTL, or less right after a
+// WithGrace sets how much time a holder has to stop after a loss: the client notifies the
+// holder that long before the lease ends in the backend. The default is also the minimum:
+// 10 ms or a tenth of the lease's duration, whichever is longer. The maximum is half of
+// the TTL, and of WithMaxHold. The lease's duration is its TTL, or less right after a
 // grant from the queue and near the end of WithMaxHold.
 func WithGrace(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.margin = d }) }
 
@@ -278,7 +278,7 @@ func WithLabel(key, value string) LockOption {
 	})
 }
 
-// pointless refuses an option without effect, because its user relies on an effect.
+// pointless returns the error for an option that has no effect where it was given.
 func pointless(option, where, allowed string) error {
 	return &InvalidError{What: option, Problem: "would do nothing for " + where, Allowed: allowed}
 }

@@ -12,11 +12,11 @@ import (
 // Release ends the lease and lets the next claim in. Release may be called more than
 // once, also at the same time: every call returns the same.
 //
-// ctx carries values only, and Release does not end with it: a lock must not stay held
-// because the time of its user was up. Release takes no longer than one request may take.
-// Its error matches ErrLost if the lease was no longer held. Then other holders may have
-// run beside this one. It matches ErrUnavailable if the backend did not confirm the
-// release. Then the client retries in the background until the lease would have expired.
+// ctx carries values only, and its end does not end Release: a holder whose ctx has ended
+// must still be able to release. Release takes no longer than one request may take. Its
+// error matches ErrLost if the lease was no longer held. Then other holders may have run
+// at the same time. It matches ErrUnavailable if the backend did not confirm the release.
+// Then the client retries in the background until the lease would have expired.
 func (l *Lease) Release(ctx context.Context) error { return l.end(ctx, false) }
 
 // ReleaseUnused is Release without the minimum hold ([WithMinHold]), for a holder that
@@ -25,8 +25,8 @@ func (l *Lease) ReleaseUnused(ctx context.Context) error { return l.end(ctx, tru
 
 func (l *Lease) end(ctx context.Context, unused bool) error { return l.close(ctx, nil, unused) }
 
-// close implements every release. It waits no longer for the backend than one request may
-// take, and no longer than bound, if bound is not nil.
+// close implements every release. It waits for the backend until the time limit of one
+// request, or until bound ends. bound may be nil.
 func (l *Lease) close(ctx, bound context.Context, unused bool) error {
 	if l.none() {
 		return errNoLease
@@ -40,9 +40,9 @@ func (l *Lease) close(ctx, bound context.Context, unused bool) error {
 	h, c := l.h, l.h.c
 	entered := c.releases.enter()
 	if entered {
-		defer c.releases.leave() // Close waits for us
+		defer c.releases.leave() // Close waits for this call
 	} else {
-		h.lose(LostError{Reason: ReasonClosed, StopBy: c.now().Mono}) // Close releases it
+		h.lose(LostError{Reason: ReasonClosed, StopBy: c.now().Mono}) // Close releases the lease
 	}
 	if ok, answer := l.answered(); ok {
 		return answer
@@ -56,9 +56,9 @@ func (l *Lease) close(ctx, bound context.Context, unused bool) error {
 		if !done { // the driver panics, or ends the goroutine
 			answer = unavailable(c.backend, "release", h.claim.Name, errCutShort)
 		}
-		l.tellOthers(answer)
+		l.setAnswer(answer)
 		if c.observer != nil && !errors.Is(answer, ErrDetached) { // Detach has reported it
-			l.tellRelease(ctx, answer)
+			l.reportRelease(ctx, answer)
 		}
 	}()
 	answer = l.release(bound, entered)
@@ -66,7 +66,7 @@ func (l *Lease) close(ctx, bound context.Context, unused bool) error {
 	return answer
 }
 
-// answered returns false to the first caller, which must then call tellOthers. For every
+// answered returns false to the first caller, which must then call setAnswer. For every
 // later caller, it waits for the answer of the first Release, and returns true and the
 // answer. Later callers wait on a channel, because virtual time stands still in a
 // sync.Once.
@@ -90,8 +90,7 @@ func (l *Lease) answered() (bool, error) {
 	return true, l.answer
 }
 
-// tellOthers gives the answer of the first Release to the later callers.
-func (l *Lease) tellOthers(answer error) {
+func (l *Lease) setAnswer(answer error) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	l.phase, l.answer = released, answer
@@ -111,9 +110,8 @@ func (l *Lease) release(bound context.Context, entered bool) error {
 		if errors.Is(lost, ErrDetached) {
 			return lost // another process may have the lease now
 		}
-		// The backend may still hold it for us, for the margin or longer, and we do not
-		// need it any more. Close gives back the leases that it has ended; a lease that
-		// was lost before is not among them.
+		// The backend may still keep the lost lease, for the margin or longer. So release
+		// it, unless Close does: Close releases the leases that it has ended itself.
 		if why, ok := errors.AsType[*LostError](lost); entered || ok && why.Reason != ReasonClosed {
 			c.returner.Add(h.toReturn(now.Mono), now.Mono)
 		}
@@ -127,9 +125,9 @@ func (l *Lease) release(bound context.Context, entered bool) error {
 	return err
 }
 
-// tellRelease reports the answer of the first Release to the Observer. If the lease was
-// lost before, the Observer knows that already.
-func (l *Lease) tellRelease(ctx context.Context, err error) {
+// reportRelease reports the answer of the first Release to the Observer. It does not
+// report a lease that was lost before, because the loss was reported.
+func (l *Lease) reportRelease(ctx context.Context, err error) {
 	l.h.mu.Lock()
 	released := l.over == ErrReleased || l.over == ErrDetached //nolint:errorlint // it is the reason as it was given
 	l.h.mu.Unlock()
@@ -139,7 +137,7 @@ func (l *Lease) tellRelease(ctx context.Context, err error) {
 	o, held := l.h.c.observer, time.Since(l.h.c.born)-l.begun
 	e := l.claim.event(context.WithoutCancel(ctx))
 	lost, isLost := errors.AsType[*LostError](err)
-	l.tellEnd(func() {
+	l.reportEnd(func() {
 		switch {
 		case isLost && o.Lost != nil:
 			o.Lost(LostEvent{e, l, held, lost})
@@ -152,8 +150,8 @@ func (l *Lease) tellRelease(ctx context.Context, err error) {
 	})
 }
 
-// wakeQueued makes the queued waiter of this process ask at once for a name that this
-// process gave back, if the backend does not push.
+// wakeQueued makes this process's queued waiter ask the backend at once for a name that
+// this process has just released, if the backend does not push.
 func (c *core) wakeQueued(name string) {
 	if cl, ok := c.queues.Queued(name); ok && !c.pushed() {
 		_ = c.inboxes.Put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})

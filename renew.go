@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// keep begins to renew h. It returns false when the client closes.
+// keep makes the client renew h. It returns false if the client closes.
 func (c *core) keep(h *hold, now clock.Reading) bool {
 	h.mu.Lock()
 	tm := h.term
@@ -47,7 +47,8 @@ func (c *core) signal(s driver.Signal) {
 
 // keepRenewing renews all leases of a client and ends those whose term is over, until ctx
 // ends. It uses one goroutine, however many leases there are, and one more for each
-// request under way. Package keepalive decides which are due, and which share a request.
+// request under way. Package keepalive decides which leases are due, and which share a
+// request.
 func (c *core) keepRenewing(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -71,9 +72,9 @@ func (c *core) keepRenewing(ctx context.Context) {
 	}
 }
 
-// dispatchRenewals sends the batches that may go now, each in a goroutine of its own, so
-// that a backend that does not answer delays nothing else. It returns the time until
-// there may be more; a negative time means not before Wake.
+// dispatchRenewals sends the batches that are due, each in a goroutine of its own, so
+// that a request without an answer delays no other. It returns the time until the next
+// batch may be due. A negative time means: wait for Wake.
 func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.Duration) {
 	for {
 		due, batch, wait := c.renewals.Take(now)
@@ -90,7 +91,7 @@ func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.D
 func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch) {
 	sent := c.now()
 	leases := make([]driver.LeaseRef, len(due))
-	shortest := driver.MaxTTL // the claims' shortest TTL; shortly before a maximum hold, a renewal asks for less
+	shortest := driver.MaxTTL // the claims' shortest TTL; a renewal asks for less near the end of a maximum hold
 	for i, x := range due {
 		leases[i] = x.Lease.renewalRef(sent)
 		shortest = min(shortest, x.Lease.claim.TTL)
@@ -105,7 +106,7 @@ func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch
 		err = unavailable(c.backend, "renew", leases[0].Name, err)
 	}
 	if err != nil && ctx.Err() == nil { // otherwise Close has ended the request
-		c.failedAside(about(due), "renew", len(due), err)
+		c.reportFailedAside(about(due), "renew", len(due), err)
 	}
 	now := c.now()
 	for i, x := range due {
@@ -124,28 +125,27 @@ func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch
 	c.renewals.Done(batch, now.Mono, err == nil)
 }
 
-// about returns the event for a failed renewal: the event of its lease if the batch has
-// only one.
+// about returns the event for a failed renewal. If the batch has only one lease, it is
+// the event of that lease.
 func about(due []*renewal) Event {
 	if len(due) > 1 {
 		return Event{Ctx: context.Background(), Name: due[0].Lease.claim.Name}
 	}
-	return due[0].Lease.owningClaim().later()
+	return due[0].Lease.owningClaim().lateEvent()
 }
 
-// Confirm asks the backend whether the lease still holds the name, and renews it. Confirm
-// returns nil if the lease does. The error matches ErrLost or ErrReleased if the lease is
-// over. It matches ErrUnavailable, or ctx's own error, if Confirm cannot find out; the
-// lease then goes on until its Deadline.
+// Confirm renews the lease, and returns nil if the lease still holds the name. The error
+// matches ErrLost or ErrReleased if the lease is over. It matches ErrUnavailable, or
+// ctx's own error, if Confirm cannot find out; the lease then goes on until its Deadline.
 //
 // Call it right before something that cannot be undone. It takes a round trip, where Err
 // takes none, and detects what the backend has not reported yet: a ForceLock, a Break
-// with a negative Delay, an entry that was deleted by hand. Its answer does not hold
-// until a commit, because the process may pause in between: in a transaction use
-// CheckLease of postgreslock, mysqllock or sqlitelock.
+// with a negative Delay, an entry that was deleted by hand. Its answer may be outdated
+// when a transaction commits, because the process may pause in between: in a transaction
+// use CheckLease of postgreslock, mysqllock or sqlitelock.
 func (l *Lease) Confirm(ctx context.Context) error { return l.ask(ctx, "renew", nil) }
 
-// ask renews the lease by itself, with or without a value to write.
+// ask renews this lease alone, with or without a value to write.
 func (l *Lease) ask(ctx context.Context, op Op, value []byte) error {
 	if err := l.Err(); err != nil {
 		return err
@@ -193,7 +193,7 @@ func (l *Lease) ask(ctx context.Context, op Op, value []byte) error {
 	return unavailable(c.backend, op, h.claim.Name, err)
 }
 
-// writes is the state of the hold's writes. It is made when the first value is written.
+// writes returns the state of the hold's writes. The first write creates it.
 func (h *hold) writes() *lastWrite {
 	if w := h.written.Load(); w != nil {
 		return w
@@ -202,8 +202,8 @@ func (h *hold) writes() *lastWrite {
 	return h.written.Load()
 }
 
-// write takes the turn to write, and waits until no earlier write can arrive any more.
-// The caller ends the turn with done.
+// write waits for its turn to write, and until no earlier write can reach the backend any
+// more. The caller ends the turn with done.
 func (l *Lease) write(ctx context.Context) (*lastWrite, error) {
 	w := l.h.writes()
 	select {

@@ -17,8 +17,8 @@ func (c *Client) RWMutex(name string, options ...LockOption) *RWMutex {
 	return &RWMutex{c.lock(name, options)}
 }
 
-// RLocker returns a Lockable whose Lock, TryLock, Do and TryDo are RLock, TryRLock, RDo
-// and TryRDo: a reader, for [All]. The RWMutex itself is the Lockable of its writer.
+// RLocker returns the reader as a Lockable, for [All]: its Lock is RLock, its Do is RDo,
+// and so on. The RWMutex itself is the Lockable of the writer.
 func (m *RWMutex) RLocker() Lockable { return m.reader() }
 
 // Lock waits for the lock as a writer. See [Mutex.Lock] for ctx and errors.
@@ -57,7 +57,7 @@ func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error)
 	return m.reader().TryDo(ctx, f)
 }
 
-// reader returns the lock as a reader takes it.
+// reader returns the locker of a reader.
 func (m *RWMutex) reader() *locker {
 	if m == nil {
 		return &locker{bad: errNotMade}
@@ -65,7 +65,7 @@ func (m *RWMutex) reader() *locker {
 	return &locker{lock: m.lock, weight: 1, limit: driver.Unlimited}
 }
 
-// writer returns the lock as a writer takes it: as a mutex.
+// writer returns the mutex that a writer locks.
 func (m *RWMutex) writer() *Mutex {
 	if m == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 //     [All].
 //
 // A claim gets its permits when k are free and no claim waits ahead of it: claims for few
-// permits do not pass a claim for many. Its lease returns all of them together: see
+// permits do not pass a claim for many. Its lease gives all of them back together: see
 // [Lease.Release].
 //
 // n is this caller's own limit; the backend does not store it. Each claim counts the

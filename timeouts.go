@@ -19,11 +19,11 @@ func (s *settings) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Dur
 	return room.WithDeadline(ctx, now.Add(s.requestTimeout(ttl)))
 }
 
-// renewTimeout bounds a renewal. If one lease makes a batch hang, the client repeats the
-// batch in small ones, and then alone. The bound leaves time for that, so that the other
-// leases do not expire. A lease that is alone delays no other, and may need the time,
-// because an engine that compares and swaps takes several round trips while other clients
-// change the name.
+// renewTimeout bounds a renewal. If one lease makes a batch hang, the client repeats its
+// leases in smaller batches, and at last one by one. The bound leaves time for that, so
+// that the other leases do not expire. A lease that is renewed alone delays no other, so
+// it gets more time: an engine that compares and swaps takes several round trips while
+// other clients change the name.
 func (s *settings) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
 	if smaller {
 		return min(s.requestTimeout(ttl), ttl/12)

@@ -9,9 +9,9 @@ import (
 
 // WithValue makes the name keep a value of at most 1 KB, such as a leader's address or
 // the last tick of a schedule. The step that grants the lock writes the value. The name
-// keeps it, even when the name is not held, until a later holder writes another. The
-// backend forgets name and value, by default, a day after the end of the last lease.
-// Inspect shows the value.
+// keeps the value, even when no client holds the name, until a later holder writes
+// another. By default the backend forgets name and value a day after the end of the last
+// lease. Inspect shows the value.
 //
 // A lock with a value is not passed among the waiters of one process (see
 // Options.HandoffWindow): the backend makes each grant.
@@ -22,8 +22,8 @@ func WithValue(value []byte) LockOption {
 // WithAbove makes the grant depend on the value that the name keeps: the name must keep
 // no value, or a smaller one, compared as bytes. Otherwise the error matches
 // ErrValueNotGreater. The backend compares and grants in one step, so together with
-// [WithValue] each value is written once, by one holder. For a waiter it compares when
-// the waiter's turn comes, and maybe before.
+// [WithValue] each value is written once, by one holder. For a waiter, the backend
+// compares when the waiter's turn comes, and maybe also earlier.
 func WithAbove(value []byte) LockOption {
 	return lockOption(func(o *lockOptions) { o.above = bytes.Clone(orEmpty(value)) })
 }
@@ -42,8 +42,8 @@ func orEmpty(value []byte) []byte {
 // ctx bounds the call. The error matches ErrLost or ErrReleased if the lease is over;
 // then nothing is written. It matches ErrUnavailable, or ctx's own error, if it is not
 // known whether the value was written. The next SetValue of this lease then waits until
-// the unanswered write cannot arrive any more, so that an earlier value never overwrites
-// a later one.
+// the unanswered write can no longer reach the backend, so that an earlier value never
+// overwrites a later one.
 func (l *Lease) SetValue(ctx context.Context, value []byte) error {
 	value = bytes.Clone(orEmpty(value))
 	if err := driver.ValidateValue(value); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// attempts is a claim that asks the backend until it is granted or gives up.
+// attempts is the state of a claim that asks the backend until it is granted or gives up.
 type attempts struct {
 	c      *core
 	ctx    context.Context
@@ -21,11 +21,11 @@ type attempts struct {
 	w      *waiter // nil for a try
 	margin time.Duration
 
-	queueTTL time.Duration     // how long a place near the head lasts, see placeTTL
-	held     *driver.HeldError // the last answer "held", nil before the first
-	placed   clock.Reading     // when the attempt with that answer was sent
-	lasts    time.Duration     // how long the place lasts from then on
-	polls    int               // how many polls in a row found nothing new, without push
+	queueTTL   time.Duration     // how long a place near the head lasts, see placeTTL
+	held       *driver.HeldError // the last answer "held", nil before the first
+	placedAt   clock.Reading     // when the attempt that got this answer was sent
+	placeLasts time.Duration     // how long the place lasts from then on
+	polls      int               // polls in a row that found nothing new, if the backend does not push
 
 	failing time.Time // since when the backend has failed, if fails > 0
 	fails   int
@@ -35,9 +35,9 @@ type attempts struct {
 	granted bool
 }
 
-// leave removes a claim that was not granted from the lists of this process, even if the
-// driver or the Observer panics: a caller that recovers must not leave behind a queue in
-// which no waiter moves, or a claim in the backend.
+// leave removes a claim that was not granted from the lists of this process. It runs even
+// if the driver or the Observer panics: otherwise a caller that recovers would leave a
+// blocked local queue and a claim in the backend.
 func (a *attempts) leave() {
 	if a.granted {
 		return
@@ -54,8 +54,8 @@ func (a *attempts) leave() {
 // run sends attempts until an answer ends the claim. If run ends without a grant, and the
 // backend may still grant an attempt, run releases the claim.
 //
-// sent is the present reading of the clock. With a hold, run returns the reading at which
-// the hold had enough time left.
+// sent is the present reading of the clock. If run returns a hold, it also returns the
+// later reading at which it checked that the hold has enough time left.
 func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
 	c.inboxes.Add(cl.Token, &cl.inbox) // before asking: signals may come before the reply
@@ -63,7 +63,7 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 		if !first {
 			sent = c.now()
 		}
-		if !first || a.w != nil && a.w.Turn() != nil { // otherwise no waiter is behind this claim yet
+		if !first || a.w != nil && a.w.Turn() != nil { // in the first attempt of the first waiter, no other waits yet
 			cl.Fences = a.fences()
 		}
 		grant, err := a.ask(sent)
@@ -77,7 +77,7 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 			}
 			err = errTooLate // the reply used up the term; the next attempt gets a whole one
 		}
-		if err := a.judge(sent, err); err != nil {
+		if err := a.handleAnswer(sent, err); err != nil {
 			return nil, clock.Reading{}, err
 		}
 		h, now, err := a.wait()
@@ -89,37 +89,38 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 		}
 	}
 	c.releaseUnknown(cl)
-	return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.why())
+	return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.lastErr())
 }
 
-// An exclusive claim reserves fences for several rounds of a short queue. When these are
-// used up, the process gives the lease back, and its first waiter queues in the backend.
-// On Redis, that costs two whole scripts.
+// An exclusive claim reserves fences for several rounds of a short local queue. When the
+// fences are used up, the process releases the lease, and its first waiter queues in the
+// backend. On Redis, that costs two script calls.
 const (
-	rounds   = 4
-	mostMore = 256
-	mostRun  = 1024 // the most waiters to count, because counting holds the queue's mutex
+	fenceRounds       = 4
+	maxSpareFences    = 256
+	maxCountedWaiters = 1024 // the most waiters to count, because counting holds the queue's mutex
 )
 
 // fences returns the number of fences that an exclusive claim should reserve: one for
-// itself, and one for each waiter here to which its lease can be passed. If no other
-// claim waits, it reserves several for each waiter, because a waiter may lock again
-// before the hand-off closes. For a long queue it reserves only one for each waiter,
-// because each unused fence puts the fences a microsecond further ahead of the clock.
+// itself, and one for each waiter here to which its lease can be passed. If the local
+// queue is short and all its claims are alike, it reserves several for each waiter,
+// because a waiter may lock again within the hand-off window. For a long queue it
+// reserves one for each waiter, because each unused fence moves the name's fences one
+// microsecond further ahead of the clock.
 func (a *attempts) fences() int {
 	cl := a.claim
 	if a.w == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.alike(cl) {
 		return 1
 	}
-	behind, all := a.w.Alike(mostRun-1, cl.alike)
+	behind, all := a.w.Alike(maxCountedWaiters-1, cl.alike)
 	if !all {
 		return 1 + behind
 	}
-	return 1 + max(behind, min(rounds*behind, mostMore))
+	return 1 + max(behind, min(fenceRounds*behind, maxSpareFences))
 }
 
-// Behind each longQueue waiters, a place lasts for one more QueueTTL, up to maxPlaceTTLs
-// and the TTL of the lease.
+// A place lasts one QueueTTL, and one more for each longQueue waiters ahead of it, up to
+// maxPlaceTTLs and the TTL of the lease.
 const (
 	longQueue    = 64
 	maxPlaceTTLs = 4
@@ -127,7 +128,7 @@ const (
 
 // placeTTL returns how long a place at this position lasts. If all the waiters of a long
 // queue renewed their places equally often, that would cost some backends all their time.
-// So a waiter far from the head does so less often.
+// So a waiter far from the head renews its place less often.
 func (a *attempts) placeTTL(position int) time.Duration {
 	times := min(1+(position-1)/longQueue, maxPlaceTTLs)
 	return max(a.queueTTL, min(time.Duration(times)*a.queueTTL, a.claim.TTL))
@@ -135,10 +136,10 @@ func (a *attempts) placeTTL(position int) time.Duration {
 
 var errTooLate = errors.New("the answer took longer than the lease lasts")
 
-// ask makes one attempt, bounded in time. An attempt without an answer may take effect
-// until its end.
+// ask makes one attempt, bounded in time. An unanswered attempt may take effect until
+// that bound.
 //
-// All attempts of a forced claim have the same end. After that end, the claim has failed.
+// All attempts of a forced claim share one bound. After it, the claim has failed.
 func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	cl := a.claim
 	ctx := a.c.settings.attempt(a.ctx, &cl.request, cl.TTL, sent.Mono)
@@ -162,9 +163,9 @@ func answered(err error) bool {
 	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrValueNotGreater) || errors.Is(err, ErrInvalid)
 }
 
-// tell calls the Observer. If the Observer panics, or ends the goroutine, asking is still
-// set, so leave releases the claim in the backend.
-func (a *attempts) tell(f func(o *Observer)) {
+// observe calls the Observer. If the Observer panics, or ends the goroutine, asking is
+// still set, so leave releases the claim in the backend.
+func (a *attempts) observe(f func(o *Observer)) {
 	if a.c.observer == nil {
 		return
 	}
@@ -173,21 +174,21 @@ func (a *attempts) tell(f func(o *Observer)) {
 	a.asking = false
 }
 
-// judge decides whether the claim goes on after an attempt that was not granted: it
-// returns nil, or the error that ends the claim.
-func (a *attempts) judge(sent clock.Reading, err error) error {
+// handleAnswer decides whether the claim goes on after an attempt that was not granted:
+// it returns nil, or the error that ends the claim.
+func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 	c, cl := a.c, a.claim
 	if held, ok := errors.AsType[*driver.HeldError](err); ok {
 		if a.w == nil {
 			return held
 		}
 		moved := a.held == nil || a.held.Position != held.Position
-		a.held, a.placed, a.lasts, a.fails = held, sent, cl.QueueTTL, 0
+		a.held, a.placedAt, a.placeLasts, a.fails = held, sent, cl.QueueTTL, 0
 		cl.QueueTTL = a.placeTTL(held.Position)
 		a.w.Told(held, c.byOthers(held))
 		if moved {
 			a.polls = 0
-			a.tell(func(o *Observer) { o.queued(cl, held) })
+			a.observe(func(o *Observer) { o.queued(cl, held) })
 		}
 		return nil
 	}
@@ -204,14 +205,14 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 	// From here on the outcome is unknown: the claim may be granted, or queued.
 	if ended(a.ctx) != nil {
 		c.releaseUnknown(cl)
-		return gaveUp(a.ctx, cl.Name, a.why())
+		return gaveUp(a.ctx, cl.Name, a.lastErr())
 	}
 	err = unavailable(c.backend, "acquire", cl.Name, err)
-	a.tell(func(o *Observer) { o.failed(cl.event(cl.ctx), "acquire", 1, err) })
+	a.observe(func(o *Observer) { o.failed(cl.event(cl.ctx), "acquire", 1, err) })
 	if cl.Force && !permanent(err) {
 		a.fails++
 		a.failure = err
-		return nil // the claim asks again, until its end
+		return nil // the claim asks again, until its bound
 	}
 	if a.w == nil {
 		c.releaseUnknown(cl)
@@ -242,10 +243,10 @@ func (c *core) byOthers(held *driver.HeldError) bool {
 }
 
 // endForValue ends a claim that the name's value refuses. The claim has lost its place in
-// the queue. But an attempt without an answer may still arrive, when the name has another
-// value. Or the backend granted that attempt, and the lease has ended since. Then the
-// claim itself wrote the value, so the refusal does not say that the claim never held the
-// name.
+// the queue. If an earlier attempt was not answered, endForValue also releases the claim:
+// that attempt may still reach the backend when the name has another value. Or the
+// backend granted it, and the lease has ended since. Then the claim itself wrote the
+// value that refuses it now, and endForValue reports an unknown outcome.
 func (a *attempts) endForValue(refused *driver.ValueNotGreaterError) error {
 	c, cl := a.c, a.claim
 	if cl.lateAttemptEnd == 0 {
@@ -271,8 +272,8 @@ func (e *ownValueError) Error() string {
 	return s
 }
 
-// why returns the last failure or "held" answer, or nil.
-func (a *attempts) why() error {
+// lastErr returns the last failure or "held" answer, or nil.
+func (a *attempts) lastErr() error {
 	switch {
 	case a.fails > 0:
 		return a.failure
@@ -284,7 +285,7 @@ func (a *attempts) why() error {
 
 // wait waits until another attempt makes sense: for a signal, for the time when a lease
 // or a place expires, for the keep-alive of the claim's place, or for the end of a pause
-// after a failure. If the signal says "granted", wait returns the hold.
+// after a failure. If the backend signals a grant, wait returns the hold.
 func (a *attempts) wait() (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
 	pause, last := a.pause(), false
@@ -309,24 +310,24 @@ func (a *attempts) wait() (*hold, clock.Reading, error) {
 		return nil, clock.Reading{}, ErrClosed
 	case <-a.ctx.Done():
 		c.releaseUnknown(cl)
-		return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.why())
+		return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.lastErr())
 	}
 }
 
-// signaled makes a hold of a signal that says "granted".
+// signaled makes a hold of a signal that reports a grant.
 //
 // The backend made the grant after it had handled the last attempt that was answered
 // "held". So the lease lasts at least the QueueTTL from the sending of that attempt. If
 // too little of that time is left, signaled returns nil, and the next attempt extends the
-// lease to a full TTL. It also returns nil for an outdated signal, which has a fence no
-// greater than the fence of that answer. Its grant may have ended while this process was
-// paused, before the claim queued again. Or a quorum granted the claim before that
-// attempt, and the attempt did not extend the grant on all of its nodes.
+// lease to a full TTL. It also returns nil for an outdated signal: one whose fence is no
+// greater than the fence of that answer. The grant of such a signal may have ended while
+// this process was paused, before the claim queued again. Or a quorum granted the claim
+// before that attempt, and the attempt did not extend the grant on all of its nodes.
 func (a *attempts) signaled(s driver.Signal, now clock.Reading) *hold {
 	if s.Kind != driver.SignalGranted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil
 	}
-	tm := trust.NewTerm(a.placed, a.lasts, a.claim.marginOf(a.lasts))
+	tm := trust.NewTerm(a.placedAt, a.placeLasts, a.claim.marginOf(a.placeLasts))
 	if !tm.Fresh(now) {
 		return nil
 	}
@@ -339,16 +340,17 @@ func (a *attempts) pause() time.Duration {
 	if a.fails > 0 {
 		return backoff.Early(backoff.Doubled(10*time.Millisecond, a.fails, time.Second))
 	}
-	third := a.lasts / 3
-	d := third - backoff.Below(third/8) - c.now().Since(a.placed)
-	// Only the head of the queue can be granted when a holder expires. The waiters behind
-	// it would all ask at once, in vain. If the head is dead, they notice that at their
-	// next keep-alive.
+	third := a.placeLasts / 3
+	d := third - backoff.Below(third/8) - c.now().Since(a.placedAt)
+	// Only the head of the queue can be granted when a holder expires. If the waiters
+	// behind it asked at that time, too, they would get nothing. If the head is dead,
+	// they detect that when they renew their places.
 	if a.held.Position <= 1 && a.held.RetryAfter > 0 {
 		d = min(d, a.held.RetryAfter)
 	}
 	if !c.pushed() {
-		// The pause of a poll has jitter, so that processes do not ask in step.
+		// The pause of a poll has jitter, so that processes do not ask at the same
+		// instants.
 		d = min(d, backoff.Early(backoff.Halfway(5*time.Millisecond, a.polls, 250*time.Millisecond)))
 		a.polls++
 	}

@@ -14,22 +14,22 @@ import (
 )
 
 // Watch yields the entry of a name: at once, and each time that it has changed. A renewal
-// is no change, nor is the passing of time. Watch may skip some of several quick changes,
-// but never the last.
+// is not a change, and neither is the passing of time. Watch may skip some of several
+// quick changes, but never the last.
 //
 // Where the backend pushes changes (see Properties.PushesChanges), Watch reads the entry
 // when the backend reports a change or a lease ends by itself, and at least every 5 s.
 // Elsewhere it polls every 50 ms to 1 s. So while nothing changes, a watch costs one
 // request each 5 s where changes are pushed, and one a second elsewhere. While the name
 // changes all the time, it costs 100 requests a second at most.
-// docs/internals/guarantees.md has the cost of the push itself.
+// docs/internals/guarantees.md says what the push itself costs.
 //
 // Watch ends when ctx does, without an error, or when the caller leaves the loop. It
 // repeats a request that fails, or is not answered within 5 s (or
 // Options.RequestTimeout). If the failure lasts for Options.RetryFor, Watch yields the
 // error once, with the zero Entry, because the state is unknown, and goes on. The next
-// entry shows that the backend answers again. An error that a retry cannot mend
-// ([BackendError].Permanent, ErrClosed, ErrInvalid) is the last thing yielded.
+// entry shows that the backend answers again. After an error that a retry cannot cure
+// ([BackendError].Permanent, ErrClosed, ErrInvalid), Watch ends.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if !c.made() {
@@ -47,11 +47,11 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 		}
 		w := watch{c: c, name: name, changed: make(chan struct{}, 1)}
 		if d, ok := driver.As[driver.Watcher](c.driver); ok {
-			w.hears = true
-			defer d.Watch(stored, w.tell)()
+			w.pushes = true
+			defer d.Watch(stored, w.noteChange)()
 		}
 		for unknown := true; ; {
-			e, changed, err := w.look(ctx)
+			e, changed, err := w.readEntry(ctx)
 			if ended(ctx) != nil {
 				return
 			}
@@ -59,7 +59,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 				if !yield(Entry{}, err) || permanent(err) || c.isClosing() {
 					return
 				}
-				unknown, w.told = true, true
+				unknown, w.yieldedErr = true, true
 				continue
 			}
 			if (unknown || changed) && !yield(e, nil) {
@@ -78,33 +78,33 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 type watch struct {
 	c       *Client
 	name    string
-	changed chan struct{} // has room for one change
+	changed chan struct{} // capacity 1: a change that was not read yet
 
-	last    Entry
-	looked  time.Time // when the last read began
-	quiet   int       // reads in a row that found nothing new
-	fails   int       // failed reads in a row
-	failing time.Time
-	told    bool // the caller knows that the reads fail
-	hears   bool // the driver reports changes, if its backend pushes them
+	last       Entry
+	lastRead   time.Time // when the last read began
+	unchanged  int       // reads in a row that found nothing new
+	fails      int       // failed reads in a row
+	failing    time.Time
+	yieldedErr bool // Watch has yielded the error of the failing reads
+	pushes     bool // the driver reports changes, if its backend pushes them
 }
 
-// tell is called by the driver, and does not block.
-func (w *watch) tell() {
+// noteChange reports a change. The driver calls it, so it must not block.
+func (w *watch) noteChange() {
 	select {
 	case w.changed <- struct{}{}:
 	default:
 	}
 }
 
-// look reads the entry, and repeats that while the backend fails: for RetryFor at first,
-// and without an end once the caller knows of the failure.
-func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
+// readEntry reads the entry, and retries while the backend fails: for RetryFor at first,
+// and without a limit once the caller knows of the failure.
+func (w *watch) readEntry(ctx context.Context) (e Entry, changed bool, err error) {
 	for {
-		if soon := watchPace - time.Since(w.looked); soon > 0 { // because a pushed change ends the other pauses early
+		if soon := minWatchInterval - time.Since(w.lastRead); soon > 0 { // a pushed change may have ended the pause
 			w.c.pause(ctx, soon, nil)
 		}
-		w.looked = time.Now()
+		w.lastRead = time.Now()
 		e, err = w.inspect(ctx)
 		if err == nil {
 			break
@@ -113,20 +113,21 @@ func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 			w.failing = time.Now()
 		}
 		w.fails++
-		if ended(ctx) != nil || w.c.isClosing() || permanent(err) || !w.told && time.Since(w.failing) >= w.c.settings.RetryFor {
+		if ended(ctx) != nil || w.c.isClosing() || permanent(err) || !w.yieldedErr && time.Since(w.failing) >= w.c.settings.RetryFor {
 			return e, false, err
 		}
 		w.c.pause(ctx, backoff.Early(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)), w.changed)
 	}
 	changed = !same(&e, &w.last)
-	w.last, w.fails, w.told = e, 0, false
-	if w.quiet++; changed {
-		w.quiet = 0
+	w.last, w.fails, w.yieldedErr = e, 0, false
+	if w.unchanged++; changed {
+		w.unchanged = 0
 	}
 	return e, changed, nil
 }
 
-// inspect bounds the request, so that a lost answer does not stop the watch.
+// inspect reads the entry within a time limit, so that a lost answer does not stop the
+// watch.
 func (w *watch) inspect(ctx context.Context) (Entry, error) {
 	bounded := lazyctx.WithDeadline(ctx, time.Now().Add(cmp.Or(w.c.settings.RequestTimeout, watchInterval)))
 	defer bounded.Cancel()
@@ -138,15 +139,15 @@ func (w *watch) inspect(ctx context.Context) (Entry, error) {
 }
 
 const (
-	watchPace     = 10 * time.Millisecond // the shortest time between two reads, however quickly a name changes
-	watchInterval = 5 * time.Second       // the longest time, and the limit of one read unless RequestTimeout is set
+	minWatchInterval = 10 * time.Millisecond // the shortest time between two reads, however quickly a name changes
+	watchInterval    = 5 * time.Second       // the longest time, and the limit of one read unless RequestTimeout is set
 )
 
 // wait waits until another read makes sense. It returns false when the client closes.
 func (w *watch) wait(ctx context.Context) bool {
 	d := watchInterval
-	if !w.hears || !w.c.driver.Properties().PushesChanges {
-		d = backoff.Early(backoff.Halfway(50*time.Millisecond, w.quiet, time.Second))
+	if !w.pushes || !w.c.driver.Properties().PushesChanges {
+		d = backoff.Early(backoff.Halfway(50*time.Millisecond, w.unchanged, time.Second))
 	}
 	for _, h := range w.last.Holders {
 		d = min(d, h.ExpiresIn)
@@ -157,12 +158,11 @@ func (w *watch) wait(ctx context.Context) bool {
 	if w.last.ClosedFor > 0 {
 		d = min(d, w.last.ClosedFor)
 	}
-	w.c.pause(ctx, max(d, watchPace), w.changed)
+	w.c.pause(ctx, max(d, minWatchInterval), w.changed)
 	return !w.c.isClosing()
 }
 
-// same reports whether two entries of a name differ only in what changes by itself, or by
-// renewals.
+// same reports whether two entries of a name are equal, except for times and renewals.
 func same(a, b *Entry) bool {
 	return a.Fence == b.Fence && a.ClosedFor > 0 == (b.ClosedFor > 0) &&
 		a.ValueFence == b.ValueFence && bytes.Equal(a.Value, b.Value) &&
@@ -177,7 +177,7 @@ func same(a, b *Entry) bool {
 // WaitUntilFree returns when the name is free: it is not held, waited for or closed. It
 // takes no lock and no place in the queue, so the name may be held again a moment later.
 // To run something while no other client holds the name, use [Mutex.Do]. WaitUntilFree
-// costs what [Client.Watch] costs.
+// costs as much as [Client.Watch].
 //
 // ctx bounds the wait. The error matches ctx's, and also ErrHeld when a deadline ended
 // the wait; ErrUnavailable when the backend failed for longer than Options.RetryFor; and

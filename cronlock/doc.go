@@ -6,9 +6,10 @@
 //
 //	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(gocronlock.NewLocker(locks, nil)))
 //
-// Package gocronlock is a package of its own, because it imports gocron. Each job is
-// locked under "cron:" and its name ([Options.Prefix]), so name it with gocron.WithName,
-// the same on all instances. Or all jobs run on the one instance that leads:
+// Package gocronlock is a separate package, because it imports gocron. The lock of a job
+// is named "cron:" and the job's name ([Options.Prefix]), so name the job with
+// gocron.WithName, the same on all instances. Or all jobs run on the one instance that
+// leads:
 //
 //	s, err := gocron.NewScheduler(gocron.WithDistributedElector(cronlock.NewElector(ctx, locks.Election("scheduler"), nil)))
 //
@@ -22,10 +23,10 @@
 //
 // A [Job] knows its schedule, and so its current tick: each tick runs once, by
 // [pawl.Once]. Clocks have to be right to within the interval of the schedule, because an
-// instance whose clock is ahead runs a tick early. gocron gives a locker only the job's
-// name. So [Options.MinHold] keeps the name held until the instance that is late has
-// tried, too. And a gocron.DurationJob counts from the start of its instance, so the
-// instances would have to start together. Use a gocron.CronJob.
+// instance whose clock is ahead runs a tick early. gocron passes only the job's name to a
+// locker. So [Options.MinHold] keeps the name held until late instances have tried, too.
+// And a gocron.DurationJob counts from the start of its instance, so the instances would
+// have to start together. Use a gocron.CronJob.
 //
 // # What if the backend is down?
 //

@@ -16,11 +16,11 @@ type Elector struct {
 }
 
 // NewElector returns an elector for gocron.WithDistributedElector. It campaigns in the
-// background until ctx ends, which gives the lead to the next instance. Wait for Done
-// before you close the client.
+// background until ctx ends; then the next instance leads. Wait for Done before you close
+// the client.
 //
 // The elector uses RetryFor and Skipped of the options, and o may be nil. gocron does not
-// tell an elector which job it asks for, so Skipped gets "".
+// pass the job to an elector, so Skipped gets "".
 func NewElector(ctx context.Context, e *pawl.Election, o *Options) *Elector {
 	el := &Elector{election: e, o: o.withDefaults(), ended: make(chan struct{})}
 	go func() {

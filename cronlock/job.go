@@ -26,13 +26,12 @@ type Job struct {
 // NewJob returns a job. Add it to the scheduler with the same schedule. name is the name
 // of the job, the same on all instances. o may be nil.
 //
-// f runs at most once a tick: if its process crashes midway, that tick is lost. If
-// another instance should take over a run that crashed, call pawl.Once with
-// pawl.WithAtLeastOnce in a job of your own: it runs f at least once. Options.Lock does
-// not take that option.
+// f runs at most once a tick: if its process crashes midway, that tick is lost. To run a
+// crashed tick on another instance, call pawl.Once with pawl.WithAtLeastOnce in a job of
+// your own: it runs f at least once. Options.Lock does not take that option.
 //
 // f's context ends when the lock is lost, or the client is closed. [Job.Run] calls
-// Options.Failed with f's error, because cron has nowhere to put it.
+// Options.Failed with f's error, because cron ignores errors.
 //
 // An "@every" schedule begins when its instance starts, so the instances do not share its
 // ticks: each run is a tick of its own. Write "*/5 * * * *" instead.
@@ -67,7 +66,7 @@ func (j *Job) Run() {
 		return err
 	})
 	switch {
-	case !ran && err == nil && unanswered != nil: // the unanswered try may have marked the tick as done
+	case !ran && err == nil && unanswered != nil: // the unanswered try may have stored the tick
 		j.o.Skipped(j.name, unanswered)
 	case !ran:
 		j.o.Skipped(j.name, err)

@@ -16,9 +16,10 @@ type Locker struct {
 // NewLocker returns a locker. o may be nil.
 func NewLocker(locks *pawl.Client, o *Options) *Locker { return &Locker{locks, o.withDefaults()} }
 
-// Lock tries once, and again for Options.RetryFor while the backend does not answer. An
-// error means that the run is skipped, and that Lock has called Options.Skipped. After
-// the lease is released, the name stays held for the rest of Options.MinHold.
+// Lock makes one attempt, and retries for Options.RetryFor while the backend does not
+// answer. An error means that the run is skipped, and that Lock has called
+// Options.Skipped. After the lease is released, the name stays held for the rest of
+// Options.MinHold.
 func (l *Locker) Lock(ctx context.Context, job string) (*pawl.Lease, error) {
 	m := l.locks.Mutex(l.o.Prefix+job, append([]pawl.LockOption{pawl.WithMinHold(l.o.MinHold)}, l.o.Lock...)...)
 	var lease *pawl.Lease

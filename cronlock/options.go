@@ -18,7 +18,7 @@ type Options struct {
 	// MinHold is the time for which the name of a job stays held after the job began,
 	// even if the job has ended. Set it longer than the difference of the instances'
 	// clocks, and shorter than the schedule's interval. Default: 500 ms; a negative value
-	// means no time. A [Job] ignores it, because each of its ticks runs once anyway.
+	// means no time. A [Job] ignores it, because it remembers its ticks.
 	MinHold time.Duration
 
 	// RetryFor is the time for which to retry if the backend does not answer. It should
@@ -30,17 +30,17 @@ type Options struct {
 	Location *time.Location
 
 	// Skipped is called for each skipped run. If another instance runs or has run it, the
-	// error is nil or matches pawl.ErrHeld. With any other error, no instance runs it, as
-	// far as is known. Default: the log, slog.Default, at the level Debug for runs of
-	// another instance, and Warn for runs of no instance.
+	// error is nil or matches pawl.ErrHeld. With any other error, probably no instance
+	// runs it. Default: the log, slog.Default, at the level Debug for runs of another
+	// instance, and Warn for runs of no instance.
 	Skipped func(job string, err error)
 
 	// Failed gets the error of a [Job]'s function, and an error that matches pawl.ErrLost
 	// if another instance may have run it, too. Default: the log, at the level Error.
 	Failed func(job string, err error)
 
-	// Lock are options of the locks, such as pawl.WithTTL. With an invalid one, such as
-	// pawl.WithValue for a [Job], no job runs, and Skipped is called.
+	// Lock has options of the locks, such as pawl.WithTTL. With an invalid option, such
+	// as pawl.WithValue for a [Job], no job runs, and Skipped is called.
 	Lock []pawl.LockOption
 }
 
@@ -70,7 +70,8 @@ func logSkipped(job string, err error) {
 	}
 }
 
-// again calls try until the backend answers, RetryFor or ctx is over, or ended is closed.
+// again repeats try until the backend answers, RetryFor has passed, ctx ends, or ended is
+// closed.
 func (o *Options) again(ctx context.Context, ended <-chan struct{}, try func() error) error {
 	for began, pause := time.Now(), 50*time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := try()

@@ -1,8 +1,8 @@
-// Package driver defines what a backend of Pawl must do, and nothing more.
+// Package driver defines the interface of a backend of Pawl.
 //
-// A backend stores one [Entry] per name and changes it in atomic steps. It never waits,
-// never renews by itself, and starts no goroutine that Close does not end. The root
-// package waits, renews, and notifies holders of a loss, once for all backends.
+// A backend stores one [Entry] per name and changes it in atomic steps. It never waits or
+// renews, and Close ends all its goroutines. The root package waits, renews, and notifies
+// holders of a loss, for all backends.
 //
 // Users do not need this package. To write a backend:
 //
@@ -18,9 +18,9 @@
 //  4. Call [Register] with its URL scheme.
 //
 // This package stays v0 when the root package becomes v1, and so do drivertest and
-// locktable: a minor version may change them. A v1 of them would freeze what a backend
-// has to do, and the form in which it stores an entry. The promises to users are in the
-// root package.
+// locktable: a minor version may change them. A v1 of them would freeze the interface of
+// backends, and the stored form of entries. The promises to users are in the root
+// package.
 package driver
 
 import (
@@ -31,21 +31,21 @@ import (
 
 // Driver is one client of one backend. Many goroutines may call its methods at once.
 //
-// The rules that every method keeps:
+// These rules hold for every method:
 //
 //   - The backend's clock decides what has expired, never the caller's. A lease is over
 //     at the instant of its expiry.
-//   - A step changes one name, atomically. It first removes what has expired, then grants
-//     to the head of the queue while it fits.
+//   - A step changes one name, atomically. It first removes expired leases and places,
+//     then grants to the head of the queue while it fits.
 //   - fence = max(last fence of this name + 1, the backend's time in microseconds since
-//     1970), in the same step as the grant. So fences rise even after the backend forgot
-//     the name.
+//     1970), in the same step as the grant. So fences rise even after the backend has
+//     deleted the name.
 //   - Names are compared byte for byte.
-//   - ctx bounds the call: the method returns as soon as ctx is over, whether or not the
-//     backend has answered. The driver deals with a request that is then still under way.
+//   - ctx bounds the call: the method returns as soon as ctx ends, even if the backend
+//     has not answered. The driver deals with a request that is then still under way.
 //   - Every Acquire has an end, see [End]: it takes effect before its end, by the
-//     backend's clock, or never. So a request that arrives too late, because its caller
-//     gave up or another request overtook it, changes nothing.
+//     backend's clock, or never. So a late request, whose caller has given up or sent
+//     another request, changes nothing.
 //   - After an error that is not named here, the outcome is unknown. The caller then
 //     sends the request again with the same token, or releases the token. If an Acquire
 //     with the token was not answered, the caller releases the token once more after the
@@ -57,59 +57,59 @@ import (
 type Driver interface {
 	// Acquire makes one attempt and never waits.
 	//
-	// It is idempotent per token: repeated after a lost reply, it returns the grant that
-	// was made, and makes it last a full TTL from now. If the claim cannot be granted,
-	// the error is a [*HeldError]. If c.Queue is set, the claim then has a place in the
-	// queue, and each repeat keeps that place for another QueueTTL. A claim whose place
-	// has lapsed joins again at the end.
+	// It is idempotent per token: a repeat after a lost reply returns the same grant, and
+	// extends it to a full TTL from now. If the claim cannot be granted, the error is a
+	// [*HeldError]. If c.Queue is set, the claim then has a place in the queue, and each
+	// repeat renews that place for another QueueTTL. A claim whose place has expired
+	// joins again at the end.
 	//
-	// A step that passes a name on (a Release, or any step that finds an expired holder)
-	// also grants the name to the head of the queue. Such a grant lasts as long as the
+	// A step that frees a name (a Release, or any step that finds an expired holder) also
+	// grants the name to the head of the queue. Such a grant lasts as long as the
 	// waiter's place would have lasted. The next Acquire or Renew extends it to a TTL.
 	//
 	// A claim that arrives after its end is not granted, does not queue, and breaks no
 	// lease.
 	//
-	// With c.Value the name keeps that value from the grant on, even if the claim is
-	// granted later, from the queue. If the token already holds the name, a repeat writes
-	// nothing. With c.Above the claim may be refused with a [*ValueNotGreaterError]; then
-	// it breaks no lease and loses its place in the queue, if it had one. A waiter whose
-	// turn comes while its Above is not above the value loses its place in the same step.
+	// With c.Value the name keeps that value from the grant on, even after a later grant
+	// from the queue. If the token already holds the name, a repeat writes nothing. With
+	// c.Above the claim may be refused with a [*ValueNotGreaterError]; then it breaks no
+	// lease and loses its place in the queue, if it had one. If a waiter's turn comes
+	// while its Above is not greater than the value, it loses its place in the same step.
 	// It gets a SignalLook, and the next waiter gets the turn.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
-	// Renew makes leases last their TTL from now. It compares the token, then extends: it
-	// never creates a lease and never shortens one. It answers per lease, in order: nil,
-	// ErrNoSuchLease (a [*BrokenError] if the backend knows who broke it), or an error of
-	// that lease alone. If the second result is an error, the outcome of the whole batch
-	// is unknown. Leases with a Value have an end, as an Acquire has.
+	// Renew makes leases last their TTL from now. It extends a lease only if the token
+	// holds it: it never creates or shortens a lease. It answers per lease, in order:
+	// nil, ErrNoSuchLease (a [*BrokenError] if the backend knows who broke it), or an
+	// error of that lease alone. If the second result is an error, the outcome of the
+	// whole batch is unknown. Leases with a Value have an end, like an Acquire.
 	Renew(ctx context.Context, leases []LeaseRef) ([]error, error)
 
-	// Release ends a lease, or leaves the queue, and passes the name on. It returns
-	// ErrNoSuchLease if the token neither holds nor waits: it never held, was released
-	// before, expired, or was broken. With l.MinHold, the name stays held until MinHold
-	// after the grant, but no longer by this token. With l.OnTime, or a Value, the
-	// release has an end, as an Acquire has.
+	// Release ends a lease, or leaves the queue, and grants to the next waiters. It
+	// returns ErrNoSuchLease if the token neither holds nor waits: it never held, was
+	// released before, expired, or was broken. With l.MinHold, the name stays held until
+	// MinHold after the grant, but no longer by this token. With l.OnTime, or a Value,
+	// the release has an end, like an Acquire.
 	Release(ctx context.Context, l LeaseRef) error
 
-	// Inspect reads one name, for people. It leaves out what has expired. A name that was
-	// never locked, or was forgotten, is an empty Entry, not an error.
+	// Inspect reads one name, for people. It leaves out expired leases and places. A name
+	// that was never locked, or was deleted, is an empty Entry, not an error.
 	Inspect(ctx context.Context, name string) (Entry, error)
 
-	// Properties returns what is true of this backend, as far as the driver knows by now.
+	// Properties returns facts about this backend, as far as the driver knows them now.
 	// It never blocks.
 	Properties() Properties
 
-	// Close frees what the driver itself opened, and nothing that it was given. It does
-	// not release leases. A second Close does nothing.
+	// Close closes the connections that the driver itself has opened. It does not release
+	// leases. A second Close does nothing.
 	Close() error
 }
 
 // Signaler is a driver whose backend can push.
 type Signaler interface {
 	// Listen calls f for each signal about a token that was claimed through this driver,
-	// until stop is called. f does not block. Several goroutines may call it at once,
-	// also from inside a method of the driver. A signal may be late, repeated or missing:
+	// until stop is called. f must not block. Several goroutines may call it at the same
+	// time, even in a method of the driver. A signal may be late, repeated or missing, so
 	// only speed may depend on it.
 	Listen(f func(Signal)) (stop func())
 }
@@ -118,27 +118,27 @@ type Signaler interface {
 // the list of watches for it.
 type Watcher interface {
 	// Watch calls f soon after each change of the name's Entry, until stop or Close is
-	// called. A renewal is not a change, nor is keeping a place in the queue. An expiry
-	// is reported when a step finds it. f does not block.
+	// called. The renewal of a lease or a place is not a change. An expiry is reported
+	// when a step detects it. f must not block.
 	//
-	// A call may be late, repeated or missing: only speed may depend on it. Neither Watch
-	// nor stop waits for the backend. If the driver subscribes to the name after Watch
-	// has returned, or subscribes again after a failure, it then calls f, because the
-	// name may have changed before.
+	// A call may be late, repeated or missing, so only speed may depend on it. Neither
+	// Watch nor stop waits for the backend. If the driver subscribes to the name after
+	// Watch has returned, or subscribes again after a failure, it then calls f, because
+	// the name may have changed before.
 	Watch(name string, f func()) (stop func())
 }
 
 // Lister is a driver that can list its names.
 type Lister interface {
 	// List yields the entries whose name starts with prefix and that are held, waited
-	// for, or closed, in byte order of their names. It is no snapshot: each entry is true
-	// at its own instant. If one row is damaged, List yields its error with an Entry that
-	// has only the Name, and goes on. Any other error comes with an empty Entry, and ends
-	// the list.
+	// for, or closed, in byte order of their names. It is not a snapshot: each entry is
+	// true at its own instant. If one row is damaged, List yields its error with an Entry
+	// that has only the Name, and goes on. Any other error comes with an empty Entry, and
+	// ends the list.
 	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
 }
 
-// LeaseBreaker is a driver that can take a lease from its holder.
+// LeaseBreaker is a driver that can break leases.
 type LeaseBreaker interface {
 	// Break ends the lease that has this fence, or whose range of fences contains it. It
 	// keeps the name closed for delay, so that the holder can stop before the next one
@@ -148,10 +148,10 @@ type LeaseBreaker interface {
 	Break(ctx context.Context, name string, fence uint64, delay time.Duration, by Owner) error
 }
 
-// Diagnoser is a driver that can judge how its server is set up.
+// Diagnoser is a driver that can examine its server's settings.
 type Diagnoser interface {
-	// Diagnose returns what a careful operator would change, most serious first. A
-	// Finding without advice names the server and its version.
+	// Diagnose returns a Finding for each setting that a careful operator would change,
+	// most serious first. A Finding without advice names the server and its version.
 	Diagnose(ctx context.Context) ([]Finding, error)
 }
 
@@ -159,14 +159,13 @@ type Diagnoser interface {
 // granted one claim with different fences, the quorum raises them all to a fence that a
 // majority agrees on, before it returns the grant.
 type FenceRaiser interface {
-	// RaiseFence raises the fence of the token's lease to fence at least, unless it is as
-	// high already. It returns the resulting fence. A range keeps its length.
+	// RaiseFence raises the fence of the token's lease to at least fence, unless it is
+	// already as high. It returns the resulting fence. A range keeps its length.
 	//
-	// No number is ever the fence of two leases of one name. If other leases were granted
-	// after this one, the result is greater than all of their fences, and perhaps greater
-	// than the fence asked for. The next grant gets a fence above the result. If the
-	// limit of this lease leaves no room beside the later leases, the error is a
-	// [*HeldError].
+	// Two leases of one name never have the same fence. If other leases were granted
+	// after this one, the result is greater than all of their fences, and maybe greater
+	// than fence. The next grant gets a fence above the result. If the limit of this
+	// lease leaves no room after the later leases, the error is a [*HeldError].
 	//
 	// With l.Value the name keeps that value, unless this lease has already written one.
 	// So a quorum writes a claim's value when a majority has granted the claim.
@@ -181,8 +180,8 @@ type AllAcquirer interface {
 	// AcquireAll makes one attempt at all of the claims: it grants each, or none. The
 	// claims must pass [ValidateAll]. If some claims cannot be granted, the error is the
 	// answer of Acquire to the first of these in the slice, and contains its name. Like
-	// every step, AcquireAll passes on a name whose holder has expired, even if it grants
-	// nothing; the error then names the new holder.
+	// every step, AcquireAll grants a name whose holder has expired to the name's
+	// waiters, even if it grants no claim; the error then names the new holder.
 	//
 	// The rules of Acquire hold for each claim. All claims have the same end. A claim may
 	// be repeated with its token. After an unknown outcome the caller releases each
@@ -197,7 +196,7 @@ type AllAcquirer interface {
 
 // Claim is one attempt to hold a name.
 type Claim struct {
-	Name  string // what is locked, see ValidateName
+	Name  string // the name to lock, see ValidateName
 	Token Token  // new for each claim; secret, because it can release the lease
 	Owner Owner  // for people; never proof of anything
 
@@ -210,7 +209,7 @@ type Claim struct {
 	TTL      time.Duration // how long the lease lasts without a renewal, MinTTL to MaxTTL
 	QueueTTL time.Duration // how long a place in the queue lasts without a repeat; needed with Queue
 
-	Queue bool // take, or keep, a place in the queue if the claim cannot be granted
+	Queue bool // take or renew a place in the queue if the claim cannot be granted
 	Force bool // break all holders, open the name, pass all waiters, and be granted, in one step
 
 	LockDelay time.Duration // how long the name stays closed after this lease expires; 0 leaves it open
@@ -225,36 +224,37 @@ type Claim struct {
 	// no value, or a smaller one, compared as bytes.
 	Above []byte
 
-	// MinFence is the lowest fence that the caller would like to get. With it the nodes
-	// of a quorum, whose clocks never agree to the microsecond, grant the same fence. It
-	// is only a wish, which a backend may ignore. A backend that heeds it goes no more
-	// than MaxLead ahead of its own clock, so that no client can use up all fences. A
-	// claim that is granted later, from the queue, ignores MinFence.
+	// MinFence is the lowest fence that the caller prefers. With it the nodes of a
+	// quorum, whose clocks never agree to the microsecond, grant the same fence. A
+	// backend may ignore it. A backend that uses it goes no more than MaxLead ahead of
+	// its own clock, so that no client can use up all fences. A later grant from the
+	// queue ignores MinFence.
 	MinFence uint64
 
-	// Ticket says when the claim came, in microseconds since 1970, so that all nodes of a
-	// quorum queue claims in the same order. The claim is queued as if it had come then,
-	// but at most MaxLead before it came, and never after. 0 means now. A claim that is
-	// already in the queue keeps its place: the ticket of a repeat has no effect. A
-	// FenceRaiser heeds tickets; other drivers, and a quorum itself, may ignore them.
+	// Ticket is the time of the claim, in microseconds since 1970, so that all nodes of a
+	// quorum queue claims in the same order. The claim is queued as if it had arrived
+	// then, but at most MaxLead before its arrival, and never after it. 0 means now. A
+	// claim that is already in the queue keeps its place: the ticket of a repeat has no
+	// effect. A FenceRaiser must use tickets; other drivers, and a quorum itself, may
+	// ignore them.
 	Ticket uint64
 }
 
 // MaxLead is the largest lead over the backend's clock to which Claim.MinFence may raise
-// a fence. A range of MaxFences reaches 65 ms ahead, a quarter of MaxLead. The price: a
-// backend that lost its data, and is back within MaxLead, could grant a fence that is no
-// greater than an earlier one.
+// a fence. A range of MaxFences reaches 65 ms ahead, a quarter of MaxLead. If a backend
+// loses its data, and restarts within MaxLead, it may grant a fence that is no greater
+// than an earlier one.
 //
-// It also bounds how far back Claim.Ticket counts, and how far the clocks of a backend's
-// own nodes may differ. So a caller that has to release after an Acquire's end waits
+// It also bounds the age of a Claim.Ticket, and the difference between the clocks of a
+// backend's own nodes. So a caller that has to release after an Acquire's end waits
 // MaxLead longer.
 const MaxLead = 250 * time.Millisecond
 
 // Exclusive and Unlimited are the same number, so an exclusive claim fits its limit only
 // if no other lease holds the name.
 const (
-	Exclusive = 1<<31 - 1 // the weight of a claim that tolerates no other holder
-	Unlimited = Exclusive // the limit of a claim that tolerates any holder that is not exclusive
+	Exclusive = 1<<31 - 1 // the weight of a claim that excludes all other holders
+	Unlimited = Exclusive // the limit of a claim that allows all holders that are not exclusive
 )
 
 // Grant is the answer to a claim that was granted.
@@ -292,8 +292,8 @@ type Entry struct {
 	ClosedFor time.Duration // how much longer nothing will be granted, after a break or an expiry
 
 	// Value is the value of the name, and ValueFence the fence of the lease that wrote
-	// it. A nil Value means that no lease wrote one, or that the backend forgot it. The
-	// backend keeps a value as long as the last fence of an unused name.
+	// it. A nil Value means that no lease wrote one, or that the backend has deleted it.
+	// The backend keeps a value as long as the last fence of an unused name.
 	Value      []byte
 	ValueFence uint64
 }
@@ -314,7 +314,7 @@ type Waiter struct {
 	Permits, Limit int
 	Owner          Owner
 	Since          time.Time
-	ExpiresIn      time.Duration // the time until its place lapses, unless the waiter keeps it
+	ExpiresIn      time.Duration // the time until its place expires, unless the waiter renews it
 }
 
 // Owner identifies a holder or a waiter to people. In JSON it has the keys that
@@ -331,7 +331,7 @@ type Properties struct {
 	Backend       string        // its short name: "memory", "sqlite"
 	Where         string        // its name and location for messages: "redis host:6379"; empty if it has no location
 	Clock         ClockSource   // whose clock decides expiry
-	FenceSurvives FenceSurvival // the events across which fences are known to rise
+	FenceSurvives FenceSurvival // the events after which the next fence is still greater
 	MinTTL        time.Duration // the shortest TTL that the backend can keep; clients refuse shorter ones
 	PushesGrants  bool          // signals arrive; if not, waiters poll
 	PushesChanges bool          // it is a Watcher that reports changes; if not, watching means polling
@@ -355,17 +355,17 @@ const (
 	ClockServer  ClockSource = "server"  // the clock of the server, or the clocks of several servers
 )
 
-// FenceSurvival says across which events fences are known to rise. A backend for which
-// none of the constants is true sets a sentence of its own.
+// FenceSurvival says after which events the next fence is still greater. A backend to
+// which no constant applies sets a sentence of its own.
 type FenceSurvival string
 
 // The events. Fences that follow a clock rise even after a loss of data, unless that
-// clock is set back past the last grant of a forgotten name.
+// clock is set back past the last grant of a lost name.
 const (
-	FencesRiseInProcess     FenceSurvival = "process"       // no event: the fences end with the process
+	FencesRiseInProcess     FenceSurvival = "process"       // none: fences end with the process
 	FencesRiseByClock       FenceSurvival = "clock"         // a loss of data, too: fences follow Properties.Clock
 	FencesRiseByClientClock FenceSurvival = "client clocks" // a loss of data, too: fences follow clients' wall clocks
-	FencesRiseByMajority    FenceSurvival = "majority"      // all that leaves a majority of the nodes with their data
+	FencesRiseByMajority    FenceSurvival = "majority"      // any event that leaves a majority of the nodes their data
 )
 
 // String is the sentence for people.
@@ -387,12 +387,12 @@ func (s FenceSurvival) String() string {
 // Finding is one thing that a Diagnoser found.
 type Finding struct {
 	Severity Severity
-	Subject  string // what was looked at
-	Detail   string // what was found
-	Advice   string // what to do; empty if it is a fact, and no problem
+	Subject  string // the examined part
+	Detail   string // the result
+	Advice   string // what to do; empty for a fact that is not a problem
 }
 
-// IsFact reports whether the finding says only what the server is.
+// IsFact reports whether the finding only describes the server.
 func (f Finding) IsFact() bool { return f.Severity == SeverityInfo && f.Advice == "" }
 
 // Severity is the rank of a Finding: error, warning or info.
@@ -405,7 +405,7 @@ const (
 	SeverityInfo    Severity = "info"    // good to know
 )
 
-// Signal is a push from the backend: a hint that saves waiting.
+// Signal is a notification from the backend: a hint that saves waiting.
 type Signal struct {
 	Kind   SignalKind
 	Token  Token  // the claim that it concerns; zero, with SignalLook, means every claim
@@ -417,7 +417,7 @@ type Signal struct {
 type SignalKind int
 
 const (
-	SignalLook    SignalKind = iota // something changed, or may have: the waiter or holder asks again
+	SignalLook    SignalKind = iota // the name may have changed: the waiter or holder asks again
 	SignalGranted                   // the waiting token was granted, for as long as its place would have lasted
 	SignalLost                      // the token no longer holds its lease: the holder checks
 )

@@ -9,15 +9,15 @@ import (
 // its ctx does not end sooner.
 const MaxRequest = time.Minute
 
-// End returns when a request with this ctx, sent now, can no longer take effect: at ctx's
-// deadline, and no later than MaxRequest from now. It is a moment on the caller's clock.
-// A driver whose requests may arrive after the caller gave up needs a lower bound of that
-// moment on the backend's clock:
+// End returns the time from which a request with this ctx, sent now, can no longer take
+// effect: ctx's deadline, or MaxRequest from now if that is earlier. It is a time on the
+// caller's clock. A driver whose requests may arrive after the caller gave up needs a
+// lower bound of that time on the backend's clock:
 //
 // Let a reply with the backend's time b be received at r. Then End is b + (End - r) on
 // the backend's clock, or a little later, because the reply took some time. Subtract a
-// thousandth of the time since r, because two clocks never run at the same speed. The
-// bound holds as long as the backend's clock is not set back.
+// thousandth of the time since r, because clocks drift. The bound holds unless the
+// backend's clock is set back.
 func End(ctx context.Context) time.Time {
 	end := time.Now().Add(MaxRequest)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {

@@ -35,11 +35,10 @@ type HeldError struct {
 	// or a quorum made the grant, and this attempt did not extend it on each node.
 	Fence uint64
 
-	// RetryAfter is the time until something changes by itself. A claim sent before that
-	// is refused unless a holder or waiter acts. A closed name opens then. Otherwise
-	// Holder's lease and lock-delay end then, or the first waiter's place lapses, if that
-	// is sooner and the claim would fit beside the holders. 0 means that the driver does
-	// not know.
+	// RetryAfter is the time before which a claim is refused unless another client sends
+	// a request. A closed name opens then. Otherwise Holder's lease and lock-delay end
+	// then, or the first waiter's place expires, if that is sooner and the claim would
+	// fit with the holders. 0 means that the driver does not know.
 	RetryAfter time.Duration
 }
 
@@ -54,7 +53,7 @@ func (e *HeldError) Error() string {
 		h := e.Holder
 		after := ""
 		if h.Released {
-			after = "has released it; " // so there is no use in looking for that process
+			after = "has released it; " // that process no longer uses the lock
 		}
 		fmt.Fprintf(&b, "is held by %v (%s%sfence %d, %v left)", h.Owner, after, h.kindNote(), h.Fence, round(h.ExpiresIn))
 		if n := e.Holders - 1; n > 0 {
@@ -99,8 +98,8 @@ func (o Owner) String() string {
 	return who
 }
 
-// Who is the owner without its labels: host:pid, or "id at host:pid" if the client was
-// given an id, or the id if there is no host.
+// Who returns the owner without its labels: host:pid, or "id at host:pid" if the client
+// was given an id, or the id if there is no host.
 func (o Owner) Who() string {
 	where := plain(o.Host)
 	if o.PID != 0 {
@@ -118,8 +117,7 @@ func (o Owner) Who() string {
 // randomID matches an id that is empty, or that pawl.New made, which people do not know.
 var randomID = regexp.MustCompile(`^(~[0-9a-f]{16})?$`)
 
-// BrokenError answers the renewal of a lease that was taken from its holder. It matches
-// ErrNoSuchLease.
+// BrokenError answers the renewal of a lease that was broken. It matches ErrNoSuchLease.
 type BrokenError struct {
 	By        Owner
 	ClosedFor time.Duration // the backend grants the name to no client for this long, from the sending of the renewal
@@ -164,9 +162,9 @@ const (
 // own error inside.
 type Error struct {
 	Backend   string // its name and location: "sqlite /var/lib/pawl/locks.db". Never a password
-	Op        Op     // what was asked of it
+	Op        Op     // the request
 	Name      string // the name that the operation concerned; "" if not a single one
-	Hint      string // what the person who reads this at night can do; may be empty
+	Hint      string // what an operator can do; may be empty
 	Permanent bool   // a repeat will not help: wrong password, file is no database, ...
 	Err       error
 }

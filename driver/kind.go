@@ -29,8 +29,8 @@ func (h Holder) Kind() Kind { return KindOf(h.Permits, h.Limit) }
 // Kind returns the kind of the claim.
 func (w Waiter) Kind() Kind { return KindOf(w.Permits, w.Limit) }
 
-// kindNote is the kind of a lease for an error, with a comma behind it. It is empty for
-// an exclusive lease, the usual kind, and if the driver has not said the limit.
+// kindNote returns the kind of a lease and a comma, for an error. It is empty for an
+// exclusive lease, the usual kind, and for an unknown limit.
 func (h Holder) kindNote() string {
 	if h.Limit == 0 {
 		return ""

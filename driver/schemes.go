@@ -38,7 +38,8 @@ func Schemes() []string {
 	return slices.Sorted(maps.Keys(openers))
 }
 
-// packageOf is the folder of the backend that registers a scheme of Pawl's own, or empty.
+// packageOf returns the folder of the backend that registers a scheme of Pawl's own, or
+// "".
 func packageOf(scheme string) string {
 	for _, b := range backends.All {
 		if slices.Contains(b.Schemes, scheme) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// encoding says how to write characters that have a meaning in a URL.
+// encoding is the advice about characters that have a meaning in a URL.
 const encoding = "user, password and parameters percent-encoded: %40 for @, %3A for :, %2F for /, %3F for ?, %23 for #, %25 for %"
 
 // ParseURL is url.Parse for a URL that may contain a password. Its error, an
@@ -48,7 +48,7 @@ func isBareIPv6(host string) bool {
 }
 
 // parseHosts parses a URL of several hosts, or returns nil. url.Parse takes them for one
-// host, and all that follows the first colon for its port.
+// host, and the text after the first colon for its port.
 func parseHosts(rawURL string) *url.URL {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
 	end := strings.IndexAny(rest, "/?#")
@@ -124,7 +124,7 @@ var sameForTLS = [][]string{
 	{"skip_verify", "sslmode", "tlsInsecure", "insecure", "tls_insecure", "tls_skip_verify", "insecure_skip_verify"},
 }
 
-// sameParameter is the parameter in known that means the same as name, or empty.
+// sameParameter returns the parameter in known that means the same as name, or "".
 func sameParameter(name string, known []string) string {
 	for _, same := range sameForTLS {
 		if !slices.Contains(same, name) {

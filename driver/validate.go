@@ -22,8 +22,9 @@ const (
 	MaxLabel  = 256                 // bytes in a label's key, in its value, in a client's id, and in a host
 )
 
-// ValidateName refuses a name that some backend could not keep byte for byte, or that
-// could not be shown: a name is 1 to 255 bytes of valid UTF-8 without control characters.
+// ValidateName refuses a name that some backend could not store byte for byte, or a
+// terminal could not show: a name is 1 to 255 bytes of valid UTF-8 without control
+// characters.
 func ValidateName(name string) error {
 	switch {
 	case name == "":

@@ -9,15 +9,14 @@ import (
 // Watchers are the functions that watch the names of one driver. A [Watcher] keeps its
 // list of watches in a Watchers. The zero value is an empty list.
 type Watchers struct {
-	hasWatches atomic.Bool // whether byName has an entry, so that Notify without watches costs nothing
+	hasWatches atomic.Bool // byName has an entry; Notify without watches then costs nothing
 
-	mu     sync.Mutex // protects what follows; never held while a watch's function runs
+	mu     sync.Mutex // protects the fields below; never held while a watch's function runs
 	follow func(name string, f func()) (stop func())
 	byName map[string]*watched
 	closed bool
 }
 
-// A watched name is followed as long as it has a watch.
 type watched struct {
 	all  []*func()
 	stop func()
@@ -61,7 +60,7 @@ func (w *Watchers) leave(name string, n *watched, f *func()) {
 	defer w.mu.Unlock()
 	i := slices.Index(n.all, f)
 	if i < 0 {
-		return // it was stopped before
+		return // it was already stopped
 	}
 	n.all = slices.Delete(slices.Clone(n.all), i, i+1)
 	if len(n.all) == 0 {
@@ -97,7 +96,7 @@ func (w *Watchers) NotifyAll() {
 	}
 }
 
-// Names are the watched names, in no order.
+// Names returns the watched names, in no order.
 func (w *Watchers) Names() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,8 +6,8 @@ package driver
 //
 // So a driver around another one, for traces, metrics or faults, embeds a Driver and has
 // Unwrap: then signals, lists and steps of several names keep working, but bypass the
-// wrapper. To see the calls of an ability, the wrapper implements it itself. A wrapper
-// that no call may bypass has no Unwrap.
+// wrapper. To get the calls of an ability, the wrapper implements that ability. A wrapper
+// without Unwrap cannot be bypassed.
 func As[Ability any](d Driver) (can Ability, ok bool) {
 	for d != nil {
 		if can, ok = d.(Ability); ok {

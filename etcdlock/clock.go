@@ -20,63 +20,63 @@ import (
 )
 
 const (
-	// Steps take effect only under an active tick. maxTickAdvance is the longest step of
-	// the clock from an active tick to the next tick. maxReceiverSkew is the largest lead
-	// of a client's reading over the tick that the client has just received. Both
-	// lengthen each lease. With smaller values the clock would lose time whenever a tick
-	// takes longer than maxReceiverSkew to arrive.
+	// Steps take effect only under an active tick. maxTickAdvance is the largest advance
+	// of the clock from an active tick to the next tick. maxReceiverSkew is the largest
+	// lead of a client's reading over the tick that the client has just received. Each
+	// lease lasts longer by both. With smaller values the clock would lose time whenever
+	// a tick takes longer than maxReceiverSkew to arrive.
 	maxTickAdvance  = 250 * time.Millisecond
 	maxReceiverSkew = 100 * time.Millisecond
 
 	// tickInterval is the time between two ticks while the clock is in use. It is so
-	// short that the clock loses no time when another client has to take over, see due.
+	// short that the clock loses no time when another client has to write the next tick,
+	// see due.
 	tickInterval = 150 * time.Millisecond
 
-	// runClock writes a due tick later by piggybackDelay. Meanwhile a step can write the
-	// tick in its own request.
+	// piggybackDelay is the delay after which runClock writes a due tick. Meanwhile a
+	// step can write the tick in its own request.
 	piggybackDelay = 20 * time.Millisecond
 
-	// idleAdvance is the longest step of the clock from an inactive tick to the next.
+	// idleAdvance is the largest advance of the clock from an inactive tick to the next.
 	idleAdvance = time.Hour
 
-	// A client that has computed no step for idleAfter lets the clock go idle.
+	// idleAfter is the time without a step after which a client lets the clock become
+	// idle.
 	idleAfter = 500 * time.Millisecond
 
-	// peerTickTimeout is the time for which a client that opens waits for a tick of
+	// peerTickTimeout is the time for which a newly opened client waits for a tick of
 	// another client.
 	peerTickTimeout = 150 * time.Millisecond
 
 	// idleTickInterval is the time between two ticks while no client uses the clock.
-	// longIdleTickInterval replaces it when the last active tick is longer ago than a
-	// request can last.
+	// longIdleTickInterval replaces it once no request from before can be under way.
 	idleTickInterval     = time.Second
 	longIdleTickInterval = 10 * time.Second
 
-	// If round trips take slowRoundTrip or longer, most requests of a client find a later
-	// tick than the client has received. maxWindow limits how long after the client's
-	// reading a step may take effect, see widthLocked.
+	// If round trips take slowRoundTrip or longer, most requests of a client arrive under
+	// a later tick than the client has received. maxWindow is the largest width of a
+	// window, see widthLocked.
 	slowRoundTrip = 50 * time.Millisecond
 	maxWindow     = 2 * time.Second
 )
 
-// A tick is the content of the clock's key. It has the time of the clock, and the room,
-// the longest step to the next tick. A tick whose room is at most maxTickAdvance is
+// A tick is the content of the clock's key. It has the time of the clock, and the room:
+// the largest advance to the next tick. A tick whose room is at most maxTickAdvance is
 // active: steps can take effect under it.
 type tick struct {
 	is    locktable.Instant
 	room  time.Duration
 	value string    // the text in the key, different for each tick
 	id    string    // the unique part of value
-	old   string    // the id of the tick before this one
+	old   string    // the id of the previous tick
 	rev   int64     // the revision of the key
-	at    time.Time // when this client's reading was equal to the time of the tick, see learn
-	own   bool      // whether this client has written the tick
-	read  bool      // whether this client has read the tick; then it does not know the age of the tick
+	at    time.Time // the local time at which this client's reading was equal to the tick, see learn
+	own   bool      // this client has written the tick
+	read  bool      // this client has read the tick, so it does not know the age of the tick
 }
 
-// newTick makes the tick that is to be written after an old one. Its id is unique,
-// because an operator may restore a snapshot. Revisions then repeat, and times may
-// repeat, too.
+// newTick makes the tick after old. Its id is unique, because revisions repeat if an
+// operator restores a snapshot, and times may repeat, too.
 func newTick(old tick, is locktable.Instant, room time.Duration) tick {
 	t := tick{is: is, room: room, id: rand.Text()[:8], old: old.id}
 	t.value = fmt.Sprintf("%s %d %s %s", tickPrefix(is, room), room.Microseconds(), t.id, cmp.Or(t.old, "-"))
@@ -92,7 +92,6 @@ func tickPrefix(is locktable.Instant, room time.Duration) string {
 	return fmt.Sprintf("z%020d", is)
 }
 
-// parseTick reads a tick from the text in the clock's key.
 func parseTick(value string, rev int64) (tick, error) {
 	t := tick{value: value, rev: rev}
 	fields := strings.Fields(value)
@@ -108,43 +107,43 @@ func parseTick(value string, rev int64) (tick, error) {
 	return t, nil
 }
 
-// after returns this client's reading of the clock. It is the time of the tick plus the
-// time that has passed since t.at, which counts up to t.room.
+// after returns this client's reading of the clock: the time of the tick plus the time
+// since t.at, up to t.room.
 func (t tick) after(now time.Time) locktable.Instant {
 	passed := min(t.room, now.Sub(t.at))
 	return t.is + max(1, locktable.Instant(passed/time.Microsecond))
 }
 
-// lead returns the time by which this client's reading, which follows from t, is ahead of
-// another tick.
+// lead returns the time by which this client's reading according to t is ahead of another
+// tick.
 func (t tick) lead(of tick, now time.Time) time.Duration { return of.is.Until(t.is) + now.Sub(t.at) }
 
 // A clock is a client's view of the clock that all clients of a prefix share. The client
 // computes its readings and its ticks from this view. docs/internals/etcd-clock.md says
 // why clients can trust the shared clock.
 type clock struct {
-	changed chan struct{} // has an element if runClock has to call due again
+	changed chan struct{} // has a value if runClock has to call due again
 
 	mu     sync.Mutex // protects the fields below
 	cur    tick
 	known  bool
-	wrote  string        // the text of the last tick that this client wanted to write
+	wrote  string        // the text of the last tick that this client tried to write
 	used   time.Time     // when this client last called window
 	active time.Time     // when this client last received an active tick
 	called time.Time     // when another client asked for a tick; zero after the next tick
 	heard  chan struct{} // closed at the next tick
-	slack  float64       // a random number, 0 to 1, so that clients do not all write a tick at once
-	trip   time.Duration // the average time until an answer
+	slack  float64       // a random number, 0 to 1, so that clients write a due tick at different times
+	trip   time.Duration // the average round-trip time
 }
 
 func newClock() *clock {
 	return &clock{changed: make(chan struct{}, 1), heard: make(chan struct{}), slack: mathrand.Float64()}
 }
 
-// window returns the time of the clock for a step that is computed now. It begins with
-// this client's reading. A lease of the step ends one TTL after the window. So it lasts
-// its whole TTL even under the latest tick, see latest, because the tick after that is at
-// most maxTickAdvance later, and a reading leads a tick by at most maxReceiverSkew.
+// window returns the window of a step that is computed now. It begins with this client's
+// reading. A lease of the step ends one TTL after the window. So it lasts its whole TTL
+// even if the step takes effect under the latest possible tick, see latest: the next tick
+// is at most maxTickAdvance later, and a reading leads a tick by at most maxReceiverSkew.
 func (c *clock) window(now time.Time) (w swap.Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,8 +161,8 @@ func latest(w swap.Window) locktable.Instant {
 }
 
 // widthLocked returns the longest time after this client's reading at which a step may
-// take effect. The result is 0 unless the client is so far away that most of its requests
-// find a later tick than the client has received.
+// take effect. It is 0 unless the client is so far away that most of its requests arrive
+// under a later tick than it has received.
 func (c *clock) widthLocked() time.Duration {
 	if c.trip < slowRoundTrip {
 		return 0
@@ -171,7 +170,7 @@ func (c *clock) widthLocked() time.Duration {
 	return min(2*c.trip, maxWindow)
 }
 
-// noteTrip notes how long an answer took.
+// noteTrip updates the average round-trip time.
 func (c *clock) noteTrip(trip time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,11 +178,11 @@ func (c *clock) noteTrip(trip time.Duration) {
 	c.trip += (trip - c.trip) / 4
 }
 
-// tickForSteps returns the tick under which steps take effect whose times are between
-// first and last. If ticks is true, the request must also write a new tick. If ok is
-// false, the last tick is after first, or the reading is before last. Then a client whose
-// clock was behind has written a tick, and a lease that a step found expired may still
-// last.
+// tickForSteps returns the tick under which steps with times between first and last take
+// effect. If ticks is true, the request must also write a new tick. If ok is false, the
+// last tick is after first, or the reading is before last. In the latter case, another
+// client with a slower clock has written a tick, so a lease that a step found expired may
+// not have expired.
 //
 // The client that wrote the last tick writes a due tick together with a step, which saves
 // a request.
@@ -194,7 +193,7 @@ func (c *clock) tickForSteps(first, last locktable.Instant, now time.Time) (t ti
 		return t, false, false
 	}
 	fitsNextTick := first < c.cur.is.Add(c.cur.room)
-	if width := c.widthLocked(); width > 0 { // the next tick is on its way
+	if width := c.widthLocked(); width > 0 { // the next tick may already have been sent
 		fitsNextTick = fitsNextTick || now.Sub(c.cur.at) < maxTickAdvance+width
 	}
 	carries := c.cur.room <= maxTickAdvance && fitsNextTick
@@ -202,11 +201,10 @@ func (c *clock) tickForSteps(first, last locktable.Instant, now time.Time) (t ti
 	return c.cur, !carries || due, true
 }
 
-// learn takes a tick that this client has just received. The reading goes on, but learn
-// limits it to the time between the tick and maxReceiverSkew after the tick. If this
-// client has missed the tick before t, learn sets the reading to t itself. The writer of
-// t may already have been maxReceiverSkew ahead of the missed tick, and a second lead on
-// top of that is too much.
+// learn takes a tick that this client has just received. The reading continues, but learn
+// limits it to the time from the tick to maxReceiverSkew after the tick. If this client
+// has missed the tick before t, learn sets the reading to t. The writer of t may already
+// have been maxReceiverSkew ahead of the missed tick, and the two leads must not add up.
 func (c *clock) learn(t tick) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +226,7 @@ func (c *clock) learn(t tick) {
 	c.wakeLoop()
 }
 
-// next makes the tick that this client is to write after an old one.
+// next makes the tick that this client writes after old.
 func (c *clock) next(old tick, is locktable.Instant, room time.Duration) tick {
 	t := newTick(old, is, room)
 	c.mu.Lock()
@@ -245,8 +243,8 @@ func (c *clock) wakeLoop() {
 	}
 }
 
-// call notes that another client asks for a tick, if this client knows how much time has
-// passed since the last tick.
+// call records that another client asks for a tick, if this client knows the age of the
+// last tick.
 func (c *clock) call() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,8 +262,8 @@ func (c *clock) idle() (next <-chan struct{}, ok bool) {
 	return c.heard, c.known && c.cur.room > maxTickAdvance
 }
 
-// older notes that at least the duration by has passed since the tick with the revision
-// rev was written. A second call for the same timer does no harm.
+// older records that the tick with the revision rev is at least as old as by. A second
+// call for the same timer has no effect.
 func (c *clock) older(rev int64, by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,8 +272,8 @@ func (c *clock) older(rev int64, by time.Duration) {
 	}
 }
 
-// forget makes this client read the clock again, for example because another cluster may
-// have answered.
+// forget makes this client read the clock again. It is called if another cluster may have
+// answered, for example.
 func (c *clock) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,8 +287,8 @@ func (c *clock) current() (tick, bool) {
 }
 
 // due returns when this client writes the next tick if no other client does, and the room
-// of that tick. The client that wrote the last tick is due first. The others take over if
-// it writes none.
+// of that tick. The client that wrote the last tick is due first, and the others a little
+// later.
 func (c *clock) due() (at time.Time, room time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,7 +321,7 @@ func (c *clock) due() (at time.Time, room time.Duration, ok bool) {
 	return at, room, true
 }
 
-// runClock keeps the clock going, while the client is open.
+// runClock writes the due ticks, until the client is closed.
 func (s *store) runClock() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -345,7 +343,7 @@ func (s *store) runClock() {
 			timer.Reset(wait)
 			continue
 		}
-		_, room, _ := s.clock.due() // the clock may be in use by now
+		_, room, _ := s.clock.due() // a step may have used the clock meanwhile
 		if s.tick(s.life, room) != nil {
 			timer.Reset(idleTickInterval)
 		}
@@ -366,8 +364,8 @@ func (s *store) tick(ctx context.Context, room time.Duration) error {
 }
 
 // txnAtTick runs a transaction with conditions on the last tick. If they are true, it
-// also writes the next tick, unless that is zero. Otherwise it learns the last tick. Only
-// with a nil answer is the outcome unknown.
+// also writes the next tick, unless that is zero. Otherwise it learns the last tick. If
+// the returned answer is nil, the outcome is unknown.
 func (s *store) txnAtTick(ctx context.Context, cs []clientv3.Cmp, then, otherwise []clientv3.Op, next tick) (*clientv3.TxnResponse, error) {
 	if next.value != "" {
 		then = append(then, clientv3.OpPut(s.clockKey(), next.value))
@@ -394,8 +392,8 @@ func (s *store) lastTickIs(t tick) clientv3.Cmp {
 	return clientv3.Compare(clientv3.Value(s.clockKey()), "=", t.value)
 }
 
-// lastTickIsLaterUpTo is the condition that the last tick is t, or an active tick after t
-// and no later than last. Only a restored snapshot brings back a tick before t.
+// lastTickIsLaterUpTo returns the condition that the last tick is t, or an active tick
+// after t and no later than last. A tick before t returns only with a restored snapshot.
 func (s *store) lastTickIsLaterUpTo(t tick, last locktable.Instant) []clientv3.Cmp {
 	return []clientv3.Cmp{
 		clientv3.Compare(clientv3.Value(s.clockKey()), ">", tickPrefix(t.is, t.room)),
@@ -426,14 +424,15 @@ func (s *store) learnFrom(r *clientv3.TxnResponse, sent int64) error {
 var errNoClock = errors.New("the clock's key is gone")
 
 // readClock reads the clock, and begins one if there is neither a clock nor an entry. If
-// there are entries, the clock was deleted, and no client knows when the leases end.
+// there are entries but no clock, an operator has deleted it, and the ends of the leases
+// are unknown.
 func (s *store) readClock(ctx context.Context) error {
 	sent := s.seen.Load()
 	r, err := s.txn(ctx, nil, append(s.getTimer(), s.getClock()), nil)
 	if err != nil {
 		return err
 	}
-	s.others.Store(r.Responses[2].GetResponseRange().GetCount() > 0)
+	s.hasPeers.Store(r.Responses[2].GetResponseRange().GetCount() > 0)
 	err = s.learnFrom(r, sent)
 	if errors.Is(err, errNoClock) {
 		return s.beginClock(ctx)
@@ -444,12 +443,12 @@ func (s *store) readClock(ctx context.Context) error {
 	return err
 }
 
-// If the clock is idle, askClock asks the clients that were already open to write a
-// tick. A client that has just opened does not know how much time has passed since the
-// last tick, and its own tick would lose that time.
+// If the clock is idle, askClock asks the clients that were already open to write a tick.
+// A client that has just opened does not know the age of the last tick, so its own tick
+// would lose that time.
 func (s *store) askClock(ctx context.Context) {
 	next, idle := s.clock.idle()
-	if !idle || !s.others.Load() {
+	if !idle || !s.hasPeers.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, peerTickTimeout)

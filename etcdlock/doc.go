@@ -41,16 +41,17 @@
 // # What is guaranteed, and whose clock decides?
 //
 // Locks survive elections, restarts, and the loss of a minority of the members. A lease
-// lasts 0.35 s longer than was asked for, and two round trips more if a round trip takes
-// 50 ms or longer. The clients keep the clock in a key, by their monotonic clocks, see
-// docs/internals/etcd-clock.md. While no client is open the clock stands still, but a
-// cron job that retries still sees a dead holder expire. A restored snapshot brings back
-// its locks, which then expire; later holders learn of their loss. Fences rise across a
-// restore, and across the loss of all data if the clients' wall clocks are about right.
+// lasts 0.35 s longer than its TTL, and two more round trips if a round trip takes 50 ms
+// or longer. The clients advance a clock in a key, according to their monotonic clocks,
+// see docs/internals/etcd-clock.md. While no client is open the clock stands still, but a
+// cron job that retries still sees a dead holder expire. After a restore, the locks of
+// the snapshot are held again, until they expire; holders of later grants lose their
+// leases, and are notified. Fences rise across a restore, and across the loss of all data
+// if the clients' wall clocks are about right.
 //
 // # What can its driver do?
 //
-// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and
-// driver.Diagnoser; [driver.As] finds them.
+// It implements driver.Driver, driver.Signaler, driver.Watcher, driver.Lister,
+// driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and driver.Diagnoser;
+// [driver.As] finds them.
 package etcdlock

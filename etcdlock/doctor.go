@@ -18,9 +18,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Diagnose implements driver.Diagnoser. It examines the members, their number, versions
-// and alarms, how full their databases are, whether old revisions are compacted, the user
-// and its rights, each entry, and the clock that the clients keep.
+// Diagnose implements driver.Diagnoser. It examines the number of members, their
+// versions, alarms and databases, the compaction of old revisions, the user and its
+// rights, each entry, and the clients' clock.
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
 	if s.life.Err() != nil {
@@ -51,10 +51,10 @@ type checkup struct {
 	found engine.Findings
 }
 
-// readClockInTime reads the clock. It tries again while there may be an election.
+// readClockInTime reads the clock. It retries while there may be an election.
 func (s *store) readClockInTime(ctx context.Context) (err error) {
 	for began := time.Now(); ; {
-		brief, cancel := context.WithTimeout(ctx, closeTimeout/2) // the client may ask a member that is gone
+		brief, cancel := context.WithTimeout(ctx, closeTimeout/2) // short, because the client may ask a dead member
 		err = s.readClock(brief)
 		cancel()
 		if err == nil || time.Since(began) > backgroundTimeout {
@@ -72,9 +72,9 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 	}
 }
 
-// clock compares the clock that the clients keep with this machine's clock. The clients'
-// clock begins with the time of day, and falls behind while no client is open. If the
-// clients' clock is an hour ahead, so are the fences.
+// clock compares the clients' clock with this machine's clock. The clients' clock begins
+// with the time of day, and falls behind while no client is open. If it is an hour ahead,
+// so are the fences.
 func (c *checkup) clock() {
 	w, ok := c.store.clock.window(time.Now())
 	ahead := locktable.At(time.Now()).Until(w.From)
@@ -96,8 +96,8 @@ func (c *checkup) rights(ctx context.Context) bool {
 }
 
 // users examines whether the cluster requires the password of the URL. If the cluster has
-// no users, the client of etcd goes on without the password. A cluster that refuses this
-// request does require passwords.
+// no users, etcd's client connects without the password. A cluster that refuses this
+// request requires passwords.
 func (c *checkup) users(ctx context.Context) {
 	if c.client.Username == "" {
 		return

@@ -13,22 +13,21 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// While no client is open, no client measures the time, and the clock stands still. So a
-// client that closes while a lease lasts starts a timer. The timer is two keys. One is on
-// an etcd lease; the other stores that lease's length, and the last tick. If the first
-// key is gone when the next client opens, and no tick has come since, the length has
-// passed. So a process that tries, fails and ends, again and again, sees a dead holder
-// expire.
+// While no client is open, the clock stands still. So a client that closes before the
+// last lease ends starts a timer. The timer is two keys. One is on an etcd lease; the
+// other stores that lease's length, and the last tick. If the first key is gone when the
+// next client opens, and no tick was written since, the length has passed. So a cron job
+// that retries sees a dead holder expire.
 //
-// Such a process may end without Close, by log.Fatal or a signal. So a client that opens,
+// A process may end without Close, by log.Fatal or a signal. So a client that opens,
 // finds a name held, and receives no ticks of other clients also starts the timer.
 //
 // The etcd lease begins after the tick was written. etcd never ends it early; after an
 // election it may end it late.
 
-// startTimerAtOpen starts a timer if a lease lasts, and no other client has ticked
-// since this client opened. If others seem to be open, it first waits for a tick. A
-// client that uses the clock soon writes a tick; a dead client does not.
+// startTimerAtOpen starts a timer if a lease lasts, and no other client has written a
+// tick since this client opened. If others seem to be open, it first waits for a tick,
+// because a live client that uses the clock soon writes one.
 func (s *store) startTimerAtOpen(ctx context.Context) {
 	select {
 	case <-s.follows:
@@ -38,7 +37,7 @@ func (s *store) startTimerAtOpen(ctx context.Context) {
 	if t, ok := s.clock.current(); !ok || !t.read || s.leaseTimeLeft() <= 0 {
 		return
 	}
-	if next, idle := s.clock.idle(); s.others.Load() && !idle { // askClock covers an idle clock
+	if next, idle := s.clock.idle(); s.hasPeers.Load() && !idle { // if it is idle, askClock has waited
 		select {
 		case <-next:
 		case <-time.After(maxTickAdvance):
@@ -63,7 +62,7 @@ func (s *store) startTimerAtClose(ctx context.Context) {
 	}
 }
 
-// leaseTimeLeft returns the time left of the last lease that this client has seen.
+// leaseTimeLeft returns the time until the last lease that this client has seen ends.
 func (s *store) leaseTimeLeft() time.Duration {
 	now, ok := s.clock.window(time.Now())
 	if !ok {
@@ -74,9 +73,8 @@ func (s *store) leaseTimeLeft() time.Duration {
 	return now.From.Until(s.leasesLastUntil)
 }
 
-// startTimer starts a timer for the time left of the last lease that this client has
-// seen, unless a timer runs that was started after the last tick. It first writes a tick
-// with the time that has passed, if this client knows that time.
+// startTimer starts a timer for leaseTimeLeft, unless a timer runs that was started after
+// the last tick. It first writes a tick, if this client knows the age of the last one.
 func (s *store) startTimer(ctx context.Context, seen *clientv3.TxnResponse) {
 	t, _ := s.clock.current()
 	rev, _, runs := parseTimer(seen)
@@ -88,7 +86,7 @@ func (s *store) startTimer(ctx context.Context, seen *clientv3.TxnResponse) {
 			return
 		}
 		if t, _ = s.clock.current(); !t.own {
-			return // another client is open, and measures the time
+			return // another client is open, and writes ticks
 		}
 	}
 	s.mu.Lock()
@@ -112,8 +110,8 @@ func (s *store) getTimer() []clientv3.Op {
 	}
 }
 
-// parseTimer returns the revision of the tick after which the timer was started,
-// the timer's length, and whether the timer runs.
+// parseTimer returns the revision of the timer's tick, the timer's length, and whether
+// the timer runs.
 func parseTimer(r *clientv3.TxnResponse) (rev int64, lasts time.Duration, runs bool) {
 	length, running := r.Responses[0].GetResponseRange().GetKvs(), r.Responses[1].GetResponseRange().GetKvs()
 	if len(length) == 0 {
@@ -147,10 +145,10 @@ func (d *lockDriver) List(ctx context.Context, prefix string) iter.Seq2[driver.E
 	}
 }
 
-// correctSince corrects the Since of each holder, which is shown to people. The clock of
-// a prefix stands still while no client is open, and so falls behind the time of day. A
-// grant at noon could be shown as a grant in the morning. The fence of a grant is the
-// time of day of its client, unless an earlier fence was ahead of that time.
+// correctSince corrects the Since of each holder, for people. The clock of a prefix
+// stands still while no client is open, and so falls behind the time of day: a grant at
+// noon could have a Since in the morning. So correctSince uses the fence, which is the
+// time of day of the holder's client, unless an earlier fence was ahead.
 func correctSince(holders []driver.Holder, now time.Time) {
 	for i := range holders {
 		at := time.UnixMicro(int64(holders[i].Fence))

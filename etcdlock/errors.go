@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// permanent makes an error after which a retry does not help.
+// permanent returns an error after which a retry does not help.
 func permanent(err error, hint string) error {
 	return &driver.Error{Err: err, Hint: hint, Permanent: true}
 }
@@ -42,7 +42,7 @@ func (s *store) failed(ctx context.Context, err error) error {
 	return &said
 }
 
-// unanswered returns the error for a caller's ctx that has ended. It names the servers
+// unanswered returns the error after the end of the caller's ctx. It names the servers
 // that did not answer, or wraps the last error.
 func (s *store) unanswered(ended, err error) error {
 	said := &driver.Error{Backend: s.place(), Hint: "check the servers and the network"}
@@ -62,7 +62,7 @@ func (s *store) unanswered(ended, err error) error {
 	return said
 }
 
-// place returns the endpoints, and the prefix as a URL has it, for errors.
+// place returns the endpoints, and the prefix in the form of a URL, for errors.
 func (s *store) place() string {
 	if s.prefix == "" || s.prefix == defaultPrefix {
 		return "etcd " + s.where
@@ -78,7 +78,7 @@ func (s *store) endpoints() string {
 	return strings.ReplaceAll(hosts(s.client.Endpoints()), ",", ", ")
 }
 
-// advice says what the operator can do about an error, and whether a retry is useless.
+// advice returns what the operator can do about an error, and whether a retry is useless.
 func advice(err error) (hint string, permanent bool) {
 	switch {
 	case isAny(err, rpctypes.ErrAuthFailed):
@@ -121,8 +121,8 @@ func advice(err error) (hint string, permanent bool) {
 	}
 }
 
-// isTooLarge reports whether a request was larger than the server accepts, or than the
-// client sends.
+// isTooLarge reports whether a request was larger than the server's or the client's
+// limit.
 func isTooLarge(err error) bool {
 	return isAny(err, rpctypes.ErrRequestTooLarge) ||
 		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "message larger than max")

@@ -13,12 +13,12 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// handshakes are credentials that read the files of the URL again for each connection.
-// gRPC's own credentials do not. gRPC's own also require each server's address in its
-// certificate, even if ServerName is set (v1.83.2). handshakes then require ServerName.
+// handshakes are credentials that read the files of the URL again for each connection,
+// unlike gRPC's own. If ServerName is set, they require that name in the servers'
+// certificates; gRPC's own (v1.83.2) require each server's address.
 //
-// handshakes also keep the error of the last failed connection, because a request that
-// waits for a connection does not return that error.
+// handshakes also store the error of the last failed connection, because a request that
+// waits for a connection does not return it.
 type handshakes struct {
 	credentials.TransportCredentials
 	tls  *engine.TLS
@@ -40,7 +40,7 @@ func (h *handshakes) ClientHandshake(ctx context.Context, authority string, raw 
 		h.last.Store(&err)
 		return nil, nil, err
 	}
-	return &shaken{Conn: c, of: h}, info, nil
+	return &checkedConn{Conn: c, of: h}, info, nil
 }
 
 // Clone implements [credentials.TransportCredentials].
@@ -54,15 +54,16 @@ func (h *handshakes) lastError() error {
 	return *h.last.Load()
 }
 
-// A shaken connection has passed its handshake. A server that refuses the client's
-// certificate reports this only after the handshake, in place of its first answer.
-type shaken struct {
+// A checkedConn is a connection that has completed its handshake. A server that refuses
+// the client's certificate reports that only after the handshake, instead of its first
+// answer.
+type checkedConn struct {
 	net.Conn
 	of    *handshakes
-	heard bool // whether the server has answered; only the goroutine that reads uses it
+	heard bool // the server has answered; used by the reading goroutine only
 }
 
-func (c *shaken) Read(b []byte) (int, error) {
+func (c *checkedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if !c.heard {
 		if c.heard = n > 0; c.heard {

@@ -29,8 +29,8 @@ type lockDriver struct {
 	store *store
 }
 
-// New makes a driver over an open client, which stays open when the driver is closed. Its
-// error is a [*driver.InvalidError].
+// New makes a driver over an open client. Closing the driver does not close the client.
+// Its error is a [*driver.InvalidError].
 func New(client *clientv3.Client, o *Options) (driver.Driver, error) {
 	if client == nil {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open clientv3.Client"}
@@ -39,8 +39,8 @@ func New(client *clientv3.Client, o *Options) (driver.Driver, error) {
 }
 
 // Open opens the cluster that a URL names; the package comment has the forms. Closing the
-// driver closes what was opened. The error is a [*driver.InvalidError] or a
-// [*driver.Error], without the password; ctx bounds only the opening.
+// driver closes its client. The error is a [*driver.InvalidError] or a [*driver.Error],
+// without the password; ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
 }
@@ -98,8 +98,8 @@ func hosts(endpoints []string) string {
 	return strings.Join(short, ",")
 }
 
-// openTimeout returns the time in which the cluster has to answer. It leaves time to find
-// out why the cluster does not answer.
+// openTimeout returns the time limit for the cluster's answer. It leaves time for
+// openError.
 func openTimeout(ctx context.Context, longest time.Duration) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return min(longest, time.Until(end)/4*3)
@@ -108,7 +108,8 @@ func openTimeout(ctx context.Context, longest time.Duration) time.Duration {
 }
 
 // openError returns the error of an opening that failed. etcd's client waits for servers
-// that it cannot reach, and does not report the cause. So openError looks for the cause.
+// that it cannot reach, and does not report the cause. So openError sends another request
+// to find it.
 func openError(ctx context.Context, p *parsed, err error) error {
 	s := &store{where: hosts(p.config.Endpoints), life: context.Background()}
 	if late := errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded; late && ctx.Err() == nil {
@@ -123,7 +124,7 @@ func openError(ctx context.Context, p *parsed, err error) error {
 func whyNot(ctx context.Context, config clientv3.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	config.Username, config.Password = "", "" // with these, clientv3.New would wait for a server
+	config.Username, config.Password = "", "" // because with these, clientv3.New waits for a server
 	client, err := clientv3.New(config)
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func whyNot(ctx context.Context, config clientv3.Config) error {
 	if status.Code(err) == codes.Unavailable {
 		return err
 	}
-	return status.Error(codes.Unavailable, "no answer") // the client is connected by now, or the server does not answer
+	return status.Error(codes.Unavailable, "no answer") // the client has connected, or the server is silent
 }
 
 // dial makes the client, and returns when ctx ends. clientv3.New takes no ctx, and with a

@@ -12,7 +12,7 @@ import (
 // MinTTL is the shortest TTL of a lease. An election in etcd takes about as long.
 const MinTTL = time.Second
 
-// Options for a driver. The zero value, and nil, are fine.
+// Options for a driver. The zero value and nil work.
 type Options struct {
 	// Prefix begins all keys, followed by two slashes. Clients that must exclude each
 	// other need the same prefix. It must not contain two slashes in a row, or end with
@@ -20,15 +20,16 @@ type Options struct {
 	Prefix string
 
 	// Retention is the least time for which the backend remembers the last fence of a
-	// name after its last grant, and its value after its last lease. A later instance of
-	// pawl.Once repeats a tick. Default: 24 hours; 1 minute to 30 days.
+	// name after its last grant, and its value after its last lease. An instance that
+	// runs a tick of pawl.Once after that repeats it. Default: 24 hours; 1 minute to 30
+	// days.
 	Retention time.Duration
 
 	// Where is the name of the cluster in errors. Default: its endpoints.
 	Where string
 }
 
-// withDefaults checks options and fills in what is left out.
+// withDefaults checks options and fills in the defaults.
 func (o *Options) withDefaults() (Options, error) {
 	own := *cmp.Or(o, &Options{})
 	own.Prefix = cmp.Or(own.Prefix, defaultPrefix)

@@ -37,7 +37,7 @@ func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []cl
 
 // check examines the header of an answer. sent is the highest revision that the client
 // knew when it sent the request. If the answer's revision is lower, a snapshot was
-// restored. Revisions then repeat, so check makes the client forget what it knew.
+// restored. Revisions then repeat, so check drops the known values.
 func (s *store) check(h *pb.ResponseHeader, sent int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

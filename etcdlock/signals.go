@@ -13,16 +13,16 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// An inbox receives the signals of a client. A step of another client puts them into the
-// key of the inbox, which the client watches. The key is on an etcd lease of the client,
-// so etcd deletes it after the client is gone, and no client puts signals into a missing
-// key. No other key is on that lease.
+// An inbox receives the signals of a client. A step of another client writes them into
+// the key of the inbox, which the client watches. The key is on an etcd lease of the
+// client, so etcd deletes it after the client is gone; other clients write signals only
+// into an existing key. No other key is on that lease.
 type inbox struct {
 	*store
 	id      string
 	deliver func(driver.Signal)
 
-	first chan struct{} // closed when the inbox exists, or could not be made
+	first chan struct{} // closed when the inbox exists, or could not be created
 
 	mu    sync.Mutex // protects lease
 	lease clientv3.LeaseID
@@ -42,7 +42,7 @@ func (m *inbox) ready(ctx context.Context) {
 	}
 }
 
-// run keeps the inbox, the watch on it, and the watch on the clock going.
+// run keeps the inbox, its watch, and the watch on the clock, until the client is closed.
 func (m *inbox) run() {
 	look := func() { m.deliver(driver.Signal{Kind: driver.SignalLook}) } // earlier signals are lost
 	m.loops.Go(func() { m.subscribe(m.receive, m.first, look) })
@@ -50,8 +50,8 @@ func (m *inbox) run() {
 	m.loops.Go(m.runClock)
 }
 
-// subscribe keeps a watch up until the client is closed, and calls look whenever the
-// watch begins. It closes the channel first when the watch has begun or failed once.
+// subscribe keeps a watch until the client is closed, and calls look each time that the
+// watch begins. It closes first when the watch has begun or failed for the first time.
 func (m *inbox) subscribe(run func(ctx context.Context, hears func()), first chan struct{}, look func()) {
 	tried := sync.OnceFunc(func() { close(first) })
 	defer tried()
@@ -94,7 +94,8 @@ func (m *inbox) follow(life context.Context, hears func()) {
 	}
 }
 
-// receive makes the inbox, and delivers its signals until its watch or etcd lease fails.
+// receive creates the inbox, and delivers its signals until its watch or etcd lease
+// fails.
 func (m *inbox) receive(life context.Context, hears func()) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
@@ -131,7 +132,7 @@ func (m *inbox) receive(life context.Context, hears func()) {
 	}
 }
 
-// make makes the key of the inbox, on the present etcd lease or on a new one.
+// make creates the key of the inbox, on the present etcd lease or on a new one.
 func (m *inbox) make(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
 	brief, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), backgroundTimeout)
 	defer cancel()
@@ -167,13 +168,12 @@ func (m *inbox) remove(ctx context.Context) {
 	}
 }
 
-// maxInboxesPerStep is the largest number of inboxes into which a step puts signals. The
-// other waiters send their requests again by themselves. etcd accepts 128 operations: the
+// maxInboxesPerStep is the largest number of inboxes into which a step writes signals.
+// Other waiters get no signal, and ask again later. etcd accepts 128 operations: the
 // values of driver.MaxAll names and these inboxes.
 const maxInboxesPerStep = 60
 
-// signals makes the operations that put the signals of a step into the inboxes that
-// exist.
+// signals returns the operations that write the signals of a step into existing inboxes.
 func (s *store) signals(all []locktable.Signal) (ops []clientv3.Op) {
 	var order []string
 	by := map[string][]string{}

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// store is an [swap.Store] in etcd. Its keys are
+// store is a [swap.Store] in etcd. Its keys are
 //
 //	PREFIX//clock         the last tick
 //	PREFIX//clock/call    written by a client that opens, to ask the others for a tick
@@ -28,11 +28,11 @@ import (
 //	PREFIX//glass, sand   the timer, see downtime.go
 //	PREFIX//tidy          the next name to examine, see tidy.go
 //
-// A prefix neither contains two slashes in a row nor ends with a slash. So the first two
+// A prefix does not contain two slashes in a row, or end with a slash. So the first two
 // slashes of a key end its prefix, and no key belongs to two prefixes.
 type store struct {
 	client *clientv3.Client
-	own    bool        // whether the driver opened the client, and has to close it
+	own    bool        // the driver opened the client, and has to close it
 	tls    *handshakes // nil without TLS, and for a client of the caller
 	prefix string
 	where  string
@@ -42,10 +42,10 @@ type store struct {
 	inbox       *inbox
 	seen        atomic.Int64 // the highest revision of an answer
 	swaps       atomic.Int64
-	watchesDown atomic.Int64 // the number of watched names that have no working watch now
+	watchesDown atomic.Int64 // the number of watched names whose watch is down
 
-	others  atomic.Bool   // whether any inbox existed when this client last read the clock
-	follows chan struct{} // closed when the watch on the clock has begun, or has failed once
+	hasPeers atomic.Bool   // an inbox existed when this client last read the clock
+	follows  chan struct{} // closed when the watch on the clock has begun or failed for the first time
 
 	life  context.Context
 	end   context.CancelFunc
@@ -54,7 +54,7 @@ type store struct {
 	mu              sync.Mutex        // protects the fields below
 	cluster         uint64            // the ID of the cluster that answered last
 	former          []uint64          // the IDs of the clusters that answered earlier
-	epoch           uint64            // the number of times that revisions have begun again
+	epoch           uint64            // the number of times that revisions have started again
 	leasesLastUntil locktable.Instant // the latest end of the leases that this client has seen
 }
 
@@ -129,8 +129,7 @@ func (s *store) stored(r *pb.RangeResponse) swap.Stored {
 	return swap.Stored{Value: r.GetKvs()[0].GetValue(), Version: s.version(r.GetKvs()[0].GetModRevision())}
 }
 
-// noteLeases remembers when the leases of an entry end, for the timer, and reports
-// whether the entry has a holder.
+// noteLeases updates leasesLastUntil, and reports whether the entry has a holder.
 func (s *store) noteLeases(stored swap.Stored) bool {
 	if len(stored.Value) == 0 {
 		return false
@@ -141,14 +140,13 @@ func (s *store) noteLeases(stored swap.Stored) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range e.Holders { // not e.Ends(): it is after the last fence, which may be ahead of the clock
+	for _, h := range e.Holders { // not e.Ends(), which includes the last fence, which may be ahead of the clock
 		s.leasesLastUntil = max(s.leasesLastUntil, h.Expires.Add(h.LockDelay))
 	}
 	return len(e.Holders) > 0
 }
 
-// version returns the version of a value. It consists of the value's revision and the
-// present epoch.
+// version returns the version of a value: its revision and the present epoch.
 func (s *store) version(rev int64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,16 +155,16 @@ func (s *store) version(rev int64) uint64 {
 
 const epochAt = 48
 
-// revision returns the revision in a version, and false if revisions have begun again
-// since the version was made.
+// revision returns the revision in a version, and false if the version is from an earlier
+// epoch.
 func (s *store) revision(v uint64) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(v & (1<<epochAt - 1)), v == 0 || v>>epochAt == s.epoch
 }
 
-// Fit implements swap.Gatherer. The first swap always fits. etcd refuses to write a
-// key twice in a transaction, so at most one swap may put signals into each inbox.
+// Fit implements swap.Gatherer. The first swap always fits. etcd refuses to write a key
+// twice in a transaction, so at most one swap may write signals into each inbox.
 func (s *store) Fit(swaps []swap.Swap) int {
 	bytes, inboxes := 0, map[string]bool(nil)
 	for n, one := range swaps {
@@ -188,9 +186,8 @@ func clashes(one swap.Swap, inboxes map[string]bool) bool {
 	return slices.ContainsFunc(one.Signals, func(to locktable.Signal) bool { return inboxes[to.Inbox] })
 }
 
-// Swap implements swap.Store. etcd does not reveal the limit of its requests, so
-// Swap halves a request that is too large. A swap that is too large by itself fails
-// alone.
+// Swap implements swap.Store. The limit of etcd's requests is unknown, so Swap halves a
+// request that is too large. If a single swap is too large, only that swap fails.
 func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.inbox.ready(ctx)
 	done := make([]swap.Swapped, 0, len(swaps))
@@ -217,7 +214,7 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 	s.inbox.ready(ctx)
 	done, err := s.swap(ctx, swaps, len(swaps))
 	switch {
-	case isTooLarge(err): // each alone may fit
+	case isTooLarge(err): // each swap alone may fit
 		return nil, fmt.Errorf("%w (%w)", errors.ErrUnsupported, err)
 	case err != nil:
 		return nil, s.failed(ctx, err)
@@ -225,8 +222,9 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 	return done, nil
 }
 
-// swap runs one transaction. If the last tick is the known tick, or a later one that the
-// swaps allow, each group of swaps replaces its values, unless one of these has changed.
+// swap runs one transaction. It has an effect if the last tick is the known tick, or a
+// later one that the windows of the swaps allow. Then each group of swaps replaces its
+// values, unless one of these has changed.
 func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.Swapped, error) {
 	if s.swaps.Add(1)%tidyEvery == 0 {
 		s.background(s.tidy)
@@ -248,7 +246,7 @@ func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.
 	cs, next := []clientv3.Cmp{s.lastTickIs(t)}, tick{}
 	if ticks {
 		next = s.clock.next(t, first, maxTickAdvance)
-	} else if until > last { // this client is far away
+	} else if until > last { // the window has a width, because this client is far away
 		cs = s.lastTickIsLaterUpTo(t, until)
 	}
 	r, err := s.txnAtTick(ctx, cs, then, s.pad(swaps), next)
@@ -288,14 +286,14 @@ func (s *store) replace(group []swap.Swap) clientv3.Op {
 	return clientv3.OpTxn(unchanged, append(puts, s.signals(signals)...), gets)
 }
 
-// noPad is the number of bytes to leave free up to which pad adds nothing. A claim on an
-// entry below 48 kB has to leave no more than that free.
+// noPad is the ReserveBytes up to which pad adds nothing. A claim on an entry of less
+// than 48 kB has no more.
 const noPad = 8 << 10
 
-// pad makes a request larger by the bytes that a claim has to leave free when it joins
-// other claims. So the server, whatever its limit is, refuses such a claim, and not a
-// later renewal or release. pad adds the read of a long key that does not exist. etcd
-// would run this read only if the transaction fails.
+// pad makes a request larger by the ReserveBytes of its swaps. So the server, whose limit
+// is unknown, refuses a claim that joins others, and not a later renewal or release. pad
+// adds the read of a long key that does not exist. etcd runs that read only if the
+// conditions fail.
 func (s *store) pad(swaps []swap.Swap) []clientv3.Op {
 	n := 0
 	for i := range swaps {
@@ -348,7 +346,8 @@ func (s *store) Properties() driver.Properties {
 // DelaysWrites implements swap.DelayedWriter.
 func (s *store) DelaysWrites() {}
 
-// background runs f in a goroutine that Close waits for, unless the store is closed.
+// background runs f in a goroutine for which Close waits. It does nothing if the store is
+// closed.
 func (s *store) background(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,7 +374,7 @@ func (s *store) Close() error {
 
 // closeClient closes a client. The client's Close can wait for ever for a watch that the
 // server refused (v3.7.3). So closeClient closes the connection first, and then waits for
-// Close no longer than closeTimeout.
+// Close up to closeTimeout.
 func closeClient(client *clientv3.Client) {
 	_ = client.ActiveConnection().Close()
 	done := make(chan struct{})

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Clients forget the names that were not used for the retention time. After one swap in
+// Clients delete names that were not used for the retention time. After one swap in
 // tidyEvery, a client examines tidyNames names in the background. A key stores the next
-// name, so that processes with few swaps together examine all names. After the last name
-// the clients pause.
+// name, so that many short processes together examine all names. After the last name the
+// clients pause.
 const (
 	tidyEvery = 64
 	tidyNames = 64
@@ -52,8 +52,9 @@ func (s *store) tidy() {
 		if names.More {
 			next, until = strings.TrimPrefix(key, s.entryKey(""))+"\x00", 0
 		}
-		// Keep an entry written under this tick: it may make a late claim fail, see
-		// swap.DelayedWriter. Under a later tick a late claim fails anyway.
+		// Keep an entry that was written under this tick, because it may make a late
+		// claim fail, see swap.DelayedWriter. Under a later tick a late claim always
+		// fails.
 		e, err := locktable.Decode(kv.GetValue())
 		if e != nil {
 			e.Day = w.Day

@@ -18,7 +18,6 @@ import (
 
 const urlForm = "etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PREFIX], etcds:// for TLS"
 
-// parsed is the content of a URL.
 type parsed struct {
 	config clientv3.Config
 	tls    *handshakes // nil without TLS
@@ -26,7 +25,7 @@ type parsed struct {
 }
 
 // settings returns the settings of a client that the driver opens. The client logs
-// nothing, because it returns errors. It notices within ten seconds that a server is gone
+// nothing, because it returns errors. It detects within ten seconds that a server is gone
 // without closing its connection.
 func settings() clientv3.Config {
 	return clientv3.Config{
@@ -35,13 +34,13 @@ func settings() clientv3.Config {
 	}
 }
 
-// parseURL reads a URL. If it cannot read a parameter, its error names only the
-// parameter, because the value may be a password.
+// parseURL reads a URL. An error about a parameter has only its name, because the value
+// may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{config: settings()}
 	query, err := driver.URLParameters(u, "etcd URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
 	if err != nil {
-		return nil, err // before parseURL misreads another part of the URL
+		return nil, err // here, before parseURL parses parts of the URL that depend on it
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")

@@ -11,8 +11,8 @@ import (
 )
 
 // Watch implements locktable.Watchable. It watches the key of the entry in etcd, so a
-// client that changes the entry need not know of the watch. All watches of a client share
-// one stream of its connection.
+// client that changes the entry sends nothing else for the watch. All watches of a client
+// share one stream of its connection.
 func (s *store) Watch(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(s.life)
 	s.background(func() {
@@ -30,7 +30,7 @@ func (s *store) Watch(name string, f func()) (stop func()) {
 func (s *store) followName(ctx context.Context, name string, hears, tell func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	late := time.AfterFunc(backgroundTimeout, cancel) // the server never answers
+	late := time.AfterFunc(backgroundTimeout, cancel) // for a server that never answers
 	defer late.Stop()
 	var seen locktable.Glimpse
 	for r := range s.client.Watch(clientv3.WithRequireLeader(ctx), s.entryKey(name), clientv3.WithCreatedNotify()) {

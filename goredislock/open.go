@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// New makes a driver over a client, which stays open when the driver is closed. Its error
-// is a [*driver.InvalidError].
+// New makes a driver over a client. Closing the driver does not close the client. Its
+// error is a [*driver.InvalidError].
 func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 	if engine.IsNil(client) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open client"}
@@ -33,8 +33,7 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 	able.Nodes = func(ctx context.Context, masters bool) ([]redisscript.Node, error) {
 		return s.nodes(ctx, able.Where, masters)
 	}
-	// go-redis checks whether an idle connection is dead before it uses it, but not
-	// through TLS.
+	// go-redis checks an idle connection before it uses it, but not with TLS.
 	able.Idle = func() int { return int(client.PoolStats().IdleConns) }
 	own := *cmp.Or(o, &Options{})
 	options := redisscript.Options(own)

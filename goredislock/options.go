@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Options for a driver. The zero value, and nil, are fine.
+// Options for a driver. The zero value and nil work.
 type Options struct {
 	// Prefix begins all keys and channels. Clients that must exclude each other need the
 	// same prefix. It must not contain braces. Default: "pawl:".

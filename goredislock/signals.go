@@ -11,9 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// pingAfter is the time for which a subscription may be silent before the driver sends a
-// ping, and the time in which the server then has to answer. Only a ping shows that a
-// connection is dead that was not closed.
+// pingAfter is the time without a message after which the driver sends a ping, and the
+// time limit for the answer. Only a ping detects a dead connection that was not closed.
 const pingAfter = 5 * time.Second
 
 // Subscribe implements redisscript.Conn. go-redis subscribes again by itself when a
@@ -25,7 +24,7 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 	} else {
 		ps = s.client.Subscribe(ctx, c.Name)
 	}
-	defer ps.Close() // it has its own connection, and the subscription ends with that
+	defer ps.Close() // it closes its own connection, which ends the subscription
 	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
 	defer stop()
 	for pinged := false; ; {
@@ -46,7 +45,7 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 			switch m.Kind {
 			case "subscribe", "ssubscribe":
 				subscribed()
-			case "sunsubscribe": // not at our request: the slot has been moved
+			case "sunsubscribe": // not requested: the slot has moved
 				s.cluster.ReloadState(ctx)
 				return errMoved
 			}
@@ -56,9 +55,8 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 	}
 }
 
-// follow makes go-redis look where the slots are, if it subscribed at a node that no
-// longer has the slot. go-redis does so by itself for commands, but not for
-// subscriptions.
+// follow makes go-redis load the slots again, if it subscribed at a node that no longer
+// has the slot. For commands, go-redis does that itself, but not for subscriptions.
 func (s *conn) follow(ctx context.Context, err error) {
 	if s.cluster != nil && redis.HasErrorPrefix(err, "MOVED") {
 		s.cluster.ReloadState(ctx)

@@ -21,8 +21,8 @@ type conn struct {
 }
 
 // noRetryCmd is a command that go-redis does not send again after an error of the
-// network, whatever its MaxRetries, because the second answer to a release that is sent
-// twice says that the token held nothing.
+// network, whatever its MaxRetries. Otherwise the answer to a repeated release would say
+// that the token held nothing.
 type noRetryCmd struct{ *redis.Cmd }
 
 // NoRetry is called by go-redis.
@@ -45,13 +45,12 @@ func command(ctx context.Context, c redisscript.Command) noRetryCmd {
 // Do implements redisscript.Conn.
 func (s *conn) Do(ctx context.Context, c redisscript.Command) redisscript.Reply {
 	cmd := command(ctx, c)
-	_ = s.client.Process(ctx, cmd) // the error is in the command, too
+	_ = s.client.Process(ctx, cmd) // the command has the error, too
 	return reply(cmd.Cmd)
 }
 
-// DoMany implements redisscript.Conn. go-redis sends a pipeline to one node on one
-// connection, which no other request uses until the pipeline is answered, and follows no
-// redirection of it.
+// DoMany implements redisscript.Conn. go-redis sends a pipeline to one node, on one
+// connection that no other request uses meanwhile, and follows no redirection.
 func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together bool) []redisscript.Reply {
 	replies, on := make([]redisscript.Reply, len(all)), s.client
 	var err error
@@ -108,7 +107,7 @@ func reply(cmd *redis.Cmd) (p redisscript.Reply) {
 	return p
 }
 
-// words returns the elements of an answer, also those of lists and maps in it.
+// words returns the elements of an answer, including those of nested lists and maps.
 func words(v any) (all []string) {
 	switch v := v.(type) {
 	case []any:
@@ -127,7 +126,7 @@ func words(v any) (all []string) {
 	return all
 }
 
-// nodes is Nodes of redisscript.Client. With Sentinel it returns the current master.
+// nodes implements redisscript.Client.Nodes. With Sentinel it returns the current master.
 func (s *conn) nodes(ctx context.Context, where string, masters bool) ([]redisscript.Node, error) {
 	if s.cluster == nil {
 		return []redisscript.Node{{Name: where, Conn: s}}, nil
@@ -136,7 +135,7 @@ func (s *conn) nodes(ctx context.Context, where string, masters bool) ([]redissc
 	if masters {
 		each = s.cluster.ForEachMaster
 	}
-	var mu sync.Mutex // each calls the function in several goroutines
+	var mu sync.Mutex // several goroutines call the function
 	var all []redisscript.Node
 	err := each(ctx, func(_ context.Context, node *redis.Client) error {
 		mu.Lock()
@@ -148,9 +147,8 @@ func (s *conn) nodes(ctx context.Context, where string, masters bool) ([]redissc
 	return all, err
 }
 
-// patience is Patience of redisscript.Client. go-redis waits for a connection no longer
-// than ctx. After that it follows its own ReadTimeout, unless its options make it follow
-// ctx.
+// patience returns redisscript.Client.Patience. go-redis waits for a connection until ctx
+// ends. For the answer, it uses its own ReadTimeout, unless its options make it use ctx.
 func (s *conn) patience() time.Duration {
 	c, ok := s.client.(*redis.Client)
 	switch {
@@ -158,7 +156,7 @@ func (s *conn) patience() time.Duration {
 		return math.MaxInt64
 	case c.Options().ContextTimeoutEnabled:
 		return 0
-	case c.Options().ReadTimeout <= 0: // waits without end
+	case c.Options().ReadTimeout <= 0: // no timeout
 		return math.MaxInt64
 	}
 	return c.Options().ReadTimeout

@@ -10,17 +10,17 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The stored form of an entry: a magic byte that is also the version, then its fields in
-// order, integers as varints, strings with their length before them. It is small, quick,
-// and has one encoding per entry.
+// The stored form of an entry has a magic byte that is also the version, and then the
+// fields in order: integers as varints, and strings with their length before them. Each
+// entry has exactly one encoding.
 //
-// Decode trusts nothing: a newer Pawl, an editor or a failing disk may have written what
-// is stored. It accepts only what Append writes of an entry that keeps its rules, and
-// reports any mistake. It never takes an unreadable row for a free name.
+// Decode trusts no stored bytes: a newer Pawl, an editor or a failing disk may have
+// written them. It accepts only what Append writes for an entry that keeps the rules of
+// Entry, and returns an error otherwise. An unreadable row never counts as a free name.
 const version = 0xA4
 
-// Bounds on decoded numbers. The largest instant is in the year 2255, and as exact in a
-// float64 as in an int64.
+// Bounds on decoded numbers. The largest instant is in the year 2255; a float64
+// represents it exactly.
 const (
 	maxInstant = 1<<53 - 1
 	maxFence   = 1 << 62
@@ -66,7 +66,7 @@ func (e *Entry) Append(b []byte) []byte {
 		b = binary.AppendVarint(b, int64(e.Value.At))
 	}
 	if len(e.Marks) == 0 {
-		return b // the usual case: marks then take not even a byte
+		return b // the usual case: without marks, the entry has no byte for them
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Marks)))
 	for _, m := range e.Marks {
@@ -77,7 +77,6 @@ func (e *Entry) Append(b []byte) []byte {
 	return b
 }
 
-// append appends what reader.carried reads.
 func (c *Carried) append(b []byte) []byte {
 	b = append(b, c.Token[:]...)
 	b = appendString(b, c.Inbox)
@@ -85,14 +84,15 @@ func (c *Carried) append(b []byte) []byte {
 	return appendInts(b, int64(c.Fences), int64(c.Weight), int64(c.Limit), int64(c.LockDelay), int64(c.TTL))
 }
 
-// Append appends the stored form of w to b. It is a part of the entry's form, or has a
-// row of its own.
+// Append appends the stored form of w to b. It is a part of the entry's stored form, or
+// has a row of its own.
 func (w *Waiter) Append(b []byte) []byte {
 	b = appendInts(w.append(b), int64(w.Since), int64(w.Expires))
 	return appendValue(appendValue(b, w.Value), w.Above)
 }
 
-// appendValue appends a value with its length plus one before it; 0 means no value.
+// appendValue appends the length of a value plus one, and the value. It appends 0 for no
+// value.
 func appendValue(b, value []byte) []byte {
 	if value == nil {
 		return append(b, 0)
@@ -204,8 +204,9 @@ func DecodeWaiter(b []byte) (Waiter, error) {
 	return w, nil
 }
 
-// problem checks the rules between fields. A breach would let one client free another's
-// lease, let two clients hold a name that only one may, or let a fence fall.
+// problem checks the rules between fields. An entry that breaks a rule could let one
+// client release another's lease, let two clients hold an exclusive name, or let a fence
+// fall.
 func (e *Entry) problem() string {
 	seen := map[driver.Token]bool{}
 	held, last := int64(0), uint64(0)
@@ -242,8 +243,8 @@ func (e *Entry) problem() string {
 	return ""
 }
 
-// reader reads fields one after the other. It keeps the first problem, and reads zeros
-// after it.
+// reader reads fields one after the other. It keeps the first error, and returns zeros
+// from then on.
 type reader struct {
 	rest    []byte
 	problem string
@@ -258,7 +259,7 @@ func (r *reader) fail(format string, args ...any) {
 	r.rest = nil
 }
 
-// end fails unless everything was read.
+// end sets an error unless all bytes were read.
 func (r *reader) end() {
 	if len(r.rest) > 0 {
 		r.fail("%d bytes too many", len(r.rest))
@@ -287,7 +288,8 @@ func (r *reader) token() (t driver.Token) {
 	return t
 }
 
-// varint reads a number, and accepts only its shortest form: an entry has one encoding.
+// varint reads a number, and accepts only its shortest form, because an entry has one
+// encoding.
 func (r *reader) varint() uint64 {
 	v, n := binary.Uvarint(r.rest)
 	if n <= 0 || n > 1 && r.rest[n-1] == 0 {
@@ -323,7 +325,6 @@ func (r *reader) duration(what string) time.Duration {
 	return time.Duration(r.int(what, 0, int64(driver.MaxTTL)))
 }
 
-// carried reads what Carried.append wrote.
 func (r *reader) carried() Carried {
 	c := Carried{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fences: int(r.int("fences", 1, driver.MaxFences))}
 	c.Weight, c.Limit = int(r.int("weight", 1, driver.Unlimited)), int(r.int("limit", 1, driver.Unlimited))
@@ -340,7 +341,7 @@ func (r *reader) waiter() Waiter {
 	}
 }
 
-// value is nil if there is no value, and not nil if the value is empty.
+// value returns nil for no value, and a slice that is not nil for an empty value.
 func (r *reader) value() []byte {
 	n := int(r.uint("length of a value", 0, driver.MaxValue+1))
 	if n == 0 {
@@ -349,8 +350,8 @@ func (r *reader) value() []byte {
 	return append([]byte{}, r.take(n-1)...)
 }
 
-// count reads how many elements follow. An element takes at least a byte. So count
-// refuses a number greater than that of the bytes left, before memory is allocated.
+// count reads the number of elements that follow. Each takes at least a byte, so count
+// refuses a number greater than the number of bytes left, before memory is allocated.
 func (r *reader) count(what string, most uint64) int {
 	n := int(r.uint(what, 0, most))
 	if n > len(r.rest) {
@@ -360,19 +361,19 @@ func (r *reader) count(what string, most uint64) int {
 	return n
 }
 
-// room returns the number of elements to allocate at once, n at most: a damaged count
-// must not cost memory.
+// room returns the capacity to allocate for n elements. It has a limit, because a damaged
+// count must not cost memory.
 func (r *reader) room(n int) int { return min(n, len(r.rest)/len(driver.Token{}), 1000) }
 
-// string reads a string. Many claims have the same client, host or inbox, so it returns a
-// string again that it read a moment ago.
+// string reads a string. Many claims have the same client, host or inbox, so it reuses
+// recent strings.
 func (r *reader) string() string {
 	b := r.take(r.count("bytes", 1<<16))
 	if len(b) == 0 {
 		return ""
 	}
 	for _, known := range r.recent {
-		if known == string(b) { // copies nothing
+		if known == string(b) { // the comparison does not copy b
 			return known
 		}
 	}

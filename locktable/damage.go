@@ -10,11 +10,12 @@ import (
 	"github.com/pawl-go/pawl/internal/below"
 )
 
-// named is the number of damaged names that the doctor names. It only counts the others.
-const named = 5
+// maxNamed is the number of damaged entries for which the doctor shows the name. It only
+// counts the others.
+const maxNamed = 5
 
 // Damaged returns the findings of a backend's doctor about entries that cannot be read.
-// It reads all entries, or only those of the namespace of the client that made ctx.
+// It reads all entries, or only those of the namespace that ctx carries.
 func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	var names string
 	var first error
@@ -29,7 +30,7 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 				Advice: cmp.Or(hintOf(err), "nothing works until that does"),
 			}}
 		}
-		if n++; n <= named {
+		if n++; n <= maxNamed {
 			names += fmt.Sprintf(", %.80q", e.Name)
 		}
 		first = cmp.Or(first, err)
@@ -37,8 +38,8 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	switch {
 	case n == 0:
 		return nil
-	case n > named:
-		names += fmt.Sprintf(" and %d more", n-named)
+	case n > maxNamed:
+		names += fmt.Sprintf(" and %d more", n-maxNamed)
 	}
 	return []driver.Finding{{
 		Severity: driver.SeverityError, Subject: "damaged entries",

@@ -1,10 +1,10 @@
 // Package locktable is the lock algorithm of Pawl as a pure state machine, and a backend
 // over any table that can run it.
 //
-//   - entry.go is the algorithm: [Entry], a value, and what claims, renewals, releases
-//     and breaks do to it.
-//   - queue.go is the queue as the algorithm sees it: all of it, or the first waiters and
-//     the claim's own place.
+//   - entry.go is the algorithm: the type [Entry], and its methods for claims, renewals,
+//     releases and breaks.
+//   - queue.go is the queue that a step sees: all of it, or the first waiters and the
+//     claim's own place.
 //   - table.go is a [driver.Driver] over a [Table], which changes one entry atomically.
 //   - codec.go is the stored form of an entry, for tables of bytes.
 //   - rows.go is for tables that store each waiter of a long queue in its own row, so

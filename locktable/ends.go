@@ -5,26 +5,25 @@ import (
 	"time"
 )
 
-// Idle reports whether a table may forget the entry: only its last fence would be lost,
-// and the clock has passed that fence. The next fence is then greater all the same, as
-// long as the clock does not run back. A holder or a waiter whose time is over does not
-// count, even if no step has removed it yet.
+// Idle reports whether a table may forget the entry: it has only its last fence, and the
+// clock has passed that fence. The next fence is then greater without the entry, unless
+// the clock runs back. An expired holder or waiter does not count, even if no step has
+// removed it yet.
 func (e *Entry) Idle(now Instant) bool { return e.Value.Bytes == nil && e.unused(now) }
 
-// Forgettable is for a table that keeps an entry until retention after its last grant,
-// and a value until retention after its last use: its writing, or the end of a later
-// lease. It reports whether the table may forget the entry. The table keeps a fence for
-// retention after its grant, so that fences rise even if the clock runs back by that
-// much.
+// Forgettable reports whether a table with a retention may forget the entry. Such a table
+// keeps an entry for retention after its last grant, so that fences rise even if the
+// clock runs back by that much. It keeps a value for retention after its last use: the
+// write, or the end of a later lease.
 func (e *Entry) Forgettable(now Instant, retention time.Duration) bool {
 	last := max(Instant(e.Fence), e.Value.At)
 	for _, h := range e.Holders {
-		last = max(last, h.Expires) // perhaps no step has noted this end in Value.At
+		last = max(last, h.Expires) // Value.At may lack this end, if no step has removed the lease
 	}
 	return e.unused(now) && last.Add(retention) <= max(now, e.Day)
 }
 
-// unused reports whether the entry has nothing but its last fence and its value.
+// unused reports whether the entry has only its last fence and its value.
 func (e *Entry) unused(now Instant) bool {
 	return e.Rest.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, e.Day, 0)) &&
 		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.Add(h.LockDelay) > now }) &&
@@ -33,8 +32,8 @@ func (e *Entry) unused(now Instant) bool {
 		!slices.ContainsFunc(e.Marks, func(m Mark) bool { return m.Until > now })
 }
 
-// Ends is the instant from which only the last fence and the value of the entry count. It
-// is not earlier than either of them.
+// Ends returns the instant from which only the last fence and the value of the entry
+// count. It is never earlier than the last fence or Value.At.
 func (e *Entry) Ends() Instant {
 	ends := max(e.Closed, e.Rest.Lapses, e.Value.At)
 	for _, h := range e.Holders {

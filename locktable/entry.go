@@ -11,53 +11,53 @@ import (
 // An Instant is a moment on the backend's clock, in microseconds since 1970.
 type Instant int64
 
-// At is the instant of t.
+// At returns the instant of t.
 func At(t time.Time) Instant { return Instant(t.UnixMicro()) }
 
-// Add is the instant d later. A part of a microsecond counts as a whole one, so that
-// nothing ends early.
+// Add returns the instant d later. It rounds up to whole microseconds, so that no lease
+// ends early.
 func (i Instant) Add(d time.Duration) Instant {
 	return i + Instant((d+time.Microsecond-1)/time.Microsecond)
 }
 
-// Until is the time from i to j, negative if j is earlier.
+// Until returns the time from i to j, negative if j is earlier.
 func (i Instant) Until(j Instant) time.Duration { return time.Duration(j-i) * time.Microsecond }
 
-// Time is the instant as a time in UTC, for people.
+// Time returns the instant as a time in UTC.
 func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 
-// An Entry is all that a backend knows of one name, and its methods are the whole lock
-// algorithm: each takes the time and changes the entry, with no clock, no I/O and no lock
-// of its own. A table runs one method in one atomic step, stores the entry, and then
-// sends the entry's signals.
+// An Entry is the state of one name. Its methods are the whole lock algorithm: each takes
+// the time and changes the entry, with no clock, no I/O and no lock of its own. A table
+// runs one method in one atomic step, stores the entry, and then sends the entry's
+// signals.
 //
-// Read them in this order: settle and tell, with which every method begins and ends;
-// Acquire, with queue.go and refuse.go; Renew; Release; Break; Raise; and, in marks.go,
-// Mark, for clients that watch.
+// Read the methods in this order: settle and signalChange, which every method calls first
+// and last; Acquire, with queue.go and refuse.go; Renew; Release; Break; Raise; and, in
+// marks.go, Mark, for clients that watch.
 //
 // These rules hold before and after each method, and the property tests check them:
 //
 //   - fences of holders are distinct and at most Fence, and Fence never falls
-//   - a token stands at most once among the holders and the queue
+//   - a token occurs at most once among the holders and the queue
 //   - for each holder, its weight and the weights of the holders before it add up to no
 //     more than its limit
-//   - the value changes only by a grant, or by the token of a holder
-//   - waiters stand in the order in which they came
+//   - only a grant, or a request with the token of a holder, changes the value
+//   - waiters are in the order of their arrival
 //   - after settle no holder and no waiter is expired, and the head of the queue does not
 //     fit
 type Entry struct {
-	Fence   uint64   // the last fence ever granted; of a range, its last
+	Fence   uint64   // the last fence ever granted; the last of a range
 	Closed  Instant  // nothing is granted before this: a lease was broken, or expired with a lock-delay
 	Holders []Holder // in the order of their grants
 	Queue   []Waiter // in the order in which they will be served: all of them, or the first ones
 	Rest    Rest     // the waiters behind Queue, if they are stored apart from the entry, see Apart
-	Broken  []Broken // leases that were taken from their holders, until they would have ended anyway
+	Broken  []Broken // leases that were broken, until they would have expired
 	Value   Value    // what the name keeps
 	Marks   []Mark   // the clients that watch
 
-	// Blur is the longest time by which a step may take effect after its given time, on a
-	// table that cannot know the time exactly, see package swap. A lease or place
-	// that begins in the step lasts longer by Blur. Blur is not stored.
+	// Blur is the longest time by which a step may take effect later than the time that
+	// it was given: some tables cannot know the time exactly, see package swap. A lease
+	// or place that begins in the step lasts longer by Blur. Blur is not stored.
 	Blur time.Duration
 
 	// Day is the wall-clock time, for a table whose own clock may be behind it. Fences
@@ -65,23 +65,24 @@ type Entry struct {
 	// not stored; 0 means that fences follow the table's clock only.
 	Day Instant
 
-	// The result of the last method, for the table that stores the entry. It is not
+	// The fields below are the result of the last method, for the table. They are not
 	// stored.
 	Changed bool     // the entry differs from before
-	News    bool     // people can see the difference; they cannot see a renewal, or that a place is kept
-	Short   bool     // the method has to see more of the queue: the table drops the result and runs it again
+	News    bool     // the change is visible in Inspect; the renewal of a lease or a place is not
+	Short   bool     // the method needs more of the queue: Apart drops the result and runs it again
 	Signals []Signal // to send once the entry is stored
 
-	// sooner means that the head of the queue may not know when the name opens by itself:
-	// the head has changed, or the name opens sooner than the head knows.
-	sooner bool
+	// headMustAsk means that the head of the queue may have to ask again, to learn when
+	// the name opens: the head has changed, or the name opens sooner than the head's last
+	// answer said.
+	headMustAsk bool
 }
 
-// Carried is the part of a claim that goes unchanged to its place in the queue, and from
-// there to its lease. To add a field, write and read it in codec.go, and show it in
-// public.go if people see it.
+// Carried has the fields of a claim that its place in the queue and its lease keep. To
+// add a field, write and read it in codec.go, and add it to Public in public.go if
+// Inspect shows it.
 type Carried struct {
-	Token     driver.Token // zero once its lease is released: no client can name it any more
+	Token     driver.Token // zero once its lease is released, so that no client can renew it
 	Inbox     string       // where its signals go
 	Owner     driver.Owner
 	Fences    int
@@ -110,8 +111,8 @@ type Holder struct {
 // A Waiter is a place in the queue: a claim that is not granted yet.
 type Waiter struct {
 	Carried
-	Since   Instant // when the claim came, or came by its ticket; the queue is in this order
-	Expires Instant // when the place lapses, unless the waiter repeats its claim
+	Since   Instant // when the claim arrived, or its ticket; the queue is in this order
+	Expires Instant // when the place expires, unless the waiter repeats its claim
 	Value   []byte  // the value of the name from the grant on; nil leaves the value as it is
 	Above   []byte  // the claim is granted only if the name's value is smaller; nil means any value
 }
@@ -137,28 +138,28 @@ type Signal struct {
 	driver.Signal
 }
 
-// settle removes what has expired, then grants to the head of the queue while it fits.
-// Every method begins with it. So the next step does the work, and no janitor is needed.
+// settle removes expired leases and places, and then grants to the head of the queue
+// while it fits. Every method calls it first, so no background job has to.
 func (e *Entry) settle(now Instant) {
-	e.Changed, e.News, e.Short, e.Signals = false, false, false, nil // a new list: the old one may still be in use
-	// Dropping marks that are over is no change: the next change stores it, too.
+	e.Changed, e.News, e.Short, e.Signals = false, false, false, nil // not Signals[:0]: the old list may be in use
+	// Dropping expired marks does not set Changed: the next change stores it.
 	e.Marks = slices.DeleteFunc(e.Marks, func(m Mark) bool { return m.Until <= now })
 	e.expire(now)
 	e.promote(now)
 }
 
-// tell signals the head of the queue, if it has to ask again, and all marks, if people
-// can see a change. Every method ends with it. No client acts when the name opens by
-// itself. So the head asks now, and the answer says when to ask again.
-func (e *Entry) tell() {
+// signalChange signals the head of the queue, if it has to ask again, and all marks, if
+// the change is visible. Every method calls it last. The answer to the head says when the
+// name opens by itself, because no client will signal that.
+func (e *Entry) signalChange() {
 	switch {
-	case !e.sooner, e.OpensAt() == 0:
+	case !e.headMustAsk, e.OpensAt() == 0:
 	case len(e.Queue) > 0:
 		e.signal(e.Queue[0].Inbox, driver.Signal{Kind: driver.SignalLook, Token: e.Queue[0].Token})
 	case e.Rest.Len > 0:
 		e.Short = true
 	}
-	e.sooner = false
+	e.headMustAsk = false
 	if !e.News {
 		return
 	}
@@ -176,7 +177,7 @@ func (e *Entry) expire(now Instant) {
 				e.Closed = max(e.Closed, h.Expires.Add(h.LockDelay))
 			}
 			if h.Expires <= now {
-				e.used(h.Expires)
+				e.touchValue(h.Expires)
 			}
 		}
 		e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Expires <= now })
@@ -184,7 +185,7 @@ func (e *Entry) expire(now Instant) {
 	}
 	if slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires <= now }) {
 		e.Queue = slices.DeleteFunc(e.Queue, func(w Waiter) bool { return w.Expires <= now })
-		e.Changed, e.News, e.sooner = true, true, true
+		e.Changed, e.News, e.headMustAsk = true, true, true
 	}
 	if slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until <= now }) {
 		e.Broken = slices.DeleteFunc(e.Broken, func(b Broken) bool { return b.Until <= now })
@@ -198,14 +199,14 @@ func (e *Entry) expire(now Instant) {
 // promote grants the claim at the head of the queue, and then the next, until a claim
 // does not fit. No claim passes a claim that waits, so the queue is fair.
 //
-// The waiter does not know of the grant yet, so the grant lasts as long as the place
-// would have. A dead waiter then costs the others only its QueueTTL. A live waiter may
-// trust the grant for its QueueTTL from the sending of its last attempt: the backend
-// handled that attempt after it was sent, and granted even later.
+// The waiter may be dead. So the grant lasts only as long as the place would have, and a
+// dead waiter costs the others only its QueueTTL. A live waiter can rely on the grant for
+// its QueueTTL, counted from the time at which it sent its last attempt: the backend
+// handled that attempt, and then granted, after that time.
 func (e *Entry) promote(now Instant) {
 	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
 		w := e.Queue[0]
-		e.Queue, e.sooner = slices.Delete(e.Queue, 0, 1), true
+		e.Queue, e.headMustAsk = slices.Delete(e.Queue, 0, 1), true
 		if !e.below(w.Above) { // the condition was true when the waiter came, and is not now
 			e.Changed, e.News = true, true
 			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalLook, Token: w.Token})
@@ -215,7 +216,7 @@ func (e *Entry) promote(now Instant) {
 		e.signal(w.Inbox, driver.Signal{Kind: driver.SignalGranted, Token: w.Token, Fence: h.Fence, Fences: h.Fences})
 	}
 	if len(e.Queue) == 0 && e.Rest.Len > 0 && e.fits(now, 1, driver.Unlimited) {
-		e.Short = true // there is room for the smallest claim, and the next waiter is not seen
+		e.Short = true // a claim may fit, and the next waiter is not loaded
 	}
 }
 
@@ -232,12 +233,13 @@ func (e *Entry) fits(now Instant, weight, limit int) bool {
 	return held+int64(weight) <= int64(limit)
 }
 
-// grant adds a holder, with the next fences. Counting from the last fence makes them rise
-// when the clock ran back. Counting from the time in microseconds makes them rise when
-// the entry was lost or forgotten. MinFence is capped at MaxLead ahead of the time.
+// grant adds a holder. Its first fence is greater than the last fence, so fences rise
+// even if the clock ran back. It is at least the time in microseconds, so fences rise
+// even if the entry was lost or forgotten. wish is the claim's MinFence; it counts up to
+// MaxLead ahead of the time.
 func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 	if h.Weight != driver.Exclusive {
-		h.Fences = 1 // ranges of holders side by side would overlap in time; only an exclusive holder is alone
+		h.Fences = 1 // only exclusive holders get ranges, because ranges of several holders could overlap
 	}
 	h.Fences = max(h.Fences, 1)
 	h.Since = now.Add(e.Blur)
@@ -252,7 +254,7 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 	return h
 }
 
-// write stores a value that a lease writes; a nil value changes nothing.
+// write stores a value in the name. A nil value changes nothing.
 func (e *Entry) write(now Instant, by *Holder, value []byte) {
 	if value != nil {
 		e.Value, e.Changed, e.News = Value{Bytes: value, Fence: by.Fence, At: now}, true, true
@@ -260,8 +262,9 @@ func (e *Entry) write(now Instant, by *Holder, value []byte) {
 	}
 }
 
-// used notes when a lease ended: the value is kept for a while from then on.
-func (e *Entry) used(ended Instant) {
+// touchValue stores the end of a lease, because the retention of the value counts from
+// it.
+func (e *Entry) touchValue(ended Instant) {
 	if e.Value.Bytes != nil {
 		e.Value.At = max(e.Value.At, ended)
 	}
@@ -273,11 +276,11 @@ func (e *Entry) below(v []byte) bool {
 	return v == nil || e.Value.Bytes == nil || bytes.Compare(e.Value.Bytes, v) < 0
 }
 
-// Acquire grants the claim. Otherwise its error is a [*driver.HeldError] that says what
-// is in the way, or a [*driver.ValueNotGreaterError].
+// Acquire grants the claim. Otherwise its error is a [*driver.HeldError] or a
+// [*driver.ValueNotGreaterError].
 func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Grant, error) {
 	e.settle(now)
-	defer e.tell()
+	defer e.signalChange()
 
 	// The claim is a repeat: its caller lost the reply, or settle or an earlier step
 	// granted it from the queue.
@@ -286,25 +289,25 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}, nil
 	}
 
-	if err := e.notAbove(now, c); err != nil {
+	if err := e.refuseValue(now, c); err != nil {
 		return driver.Grant{}, err
 	}
 
 	if c.Force {
 		e.leave(c.Token)
 		for len(e.Holders) > 0 {
-			e.take(now, 0, c.Owner)
+			e.breakLease(now, 0, c.Owner)
 		}
 		e.Closed = 0 // otherwise Entry.gone would report that the name stays closed
 		grant := e.admit(now, c, inbox)
-		e.promote(now) // beside a forced claim that is not exclusive, the head of the queue may fit
+		e.promote(now) // the head of the queue may fit if the forced claim is not exclusive
 		return grant, nil
 	}
 
 	w, position := e.place(c.Token)
 	if w == nil {
-		// No waiter may be ahead. A claim with a place cannot be at the head and fit,
-		// because settle would have granted it.
+		// The claim is granted only if no waiter is ahead. A claim that has a place
+		// cannot be granted here: settle would have done so.
 		came, first := e.arrival(now, c)
 		if first == 1 && e.fits(now, c.Weight, c.Limit) {
 			return e.admit(now, c, inbox), nil
@@ -319,7 +322,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		w.Value, w.Above, w.TTL = c.Value, c.Above, c.TTL
 		e.Changed = true
 	}
-	return driver.Grant{}, e.held(now, c, position)
+	return driver.Grant{}, e.heldErr(now, c, position)
 }
 
 func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
@@ -331,16 +334,16 @@ func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
 // shortens a lease.
 func (e *Entry) Renew(now Instant, l *driver.LeaseRef) error {
 	e.settle(now)
-	defer e.tell()
+	defer e.signalChange()
 	if h := e.holder(l.Token); h != nil {
 		e.extend(now, h, l.TTL)
 		e.write(now, h, l.Value)
 		return nil
 	}
-	return e.gone(now, l.Token)
+	return e.noLeaseErr(now, l.Token)
 }
 
-// until is the end of a lease or place that begins now and lasts d.
+// until returns the end of a lease or place that begins now and lasts d.
 func (e *Entry) until(now Instant, d time.Duration) Instant { return now.Add(d + e.Blur) }
 
 // extend makes a lease last this TTL from now, and never shortens it.
@@ -353,39 +356,39 @@ func (e *Entry) extend(now Instant, h *Holder, ttl time.Duration) {
 	}
 }
 
-// gone says why a token holds nothing, as far as it is known.
-func (e *Entry) gone(now Instant, token driver.Token) error {
-	for _, b := range slices.Backward(e.Broken) { // the last one counts if a token was broken twice
+// noLeaseErr returns the error for a token without a lease: the break of its lease if the
+// entry remembers that, or ErrNoSuchLease.
+func (e *Entry) noLeaseErr(now Instant, token driver.Token) error {
+	for _, b := range slices.Backward(e.Broken) { // backward, because the last break of a token counts
 		if b.Token == token && !token.IsZero() {
-			return &driver.BrokenError{By: shown(b.By), ClosedFor: max(0, now.Until(e.Closed)-e.Blur)}
+			return &driver.BrokenError{By: copyOwner(b.By), ClosedFor: max(0, now.Until(e.Closed)-e.Blur)}
 		}
 	}
 	return driver.ErrNoSuchLease
 }
 
 // Release ends the token's lease and writes its value, or takes the token out of the
-// queue, and passes the name on. With MinHold, the lease stays until MinHold after its
-// grant, but the token no longer names it.
+// queue. Then it grants to the next waiters. With MinHold, the lease stays until MinHold
+// after its grant, but the token no longer names it.
 func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 	token, minHold := l.Token, l.MinHold
 	e.settle(now)
-	defer e.tell()
+	defer e.signalChange()
 	if h := e.holder(token); h != nil {
-		e.write(now, h, l.Value) // before the name is passed on: a waiter's Above is compared with the new value
-		// The grant came no later than the end of its own window, and no later than the
-		// end of this step's window. The end of this step's window can be the earlier one
-		// after the clock ran back.
+		e.write(now, h, l.Value) // before the next grant, because a waiter's Above is compared with the new value
+		// The grant was made before h.Since, and also before the end of this step's
+		// window, which is earlier if the clock ran back.
 		if until := min(h.Since, now.Add(e.Blur)).Add(minHold); minHold > 0 && until > now {
 			// The lease ends like a released one: no lock-delay follows, and no client
 			// can renew it.
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
-			e.sooner = true
+			e.headMustAsk = true
 		} else {
 			e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == token })
-			e.used(now)
+			e.touchValue(now)
 		}
 	} else if !e.leave(token) {
-		return e.gone(now, token)
+		return e.noLeaseErr(now, token)
 	}
 	e.Changed, e.News = true, true
 	e.promote(now)
@@ -396,29 +399,30 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 // delay.
 func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.Owner) error {
 	e.settle(now)
-	defer e.tell()
+	defer e.signalChange()
 	i := slices.IndexFunc(e.Holders, func(h Holder) bool { return h.Fence <= fence && fence-h.Fence < uint64(h.Fences) })
 	if i < 0 {
 		return driver.ErrNoSuchLease
 	}
-	e.take(now, i, by)
+	e.breakLease(now, i, by)
 	if delay > 0 {
 		e.Closed = max(e.Closed, e.until(now, delay))
-		e.sooner = true
+		e.headMustAsk = true
 	}
 	e.promote(now)
 	return nil
 }
 
-// maxBroken bounds how many broken leases an entry remembers, because a client in a loop
-// could break for ever. The holder of a forgotten lease gets ErrNoSuchLease, without the
-// name of the breaker.
+// maxBroken is the number of broken leases that an entry remembers, because a client
+// could break leases in a loop. The holder of a forgotten lease gets ErrNoSuchLease,
+// without the name of the breaker.
 const maxBroken = 256
 
-// take breaks a holder's lease, and remembers the break for the holder's next renewal.
-func (e *Entry) take(now Instant, i int, by driver.Owner) {
+// breakLease breaks a holder's lease, and remembers the break for the holder's next
+// renewal.
+func (e *Entry) breakLease(now Instant, i int, by driver.Owner) {
 	h := e.Holders[i]
-	e.used(now)
+	e.touchValue(now)
 	e.Holders = slices.Delete(e.Holders, i, i+1)
 	if !h.Token.IsZero() {
 		if len(e.Broken) >= maxBroken {
@@ -430,17 +434,17 @@ func (e *Entry) take(now Instant, i int, by driver.Owner) {
 	e.Changed, e.News = true, true
 }
 
-// Raise raises the fence of the token's lease to fence at least, and returns the new
-// fence. The lease whose fence rises becomes the last one granted. So the rules of Entry
-// still hold. If the lease does not fit behind the leases that were granted since,
-// nothing changes.
+// Raise raises the fence of the token's lease to at least fence, and returns the new
+// fence. A lease whose fence rises moves behind all other holders, as if it were the last
+// one granted. So the rules of Entry still hold. If the limit of the lease does not allow
+// that, nothing changes.
 func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, error) {
 	e.settle(now)
-	defer e.tell()
+	defer e.signalChange()
 	h := e.holder(c.Token)
 	switch {
 	case h == nil:
-		return 0, e.gone(now, c.Token)
+		return 0, e.noLeaseErr(now, c.Token)
 	case h.Fence >= fence:
 		e.writeFirst(now, h, c.Value)
 		return h.Fence, nil
@@ -454,7 +458,7 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 		held += int64(o.Weight)
 	}
 	if held > int64(raised.Limit) {
-		return 0, e.held(now, &driver.Claim{Name: c.Name, Token: c.Token, Weight: raised.Weight, Limit: raised.Limit}, 0)
+		return 0, e.heldErr(now, &driver.Claim{Name: c.Name, Token: c.Token, Weight: raised.Weight, Limit: raised.Limit}, 0)
 	}
 	if e.Value.Fence == raised.Fence {
 		e.Value.Fence = fence // this lease wrote the value, so the value's fence rises too
@@ -473,8 +477,8 @@ func (e *Entry) writeFirst(now Instant, by *Holder, value []byte) {
 	}
 }
 
-// holder finds a lease by its token. The zero token finds no lease, because all leases
-// that are kept for their minimum hold have it.
+// holder finds a lease by its token. It finds no lease for the zero token, which all
+// released leases with a minimum hold have.
 func (e *Entry) holder(token driver.Token) *Holder {
 	for i := range e.Holders {
 		if e.Holders[i].Token == token && !token.IsZero() {

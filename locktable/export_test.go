@@ -1,7 +1,7 @@
 package locktable
 
 // The bounds of Apart.
-var LongQueue, ShortQueue = ordinary.long, ordinary.short
+var LongQueue, ShortQueue = rowBounds.long, rowBounds.short
 
 // ApartWithin is Apart with other bounds: a queue of more than long waiters moves into
 // rows, and one that has shrunk to short moves back.

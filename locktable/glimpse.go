@@ -7,16 +7,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A Glimpse remembers what people could see of a name. It is for a table that sees every
-// stored value of a name, and has to tell renewals from visible changes. The zero value
-// has seen nothing.
+// A Glimpse remembers the visible state of a name. It is for a table that gets every
+// stored value of a name, and has to distinguish visible changes from renewals. The zero
+// value is ready.
 type Glimpse struct {
 	seen  []byte
 	taken bool
 }
 
-// News compares the stored value, empty if there is none, with the last one, and reports
-// whether people can see a difference.
+// News compares the stored value with the last one, and reports whether the difference is
+// visible in Inspect. stored is empty if there is no entry.
 func (g *Glimpse) News(stored []byte) bool {
 	now := stored
 	if e, err := decode(stored); err == nil { // if the entry is damaged, a reader reports that
@@ -27,8 +27,8 @@ func (g *Glimpse) News(stored []byte) bool {
 	return news
 }
 
-// visible returns the stored form of an entry without the fields that people do not see,
-// and those that a renewal, a repeat or the passing of time changes.
+// visible returns the stored form of an entry without the fields that Inspect does not
+// show, and those that change by a renewal, a repeated claim or the passing of time.
 func (e *Entry) visible() []byte {
 	v := *e
 	v.Broken, v.Marks, v.Value.At, v.Rest.Lapses = nil, nil, 0, 0

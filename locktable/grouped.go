@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Grouped is a table that can take steps of several names as one.
+// Grouped is a table that can run the steps of several names as one atomic step.
 type Grouped interface {
 	Table
 
 	// UpdateAll is Update in one atomic step of all names. If f returns false, UpdateAll
-	// skips the steps that are left, stores what f has done until then, and returns no
-	// error. If the table cannot take these steps as one, UpdateAll changes nothing and
-	// returns [errors.ErrUnsupported].
+	// skips the remaining steps, stores the changes so far, and returns no error. If the
+	// table cannot run these steps as one, UpdateAll changes nothing and returns
+	// [errors.ErrUnsupported].
 	UpdateAll(ctx context.Context, steps []Step, f func(i int, e *Entry, now Instant) bool) error
 }
 
@@ -27,7 +27,7 @@ type GroupedDriver struct {
 	grouped Grouped
 }
 
-// NewGrouped is [New] for a table that can take steps of several names as one.
+// NewGrouped is [New] for a table that is Grouped.
 func NewGrouped(t Grouped, inbox string) *GroupedDriver { return &GroupedDriver{New(t, inbox), t} }
 
 // AcquireAll implements driver.AllAcquirer.
@@ -43,13 +43,14 @@ func (d *GroupedDriver) AcquireAll(ctx context.Context, claims []driver.Claim) (
 	steps := make([]Step, n)
 	for i := range claims {
 		c := &claims[i]
-		c.Owner, c.Value, c.Above = shown(c.Owner), bytes.Clone(c.Value), bytes.Clone(c.Above)
+		c.Owner, c.Value, c.Above = copyOwner(c.Owner), bytes.Clone(c.Value), bytes.Clone(c.Above)
 		steps[i] = Step{Name: c.Name, Token: c.Token, Place: true, OnTime: true}
 	}
 	grants, told := make([]driver.Grant, n), make([]bool, n)
 	var refused error
-	// The first n steps check the claims, and pass on names whose holders have expired.
-	// The table stores that even if a claim is refused. The other steps grant.
+	// The first half of the steps checks the claims, and grants names of expired holders
+	// to their waiters. The table stores that even if a claim is refused. The second half
+	// grants the claims.
 	steps = slices.Concat(steps, steps)
 	err := d.grouped.UpdateAll(ctx, steps, func(i int, e *Entry, now Instant) bool {
 		if i < n {
@@ -59,7 +60,7 @@ func (d *GroupedDriver) AcquireAll(ctx context.Context, claims []driver.Claim) (
 		}
 		grants[i-n], refused = e.Acquire(now, &claims[i-n], d.inbox)
 		if told[i-n] {
-			// The client reads the entry after both steps, and needs one signal.
+			// The first step on the name has already signaled the marks.
 			e.News = false
 			e.Signals = slices.DeleteFunc(e.Signals, func(s Signal) bool { return IsChange(s.Signal) })
 		}
@@ -69,7 +70,7 @@ func (d *GroupedDriver) AcquireAll(ctx context.Context, claims []driver.Claim) (
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, err
 	case err != nil:
-		return nil, d.trouble(ctx, "acquire", claims[0].Name, err)
+		return nil, d.wrapErr(ctx, "acquire", claims[0].Name, err)
 	case refused != nil:
 		return nil, refused
 	}

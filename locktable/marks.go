@@ -9,9 +9,8 @@ import (
 )
 
 // A Mark says that a client watches the name, and until when. A step with a visible
-// change leaves a signal for each mark, which is sent like all signals. So watching costs
-// nothing on a name without marks. And since the marks are in the entry, no step can miss
-// one.
+// change adds a signal for each mark. So watching costs nothing on a name without marks,
+// and no step can miss a mark, because marks are stored in the entry.
 type Mark struct {
 	Token driver.Token // which of the client's watches it is
 	Inbox string       // the inbox of the client
@@ -22,20 +21,19 @@ type Mark struct {
 // there is no room polls.
 const maxMarks = 64
 
-// signalChanged is for the client whose mark has the signal's token. It reaches no
-// listener.
+// signalChanged notifies the client whose mark has the signal's token. Deliver passes it
+// to the watch, and not to the listeners.
 const signalChanged = driver.SignalLost + 1
 
-// IsChange reports whether a signal is for a watch, and not for a claim or a lease. A
-// table may have to tell them apart, see [Driver.Deliver].
+// IsChange reports whether a signal is for a watch, and not for a claim or a lease.
 func IsChange(s driver.Signal) bool { return s.Kind == signalChanged }
 
 // Mark makes the entry signal changes to a client, for the time d from now. A repeat
 // extends that time. known means that the mark was still there, so the client has missed
-// nothing. ok means that there was room.
+// no change. ok is false if the entry has maxMarks other marks.
 func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 	e.settle(now)
-	defer e.tell()
+	defer e.signalChange()
 	m.Until = e.until(now, d)
 	i := slices.IndexFunc(e.Marks, func(x Mark) bool { return x.Token == m.Token })
 	switch {
@@ -50,19 +48,20 @@ func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 	return i >= 0, true
 }
 
-// Hearing is a table that can receive signals at any time. Then watching needs nothing
-// more: a client that watches a name marks its entry, see [Mark].
+// Hearing is a table that can receive signals at any time. A client of such a table
+// watches a name with a [Mark] in its entry.
 type Hearing interface {
-	// Hear makes signals come in until stop is called, even while this client neither
-	// holds nor waits. It calls f(true) each time that they begin to come in, because
-	// earlier ones may be lost, and f(false) each time that they stop. It does not block.
+	// Hear makes the table receive signals until stop is called, even while this client
+	// neither holds nor waits. It calls f(true) each time that it begins to receive,
+	// because earlier signals may be lost, and f(false) each time that it stops. It does
+	// not block.
 	Hear(f func(hears bool)) (stop func())
 }
 
 // markFor is the time for which a mark lasts, unless it is renewed.
 const markFor = time.Minute
 
-// mark marks names for this client. The table may take the steps together.
+// mark marks names for this client.
 func (d *Driver) mark(ctx context.Context, tokens []driver.Token, names []string) (known, ok []bool, err error) {
 	steps := make([]Step, len(names))
 	for i, name := range names {

@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// shown copies an owner, so that a caller who changes the labels does not change the
-// entry.
-func shown(o driver.Owner) driver.Owner {
+// copyOwner copies an owner, because callers may change its labels.
+func copyOwner(o driver.Owner) driver.Owner {
 	o.Labels = maps.Clone(o.Labels)
 	return o
 }
 
-// Public is the entry as it may be shown: without tokens, and without what has expired.
+// Public returns the entry for Inspect: without tokens, and without expired leases and
+// places.
 func (e *Entry) Public(now Instant, name string) driver.Entry {
 	seen := Entry{Fence: e.Fence, Closed: e.Closed, Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}
 	seen.expire(now)
@@ -27,7 +27,7 @@ func (e *Entry) Public(now Instant, name string) driver.Entry {
 	out.Value, out.ValueFence = bytes.Clone(e.Value.Bytes), e.Value.Fence
 	for _, w := range seen.Queue {
 		out.Waiters = append(out.Waiters, driver.Waiter{
-			Permits: w.Weight, Limit: w.Limit, Owner: shown(w.Owner), Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),
+			Permits: w.Weight, Limit: w.Limit, Owner: copyOwner(w.Owner), Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),
 		})
 	}
 	return out
@@ -35,14 +35,13 @@ func (e *Entry) Public(now Instant, name string) driver.Entry {
 
 func (h *Holder) public(now Instant) driver.Holder {
 	return driver.Holder{
-		Fence: h.Fence, Permits: h.Weight, Limit: h.Limit, Owner: shown(h.Owner),
+		Fence: h.Fence, Permits: h.Weight, Limit: h.Limit, Owner: copyOwner(h.Owner),
 		Since: h.Since.Time(), TTL: h.TTL, ExpiresIn: now.Until(h.Expires), Released: h.Token.IsZero(),
 	}
 }
 
-// Holds reports whether the lease that has this fence, or whose range of fences contains
-// it, still holds the name. A lease that was released, and is only kept for its minimum
-// hold, does not.
+// Holds reports whether the lease whose range of fences contains fence still holds the
+// name. A released lease with a minimum hold does not.
 func (e *Entry) Holds(now Instant, fence uint64) bool {
 	return slices.ContainsFunc(e.Holders, func(h Holder) bool {
 		return h.Fence <= fence && fence-h.Fence < uint64(h.Fences) && h.Expires > now && !h.Token.IsZero()

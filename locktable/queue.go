@@ -7,26 +7,26 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Rest is the part of a queue that a step does not see. If waiters are stored apart from
-// their entry, a step sees the first of them and the place of its own claim, so its cost
+// Rest is the part of a queue that a step does not load. If waiters are stored apart from
+// their entry, a step loads the first of them and the place of its own claim, so its cost
 // does not grow with the queue.
 //
 // A stored Rest has only the first three fields. It describes all waiters, because the
 // stored Queue is then empty.
 type Rest struct {
-	Len    int     // how many waiters there are behind those in Entry.Queue
+	Len    int     // the number of waiters behind those in Entry.Queue
 	Last   Instant // no waiter came later than this
-	Lapses Instant // no place lapses before this
+	Lapses Instant // no place expires before this
 
 	Own   *Waiter // the step's own claim, if it is among these Len waiters
-	Ahead int     // how many of these waiters are ahead of the step's claim, or of the place that it would take
+	Ahead int     // the number of these waiters that are ahead of the step's claim, or would be if it joined
 }
 
-// waiting is the length of the whole queue.
+// waiting returns the length of the whole queue.
 func (e *Entry) waiting() int { return len(e.Queue) + e.Rest.Len }
 
-// place finds a waiter by its token, and its position, from 1. The position is 0 if the
-// token has no place.
+// place returns the waiter with the token, and its position, from 1. The position is 0 if
+// the token has no place.
 func (e *Entry) place(token driver.Token) (w *Waiter, position int) {
 	for i := range e.Queue {
 		if e.Queue[i].Token == token {
@@ -39,17 +39,17 @@ func (e *Entry) place(token driver.Token) (w *Waiter, position int) {
 	return nil, 0
 }
 
-// arrival returns the time of arrival of a claim that joins the queue now, and the
-// position that it gets. Without a ticket the claim arrives now, behind all others. With
-// a ticket, it is queued as if it had arrived at the ticket's time, but no more than
-// MaxLead ago. Times of arrival never fall along the queue; otherwise a claim that
-// arrives after the clock ran back would pass the others.
+// arrival returns the time of arrival of a claim that joins the queue now, and its
+// position there. Without a ticket the claim arrives now, behind all others. With a
+// ticket, it counts as having arrived at the ticket's time, but no more than MaxLead ago.
+// The time of arrival is never less than that of the waiter ahead, so that no claim
+// passes others after the clock ran back.
 func (e *Entry) arrival(now Instant, c *driver.Claim) (came Instant, position int) {
 	ticket := c.Ticket
 	if !c.Queue {
 		ticket = 0 // a claim that does not queue passes no waiter
 	}
-	came = e.came(now, ticket)
+	came = e.arrivalTime(now, ticket)
 	n := len(e.Queue)
 	switch {
 	case ticket == 0:
@@ -63,7 +63,7 @@ func (e *Entry) arrival(now Instant, c *driver.Claim) (came Instant, position in
 	return came, n + 1
 }
 
-func (e *Entry) came(now Instant, ticket uint64) Instant {
+func (e *Entry) arrivalTime(now Instant, ticket uint64) Instant {
 	if n := len(e.Queue); n > 0 {
 		now = max(now, e.Queue[n-1].Since)
 	}
@@ -81,7 +81,7 @@ func (e *Entry) join(position int, w Waiter) *Waiter {
 		e.Queue = slices.Insert(e.Queue, i, w)
 		return &e.Queue[i]
 	}
-	own := w // not w itself, which would then be allocated in either case
+	own := w // not &w, because w would then always be allocated on the heap
 	e.Rest.Own, e.Rest.Ahead = &own, position-1-len(e.Queue)
 	e.Rest.Len++
 	return &own
@@ -95,16 +95,16 @@ func (e *Entry) leave(token driver.Token) bool {
 		return false
 	case position <= len(e.Queue):
 		e.Queue = slices.Delete(e.Queue, position-1, position)
-		e.sooner = e.sooner || position == 1
+		e.headMustAsk = e.headMustAsk || position == 1
 	default:
-		e.sooner = e.sooner || len(e.Queue) == 0 // the claim may have been the head, which the step does not see
+		e.headMustAsk = e.headMustAsk || len(e.Queue) == 0 // the claim may have been the head, which is not loaded
 		e.Rest.Own = nil
 		e.Rest.Len--
 	}
 	return true
 }
 
-// OpensAt returns the time at which the name can be granted although no client acts: when
+// OpensAt returns the time at which the name opens without a request of any client: when
 // it is no longer closed, or when the first minimum hold is over. It is 0 if neither
 // applies.
 func (e *Entry) OpensAt() (at Instant) {

@@ -7,27 +7,28 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Refuses is the first half of Acquire, for a claim that neither queues nor forces. It
-// passes the name on if its holder has expired, and returns the error with which Acquire
-// would refuse the claim. After nil, Acquire would grant the claim; Refuses does not.
+// Refuses returns the error with which Acquire would refuse a claim that neither queues
+// nor forces, or nil if Acquire would grant it. Refuses does not grant the claim. But
+// like Acquire, it removes expired leases and grants to waiters.
 func (e *Entry) Refuses(now Instant, c *driver.Claim) error {
 	e.settle(now)
-	defer e.tell()
+	defer e.signalChange()
 	if e.holder(c.Token) != nil {
 		return nil
 	}
-	if err := e.notAbove(now, c); err != nil {
+	if err := e.refuseValue(now, c); err != nil {
 		return err
 	}
 	w, position := e.place(c.Token)
 	if w == nil && e.waiting() == 0 && e.fits(now, c.Weight, c.Limit) {
 		return nil
 	}
-	return e.held(now, c, position)
+	return e.heldErr(now, c, position)
 }
 
-// notAbove refuses a claim whose Above is not above the name's value, and ends its place.
-func (e *Entry) notAbove(now Instant, c *driver.Claim) error {
+// refuseValue refuses a claim whose Above is not above the name's value, and ends its
+// place.
+func (e *Entry) refuseValue(now Instant, c *driver.Claim) error {
 	if e.below(c.Above) {
 		return nil
 	}
@@ -39,16 +40,16 @@ func (e *Entry) notAbove(now Instant, c *driver.Claim) error {
 	return refused
 }
 
-// held makes the error of a refused claim: what is in its way, and when that changes by
-// itself.
-func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
-	e.sooner = e.sooner && position != 1 // at position 1 this answer reaches the head
+// heldErr returns the error of a refused claim: the holders, and when they expire or the
+// name opens.
+func (e *Entry) heldErr(now Instant, c *driver.Claim, position int) *driver.HeldError {
+	e.headMustAsk = e.headMustAsk && position != 1 // at position 1, this is the answer to the head
 	var head Instant
 	switch {
 	case len(e.Queue) > 0:
 		head = e.Queue[0].Expires
 	case e.waiting() > 0 && e.fits(now, c.Weight, c.Limit):
-		e.Short = true // the answer depends on the head, which the step does not see
+		e.Short = true // the answer depends on the head, which is not loaded
 	}
 	first, others := e.others(c.Token)
 	refused := &driver.HeldError{
@@ -62,7 +63,8 @@ func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldErr
 }
 
 // others counts the holders except the claim's own lease. first is the holder that
-// expires first; of several that expire at once, the holder with the longest lock-delay.
+// expires first. If several expire at that instant, it is the one with the longest
+// lock-delay.
 func (e *Entry) others(own driver.Token) (first *Holder, n int) {
 	for i := range e.Holders {
 		h := &e.Holders[i]
@@ -76,11 +78,11 @@ func (e *Entry) others(own driver.Token) (first *Holder, n int) {
 	return first, n
 }
 
-// retryAfter returns the time for which sending c again is of no use, unless a client
-// acts. While the name is closed, nothing changes before it opens. On an open name, it is
-// the time until the first holder's lease and lock-delay end, or until the place of the
-// queue's head lapses, if that is sooner and c would fit. head is the time of that lapse,
-// 0 if there is no queue.
+// retryAfter returns the time until c may succeed without a request of another client. On
+// a closed name, it is the time until the name opens. On an open name, it is the time
+// until the first holder's lease and lock-delay end, or until the place of the queue's
+// head expires, if that is sooner and c would fit. head is the expiry of that place, 0 if
+// there is no queue.
 func (e *Entry) retryAfter(now Instant, c *driver.Claim, first *Holder, head Instant) (d time.Duration) {
 	if e.Closed > now {
 		return now.Until(e.Closed)

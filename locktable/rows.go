@@ -9,35 +9,35 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Rows are waiters that are stored one by one, apart from the entries of their names, in
-// the order in which they came: first by Since, then by their joining. A table that has
-// them runs its steps through [Apart]. A step then reads and writes only what it changes:
-// keeping one place costs no more when a thousand others wait.
+// Rows store each waiter in a row of its own, apart from the entry of its name. The rows
+// are in the order of Since, and for equal Since in the order of joining. A table that
+// has Rows runs its steps through [Apart]. A step then reads and writes only what it
+// changes: renewing one place costs the same if a thousand others wait.
 //
 // The table calls the methods inside the atomic step.
 type Rows interface {
-	// Lapse drops the waiters of a name whose places are over at now. It returns how many
-	// are left, when the next place lapses, and when the last of them came, or 0 if no
-	// waiter is left.
+	// Lapse drops the waiters of a name whose places have expired at now. It returns how
+	// many are left, when the next place expires, and when the last waiter arrived, or
+	// zeros if none is left.
 	Lapse(name string, now Instant) (left int, next, last Instant, err error)
 
-	// Look finds in one query what a step has to see. Lapse has been called before it.
+	// Look loads the waiters that a step needs, in one query. Lapse was called before.
 	Look(name string, l Look) (Sight, error)
 
-	// Move stores what a step did to the queue of a name.
+	// Move stores the changes that a step made to the queue of a name.
 	Move(name string, m Moves) error
 }
 
-// A Look is the part of a queue that a step has to see.
+// A Look says which part of a queue a step needs.
 type Look struct {
-	First int          // how many of the first waiters
+	First int          // the number of waiters to load from the head
 	Token driver.Token // the claim whose place to find; zero means none
 	Rank  bool         // count the waiters ahead of Token's place, too
-	Early bool         // if Token has no place: count the waiters that came no later than Came, as others came later
+	Early bool         // if Token has no place: count the waiters that arrived no later than Came
 	Came  Instant
 }
 
-// A Sight answers a Look.
+// A Sight is the part of a queue that a Look asked for.
 type Sight struct {
 	First []Waiter
 	Own   *Waiter // nil if the token has no place
@@ -48,28 +48,28 @@ type Sight struct {
 type Moves struct {
 	Joined []Waiter // one at most, unless a whole queue moves into the rows
 	Kept   []Waiter // one at most: its Expires, TTL, Fences, Value or Above has changed
-	Left   []Waiter // granted, gone, or moved into the entry
+	Left   []Waiter // granted, withdrawn, or moved into the entry
 }
 
 // A short queue is stored in the entry, as in a table without rows. For a few waiters,
-// reading and writing one value costs half of what rows with their indexes cost. At 16
-// waiters both cost the same.
-var ordinary = bounds{long: 8, short: 2}
+// one value costs half as much as rows with their indexes. At 16 waiters both cost the
+// same.
+var rowBounds = bounds{long: 8, short: 2}
 
 // bounds say where a queue is stored: a queue of more than long waiters moves into rows,
 // and a queue that has shrunk to short waiters moves back.
 type bounds struct{ long, short int }
 
 // Apart runs f on the entry of a step, and stores the waiters in rows if they are many. f
-// removes the places that have lapsed, or returns an error, which Apart returns.
-// stored is the entry without the waiters in rows, or empty if there is no entry.
+// must remove the expired places, or return an error, which Apart returns. stored is the
+// entry without the waiters in rows, or empty if there is no entry.
 //
-// Apart stores the changes in the rows. The entry that it returns is again without those
-// waiters. The caller stores it if it is Changed and its stored form differs: a waiter
-// that keeps its place in a row changes nothing else. The moves are the changes that the
-// step made to the queue, wherever it is stored, except for places that had lapsed.
+// Apart stores the changes in the rows, and returns the entry without those waiters. The
+// caller stores the entry if it is Changed and its stored form differs: it may be equal,
+// because renewing a place in a row changes only the row. Moves are all changes that the
+// step made to the queue, in rows or not, except expired places.
 func Apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry) error) (*Entry, Moves, error) {
-	return ordinary.apart(rows, s, stored, now, f)
+	return rowBounds.apart(rows, s, stored, now, f)
 }
 
 func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry) error) (*Entry, Moves, error) {
@@ -78,7 +78,7 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 	case err != nil:
 		return nil, Moves{}, err
 	case e.Rest.Len == 0:
-		return b.together(rows, s, e, now, f)
+		return b.runInEntry(rows, s, e, now, f)
 	}
 	waiting := e.Rest.Len
 	line, lapsed, err := lapse(rows, s.Name, e.Rest, now)
@@ -98,7 +98,7 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 	if err != nil {
 		return nil, Moves{}, err
 	}
-	m := moved(seen, e, s.Token)
+	m := movesOf(seen, e, s.Token)
 	if len(m.Joined)+len(m.Kept)+len(m.Left) > 0 {
 		if err := rows.Move(s.Name, m); err != nil {
 			return nil, Moves{}, err
@@ -107,25 +107,25 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 	e.Queue, e.Rest, e.Changed = nil, line.after(m), e.Changed || lapsed
 	if line.Len < waiting && !e.News {
 		e.News = true
-		e.tell()
+		e.signalChange()
 	}
 	if lapsed || len(m.Left) > 0 {
-		err = b.comeBack(rows, s.Name, e)
+		err = b.moveIntoEntry(rows, s.Name, e)
 	}
 	return e, m, err
 }
 
-// run runs f on an entry that has the first waiters and the step's own place. If f had to
-// see more, run shows it more waiters and runs it again. It returns the entry and all
-// waiters that it saw. gone says that places have lapsed.
+// run runs f on an entry that has the first waiters and the step's own place. If f needs
+// more (Entry.Short), run loads more waiters and runs f again. It returns the entry and
+// all waiters that it loaded. gone means that places have expired.
 func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now Instant, f func(e *Entry) error) (_ *Entry, seen []Waiter, err error) {
-	for first := e.first(now); ; first = max(1, 4*first) {
+	for first := e.firstCount(now); ; first = max(1, 4*first) {
 		if e.Rest = line; line.Len > 0 {
-			if seen, err = e.see(rows, s, min(first, line.Len), now); err != nil {
+			if seen, err = e.loadQueue(rows, s, min(first, line.Len), now); err != nil {
 				return nil, nil, err
 			}
 		}
-		e.sooner = gone
+		e.headMustAsk = gone
 		if err := f(e); err != nil {
 			return nil, nil, err
 		}
@@ -141,9 +141,9 @@ func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now I
 	}
 }
 
-// lapse removes the waiters of a queue whose places are over.
+// lapse removes the waiters whose places have expired.
 func lapse(rows Rows, name string, line Rest, now Instant) (rest Rest, lapsed bool, err error) {
-	if line.Lapses > now && now >= line.Last { // after the clock ran back Last matters, so read it again
+	if line.Lapses > now && now >= line.Last { // if the clock ran back, Last matters, so read it again
 		return line, false, nil
 	}
 	left, next, last, err := rows.Lapse(name, now)
@@ -164,14 +164,14 @@ func (line Rest) after(m Moves) Rest {
 	return line
 }
 
-// together runs f on an entry that contains its queue. A queue that has become long moves
-// into rows.
-func (b bounds) together(rows Rows, s Step, e *Entry, now Instant, f func(e *Entry) error) (*Entry, Moves, error) {
+// runInEntry runs f on an entry that contains its queue. If the queue has become long,
+// runInEntry moves it into rows.
+func (b bounds) runInEntry(rows Rows, s Step, e *Entry, now Instant, f func(e *Entry) error) (*Entry, Moves, error) {
 	was := slices.DeleteFunc(slices.Clone(e.Queue), func(w Waiter) bool { return w.Expires <= now })
 	if err := f(e); err != nil {
 		return nil, Moves{}, err
 	}
-	m := moved(was, e, s.Token)
+	m := movesOf(was, e, s.Token)
 	if len(e.Queue) <= b.long {
 		return e, m, nil
 	}
@@ -190,8 +190,8 @@ func (b bounds) together(rows Rows, s Step, e *Entry, now Instant, f func(e *Ent
 	return e, m, nil
 }
 
-// comeBack moves a queue that has become short from its rows into the entry.
-func (b bounds) comeBack(rows Rows, name string, e *Entry) error {
+// moveIntoEntry moves a queue that has become short from its rows into the entry.
+func (b bounds) moveIntoEntry(rows Rows, name string, e *Entry) error {
 	n := e.Rest.Len
 	if n == 0 || n > b.short {
 		return nil
@@ -204,9 +204,9 @@ func (b bounds) comeBack(rows Rows, name string, e *Entry) error {
 	return rows.Move(name, Moves{Left: sight.First})
 }
 
-// first returns the number of waiters to show the entry at first: none, if the name
-// cannot be granted.
-func (e *Entry) first(now Instant) int {
+// firstCount returns the number of waiters to load at first: none, if the name cannot be
+// granted.
+func (e *Entry) firstCount(now Instant) int {
 	full := func(h Holder) bool { return h.Weight == driver.Exclusive && h.Expires > now }
 	if e.Closed > now || slices.ContainsFunc(e.Holders, full) {
 		return 0
@@ -214,12 +214,12 @@ func (e *Entry) first(now Instant) int {
 	return 1
 }
 
-// see shows the entry the first waiters, and the step's own place. It returns all that it
-// showed.
-func (e *Entry) see(rows Rows, s Step, first int, now Instant) (seen []Waiter, err error) {
+// loadQueue loads the first waiters and the step's own place into the entry. It returns
+// these waiters.
+func (e *Entry) loadQueue(rows Rows, s Step, first int, now Instant) (seen []Waiter, err error) {
 	l := Look{First: first}
 	if h := e.holder(s.Token); !s.Token.IsZero() && (h == nil || h.Expires <= now) {
-		l.Token, l.Rank, l.Came = s.Token, s.Place, e.came(now, s.Ticket)
+		l.Token, l.Rank, l.Came = s.Token, s.Place, e.arrivalTime(now, s.Ticket)
 		l.Early = l.Rank && l.Came < e.Rest.Last
 	}
 	if l == (Look{}) {
@@ -255,9 +255,9 @@ func (e *Entry) see(rows Rows, s Step, first int, now Instant) (seen []Waiter, e
 	return seen, nil
 }
 
-// moved compares the waiters that were seen with those that are there now. Both are in
-// the order of the queue.
-func moved(seen []Waiter, e *Entry, own driver.Token) (m Moves) {
+// movesOf compares the waiters before the step with the waiters after it. Both are in the
+// order of the queue.
+func movesOf(seen []Waiter, e *Entry, own driver.Token) (m Moves) {
 	now := e.Queue
 	if e.Rest.Own != nil {
 		now = append(now, *e.Rest.Own)
@@ -280,7 +280,7 @@ func moved(seen []Waiter, e *Entry, own driver.Token) (m Moves) {
 	return m
 }
 
-// differs reports whether a waiter was changed by a repeat of its claim.
+// differs reports whether a repeated claim has changed the waiter.
 func (w *Waiter) differs(now *Waiter) bool {
 	return w.Expires != now.Expires || w.TTL != now.TTL || w.Fences != now.Fences || !same(w.Value, now.Value) || !same(w.Above, now.Above)
 }

@@ -16,21 +16,21 @@ import (
 	"github.com/pawl-go/pawl/internal/watching"
 )
 
-// A Table stores entries by name and runs a function on one atomically. A backend needs
-// no more than that: transactions, or compare-and-swap, on rows of names and bytes.
+// A Table stores entries by name, and runs a function on one entry atomically. A backend
+// needs only rows of names and bytes, with transactions or compare-and-swap.
 type Table interface {
 	// Update runs f on the entry of each step's name, each in an atomic step of its own
 	// (one transaction for all is fine) and at the backend's time. f gets the index of
-	// the step, the entry as stored (new if there is none) and the time. f reports what
-	// it did with e.Changed and e.Signals: Update stores a changed entry before it
-	// returns, and then sends its signals. To repeat a step, Update runs f again on a
-	// fresh entry. A name may occur more than once.
+	// the step, the entry as stored (new if there is none) and the time. f sets e.Changed
+	// and e.Signals: Update stores a changed entry before it returns, and then sends its
+	// signals. If a step must be repeated, Update runs f again on the entry as it is then
+	// stored. A name may occur more than once.
 	//
-	// A step that is OnTime changes nothing after the end of ctx, see [driver.End]. So
-	// the table compares that end with its clock inside the step, when nothing can delay
-	// the step any more: once it has the lock, or in the condition of the write. If
-	// Update returns only after all that it began is done or undone, it is enough to
-	// check ctx at that point.
+	// A step that is OnTime must change nothing after the end of ctx, see [driver.End].
+	// So the table compares that end with its clock inside the step, after the last point
+	// at which the step may be delayed: once it has the row's lock, or in the condition
+	// of the write. If no request of Update can take effect after Update returns, the
+	// table may check ctx there instead.
 	//
 	// An entry that cannot be decoded is an error for its name, never an empty entry.
 	// After an error the outcome is unknown: some names may have been changed.
@@ -41,7 +41,7 @@ type Table interface {
 	Read(ctx context.Context, name string) (*Entry, Instant, error)
 
 	// Scan yields the stored entries whose names start with prefix, in byte order of the
-	// names. An error of one row comes with the row's name, and the scan goes on; any
+	// names. An error of one row comes with the row's name, and the scan continues; any
 	// other error ends it.
 	Scan(ctx context.Context, prefix string) iter.Seq2[Row, error]
 
@@ -61,7 +61,7 @@ type Watchable interface {
 type Step struct {
 	Name   string
 	Token  driver.Token // the claim whose place in the queue the step concerns; zero if it concerns no place
-	Place  bool         // the step counts the waiters ahead of Token's place, or of the place that Token would take
+	Place  bool         // the step needs the position of Token's place, or of the place that Token would take
 	Ticket uint64       // with Place, the ticket of the claim, see driver.Claim
 	OnTime bool         // the step has an end, see Table.Update
 }
@@ -73,7 +73,7 @@ type Row struct {
 	Now   Instant
 }
 
-// Driver makes a backend of a Table. It implements driver.Driver, driver.Signaler,
+// Driver is the driver over a Table. It implements driver.Driver, driver.Signaler,
 // driver.Watcher, driver.Lister, driver.LeaseBreaker and driver.FenceRaiser.
 type Driver struct {
 	table  Table
@@ -86,8 +86,8 @@ type Driver struct {
 }
 
 // New makes a driver over a table. inbox is the address of this client's signals. The
-// table sends the signals of an entry to the inboxes in them, and passes those for its
-// own inbox to [Driver.Deliver].
+// table sends each signal of an entry to the inbox in the signal, and passes signals for
+// its own inbox to [Driver.Deliver].
 func New(t Table, inbox string) *Driver {
 	d := &Driver{table: t, inbox: inbox}
 	switch t := t.(type) {
@@ -105,9 +105,9 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
-	c.Owner = shown(c.Owner) // the table keeps the owner, and the caller may change its own map
+	c.Owner = copyOwner(c.Owner) // a copy, because the table keeps the owner
 	c.Value, c.Above = bytes.Clone(c.Value), bytes.Clone(c.Above)
-	a := struct { // one allocation for everything that outlives this frame
+	a := struct { // one allocation for all variables that escape
 		claim   driver.Claim
 		step    [1]Step
 		grant   driver.Grant
@@ -146,7 +146,7 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	}
 	if some, ok := errors.AsType[*StepsError](err); ok {
 		for i, err := range some.Failed {
-			answers[i] = d.trouble(ctx, "renew", leases[i].Name, err)
+			answers[i] = d.wrapErr(ctx, "renew", leases[i].Name, err)
 		}
 		return answers, nil
 	}
@@ -156,14 +156,14 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	return answers, nil
 }
 
-// StepsError is the error of an Update in which some steps failed, each by itself; the
-// other steps were taken.
+// StepsError is the error of an Update in which some steps failed; the others took
+// effect. Failed has the errors by the index of the step.
 type StepsError struct{ Failed map[int]error }
 
 func (e *StepsError) Error() string { return fmt.Sprintf("%d steps failed", len(e.Failed)) }
 
-// renewHalves renews each half by itself, down to the damaged entries, so that these cost
-// no other holder its lease.
+// renewHalves renews each half separately, recursively, until only the damaged entries
+// fail. So these cost no other holder its lease.
 func (d *Driver) renewHalves(ctx context.Context, leases []driver.LeaseRef) []error {
 	var answers []error
 	for half := range slices.Chunk(leases, (len(leases)+1)/2) {
@@ -200,7 +200,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	if err != nil {
 		return err
 	}
-	by = shown(by)
+	by = copyOwner(by)
 	var answer error
 	err = d.run(ctx, "break", name, []Step{{Name: name}}, func(_ int, e *Entry, now Instant) {
 		answer = e.Break(now, fence, delay, by)
@@ -236,7 +236,7 @@ func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error)
 	}
 	e, now, err := d.table.Read(ctx, name)
 	if err != nil {
-		return driver.Entry{}, d.trouble(ctx, "read", name, err)
+		return driver.Entry{}, d.wrapErr(ctx, "read", name, err)
 	}
 	return e.Public(now, name), nil
 }
@@ -250,7 +250,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 		}
 		for row, err := range d.table.Scan(ctx, prefix) {
 			if err != nil {
-				if !yield(driver.Entry{Name: row.Name}, d.trouble(ctx, "list", cmp.Or(row.Name, prefix), err)) || row.Name == "" {
+				if !yield(driver.Entry{Name: row.Name}, d.wrapErr(ctx, "list", cmp.Or(row.Name, prefix), err)) || row.Name == "" {
 					return
 				}
 				continue
@@ -260,7 +260,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			}
 			e := row.Entry.Public(row.Now, row.Name)
 			if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
-				continue // kept for its fence or its value only
+				continue // it has only a fence or a value
 			}
 			if !yield(e, nil) {
 				return
@@ -276,7 +276,7 @@ func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.listener
 // reports no changes, and its Properties say so.
 func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.Watch(name, f) }
 
-// Deliver passes a signal that came in for this driver's inbox to its listeners.
+// Deliver passes a signal for this driver's inbox to its listeners, or to a watch.
 func (d *Driver) Deliver(s driver.Signal) {
 	switch {
 	case IsChange(s) && d.watching != nil:
@@ -288,7 +288,7 @@ func (d *Driver) Deliver(s driver.Signal) {
 	d.listeners.Notify(s)
 }
 
-// Inbox is the address that New was given.
+// Inbox returns the address that New was given.
 func (d *Driver) Inbox() string { return d.inbox }
 
 // Properties implements driver.Driver.
@@ -322,7 +322,7 @@ func (d *Driver) run(ctx context.Context, op driver.Op, name string, steps []Ste
 	if _, some := errors.AsType[*StepsError](err); err == nil || some {
 		return err
 	}
-	return d.trouble(ctx, op, name, err)
+	return d.wrapErr(ctx, op, name, err)
 }
 
 func (d *Driver) ready(ctx context.Context) error {
@@ -332,10 +332,10 @@ func (d *Driver) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// trouble adds the operation and the name to an error of the table. It returns the end of
-// the caller's own ctx as it is, unless the table has put it into a [*driver.Error]. The
-// end of another ctx is an error like any other.
-func (d *Driver) trouble(ctx context.Context, op driver.Op, name string, err error) error {
+// wrapErr adds the operation and the name to an error of the table. An error that is the
+// end of the caller's ctx stays as it is, unless the table has wrapped it in a
+// [*driver.Error].
+func (d *Driver) wrapErr(ctx context.Context, op driver.Op, name string, err error) error {
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}

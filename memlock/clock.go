@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// Clock is a clock that moves only when a test moves it, so that the test can look at the
-// exact instant of an expiry without waiting for it.
+// Clock is a clock that moves only when a test moves it, so that the test can reach the
+// exact instant of an expiry without waiting.
 //
 //	clock := memlock.NewClock(time.Now())
 //	d := memlock.New(&memlock.Options{Now: clock.Now})
 //	clock.Advance(30 * time.Second)
 //
-// It moves the backend's time only. A pawl.Client waits and renews on its own clock; a
-// test of both runs in testing/synctest, where the default clock is already a virtual
-// one.
+// It is the backend's clock only. A pawl.Client waits and renews on its own clock; run a
+// test of both in testing/synctest, where the default clock is already virtual.
 type Clock struct {
 	mu sync.Mutex
 	t  time.Time

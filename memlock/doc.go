@@ -1,11 +1,11 @@
-// Package memlock keeps locks in the memory of one process: for programs that have no
-// other process to exclude, for tests, and as the oracle with which every other backend
-// is compared.
+// Package memlock keeps locks in the memory of one process: for programs of a single
+// process, for tests, and as the reference with which Pawl's tests compare every other
+// backend.
 //
 //	locks, err := pawl.New(memlock.New(nil), nil)
 //
 // Clients that exclude each other share one [Memory], and each has a driver of its own.
-// Nothing is kept beyond the life of the Memory, fences included.
+// Locks and fences are lost with the Memory.
 //
 // # URLs
 //
@@ -17,7 +17,6 @@
 //
 // # What can its driver do?
 //
-// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.AllAcquirer;
-// [driver.As] finds them.
+// It implements driver.Driver, driver.Signaler, driver.Watcher, driver.Lister,
+// driver.LeaseBreaker, driver.FenceRaiser and driver.AllAcquirer; [driver.As] finds them.
 package memlock

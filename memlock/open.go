@@ -36,7 +36,7 @@ func (m *Memory) Driver() driver.Driver {
 }
 
 // Forget empties the memory, like a server that loses its data. It is for tests. It sends
-// no signal; a holder finds out at its next renewal.
+// no signal; a holder detects the loss with its next renewal.
 func (m *Memory) Forget() {
 	for i := range m.table.shards {
 		m.table.shards[i].forget()
@@ -46,13 +46,13 @@ func (m *Memory) Forget() {
 // New makes a Memory, and its only client.
 func New(o *Options) driver.Driver { return NewMemory(o).Driver() }
 
-// client is the table of a Memory, and the inbox of one driver that works on it.
+// client is the table of a Memory, and the inbox of one of its drivers.
 type client struct {
 	*table
 	inbox string
 }
 
-// Close removes the client's inbox. The Memory stays, for the others.
+// Close removes the client's inbox. The Memory and its other clients stay.
 func (c *client) Close() error {
 	c.clients.leave(c.inbox)
 	return nil
@@ -61,14 +61,13 @@ func (c *client) Close() error {
 // named are the memories that were opened by URL and can be shared by name.
 var named memories
 
-// memories last as long as the process: a second caller that opens "mem:jobs" means the
-// same locks as the first.
+// memories last as long as the process, so that all callers that open "mem:jobs" share
+// locks.
 type memories struct {
 	mu     sync.Mutex
 	byName map[string]*Memory
 }
 
-// open returns the Memory of a name, and makes it if the name is new.
 func (ms *memories) open(name string) *Memory {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -83,8 +82,8 @@ func (ms *memories) open(name string) *Memory {
 	return m
 }
 
-// "mem:" is a Memory of its own, "mem:NAME" is shared by all callers in this process that
-// open that name.
+// "mem:" opens a Memory of its own, and "mem:NAME" the Memory that all callers of that
+// name share.
 func init() {
 	below.Table = func(memory any) any { return &client{&memory.(*Memory).table, ""} } //nolint:forcetypeassert // it is for no other
 	driver.Register("mem", func(_ context.Context, u *url.URL) (driver.Driver, error) {

@@ -10,9 +10,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A shard holds the names that hash to it, each with its entry. Names are spread over
-// shards so that goroutines on different names seldom wait for each other. The zero value
-// is empty.
+// A shard has the entries of the names that hash to it. There are several shards, so that
+// goroutines with different names seldom wait for each other. The zero value is empty.
 type shard struct {
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -22,11 +21,11 @@ type shard struct {
 	next    int // the index in later of the next birth that sweepLocked checks
 	born    int
 	steps   int
-	_       [64]byte // keeps neighbours out of each other's cache line
+	_       [64]byte // keeps two shards out of one cache line
 }
 
 // An entry and its birth, in the list that sweepLocked checks, have the same number. A
-// later entry of the same name has another number.
+// later entry of the same name has another one.
 type entry struct {
 	locktable.Entry
 	born int
@@ -40,12 +39,12 @@ type birth struct {
 // sweepEvery is the number of steps on a shard between two checks of sweepLocked.
 const sweepEvery = 16
 
-// step runs f on the entry of a step. It returns the signals of the step, and whether the
-// step made a change that people can see.
+// step runs f on the entry of a step. It returns the signals of the step, and whether it
+// made a visible change.
 func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock func() time.Time, f func(i int, e *locktable.Entry, now locktable.Instant)) (signals []locktable.Signal, news bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if step.OnTime && ctx.Err() != nil { // now that nothing can delay the step any more
+	if step.OnTime && ctx.Err() != nil { // checked here, because the step is no longer delayed
 		return nil, false, ctx.Err()
 	}
 	e := s.entryLocked(step.Name)
@@ -63,7 +62,7 @@ func (s *shard) entryLocked(name string) *entry {
 	return s.takeLocked(name)
 }
 
-// leaveLocked ends a step on an entry, and returns its signals and news, as step does.
+// leaveLocked ends a step on an entry. It returns the results of step.
 func (s *shard) leaveLocked(name string, e *entry, now locktable.Instant) (signals []locktable.Signal, news bool) {
 	if forgettable(e, now) {
 		s.forgetLocked(name, e)
@@ -100,30 +99,30 @@ func (s *shard) appendNames(to []string, prefix string) []string {
 	return to
 }
 
-// keepValues is the time for which a value is kept after it was written, and after the
-// name was last held.
+// keepValues is the time for which a shard keeps a value after the write, and after the
+// end of the last lease.
 const keepValues = 24 * time.Hour
 
-// forgettable reports whether the shard may forget an entry. The shard remembers the
-// highest fence of all its forgotten names, so it need not keep the fence of each name.
+// forgettable reports whether the shard may delete an entry. The shard stores the highest
+// fence of all deleted entries, so it need not keep each fence.
 func forgettable(e *entry, now locktable.Instant) bool {
 	return e.Idle(now) || e.Value.Bytes != nil && e.Forgettable(now, keepValues)
 }
 
-// forgetLocked forgets an entry that is idle.
+// forgetLocked deletes an entry that is idle.
 func (s *shard) forgetLocked(name string, e *entry) {
 	s.floor = max(s.floor, e.Fence)
 	delete(s.entries, name)
 	s.spare = e
 	if last := len(s.later) - 1; last >= s.next && s.later[last].born == e.born {
-		s.later = s.later[:last] // usually e was the last to come, and need not be swept
+		s.later = s.later[:last] // usually e is the newest entry, and need not be swept
 	}
 }
 
-// sweepLocked forgets the names that became idle after their last step: they expired, or
-// were released in the microsecond of their grant. Every sweepEvery steps it checks twice
-// as many names as can have come since, the oldest first. So it comes to every name,
-// however many there are.
+// sweepLocked deletes entries that became idle after their last step: their leases
+// expired, or were released in the microsecond of their grant. Every sweepEvery steps it
+// checks twice as many entries as can be new since, the oldest first. So it checks every
+// entry at some time.
 func (s *shard) sweepLocked(now locktable.Instant) {
 	if s.steps++; s.steps%sweepEvery != 0 {
 		return
@@ -132,19 +131,19 @@ func (s *shard) sweepLocked(now locktable.Instant) {
 		old := s.later[s.next]
 		s.next++
 		switch e := s.entries[old.name]; {
-		case e == nil || e.born != old.born: // the name was forgotten, and may have come again since
+		case e == nil || e.born != old.born: // the entry was deleted; the name may have a later one
 		case forgettable(e, now):
 			s.forgetLocked(old.name, e)
 		default:
 			s.later = append(s.later, old)
 		}
 	}
-	if 2*s.next >= len(s.later) { // usually later is empty now, and begins again in the same memory
+	if 2*s.next >= len(s.later) { // usually later is then empty, and reuses its memory
 		s.later, s.next = append(s.later[:0], s.later[s.next:]...), 0
 	}
 }
 
-// takeLocked makes an empty entry for a name. Beyond their length, its slices have
+// takeLocked returns an empty entry for a name. Beyond their length, its slices have
 // elements of an earlier entry, which later steps overwrite.
 func (s *shard) takeLocked(name string) *entry {
 	e := s.spare

@@ -40,8 +40,8 @@ func (c *clients) find(inbox string) *locktable.GroupedDriver {
 	return c.open[inbox]
 }
 
-// deliver sends the signals of a step. Its shard must be unlocked by then, because the
-// receiver of a signal calls the driver again at once.
+// deliver sends the signals of a step. The caller must have unlocked the shard, because
+// the receiver of a signal may call the driver again at once.
 func (t *table) deliver(signals []locktable.Signal) {
 	for _, s := range signals {
 		if d := t.clients.find(s.Inbox); d != nil {

@@ -10,14 +10,15 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// A configError means that two clients would see different entries in a collection, or
-// that the server would delete entries.
+// A configError means that two clients could read different entries in a collection, or
+// that the server may delete entries.
 type configError struct{ problem, hint string }
 
 func (e *configError) Error() string { return e.problem }
 
 // checkConfig returns an error if the collection of the entries is unfit, as far as the
-// user has the right to see it. A missing collection is fine: the driver makes it.
+// user has the right to read its settings. A missing collection is not an error: the
+// driver creates it.
 func (t *store) checkConfig(ctx context.Context, g *greeting) *configError {
 	bad := cmp.Or(t.checkOptions(ctx), t.checkIndexes(ctx))
 	if bad == nil && g.router() {
@@ -47,8 +48,8 @@ func (t *store) checkOptions(ctx context.Context) *configError {
 	return nil
 }
 
-// checkIndexes finds an index by which the server deletes entries too early: any TTL
-// index except the driver's own.
+// checkIndexes returns an error for an index that makes the server delete entries too
+// early: any TTL index except the driver's own.
 func (t *store) checkIndexes(ctx context.Context) *configError {
 	all, _ := t.db.Collection(t.Collection).Indexes().ListSpecifications(ctx)
 	for _, s := range all {
@@ -62,8 +63,8 @@ func (t *store) checkIndexes(ctx context.Context) *configError {
 	return nil
 }
 
-// checkShards checks the key by which the collection is sharded. With any other key than
-// _id, several shards can each have a document for the same name.
+// checkShards checks the shard key of the collection. With any other key than _id,
+// several shards can each have a document for the same name.
 func (t *store) checkShards(ctx context.Context) *configError {
 	var c struct {
 		Key     bson.Raw `bson:"key"`
@@ -81,8 +82,8 @@ func (t *store) checkShards(ctx context.Context) *configError {
 	}
 }
 
-// majorities checks whether the server can read what a majority has, because the driver
-// needs such reads.
+// majorities checks whether the server supports reads with the concern "majority", which
+// the driver needs.
 func (t *store) majorities(ctx context.Context) []driver.Finding {
 	var s struct {
 		Engine struct {

@@ -18,7 +18,7 @@ import (
 
 // Diagnose implements driver.Diagnoser. It examines the kind of server, its members,
 // version and clock, the write concern, the rights of the user, each document, change
-// streams, and the indexes by which the server forgets old names.
+// streams, and the TTL indexes.
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.store
 	if t.life.Err() != nil {
@@ -51,7 +51,6 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return found, t.failed(ctx, ctx.Err())
 }
 
-// version checks the product and its version.
 func (t *store) version(ctx context.Context) (found []driver.Finding) {
 	var b struct {
 		Version string `bson:"version"`
@@ -101,12 +100,12 @@ func (g *greeting) topology() []driver.Finding {
 	return nil
 }
 
-// apart is the smallest difference of two clocks that Diagnose reports. The clocks of
-// machines that use a time server differ by less.
-const apart = 5 * time.Second
+// maxClockDifference is the smallest difference of two clocks that Diagnose reports. With
+// NTP, clocks differ by less.
+const maxClockDifference = 5 * time.Second
 
 func clock(is, sent, now time.Time) []driver.Finding {
-	if is.After(sent.Add(-apart)) && is.Before(now.Add(apart)) {
+	if is.After(sent.Add(-maxClockDifference)) && is.Before(now.Add(maxClockDifference)) {
 		return nil
 	}
 	return engine.Found(driver.SeverityInfo, "clock", fmt.Sprintf("the server's clock and this machine's are %v apart; only the server's counts", now.Sub(is).Abs().Round(time.Second)),
@@ -122,7 +121,7 @@ func (t *store) config(ctx context.Context) []driver.Finding {
 	}
 	err := t.db.Client().Database("admin").RunCommand(ctx, bson.D{{Key: "replSetGetConfig", Value: 1}}).Decode(&c)
 	if err != nil || c.Config.Journals == nil || *c.Config.Journals {
-		return nil // some users have no right to this command, and the default is good
+		return nil // some users have no right to this command, and the default is fit
 	}
 	return engine.Found(driver.SeverityWarning, "write concern", "writeConcernMajorityJournalDefault is false: a majority that loses its power at once forgets the last grants",
 		"set it to true in rs.conf(), unless members keep their data in memory")
@@ -159,7 +158,6 @@ func (t *store) rights(ctx context.Context, at *server) (found []driver.Finding)
 
 func second[T any](_ T, err error) error { return err }
 
-// indexes checks that the TTL indexes exist.
 func (t *store) indexes(ctx context.Context, at *server) (found []driver.Finding) {
 	for _, in := range []struct {
 		collection *mongo.Collection

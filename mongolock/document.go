@@ -25,8 +25,8 @@ type document struct {
 	Envelope []byte    `bson:"envelope"`
 }
 
-// stored returns the value that is in force, and its version. It is the new value, or the
-// previous value if the update is void.
+// stored returns the value of the name and its version: the new value, or the previous
+// value if the update is void.
 func (d *document) stored() (s swap.Stored, err error) {
 	e, err := stamped.Open(d.Envelope)
 	if err != nil {
@@ -35,7 +35,7 @@ func (d *document) stored() (s swap.Stored, err error) {
 	return swap.Stored{Value: e.At(locktable.At(d.At)), Version: uint64(d.Version)}, nil
 }
 
-// envelope returns the envelope that a swap stores. The server cuts a stamp to the
+// envelope returns the envelope that a swap stores. The server rounds a stamp down to the
 // millisecond, so an update up to a millisecond after the window would still count. So
 // envelope ends the window a millisecond earlier.
 func envelope(s *swap.Swap) *stamped.Envelope {
@@ -44,10 +44,9 @@ func envelope(s *swap.Swap) *stamped.Envelope {
 	return e
 }
 
-// whole cuts a time to the millisecond.
+// whole rounds a time down to the millisecond.
 func whole(i locktable.Instant) locktable.Instant { return i - i%1000 }
 
-// newVersion returns a random version for a value.
 func newVersion() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
@@ -72,19 +71,19 @@ func (t *store) update(s *swap.Swap, version uint64) bson.D {
 			{Key: "waiting", Value: len(s.Entry.Queue)},
 			{Key: "fence", Value: int64(s.Entry.Fence)},
 		}},
-		// If this update is void, the previous value counts. So this update must not
-		// shorten the time until the server forgets the document.
+		// If this update is void, the previous value counts. So this update must not make
+		// the server delete the document earlier.
 		{Key: "$max", Value: bson.D{{Key: "forget", Value: forget}}},
 	}
 }
 
-// mostBytes is the server's limit for a document.
-const mostBytes = 16 << 20
+// maxDocumentBytes is the server's limit for a document.
+const maxDocumentBytes = 16 << 20
 
 // checkSize returns an error for a claim whose entry is too large for one more claim. A
 // document has the new value, the previous value, and the columns for people.
 func (t *store) checkSize(s *swap.Swap) error {
-	if s.ReserveBytes == 0 || 2*(len(s.Value)+s.ReserveBytes)+mostShown*(driver.MaxLabel+64) <= t.most {
+	if s.ReserveBytes == 0 || 2*(len(s.Value)+s.ReserveBytes)+maxShownHolders*(driver.MaxLabel+64) <= t.most {
 		return nil
 	}
 	return &configError{
@@ -93,13 +92,13 @@ func (t *store) checkSize(s *swap.Swap) error {
 	}
 }
 
-// mostShown is the number of holders that a document shows to people.
-const mostShown = 100
+// maxShownHolders is the number of holders that a document shows to people.
+const maxShownHolders = 100
 
-// holders lists the holders for people who look into the database.
+// holders returns the owners of the holders, for people who read the document.
 func holders(e *locktable.Entry) bson.A {
 	all := bson.A{}
-	for _, h := range e.Holders[:min(len(e.Holders), mostShown)] {
+	for _, h := range e.Holders[:min(len(e.Holders), maxShownHolders)] {
 		all = append(all, bson.D{
 			{Key: "host", Value: h.Owner.Host}, {Key: "pid", Value: h.Owner.PID},
 			{Key: "fence", Value: int64(h.Fence)}, {Key: "until", Value: time.UnixMicro(int64(h.Expires))},

@@ -17,7 +17,8 @@ const (
 	noMajorityReads      = 148
 )
 
-// hints lists a part of an error's text, and the advice for it. The first match counts.
+// Each of the hints has a part of an error's text, and the advice for it. The first match
+// counts.
 var hints = []struct {
 	says      string
 	permanent bool

@@ -16,16 +16,15 @@ import (
 
 func init() { engine.Register(openURL, "mongodb", "mongodb+srv") }
 
-// lockDriver is the driver of one client for one collection.
 type lockDriver struct {
 	engine.Noted
 	store *store
 }
 
-// New makes a driver over a database of an open client, which stays open when the driver
-// is closed. The driver ignores the write and read concerns of that database, and uses
-// its own. Give locks a client of their own: a renewal needs a connection, and a lease is
-// lost if requests of yours use the whole pool. The error is a [*driver.InvalidError].
+// New makes a driver over a database of an open client. Closing the driver does not close
+// the client. The driver ignores the write and read concerns of that database, and uses
+// its own. Use a separate client for locks: a renewal needs a connection, and a lease is
+// lost if your requests use the whole pool. The error is a [*driver.InvalidError].
 func New(db *mongo.Database, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *mongo.Database"}
@@ -66,7 +65,7 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*lockDriver, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &store{Options: own, inbox: rand.Text()[:16], claims: engine.NewClaims(), most: mostBytes, close: hangUp, db: db}
+	t := &store{Options: own, inbox: rand.Text()[:16], claims: engine.NewClaims(), most: maxDocumentBytes, close: hangUp, db: db}
 	t.life, t.end = context.WithCancel(context.Background())
 	d := &lockDriver{store: t}
 	deliver := func(s driver.Signal) {
@@ -79,7 +78,6 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*lockDriver, error) {
 	return d, nil
 }
 
-// place names the server in errors.
 func (t *store) place() string {
 	place := "mongodb " + t.Where + "/" + t.db.Name()
 	if t.Collection != defaultCollection {
@@ -88,7 +86,7 @@ func (t *store) place() string {
 	return place
 }
 
-// disconnect closes a client. Requests under way have a moment to end.
+// disconnect closes a client, after a moment in which requests under way may end.
 func disconnect(c *mongo.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()

@@ -8,11 +8,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Options for a driver. The zero value, and nil, are fine.
+// Options for a driver. The zero value and nil work.
 type Options struct {
-	// Collection has the locks. Signals are in a second collection, with ".signals"
-	// behind its name. Clients that exclude each other need the same database and the
-	// same collection. Default: "pawl".
+	// Collection has the locks. A second collection, with ".signals" behind its name, has
+	// the signals. Clients that exclude each other need the same database and the same
+	// collection. Default: "pawl".
 	Collection string
 
 	// Retention is the least time for which the server remembers a name after its last
@@ -20,11 +20,11 @@ type Options struct {
 	// back past the last grant. Default: 24 hours; at least a minute.
 	Retention time.Duration
 
-	// NoPush makes the driver poll for signals instead of using change streams.
+	// NoPush makes the driver poll for signals, and not use change streams.
 	NoPush bool
 
-	// Where names the server in errors. Default: its addresses, for a driver made by
-	// [Open]; "of the caller" for a client given to [New].
+	// Where is the name of the server in errors. Default: its addresses, for a driver of
+	// [Open]; "of the caller" for a driver of [New].
 	Where string
 }
 

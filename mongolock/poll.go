@@ -10,20 +10,20 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// newPoller polls for signals where there are no change streams. A poll does not show the
-// places of claims in the queue, so the poller polls for all claims as often as for the
-// claim at the head.
+// newPoller returns a poller for signals, for servers without change streams. A poll does
+// not show the places of claims in the queue, so the poller polls for all claims as often
+// as for the claim at the head.
 func newPoller(t *store, at *server, deliver func(driver.Signal)) *engine.Poller {
 	pace := engine.Growing(5*time.Millisecond, 175*time.Millisecond, 12)
 	return &engine.Poller{
 		Claims: t.claims, Losses: time.Second,
 		Pace: func(waited time.Duration, _ int) time.Duration { return pace(waited, 0) },
-		Look: func(ctx context.Context) error { return t.lookAtSignals(ctx, at, deliver) },
+		Look: func(ctx context.Context) error { return t.pollSignals(ctx, at, deliver) },
 	}
 }
 
-// lookAtSignals reads the signals for this client, delivers them, and deletes them.
-func (t *store) lookAtSignals(ctx context.Context, at *server, deliver func(driver.Signal)) error {
+// pollSignals reads the signals for this client, delivers them, and deletes them.
+func (t *store) pollSignals(ctx context.Context, at *server, deliver func(driver.Signal)) error {
 	c, err := at.signals.Find(ctx, mine("_id", t.inbox))
 	if err != nil {
 		return err

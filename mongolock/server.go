@@ -20,11 +20,11 @@ import (
 // server has the collections, and the abilities of the database server on which the
 // driver depends.
 type server struct {
-	entries *mongo.Collection // reads the values that a majority has
-	latest  *mongo.Collection // entries, with reads that miss no acknowledged write
+	entries *mongo.Collection // with read concern "majority"
+	latest  *mongo.Collection // entries, with reads that return each acknowledged write
 	signals *mongo.Collection
-	pushes  bool // whether the server has change streams that the driver may use
-	terse   bool // whether the server can return a part of the document that it updates
+	pushes  bool // the server has change streams that the driver may use
+	terse   bool // the server can return a part of the document that it updates
 }
 
 // greeting is the server's answer to "hello".
@@ -35,7 +35,7 @@ type greeting struct {
 	Hosts     []string  `bson:"hosts"`
 	Passives  []string  `bson:"passives"`
 	Arbiters  []string  `bson:"arbiters"`
-	Topology  bson.Raw  `bson:"topologyVersion"` // MongoDB has this field, its imitations do not
+	Topology  bson.Raw  `bson:"topologyVersion"` // MongoDB has this field, its clones do not
 }
 
 func (g *greeting) router() bool   { return g.Msg == "isdbgrid" }
@@ -80,13 +80,13 @@ func (t *store) greet(ctx context.Context) (*greeting, error) {
 	return &g, nil
 }
 
-// serverOf chooses the read and write concerns.
+// serverOf returns the abilities, and chooses the read and write concerns.
 //
-// A majority acknowledges grants, so no election forgets them. A server alone has no
+// A majority acknowledges grants, so no election loses them. A single server has no
 // majority, and writes its journal. Reads of one name are linearizable on a replica set,
-// because a former primary that has not noticed an election cannot answer them. An old
-// answer would grant nothing, because the swap would then fail. But it could make the
-// driver report that a holder does not hold its name.
+// because a former primary that has not detected an election cannot answer them. With an
+// outdated answer, the driver could grant nothing, because the swap would fail, but it
+// could report a loss although the lease holds.
 func (t *store) serverOf(g *greeting) *server {
 	acknowledged, newest := writeconcern.Majority(), readconcern.Linearizable()
 	if !g.replicas() {
@@ -107,9 +107,9 @@ func (t *store) serverOf(g *greeting) *server {
 	}
 }
 
-// index makes the collections, and the indexes by which the server forgets old documents.
-// Many processes may do so at once. Only space depends on the indexes, so index runs
-// beside the first steps, and the doctor reports a missing index.
+// index creates the collections, and the indexes by which the server deletes old
+// documents. Many processes may do so at the same time. The indexes only save space, so
+// index runs during the first steps, and the doctor reports a missing index.
 func (t *store) index() {
 	ctx, cancel := context.WithTimeout(t.life, time.Minute)
 	defer cancel()
@@ -127,9 +127,9 @@ func (t *store) index() {
 	}
 }
 
-// failed gives an error its type. If ctx has ended, failed adds the client's own error,
-// which may show the cause of the delay. The client may give up a moment before ctx ends,
-// so failed waits for the end of ctx.
+// failed converts an error to a *driver.Error. If ctx has ended, failed adds the client's
+// own error, which may show the cause of the delay. The client may give up a moment
+// before ctx ends, so failed waits for the end of ctx.
 func (t *store) failed(ctx context.Context, err error) error {
 	if err == nil || t.life.Err() != nil {
 		return t.life.Err()

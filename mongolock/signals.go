@@ -16,9 +16,9 @@ import (
 )
 
 // Signals for other clients are documents. On a replica set, each driver has a change
-// stream for its own inbox. On a server alone, the driver polls for signals, and deletes
-// a signal that it has read. The server forgets signals that no driver reads.
-const signalLife = 60 // the time until the server forgets a signal, in seconds
+// stream for its own inbox. On a single server, the driver polls for signals, and deletes
+// a signal that it has read. The server deletes all others after signalLife.
+const signalLife = 60 // the time until the server deletes a signal, in seconds
 
 // message is a stored signal. Its id begins with the inbox, so that a query for one inbox
 // needs no second index.
@@ -32,8 +32,8 @@ func mine(field, inbox string) bson.D {
 	return bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: inbox + "/"}, {Key: "$lt", Value: inbox + "0"}}}}
 }
 
-// send stores the signals of the swaps that took effect. Only speed depends on signals,
-// so send ignores errors. A waiter without a signal sends its claim again later.
+// send stores the signals of the swaps that took effect. It ignores errors, because a
+// waiter without a signal only asks again later.
 func (t *store) send(ctx context.Context, at *server, swaps []swap.Swap, swapped []swap.Swapped) {
 	var all []any
 	for i := range swaps {
@@ -60,7 +60,7 @@ func (t *store) listen(deliver func(driver.Signal)) {
 	}
 	at, err := t.server(t.life)
 	if err != nil {
-		return // only if closed: Hurry means that a claim was answered, so the server is known
+		return // only at Close, because after Hurry a claim was answered, and the server is known
 	}
 	if at.pushes {
 		t.stream(at, deliver)
@@ -73,7 +73,7 @@ func (t *store) listen(deliver func(driver.Signal)) {
 func (t *store) stream(at *server, deliver func(driver.Signal)) {
 	ctx, end := context.WithCancel(t.life)
 	defer end()
-	attempts := 0 // the attempts to open a stream since the last signal
+	attempts := 0 // attempts to open a stream since the last signal
 	run := func(ctx context.Context, hears func()) {
 		attempts++
 		c, err := at.signals.Watch(ctx, mongo.Pipeline{{{Key: "$match", Value: append(
@@ -102,7 +102,7 @@ func (t *store) stream(at *server, deliver func(driver.Signal)) {
 		Run: run,
 		Turned: func(hears bool) {
 			if hears {
-				deliver(driver.Signal{Kind: driver.SignalLook}) // the stream lacks earlier signals
+				deliver(driver.Signal{Kind: driver.SignalLook}) // because the stream lacks earlier signals
 			}
 		},
 		FirstPause: 20 * time.Millisecond, LongestPause: 5 * time.Second,

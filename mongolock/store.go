@@ -19,13 +19,13 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// store is an swap.Store of documents, one for each name.
+// store is a swap.Store of documents, one for each name.
 type store struct {
 	Options
 	inbox  string
 	clock  swap.Clock
 	claims *engine.Claims
-	most   int    // the server's limit of the bytes in a document
+	most   int    // the server's limit for a document, in bytes
 	close  func() // closes what the driver opened; nil if it opened nothing
 
 	life  context.Context // ends at Close
@@ -34,15 +34,15 @@ type store struct {
 
 	db *mongo.Database
 
-	mu sync.Mutex // protects at, and keeps server from starting a loop after life ends
+	mu sync.Mutex // protects at; server starts its loops under it, so that Close can prevent that
 	at *server    // nil until the server has answered
 }
 
 // Time implements swap.Store.
 func (t *store) Time(ctx context.Context) (swap.Window, error) {
 	for {
-		// A stamp is cut to whole milliseconds, so the start of a window is cut, too. The
-		// window ends 2 ms later, to make up for both cuts.
+		// A stamp is rounded down to whole milliseconds, and so is the start of a window.
+		// The window ends 2 ms later, to make up for that.
 		if w, ok := t.clock.Window(time.Now()); ok {
 			return swap.Window{From: whole(w.From), To: w.To.Add(2 * time.Millisecond)}, nil
 		}
@@ -105,7 +105,8 @@ func decode(c *mongo.Cursor, into any) error {
 	return nil
 }
 
-// askBeside asks for the server's time during another request, if the time is not known.
+// askBeside asks for the server's time at the same time as another request, unless the
+// time is known.
 func (t *store) askBeside(ctx context.Context) (done <-chan struct{}) {
 	asked := make(chan struct{})
 	if _, ok := t.clock.Window(time.Now()); ok {
@@ -155,9 +156,9 @@ func (t *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 // swapOne makes one swap in one round trip, because the answer has the stamp.
 //
 // MongoDB's client sends a write again if its answer was lost. A server that recognizes
-// the second write answers with the outcome of the first write. Otherwise the second
-// write finds the version that the first write has stored, and changes nothing. The
-// driver then repeats the step, which also finds that version.
+// the second write returns the outcome of the first one. Otherwise the second write finds
+// the version of the first one, and changes nothing. The driver then repeats the step,
+// which finds that version, too.
 func (t *store) swapOne(ctx context.Context, at *server, s *swap.Swap, version uint64) (map[uint64]time.Time, error) {
 	o := options.FindOneAndUpdate().SetUpsert(s.Version == 0).SetReturnDocument(options.After)
 	if at.terse {
@@ -176,8 +177,8 @@ func (t *store) swapOne(ctx context.Context, at *server, s *swap.Swap, version u
 
 var stamp = bson.D{{Key: "at", Value: 1}, {Key: "version", Value: 1}}
 
-// swapMany makes many swaps in two round trips, because the answer to the writes lacks
-// the stamps.
+// swapMany makes many swaps in two round trips, because the answer to the writes does not
+// have the stamps.
 func (t *store) swapMany(ctx context.Context, at *server, swaps []swap.Swap, versions []uint64) (map[uint64]time.Time, error) {
 	models, names := make([]mongo.WriteModel, len(swaps)), make(bson.A, len(swaps))
 	for i := range swaps {
@@ -200,7 +201,7 @@ func (t *store) swapMany(ctx context.Context, at *server, swaps []swap.Swap, ver
 	})
 }
 
-// onlyDuplicates reports whether each error says that a name exists already.
+// onlyDuplicates reports whether all errors mean that a name already exists.
 func onlyDuplicates(err error) bool {
 	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
 	if !ok || bulk.WriteConcernError != nil {
@@ -215,7 +216,7 @@ func onlyDuplicates(err error) bool {
 }
 
 // swapResult returns the outcome of a swap that the server wrote with this stamp. A void
-// swap has also replaced the document, but the previous value is still in force.
+// swap has also replaced the document, but the previous value still counts.
 func (t *store) swapResult(s *swap.Swap, version uint64, stamp, sent time.Time) swap.Swapped {
 	at := locktable.At(stamp)
 	if envelope(s).InsideWindow(at) {
@@ -223,8 +224,8 @@ func (t *store) swapResult(s *swap.Swap, version uint64, stamp, sent time.Time) 
 		t.clock.Learn(at, sent, time.Now())
 		return swap.Swapped{Done: true, Version: version}
 	}
-	// The driver's reading of the server's clock was wrong. Another server may have
-	// answered "hello". The stamp is the time of the present server.
+	// The known time of the server was wrong: another server may have answered "hello".
+	// The stamp is the time of the present server.
 	t.clock.OutsideWindow(s.Window)
 	t.clock.Learn(at, sent, time.Now())
 	return swap.Swapped{OutsideWindow: true, Known: true, Now: swap.Stored{Value: s.Previous, Version: version}}
@@ -281,7 +282,7 @@ var beyond = strings.Repeat("\U0010FFFF", driver.MaxName/4+1)
 
 // from returns the filter for the names that start with a prefix. MongoDB compares
 // strings byte by byte. A prefix may end within a character, but a string cannot. So from
-// cuts this character off, and the driver over the table drops names that do not match.
+// removes this character, and the driver over the table drops names that do not match.
 func from(prefix string) bson.D {
 	for len(prefix) > 0 && !utf8.ValidString(prefix) {
 		prefix = prefix[:len(prefix)-1]
@@ -304,7 +305,7 @@ func (t *store) Properties() driver.Properties {
 // Close implements swap.Store.
 func (t *store) Close() error {
 	t.mu.Lock()
-	t.end() // under the lock, so that server starts no loop after it
+	t.end() // under the lock, so that server starts no loop afterwards
 	t.mu.Unlock()
 	t.loops.Wait()
 	if t.close != nil {

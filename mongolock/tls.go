@@ -13,7 +13,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/ocsp"
 )
 
-// tlsFiles are the parameters that name files.
 var tlsFiles = []string{"tlsCAFile", "tlsCertificateKeyFile", "tlsCertificateFile", "tlsPrivateKeyFile"}
 
 // A dialer reads the files of the URL again for the TLS of each connection. MongoDB's
@@ -21,13 +20,13 @@ var tlsFiles = []string{"tlsCAFile", "tlsCertificateKeyFile", "tlsCertificateFil
 type dialer struct {
 	net.Dialer
 	url  string                     // a URL with only the parameters of TLS
-	last atomic.Pointer[tls.Config] // the content of the files when the dialer could last read them
+	last atomic.Pointer[tls.Config] // the last valid content of the files
 
 	revocation *ocsp.VerifyOptions // nil if the dialer does not check for revoked certificates
 }
 
-// rereadFiles gives the client a dialer if its URL names files. The client then has no
-// TLS configuration, because with one it would begin TLS a second time.
+// rereadFiles sets a dialer if the URL names files. It also removes the client's TLS
+// configuration, because the client would otherwise begin TLS a second time.
 func rereadFiles(client *options.ClientOptions, query url.Values) {
 	own, files := url.Values{"tls": {"true"}}, false
 	for _, name := range tlsFiles {
@@ -56,7 +55,7 @@ func rereadFiles(client *options.ClientOptions, query url.Values) {
 // DialContext implements [options.ContextDialer].
 func (d *dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	now := options.Client().ApplyURI(d.url)
-	if now.Validate() == nil && now.TLSConfig != nil { // otherwise another program is writing the files
+	if now.Validate() == nil && now.TLSConfig != nil { // if not, another program may be writing the files
 		d.last.Store(now.TLSConfig)
 	}
 	config := d.last.Load().Clone()

@@ -16,9 +16,8 @@ import (
 
 const urlForm = "mongodb://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]][/DATABASE][?NAME=VALUE], or mongodb+srv://"
 
-// These are the parameters of URLs: Pawl's own, parameters for MongoDB's client, and
-// parameters about reads and writes. Applications have these last ones in their URLs, and
-// the driver ignores them.
+// The parameters of URLs: Pawl's own parameters, parameters for MongoDB's client, and
+// parameters about reads and writes, which the driver ignores.
 var (
 	ownParameters    = []string{"collection", "retention", "push"}
 	clientParameters = strings.Fields(`appName authMechanism authMechanismProperties authSource compressors connect
@@ -30,7 +29,6 @@ var (
 	ignoredParameters = strings.Fields("w wTimeoutMS journal readConcernLevel readPreference readPreferenceTags maxStalenessSeconds")
 )
 
-// parsed is the content of a URL.
 type parsed struct {
 	client   *options.ClientOptions
 	own      Options
@@ -123,7 +121,7 @@ func (p *parsed) setOwn(query url.Values) error {
 	return err
 }
 
-// unquoted returns the client's error about a URL, unless it may have a secret in it.
+// unquoted returns the client's error about a URL, unless the error may contain a secret.
 func unquoted(err error, u *url.URL) string {
 	password, _ := u.User.Password()
 	secrets := []string{password, u.User.Username(), url.QueryEscape(password), u.Query().Get("tlsCertificateKeyFilePassword")}

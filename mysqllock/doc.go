@@ -48,84 +48,80 @@
 // MySQL 8 or later, or MariaDB 10.6 or later, with InnoDB; the driver was tested on
 // MariaDB 10.11. The driver makes two tables on first use, see [Schema] and `pawl schema
 // mysql`. The user needs SELECT, INSERT, UPDATE and DELETE in them, and CREATE only if
-// the driver makes them. A server that is read-only is refused.
+// the driver makes them. The driver refuses a read-only server.
 //
 // # How does a step work?
 //
 // A step is one UPDATE, or INSERT, that commits by itself, in one round trip (prepared,
 // on connections of the driver's own pool). It replaces the row of the name if the row
-// still has the version that the driver read before, and if the server's clock stands
-// within a window of 50 ms, or four round trips. Otherwise it changes nothing, and the
-// driver computes the step again from the stored entry. No transaction stays open between
-// statements, so a client that is paused or cut off keeps nothing locked, and a request
-// that arrives too late finds its window closed.
+// still has the version that the driver has read, and if the server's clock is within a
+// window of 50 ms, or four round trips. Otherwise it changes nothing, and the driver
+// computes the step again from the stored entry. No transaction stays open between
+// statements, so a client that is paused or disconnected keeps no row locked, and a
+// request that arrives after its window has no effect.
 //
-// UTC_TIMESTAMP is the time when a statement began, and the statement may wait long for
-// the lock of the row. Judged by that time, a claim that its client gave up a minute ago
-// could still be granted. SYSDATE is the time of its evaluation, when the row is locked.
-// So the driver refuses a server with sysdate-is-now. A commit that hangs after that can
-// still make a grant visible too late. So a release writes even if it finds nothing to
-// release: the write waits for the lock of the row, until the hanging commit has
-// succeeded or failed.
+// A step compares the window with SYSDATE, the time of its evaluation, when the row is
+// locked. UTC_TIMESTAMP would be wrong: it is the time when the statement began, and the
+// statement may have waited long for the row, so the server could grant a claim that its
+// client gave up a minute ago. Therefore the driver refuses a server with sysdate-is-now.
+// A commit that hangs after that can still make a grant visible too late. So a release
+// writes even if it finds nothing to release: its write waits for the lock of the row,
+// until the hanging commit has succeeded or failed.
 //
 // # Whose clock decides?
 //
-// The server's; the client's clock may be wrong. A step lengthens a new lease by the
-// width of its window. When the server's clock is set back, leases last longer; when it
-// is set forward, leases end early. Fences are microseconds of the server's clock, or the
-// last fence plus one, and so rise in either case.
+// The server's; the client's clock may be wrong. A new lease lasts longer by the width of
+// the step's window. If the server's clock is set back, leases last longer; if it is set
+// forward, leases end early. A fence is the server's clock in microseconds, or the last
+// fence plus one if that is greater, so fences rise in either case.
 //
 // # How does a waiter learn of its grant?
 //
 // The server cannot push, so the driver polls. One goroutine reads the entries of all
 // names that its process waits for, in one statement that locks nothing. The pause is an
-// eighth of the time since something last happened to a name, between 5 ms and 250 ms. A
-// waiter that is not at the head of the queue waits 5 ms for each waiter ahead of it. So
-// a name under contention is handed over within about 5 ms, the waiter for a name that is
-// held for seconds finds out after an eighth of that time, and a long wait costs four
-// reads a second. While a process holds leases, it checks twice a second whether they
-// were taken from it. When a holder dies, the head of the queue asks when the holder's
-// lease ends.
+// eighth of the time since the last change of a name, between 5 ms and 250 ms. For a
+// waiter that is not at the head of the queue, it is at least 5 ms for each waiter ahead.
+// So a waiter gets a busy name within about 5 ms. If the name was held for seconds, the
+// waiter gets it within an eighth of that time. A long wait costs four reads a second.
+// While a process holds leases, it checks twice a second whether they were broken. If a
+// holder dies, the head of the queue asks when the holder's lease ends.
 //
 // This is why Properties().PushesGrants is true. If it were false, the root package would
-// poll: not with one read for the process, but with an Acquire for each waiting
-// goroutine, which writes a place to the disk. The driver finds signals instead of
-// sending them: a grant is in the entry that the waiter reads, so a holder that passes
-// the name on writes only the entry, and leaves nothing to tidy up. Only a lease that is
-// taken from its holder gets a row of its own.
+// poll itself: with an Acquire for each waiting goroutine, which writes a place to the
+// disk, and not with one read for the process. The waiter's driver finds the grant in the
+// entry that it reads. So a release writes only the entry, and no signal. Only a broken
+// lease gets a signal: a row of its own.
 //
 // # What do many waiters cost?
 //
-// All waiters for a name are in its row, and each keeps its place by writing the row.
+// All waiters for a name are in its row, and each renews its place by writing the row.
 // With 200 processes that wait for one name, that is 120 writes a second of 20 kB each.
-// Each process also polls 4.5 times a second, mostly to find nothing new. Together this
-// takes a quarter of a core of MariaDB, and 2.2 MB of its log a second. The cost grows
-// with the square of the number of waiters. So do not use this backend, or a lock at all,
-// for many hundreds of waiters for one name. Hundreds of names with a few waiters each
-// are cheap.
+// Each process also polls 4.5 times a second, usually without news. Together this takes a
+// quarter of a core of MariaDB, and 2.2 MB of its log a second. The cost grows with the
+// square of the number of waiters. So do not use this backend, or a lock at all, for many
+// hundreds of waiters for one name. Hundreds of names with a few waiters each are cheap.
 //
 // # What survives a crash?
 //
-// All that the server has acknowledged, if innodb_flush_log_at_trx_commit is 1, the
-// default: then each grant is durable. Replication is asynchronous: a failover can lose
-// the last grants, and the new primary can grant the names again while the first holder
-// still trusts its lease. The fence of the second holder is greater. Diagnose
-// (`pawl doctor`) checks all of this.
+// Every acknowledged grant, if innodb_flush_log_at_trx_commit is 1, the default.
+// Replication is asynchronous: a failover can lose the last grants, and the new primary
+// can grant the names again while the first holder still relies on its lease. The fence
+// of the second holder is greater. Diagnose (`pawl doctor`) checks these settings.
 //
 // On Galera a transaction locks a row on its own node only. If two transactions change
 // the row on two nodes, the first to commit wins. The other one fails with 1213, and the
-// driver repeats the step. So no two nodes grant the same lease. But leases end by the
-// clock of the node that a client asks, and [CheckLease] holds up only the steps on its
-// node. In a trial by hand, with two nodes and six clients, no two of 1,927 grants
+// driver repeats the step. So two nodes never grant a name at the same time. But leases
+// end by the clock of the node that a client asks, and [CheckLease] locks the row on its
+// node only. In a trial by hand, with two nodes and six clients, no two of 1,927 grants
 // overlapped.
 //
 // # Can my transaction depend on the lease?
 //
-// Yes, see [CheckLease]: the strongest safety that a lock can give.
+// Yes, with [CheckLease].
 //
 // # What can its driver do?
 //
-// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser;
-// [driver.As] finds them. [LeaseChecker] is for transactions of the work.
+// It implements driver.Driver, driver.Signaler, driver.Watcher, driver.Lister,
+// driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser; [driver.As] finds them.
+// [LeaseChecker] is for transactions of the work.
 package mysqllock

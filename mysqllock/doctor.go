@@ -41,7 +41,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return found, ctx.Err()
 }
 
-// dropped reports a table that was made again although the other one was there.
+// dropped reports a table that the driver created again although the other one existed.
 func (s *store) dropped() []driver.Finding {
 	const advice = "find out who drops it; a backup that is restored has to have both tables"
 	gone := s.remade.Load()
@@ -53,7 +53,7 @@ func (s *store) dropped() []driver.Finding {
 	return found
 }
 
-// rights tries each right, on no row.
+// rights tries each right, with statements that match no row.
 func (s *store) rights(ctx context.Context) (found []driver.Finding) {
 	for _, x := range []struct{ table, column string }{{s.names, "version"}, {s.lost, "at"}} {
 		table, column := x.table, x.column
@@ -101,7 +101,7 @@ func (v variables) settings() []driver.Finding {
 // manyClosedConns is the number of closed idle connections that is worth a finding.
 const manyClosedConns = 1000
 
-// clocks compares the server's clock with the client's, which decides nothing.
+// clocks compares the server's clock with the client's.
 func (s *store) clocks(ctx context.Context) []driver.Finding {
 	var now locktable.Instant
 	sent := time.Now()

@@ -36,37 +36,38 @@ func number(err error) uint16 {
 
 func hasNumber(err error, numbers ...uint16) bool { return slices.Contains(numbers, number(err)) }
 
-// isDeadlock reports whether the server aborted a statement in favour of another one.
+// isDeadlock reports whether the server aborted a statement because of a concurrent one.
 func isDeadlock(err error) bool { return hasNumber(err, deadlock, hasChanged) }
 
 func isLocked(err error) bool { return hasNumber(err, lockTimeout) }
 
-// retryable reports whether other statements kept a statement from changing anything.
+// retryable reports whether a statement changed nothing because of concurrent ones.
 func retryable(err error) bool { return isDeadlock(err) || isLocked(err) }
 
-// unprepared reports whether a statement did not run because it is not prepared: the
-// server has too many prepared statements, or a proxy has lost this one.
+// unprepared reports whether a statement failed because it is not prepared: the server
+// has too many prepared statements, or a proxy has lost this one.
 func unprepared(err error) bool { return hasNumber(err, 1243, 1461, 1615) }
 
-// readOnly reports whether a server takes no writes, mostly because it was demoted.
+// readOnly reports whether a server takes no writes, usually because it is no longer the
+// primary.
 func readOnly(err error) bool { return hasNumber(err, 1290, 1792, 1836) }
 
-// answered reports whether an error leaves the server usable. It returns false if the
-// network failed, or the server shuts down or takes no writes. It returns true if the
-// caller gave up, which says nothing about the server.
+// answered reports whether the server stays usable after an error. It returns false if
+// the network failed, or the server shuts down or takes no writes. It returns true if the
+// caller gave up.
 func answered(ctx context.Context, err error) bool {
 	return isOver(ctx, err) || !hasNumber(err, 0, 1053, 1927) && !readOnly(err)
 }
 
-// isOver reports whether an error is the end of the caller's own ctx. Other timeouts,
-// such as a slow dial, also match context.DeadlineExceeded.
+// isOver reports whether an error means that the caller's own ctx has ended. Other
+// timeouts, such as a slow dial, also match context.DeadlineExceeded.
 func isOver(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// failed makes a driver.Error, with advice, of an error. The end of the caller's ctx
-// passes unchanged, unless failed knows the cause of the delay: an exhausted pool, or
-// before, the error for which the driver repeated the statement.
+// failed makes a driver.Error, with advice, of an error. It returns the error of the
+// caller's ctx unchanged, unless the cause of the delay is known: an exhausted pool, or
+// before, the error after which the driver repeated the statement.
 func (s *server) failed(ctx context.Context, err, before error) error {
 	if isOver(ctx, err) {
 		pool := s.db.Stats()

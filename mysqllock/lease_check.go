@@ -14,8 +14,8 @@ import (
 // CheckLease makes a transaction depend on leases. It returns an error that matches
 // pawl.ErrStale, and names the lease, unless each lease holds its name at this moment. If
 // it returns nil, no other claim can be granted one of these names until the transaction
-// ends, even if a lease runs out before. So the transaction writes only while its leases
-// hold their names, whatever was paused or late: the data needs no fence beside it.
+// ends, even if a lease expires before. So the transaction commits only under its leases,
+// even if the process was paused: the data needs no fence.
 //
 //	err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
 //		lease, _ := pawl.LeaseOf(ctx, "account:7")
@@ -35,39 +35,39 @@ import (
 //		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
 //
-// A lease is a *pawl.Lease: the one that Lock returned, or that pawl.LeaseOf(ctx, name)
-// returns inside Do, also of pawl.All. Give all leases to one call, in any order: two
-// calls in one transaction can deadlock with another transaction or a renewal (error
-// 1213). A lease that is given twice counts once. The check looks at each of several
-// leases on one name. The error for a nil lease (LeaseOf found none), no lease at all, or
-// a lease of another backend or prefix matches pawl.ErrInvalid. For a lease of another
-// database the check finds no row, and returns pawl.ErrStale.
+// A lease is a *pawl.Lease: the result of Lock, or of pawl.LeaseOf(ctx, name) inside Do,
+// also of pawl.All. Pass all leases to one call, in any order: two calls in one
+// transaction can deadlock with another transaction or a renewal (error 1213). A lease
+// that is passed twice counts once. Several leases on one name are each checked. The
+// error for a nil lease (LeaseOf found none), no lease at all, or a lease of another
+// backend or prefix matches pawl.ErrInvalid. For a lease of another database the check
+// finds no row, and returns pawl.ErrStale.
 //
-// Use the ctx of Do for the statements, because it ends when the lease is lost, but not
-// for BeginTx. docs/transactions.md says what the errors of Do mean then. After
-// CheckLease has returned nil, the commit is safe however long it takes.
+// Use the ctx of Do, which ends when the lease is lost, for the statements, but not for
+// BeginTx. docs/transactions.md says what the errors of Do mean then. After CheckLease
+// has returned nil, the commit is safe however long it takes.
 //
 // # What does it lock?
 //
 // Call it last, right before Commit. The check is one statement for each name, in the
 // order of the names. Each locks the row of its name, shared with other checks. Until the
-// transaction ends, no client can renew, release or wait for the name, and a transaction
-// that takes long loses its own lease. After pawl.ErrStale, too, end the transaction at
-// once: if the name has no row, a transaction in REPEATABLE READ keeps other clients from
-// making rows near it.
+// transaction ends, no client can renew, release or wait for the name, and a long
+// transaction loses its own lease. Also end the transaction at once after pawl.ErrStale:
+// if the name has no row, a transaction in REPEATABLE READ prevents other clients from
+// inserting rows near it.
 //
 // In REPEATABLE READ or SERIALIZABLE, under innodb_snapshot_isolation (MariaDB's default
 // from 11.6.2 on), the check fails with error 1020 if the lease was renewed since the
 // transaction first read: repeat the transaction. READ COMMITTED has no such error.
 //
 // The transaction must be in the database of the locks, with tables of the default
-// prefix; for another prefix there is [LeaseChecker]. The user needs only SELECT on
-// the table; before MySQL 8.0.22, by its manual, also UPDATE.
+// prefix; for another prefix use [LeaseChecker]. The user needs only SELECT on the table;
+// before MySQL 8.0.22, by its manual, also UPDATE.
 //
-// The check also asks the *pawl.Lease, and refuses a lease that was released or lost:
-// goroutines of one client hand a name to each other without asking the server. Release
-// the lease after Commit, as Do does. Test it on a real server: the check refuses a lease
-// of pawltest, which is in memory.
+// The check also calls Err of the *pawl.Lease, and refuses a lease that was released or
+// lost, because goroutines of one client pass a lease on without a request to the server.
+// Release the lease after Commit, as Do does. Test it on a real server: the check refuses
+// a lease of pawltest, which is in memory.
 func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, &Options{Prefix: defaultPrefix}, leases)
 }
@@ -100,7 +100,7 @@ func checkLeases(ctx context.Context, tx *sql.Tx, o *Options, given []driver.Lea
 		// One statement for several names could read all of a small table, and lock all
 		// of its rows. SYSDATE is evaluated when the row is locked, see serverTime. Both
 		// servers understand LOCK IN SHARE MODE.
-		statement := "SELECT entry, " + serverTime + " FROM " + table + " WHERE name = " + blob(name) + " LOCK IN SHARE MODE"
+		statement := "SELECT entry, " + serverTime + " FROM " + table + " WHERE name = " + literalOf(name) + " LOCK IN SHARE MODE"
 		var stored []byte
 		var now locktable.Instant
 		err := tx.QueryRowContext(ctx, statement).Scan(&stored, &now)

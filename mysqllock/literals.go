@@ -9,14 +9,15 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Statements have their values in them, as numbers and in hexadecimal, except the one
-// that the driver sends most. So each statement is one round trip on any pool. With
-// arguments it would take three, or be prepared on each connection, unless the caller has
-// set interpolateParams. And no character set or sql_mode can change the values.
+// Statements contain their values, as numbers and in hexadecimal, except the most
+// frequent one. So each statement is one round trip on any pool. With arguments it would
+// take three, or the driver would have to prepare it on each connection, unless the
+// caller has set interpolateParams. And no character set or sql_mode can change the
+// values.
 
-// literally replaces the question marks of a statement by its arguments: bytes, a string
-// of characters, a number, or nil.
-func literally(statement string, args []any) string {
+// withLiterals replaces the question marks of a statement by its arguments: bytes, a
+// string of characters, a number, or nil.
+func withLiterals(statement string, args []any) string {
 	var b strings.Builder
 	for i, arg := range args {
 		before, after, _ := strings.Cut(statement, "?")
@@ -24,9 +25,9 @@ func literally(statement string, args []any) string {
 		statement = after
 		switch v := arg.(type) {
 		case []byte:
-			b.WriteString(blob(v))
+			b.WriteString(literalOf(v))
 		case string:
-			b.WriteString("_utf8mb4 " + blob(v))
+			b.WriteString("_utf8mb4 " + literalOf(v))
 		case nil:
 			b.WriteString("NULL")
 		default:
@@ -36,21 +37,20 @@ func literally(statement string, args []any) string {
 	return b.String() + statement
 }
 
-// blob returns a literal of bytes. Names are bytes, so that the server compares them byte
-// by byte.
-func blob[T string | []byte](b T) string { return "x'" + hex.EncodeToString([]byte(b)) + "'" }
+// literalOf returns a literal of bytes. Names are bytes, so that the server compares them
+// byte by byte.
+func literalOf[T string | []byte](b T) string { return "x'" + hex.EncodeToString([]byte(b)) + "'" }
 
-// blobs returns a list of literals, for IN.
 func blobs(all []string) string {
 	each := make([]string, len(all))
 	for i, s := range all {
-		each[i] = blob(s)
+		each[i] = literalOf(s)
 	}
 	return strings.Join(each, ", ")
 }
 
 // columns are the readable part of an entry, as arguments. They show the state at the
-// last write; no client updates them when a lease runs out.
+// last write; no client updates them when a lease expires.
 type columns struct {
 	fence   uint64
 	holders string
@@ -71,5 +71,5 @@ func columnsOf(e *locktable.Entry) columns {
 	return out
 }
 
-// maxHolderChars is the number of characters of the holders that a row shows.
+// maxHolderChars is the length of the column holders.
 const maxHolderChars = 250

@@ -23,16 +23,15 @@ import (
 
 func init() { engine.Register(openURL, "mysql", "mariadb") }
 
-// lockDriver is a client of a database.
 type lockDriver struct {
 	engine.Noted
 	store *store
 }
 
-// New makes a driver over a pool of connections, which stays open when the driver is
-// closed. The first call checks the server. Give locks a pool of their own: a renewal
-// needs a connection, and a lease is lost if transactions of yours use all of them. The
-// error is a [*driver.InvalidError].
+// New makes a driver over a pool of connections. Closing the driver does not close the
+// pool. The first call checks the server. Use a separate pool for locks: a renewal needs
+// a connection, and a lease is lost if your transactions use all of them. The error is a
+// [*driver.InvalidError].
 func New(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *sql.DB of go-sql-driver/mysql"}
@@ -41,9 +40,9 @@ func New(db *sql.DB, o *Options) (driver.Driver, error) {
 }
 
 // Open opens the database of a URL, or of a DSN of go-sql-driver; the package comment has
-// the forms. It makes the tables if they are missing. Closing the driver closes its pool.
-// The error is a [*driver.InvalidError] or a [*driver.Error], without the password; ctx
-// bounds only the opening.
+// the forms. It creates the tables if they are missing. Closing the driver closes its
+// pool. The error is a [*driver.InvalidError] or a [*driver.Error], without the password;
+// ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	if err := engine.CheckContext(ctx); err != nil {
 		return nil, err
@@ -63,7 +62,8 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return engine.Made(p.open(ctx))
 }
 
-// build makes the driver. pool is the size of a pool that Open made for it, otherwise 0.
+// build makes the driver. pool is the size of a pool that Open has made, and 0 for the
+// caller's pool.
 func build(db *sql.DB, o *Options, pool int) (*lockDriver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -119,8 +119,8 @@ func (p *parsed) open(ctx context.Context) (*lockDriver, error) {
 	return nil, err
 }
 
-// A connectLog keeps the last error that go-sql-driver logs about a connection. If the
-// server refuses the client's certificate, only the log says so.
+// A connectLog keeps the last error that go-sql-driver logs about a connection. Only the
+// log shows that the server has refused the client's certificate.
 type connectLog struct{ last atomic.Pointer[error] }
 
 type connectLogKey struct{}
@@ -141,8 +141,8 @@ func (l *connectLog) explain(err error) error {
 	return err
 }
 
-// connector gives each connection the settings that a step relies on. A caller's own pool
-// may have other settings, if the driver finds them fit.
+// connector makes the settings of each connection that a step relies on. A caller's own
+// pool may have other settings, which checkServer checks.
 type connector struct{ sqldriver.Connector }
 
 func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
@@ -153,9 +153,9 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	}
 	if x, ok := conn.(sqldriver.ExecerContext); ok {
 		for _, statement := range []string{
-			// With these, whatever init_connect or the server's variables say, the server
-			// stores bytes unchanged, and limits neither the rows that a statement
-			// changes nor those that it returns.
+			// With these, the server stores bytes unchanged, and limits neither the rows
+			// that a statement changes nor those that it returns, even if init_connect or
+			// its variables differ.
 			"SET autocommit = 1, innodb_lock_wait_timeout = 1, character_set_client = binary, character_set_connection = binary, " +
 				"sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', sql_safe_updates = 0, sql_select_limit = " + noLimit,
 			"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",

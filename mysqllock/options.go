@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Options for a driver. The zero value, and nil, are fine.
+// Options for a driver. The zero value and nil work.
 type Options struct {
 	// Prefix begins the names of the tables. Clients that exclude each other need the
 	// same prefix. Default: "pawl_"; up to 32 letters, digits and underscores.
@@ -19,13 +19,14 @@ type Options struct {
 	// server's clock was set back past that grant. Default: 24 hours; at least a minute.
 	Retention time.Duration
 
-	// MustExist keeps the driver from making the tables. Set it for a user without the
-	// right to make them, and for a program that only reads. Otherwise such a program, in
-	// a wrong database, makes empty tables and reports all locks as free.
+	// MustExist means that the driver does not create the tables. Set it for a user
+	// without the right to create them, and for a program that only reads. Otherwise such
+	// a program could create empty tables in a wrong database, and report all locks as
+	// free.
 	MustExist bool
 
-	// Where names the server in errors. Default: its address and database, for a driver
-	// made by [Open]; "of the caller" for a pool given to [New].
+	// Where is the name of the server in errors. Default: its address and database, for a
+	// driver of [Open]; "of the caller" for a driver of [New].
 	Where string
 }
 
@@ -43,7 +44,8 @@ func (o *Options) withDefaults() (Options, error) {
 	return out, nil
 }
 
-// tail names the tables in messages: the prefix unless it is the default.
+// tail returns the end of the tables' description in messages: the prefix unless it is
+// the default.
 func (o *Options) tail() string {
 	if o.Prefix == defaultPrefix {
 		return ""

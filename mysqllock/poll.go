@@ -12,31 +12,31 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// newPoller makes the poller that finds signals, because the server sends none. One
-// statement reads the entries of the names for which claims of this client wait, and the
-// rows of lost leases. It locks nothing and writes nothing.
+// newPoller makes the poller that reads signals from the tables, because the server
+// pushes none. One statement reads the entries of the names for which claims of this
+// client wait, and the rows of lost leases. It locks nothing and writes nothing.
 //
-// A grant is in the entry, so a client that passes a name on writes nothing more, and a
-// waiter never sees the grant before its commit. The waiter may see the grant late, even
-// much later if a replica answers the reads; a client can handle that.
+// A grant is in the entry. So a client whose release grants the name to a waiter writes
+// nothing else, and the waiter never sees the grant before its commit. The waiter may see
+// the grant late, even much later if a replica answers the reads; clients handle that.
 func newPoller(s *store) *engine.Poller {
 	return &engine.Poller{
-		Claims: s.claims, Look: s.lookAtClaims, Losses: 500 * time.Millisecond,
+		Claims: s.claims, Look: s.pollClaims, Losses: 500 * time.Millisecond,
 		Pace: engine.Growing(5*time.Millisecond, 250*time.Millisecond, 8), // the head polls 4 times a second, or more
 	}
 }
 
 const (
-	maxNamesPerPoll   = 512 // names that one statement reads
-	crowdSize         = 8   // number of waiters; a longer queue is a crowd, see unchanged
-	maxCrowdedPerPoll = 64  // names for which one statement has the condition of unchanged
+	maxNamesPerPoll   = 512 // the number of names that one statement reads
+	crowdSize         = 8   // a queue with more waiters is a crowd, see unchanged
+	maxCrowdedPerPoll = 64  // the number of names for which one statement has the condition of unchanged
 )
 
-// lookAtClaims polls once, and delivers the signals that it finds.
-func (s *store) lookAtClaims(ctx context.Context) error {
+// pollClaims polls once, and delivers the signals that it finds.
+func (s *store) pollClaims(ctx context.Context) error {
 	names, byName := engine.ByName(s.claims.Waiting(time.Now()))
 	for {
-		some := names[:min(len(names), maxNamesPerPoll)] // without names, the statement reads only the lost leases
+		some := names[:min(len(names), maxNamesPerPoll)] // if there are none, the statement reads only the lost leases
 		if err := s.lookAtNames(ctx, some, byName); err != nil {
 			return err
 		}
@@ -48,15 +48,15 @@ func (s *store) lookAtClaims(ctx context.Context) error {
 
 func (s *store) lookAtNames(ctx context.Context, names []string, byName map[string][]engine.Claim) error {
 	asked := time.Now()
-	seen := map[string]*locktable.Entry{} // nil if the server found the name unchanged
+	seen := map[string]*locktable.Entry{} // nil for an unchanged name
 	var signals []driver.Signal
 	var read []string
 	err := s.do(ctx, func(ctx context.Context) error {
 		signals, read = nil, nil
 		for _, name := range names {
-			seen[name] = &locktable.Entry{} // empty if missing or damaged: the next call of its claims reports damage
+			seen[name] = &locktable.Entry{} // if missing or damaged; the next request reports damage
 		}
-		return s.query(ctx, s.lookStatement(names, byName), func(rows *sql.Rows) error {
+		return s.query(ctx, s.pollStatement(names, byName), func(rows *sql.Rows) error {
 			var kind int
 			var name, value []byte
 			if err := rows.Scan(&kind, &name, &value); err != nil {
@@ -94,9 +94,9 @@ func (s *store) lookAtNames(ctx context.Context, names []string, byName map[stri
 	return nil
 }
 
-// lookStatement reads the rows of lost leases, and the entries of some names.
-func (s *store) lookStatement(names []string, byName map[string][]engine.Claim) string {
-	text := "SELECT 1, CAST(id AS CHAR), token FROM " + s.lost + " WHERE inbox = " + blob(s.inbox)
+// pollStatement reads the rows of lost leases, and the entries of some names.
+func (s *store) pollStatement(names []string, byName map[string][]engine.Claim) string {
+	text := "SELECT 1, CAST(id AS CHAR), token FROM " + s.lost + " WHERE inbox = " + literalOf(s.inbox)
 	var whole []string
 	crowded := 0
 	for _, name := range names {
@@ -106,7 +106,7 @@ func (s *store) lookStatement(names []string, byName map[string][]engine.Claim) 
 			continue
 		}
 		crowded++
-		text += " UNION ALL SELECT 0, name, IF(" + same + ", NULL, entry) FROM " + s.names + " WHERE name = " + blob(name)
+		text += " UNION ALL SELECT 0, name, IF(" + same + ", NULL, entry) FROM " + s.names + " WHERE name = " + literalOf(name)
 	}
 	if len(whole) > 0 {
 		text += " UNION ALL SELECT 0, name, entry FROM " + s.names + " WHERE name IN (" + blobs(whole) + ")"
@@ -114,17 +114,17 @@ func (s *store) lookStatement(names []string, byName map[string][]engine.Claim) 
 	return text
 }
 
-// unchanged returns the condition that a name has no news for these waiters: no lease was
-// granted since, it has holders, none of them has released, and the waiters are still in
-// the queue. (The name of a released holder opens after its minimum hold, without a
-// change of the row.) Then the server does not send the entry, which hundreds of waiters
-// change all the time to keep their places. The condition is empty for a short queue, and
-// if a crowd of these claims waits.
+// unchanged returns an SQL condition: the name has no news for these waiters, because no
+// lease was granted since, it has holders, none of them has released, and the waiters are
+// still in the queue. (After a release with a minimum hold, the name opens without a
+// change of the row.) If it is true, the server does not send the entry, which hundreds
+// of waiters change all the time to renew their places. The condition is empty for a
+// short queue, and if waiting is itself a crowd.
 func unchanged(waiting []engine.Claim) string {
 	fence, longest, there := uint64(0), 0, ""
 	for _, c := range waiting {
 		fence, longest = max(fence, c.Fence), max(longest, c.Queue)
-		there += " AND LOCATE(" + blob(c.Token[:]) + ", entry)"
+		there += " AND LOCATE(" + literalOf(c.Token[:]) + ", entry)"
 	}
 	if longest <= crowdSize || len(waiting) > crowdSize {
 		return ""

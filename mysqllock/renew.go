@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// Renew implements driver.Driver. It computes and sends the leases of one statement at a
-// time. If it computed more first, the last ones could come too late for their window.
+// Renew implements driver.Driver. It computes and sends the renewals of one statement at
+// a time. If it computed all of them first, the last ones could arrive after their
+// window.
 func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	answers := make([]error, 0, len(leases))
 	for _, l := range leases { // check all leases before the first request
@@ -35,7 +36,7 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 
 // failLocked sets the results of swaps whose statement waited too long for a row that a
 // transaction keeps locked, such as one that called CheckLease. The swap of such a row
-// gets the error. The table makes the other swaps again.
+// gets the error. The table repeats the other swaps.
 func (s *store) failLocked(ctx context.Context, swaps []swap.Swap, out []swap.Swapped, which []int, err error) error {
 	free := map[string]bool{}
 	statement := "SELECT name FROM " + s.names + " WHERE name IN (" + blobs(sqlswap.Names(swaps, which)) + ") FOR UPDATE SKIP LOCKED"

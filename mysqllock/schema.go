@@ -2,10 +2,10 @@ package mysqllock
 
 import "strings"
 
-// schema makes the tables of a driver. Names are bytes, so that no collation compares
-// them. Only the columns entry and version count. holders, until and fence are for
-// people; the polls of waiters read holders and fence, too. A row of the table lost
-// notifies the client with that inbox that it lost a lease.
+// schema creates the tables of a driver. Names are bytes, so that no collation compares
+// them. The state is in the columns entry and version. holders, until and fence are for
+// people; polls of waiters read holders and fence, too. A row of the table lost notifies
+// the client with that inbox that it has lost a lease.
 const schema = `CREATE TABLE IF NOT EXISTS {prefix}names (
   name    VARBINARY(255)  NOT NULL PRIMARY KEY,
   version BIGINT UNSIGNED NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS {prefix}lost (
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
 `
 
-// command is the `pawl` command that prints the schema of these options.
+// command returns the `pawl` command that prints the schema of these options.
 func (o *Options) command() string {
 	if o.Prefix == defaultPrefix {
 		return "pawl schema mysql"
@@ -33,9 +33,9 @@ func (o *Options) command() string {
 	return "pawl schema mysql --prefix " + o.Prefix
 }
 
-// Schema returns the statements that make the tables of a driver with these options, for
-// a database in which the driver's user may not make tables. That user needs the rights
-// to SELECT, INSERT, UPDATE and DELETE in both tables.
+// Schema returns the statements that create the tables of a driver with these options. An
+// administrator runs them if the driver's user may not create tables. That user needs the
+// rights to SELECT, INSERT, UPDATE and DELETE in both tables.
 func Schema(o *Options) (string, error) {
 	options, err := o.withDefaults()
 	if err != nil {

@@ -13,35 +13,35 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// server is a database, and what the driver knows about it.
+// server is a database, and the results of the driver's checks of it.
 type server struct {
 	db          *sql.DB
-	pool        int    // size of a pool that the driver opened; 0 for the caller's pool
+	pool        int    // the size of a pool that Open has made; 0 for the caller's pool
 	names, lost string // the quoted names of the tables
 	Options            // with their defaults; Where begins with the backend
 
 	prepared atomic.Pointer[sql.Stmt] // the statement of store.update, on the driver's own connections
 
-	remade   atomic.Pointer[string] // the table that was gone and was made again
+	remade   atomic.Pointer[string] // a dropped table that the driver created again
 	maria    atomic.Bool            // the server is MariaDB, not MySQL
 	packet   atomic.Int64           // the largest statement, in bytes
 	ready    atomic.Bool            // checkServer found the server fit
-	checking chan struct{}          // holds one while a goroutine checks the server, which may take long
+	checking chan struct{}          // has a value while a goroutine checks the server, which may take long
 	closed   atomic.Bool
 }
 
 // do runs f, which sends a statement that commits by itself. Before the first statement
-// it checks the server. It repeats f while other statements are in its way.
+// it checks the server. It repeats f after an error that is retryable.
 func (s *server) do(ctx context.Context, f func(ctx context.Context) error) error {
 	return s.repeatWhile(ctx, retryable, f)
 }
 
-// repeatWhile is do, with a condition for repeating f.
+// repeatWhile is do with another condition for repeating f.
 func (s *server) repeatWhile(ctx context.Context, retryable func(error) bool, f func(ctx context.Context) error) error {
 	if s.closed.Load() {
 		return driver.ErrClosed
 	}
-	var before error // the last error for which the loop repeated f
+	var before error // the last error after which the loop repeated f
 	err := s.checkServer(ctx)
 	for again := 0; err == nil; again++ {
 		if err = f(ctx); err == nil || again >= maxRepeats {
@@ -63,19 +63,18 @@ func (s *server) repeatWhile(ctx context.Context, retryable func(error) bool, f 
 	if err != nil && !answered(ctx, err) {
 		s.ready.Store(false) // the next connection may reach another server
 		if s.pool > 0 && readOnly(err) {
-			s.db.SetMaxIdleConns(0) // the address may lead to another server by now
+			s.db.SetMaxIdleConns(0) // the address may be another server's by now
 			s.db.SetMaxIdleConns(s.pool)
 		}
 	}
 	return s.failed(ctx, err, before)
 }
 
-// maxRepeats is the number of times that the driver repeats a statement when other
-// statements are in its way.
+// maxRepeats is the number of times that the driver repeats a statement after a retryable
+// error.
 const maxRepeats = 8
 
-// checkServer finds out, once, whether the server can be used, and makes the tables if
-// they are missing.
+// checkServer checks the server once, and creates the tables if they are missing.
 func (s *server) checkServer(ctx context.Context) error {
 	if s.ready.Load() {
 		return nil
@@ -125,10 +124,10 @@ func (s *server) checkServer(ctx context.Context) error {
 	return nil
 }
 
-// prepare prepares the statement that the driver sends most, if it opened the pool. A
-// caller's pool may lead through a proxy that then needs a connection for each client, or
-// have connections that last for one statement. The pool prepares the statement again on
-// each connection.
+// prepare prepares the most frequent statement, if the pool is the driver's own. A
+// caller's pool may go through a proxy that would then need a connection for each client,
+// or have connections that last for one statement. The pool prepares the statement again
+// on each connection.
 func (s *server) prepare(ctx context.Context) {
 	if s.pool == 0 || s.prepared.Load() != nil {
 		return
@@ -139,9 +138,9 @@ func (s *server) prepare(ctx context.Context) {
 }
 
 // droppedTable returns the table that an operator has dropped while the other one
-// remains, or nil. create makes the table of names first. So if the other table is
-// missing alone, create may be under way, unless there are names: locking a name needs
-// both tables.
+// remains, or nil. If only the table lost is missing, create may be under way, because it
+// creates the table of names first. But not if there are names, because locking a name
+// requires both tables.
 func (s *server) droppedTable(ctx context.Context) *string {
 	used := false
 	_, noNames := s.exec(ctx, "SELECT 1 FROM "+s.names+" LIMIT 0")
@@ -158,8 +157,8 @@ func (s *server) droppedTable(ctx context.Context) *string {
 	return nil
 }
 
-// create makes the tables. Any number of clients may do so at once: the server takes one
-// after the other, and the later ones find the tables there.
+// create creates the tables. Many clients may do so at the same time: the server runs
+// their statements one after the other, and the later ones find the tables.
 func (s *server) create(ctx context.Context) error {
 	script := strings.TrimSuffix(strings.ReplaceAll(schema, "{prefix}", s.Prefix), ";\n")
 	for statement := range strings.SplitSeq(script, ";\n") {
@@ -186,11 +185,11 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 	if err != nil {
 		return nil, err
 	}
-	// If SYSDATE stands still, too, the driver cannot know when a statement that waited
-	// took effect. And NOW follows the session's variable timestamp, if that is set.
+	// still: SYSDATE does not advance during a statement, so it would not show the time
+	// after a wait. set: NOW follows the session's variable timestamp.
 	var still, set bool
 	err = s.query(ctx, "SELECT SLEEP(0.001) + (SYSDATE(6) = NOW(6)), ABS(TIMESTAMPDIFF(SECOND, NOW(), SYSDATE())) > 600, @@sql_select_limit",
-		func(rows *sql.Rows) error { // there is no row if the limit, which also applies to SHOW, is 0
+		func(rows *sql.Rows) error { // no row if sql_select_limit, which also applies to SHOW, is 0
 			var limit string
 			err := rows.Scan(&still, &set, &limit)
 			v["sql_select_limit"] = limit
@@ -205,7 +204,7 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 	return v, err
 }
 
-// noLimit is the sql_select_limit of a session without a limit.
+// noLimit is the value of sql_select_limit for no limit.
 const noLimit = "18446744073709551615"
 
 func (v variables) isolation() string {
@@ -214,15 +213,15 @@ func (v variables) isolation() string {
 
 func (v variables) on(name string) bool { return v[name] == "ON" || v[name] == "1" }
 
-// configError means that a server, or the connection to it, cannot be used for locks.
+// configError means that a server, or a connection to it, is unfit for locks.
 type configError struct {
 	problem, hint string
-	passing       bool // the problem may pass by itself
+	passing       bool // the problem may be temporary
 }
 
 func (e *configError) Error() string { return e.problem }
 
-// fit refuses settings under which locks are not safe.
+// fit returns an error for settings under which locks are not safe.
 func (v variables) fit() error {
 	major, minor, maria := v.version()
 	switch {
@@ -248,8 +247,8 @@ func (v variables) fit() error {
 	return nil
 }
 
-// packet is the size of the largest statement, in bytes, that both the server and the
-// client allow. ofClient is the client's limit unless its DSN sets another one.
+// packet returns the size of the largest statement, in bytes, that both the server and
+// the client allow. ofClient is the client's default limit.
 func (v variables) packet() int64 {
 	const ofClient = 64 << 20
 	if n, err := strconv.ParseInt(v["max_allowed_packet"], 10, 64); err == nil {
@@ -291,8 +290,8 @@ func (s *server) queryRow(ctx context.Context, statement string, into ...any) er
 // An execution sends a statement, and returns the number of changed rows.
 type execution func(ctx context.Context) (rows int64, err error)
 
-// sent is the execution of a statement that has all its values in it.
-func (s *server) sent(statement string) execution {
+// executionOf returns the execution of a statement that contains its values.
+func (s *server) executionOf(statement string) execution {
 	return func(ctx context.Context) (int64, error) { return s.exec(ctx, statement) }
 }
 
@@ -307,8 +306,8 @@ func changed(r sql.Result, err error) (rows int64, _ error) {
 	return r.RowsAffected()
 }
 
-// withShortLockWait bounds the wait of a statement for locks to a second on a caller's
-// pool of MariaDB. MySQL has no such setting for a single statement. The driver's own
+// withShortLockWait bounds a statement's wait for locks to a second, on a caller's pool
+// of MariaDB. MySQL has no such setting for a single statement. The driver's own
 // connections never wait longer.
 func (s *server) withShortLockWait(statement string) string {
 	if s.maria.Load() && s.pool == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// store is the swap.Store over two tables. One has a row for each name. The other
-// has a row for each lease that was taken from its holder, to notify the holder's client.
+// store is the swap.Store over two tables. One has a row for each name. The other has a
+// row for each broken lease, to notify the holder's client.
 type store struct {
 	*server
 	inbox string
@@ -43,16 +43,16 @@ func (s *store) Close() error {
 	return nil
 }
 
-// DelaysWrites implements swap.DelayedWriter. The statement checks the clock when it has
-// locked the row, but a backup, a disk or a replica may hold up the commit after that.
-// Until the commit ends, readers do not see the change.
+// DelaysWrites implements swap.DelayedWriter. The statement checks the clock after it has
+// locked the row, but a backup, a disk or a replica may delay the commit. Until then,
+// readers do not see the change.
 func (s *store) DelaysWrites() {}
 
 // serverTime is the server's time at its evaluation, in microseconds since 1970.
-// UTC_TIMESTAMP stands still during a statement, which may have waited for the lock of a
-// row. SYSDATE does not, but it is a time in the session's zone, where daylight saving
-// moves the clock by an hour. So serverTime takes only the time since the beginning of
-// the statement from SYSDATE. If daylight saving moves the clock during a statement,
+// UTC_TIMESTAMP is constant during a statement, which may have waited for the lock of a
+// row. SYSDATE is not, but it is in the session's time zone, with daylight saving. So
+// serverTime adds to UTC_TIMESTAMP the time that has passed since the beginning of the
+// statement, according to SYSDATE. If daylight saving moves the clock during a statement,
 // serverTime is off by an hour, and no window contains it.
 const serverTime = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)))"
 
@@ -98,8 +98,8 @@ func (s *store) askTime(ctx context.Context) error {
 	return nil
 }
 
-// damagedIfEmpty replaces an emptied entry by an invalid one, so that it does not count
-// as a free name. Only an operator empties an entry.
+// damagedIfEmpty replaces an empty entry by an invalid one, so that it does not count as
+// a free name. Only an operator empties an entry.
 func damagedIfEmpty(r swap.Stored) swap.Stored {
 	if len(r.Value) == 0 {
 		r.Value = []byte{0}
@@ -107,9 +107,10 @@ func damagedIfEmpty(r swap.Stored) swap.Stored {
 	return r
 }
 
-// afterSwap notifies other clients of the leases that a swap took from them. The row is
-// only a hint: a client that misses it finds out at its next renewal. Grants need no
-// notification, because waiters read the entry, see newPoller.
+// afterSwap notifies other clients of leases that a swap has broken, with rows in the
+// table lost. A row is only a hint: a client that misses it detects the loss with its
+// next renewal. Grants need no notification, because waiters read the entry, see
+// newPoller.
 func (s *store) afterSwap(ctx context.Context, w swap.Swap, r swap.Swapped) {
 	if !r.Done {
 		return
@@ -117,7 +118,7 @@ func (s *store) afterSwap(ctx context.Context, w swap.Swap, r swap.Swapped) {
 	var rows []string
 	for _, x := range w.Signals {
 		if x.Kind == driver.SignalLost {
-			rows = append(rows, fmt.Sprintf("(%s, %s, %d)", blob(x.Inbox), blob(x.Token[:]), w.Window.From))
+			rows = append(rows, fmt.Sprintf("(%s, %s, %d)", literalOf(x.Inbox), literalOf(x.Token[:]), w.Window.From))
 		}
 	}
 	if len(rows) > 0 {
@@ -137,9 +138,9 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 	}, func(row swap.Named) string { return row.Name })
 }
 
-// page reads up to n entries, beginning at a given name.
+// page reads up to n entries, beginning at the name from.
 func (s *store) page(ctx context.Context, from string, n int) (page []swap.Named, err error) {
-	err = s.query(ctx, fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, blob(from), n),
+	err = s.query(ctx, fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, literalOf(from), n),
 		func(rows *sql.Rows) error {
 			var row swap.Named
 			err := rows.Scan(&row.Name, &row.Stored.Version, &row.Stored.Value, &row.Now)
@@ -162,5 +163,5 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// minTTL is a few times the duration of a commit.
+// minTTL is a multiple of the duration of a commit.
 const minTTL = 50 * time.Millisecond

@@ -18,7 +18,7 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 	for i := range order {
 		order[i] = i
 	}
-	// All clients swap in the order of the names, so that no two deadlock.
+	// All clients swap in the order of the names, so that they do not deadlock.
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(swaps[i].Name, swaps[j].Name) })
 	for len(order) > 0 {
 		n := s.fit(swaps, order)
@@ -37,11 +37,11 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 // few enough that other clients do not wait long.
 const batch = 256
 
-// bytesOf returns the number of bytes of a statement that a row takes, if its value may
-// grow by spare: two characters for each byte, plus a name and the columns for people.
+// bytesOf returns the number of bytes that a row takes in a statement, if its value grows
+// by spare: two characters for each byte, plus a name and the columns for people.
 func bytesOf(w *swap.Swap, spare int) int64 { return 2*int64(len(w.Value)+spare) + 4<<10 }
 
-// fit returns the number of the swaps that go into one statement: at least one.
+// fit returns the number of swaps that fit into one statement: at least one.
 func (s *store) fit(swaps []swap.Swap, order []int) int {
 	bytes := int64(0)
 	for n, i := range order[:min(len(order), batch)] {
@@ -52,7 +52,7 @@ func (s *store) fit(swaps []swap.Swap, order []int) int {
 	return min(len(order), batch)
 }
 
-// full returns an error for a claim on a name whose entry has no room for the claim.
+// full returns an error if the entry has no room for another claim.
 func (s *store) full(ctx context.Context, w *swap.Swap) error {
 	most := s.packet.Load()
 	if w.ReserveBytes == 0 || bytesOf(w, w.ReserveBytes) <= most {
@@ -66,8 +66,8 @@ func (s *store) full(ctx context.Context, w *swap.Swap) error {
 
 // swapSome makes some swaps, with one statement for all existing rows.
 //
-// It draws versions at random instead of counting. So no two values of a name ever have
-// the same version, whatever is deleted meanwhile, and a swap whose answer was lost can
+// Versions are random, not counted. So no two values of a name ever have the same
+// version, even if rows are deleted meanwhile, and a swap whose answer was lost can
 // recognize its own value.
 func (s *store) swapSome(ctx context.Context, swaps []swap.Swap, out []swap.Swapped, which []int) error {
 	var existing, unsure []int
@@ -77,7 +77,7 @@ func (s *store) swapSome(ctx context.Context, swaps []swap.Swap, out []swap.Swap
 		}
 		if out[i].Version = rand.Uint64()>>1 | 1; swaps[i].Version != 0 {
 			existing = append(existing, i)
-		} else if done, err := s.changes(ctx, insertRowCount, retryable, s.sent(s.insert(swaps[i], out[i].Version))); err != nil {
+		} else if done, err := s.changes(ctx, insertRowCount, retryable, s.executionOf(s.insert(swaps[i], out[i].Version))); err != nil {
 			return err
 		} else if out[i].Done = done; !done {
 			unsure = append(unsure, i)
@@ -85,8 +85,8 @@ func (s *store) swapSome(ctx context.Context, swaps []swap.Swap, out []swap.Swap
 	}
 	if len(existing) > 0 {
 		update, again := s.update(swaps[existing[0]], out[existing[0]].Version), retryable
-		if len(existing) > 1 { // a locked row must not hold up the others for long
-			update, again = s.sent(s.updateAll(swaps, out, existing)), isDeadlock
+		if len(existing) > 1 { // a locked row must not delay the others for long
+			update, again = s.executionOf(s.updateAll(swaps, out, existing)), isDeadlock
 		}
 		done, err := s.changes(ctx, len(existing), again, update)
 		switch {
@@ -116,7 +116,7 @@ func (s *store) changes(ctx context.Context, rows int, again func(error) bool, s
 	err = s.repeatWhile(ctx, again, func(ctx context.Context) error {
 		n, err := statement(ctx)
 		if hasNumber(err, overflow) {
-			err = nil // an insert that was too late, see insert
+			err = nil // the insert was too late, see insert
 		}
 		all = n == int64(rows)
 		return err
@@ -126,12 +126,13 @@ func (s *store) changes(ctx context.Context, rows int, again func(error) bool, s
 
 // insert makes the row of a name that has none. It inserts the name twice. The first row
 // may have to wait for other clients that insert the same name, or for a transaction that
-// keeps the gap locked. The second row finds that the name exists, and checks the clock
-// then. If the row is this client's and too late, the version overflows, and that error
-// undoes the statement. The statement leaves a row of another client as it is.
+// keeps the gap locked. For the second row, the name exists, so the statement runs its
+// UPDATE part, which checks the clock. If the row is this client's and too late, the
+// version overflows, and that error undoes the statement. The statement does not change a
+// row of another client.
 func (s *store) insert(w swap.Swap, version uint64) string {
 	c := columnsOf(w.Entry)
-	return literally("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, x'', 0, x'', NULL) "+
+	return withLiterals("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, x'', 0, x'', NULL) "+
 		"ON DUPLICATE KEY UPDATE version = IF(version = ?, version + 1 + ~0 * ("+serverTime+" NOT BETWEEN ? AND ?), version)",
 		[]any{
 			[]byte(w.Name), version - 1, w.Value, c.fence, c.holders, c.until, []byte(w.Name),
@@ -143,9 +144,9 @@ func (s *store) insert(w swap.Swap, version uint64) string {
 // new row, and two for its change.
 const insertRowCount = 3
 
-// update uses a prepared statement on the driver's own connections: otherwise parsing is
-// a third of the server's cost, and writing out the values a quarter of the client's
-// cost.
+// update uses a prepared statement on the driver's own connections. Otherwise parsing
+// would be a third of the server's cost, and formatting the values a quarter of the
+// client's.
 func (s *store) update(w swap.Swap, version uint64) execution {
 	c := columnsOf(w.Entry)
 	args := []any{version, w.Value, c.fence, c.holders, c.until, []byte(w.Name), w.Version, int64(w.Window.From), int64(w.Window.To)}
@@ -156,7 +157,7 @@ func (s *store) update(w swap.Swap, version uint64) execution {
 				return n, err
 			}
 		}
-		return s.exec(ctx, literally(s.updateText(), args))
+		return s.exec(ctx, withLiterals(s.updateText(), args))
 	}
 }
 
@@ -178,7 +179,7 @@ func (s *store) updateAll(swaps []swap.Swap, out []swap.Swapped, which []int) st
 			b.WriteString(" UNION ALL ")
 		}
 		w, c := swaps[i], columnsOf(swaps[i].Entry)
-		b.WriteString(literally("SELECT ? AS name, ? AS old, ? AS version, CAST(? AS BINARY) AS entry, ? AS fence, ? AS holders, ? AS until, ? AS since, ? AS till",
+		b.WriteString(withLiterals("SELECT ? AS name, ? AS old, ? AS version, CAST(? AS BINARY) AS entry, ? AS fence, ? AS holders, ? AS until, ? AS since, ? AS till",
 			[]any{[]byte(w.Name), w.Version, out[i].Version, w.Value, c.fence, c.holders, c.until, int64(w.Window.From), int64(w.Window.To)}))
 	}
 	fmt.Fprintf(&b, ") AS new STRAIGHT_JOIN %s AS o ON o.name = new.name AND o.version = new.old "+

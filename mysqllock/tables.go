@@ -10,10 +10,11 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// tableNames lists the names of the tables, for IN.
-func (s *server) tableNames() string { return blob(s.Prefix+"names") + ", " + blob(s.Prefix+"lost") }
+func (s *server) tableNames() string {
+	return literalOf(s.Prefix+"names") + ", " + literalOf(s.Prefix+"lost")
+}
 
-// tables reports what makes the tables unfit for locks: an operator may have made or
+// tables returns errors in the definition of the tables: an operator may have created or
 // altered them without following the schema.
 func (s *server) tables(ctx context.Context) (unfit []*configError, err error) {
 	err = s.query(ctx, "SELECT t.table_name, COALESCE(t.engine, 'VIEW'), c.data_type FROM information_schema.tables AS t "+
@@ -40,12 +41,12 @@ func (s *server) tables(ctx context.Context) (unfit []*configError, err error) {
 	return unfit, err
 }
 
-// triggers finds triggers and events that change what is stored.
+// triggers finds triggers and events that may change the stored entries.
 func (s *server) triggers(ctx context.Context) (found []driver.Finding) {
 	for _, x := range []struct{ kind, statement string }{
 		{"trigger", "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table IN (" + s.tableNames() + ")"},
 		{"event", fmt.Sprintf("SELECT event_name FROM information_schema.events WHERE LOCATE(%s, event_definition) + LOCATE(%s, event_definition) > 0",
-			blob(s.Prefix+"names"), blob(s.Prefix+"lost"))},
+			literalOf(s.Prefix+"names"), literalOf(s.Prefix+"lost"))},
 	} {
 		_ = s.query(ctx, x.statement, func(rows *sql.Rows) error { // some users may not read the table
 			var name string
@@ -58,7 +59,7 @@ func (s *server) triggers(ctx context.Context) (found []driver.Finding) {
 	return found
 }
 
-// writableReplica finds a server that takes writes, and also replicates another server:
+// writableReplica reports a server that takes writes although it replicates another one:
 // on MariaDB, and on MySQL if the user may ask.
 func (s *server) writableReplica(ctx context.Context) (found []driver.Finding) {
 	for _, statement := range []string{

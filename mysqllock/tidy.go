@@ -12,15 +12,15 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// tidying is a walk through the names, which forgets old ones. It begins at a random
-// name, so that many short processes together check all names. A process that lives on
-// continues where it was, and begins again after the last name.
+// tidying deletes old names. It begins at a random name, so that many short processes
+// together check all names. A long process continues after the last checked name, and
+// begins again after the last name.
 type tidying struct {
-	cursor string // where the walk continues; empty: begin at a random name
+	cursor string // the name at which tidying continues; empty: begin at a random name
 }
 
-// lostLife is the age at which a row of a lost lease is deleted. A client that has not
-// read it by then has renewed.
+// lostLife is the age at which a row of a lost lease is deleted. By then, its client has
+// read the row, or detected the loss with a renewal.
 const lostLife = time.Minute
 
 // tidySome checks some names.
@@ -34,17 +34,15 @@ func (t *tidying) tidySome(ctx context.Context, s *store) {
 		names, versions = append(names, n.Name), append(versions, strconv.FormatUint(n.Stored.Version, 10))
 	}
 	if len(names) > 0 {
-		// No version occurs twice, so a row that still has its version was not used
-		// since.
+		// Versions are unique, so a row that still has its version was not changed since.
 		_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE name IN (%s) AND version IN (%s)", s.names, blobs(names), strings.Join(versions, ", "))))
 	}
 	_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE at < %d", s.lost, page[0].Now.Add(-lostLife))))
 }
 
-// page reads the next names.
 func (t *tidying) page(ctx context.Context, s *store) (page []swap.Named, err error) {
 	if t.cursor == "" {
-		if t.cursor, err = s.anywhere(ctx); err != nil {
+		if t.cursor, err = s.randomName(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -64,10 +62,11 @@ func (t *tidying) page(ctx context.Context, s *store) (page []swap.Named, err er
 	return page, nil
 }
 
-// anywhere draws a name, or a prefix of some names. Names fork where their common prefix
-// ends. There anywhere draws a byte between the lowest and the highest next byte. It
-// takes the drawn byte, or the next greater byte that a name has.
-func (s *store) anywhere(ctx context.Context) (string, error) {
+// randomName returns a random name, or a prefix of some names. Names fork where their
+// common prefix ends. At each fork, anywhere draws a byte between the lowest and the
+// highest next byte, and continues with the drawn byte, or the next greater byte that a
+// name has.
+func (s *store) randomName(ctx context.Context) (string, error) {
 	begin := ""
 	for range forks {
 		first, last, err := s.between(ctx, begin, begin)
@@ -78,7 +77,7 @@ func (s *store) anywhere(ctx context.Context) (string, error) {
 		for fork < len(first) && first[fork] == last[fork] {
 			fork++
 		}
-		low, high := (first + "\x00")[fork], last[fork] // 0 if the first name ends here
+		low, high := (first + "\x00")[fork], last[fork] // low is 0 if the first name ends here
 		drawn := low + byte(rand.IntN(int(high-low)+1))
 		next, _, err := s.between(ctx, strings.TrimSuffix(last[:fork]+string([]byte{drawn}), "\x00"), begin)
 		if err != nil || len(next) <= fork {
@@ -89,14 +88,14 @@ func (s *store) anywhere(ctx context.Context) (string, error) {
 	return begin, nil
 }
 
-// forks is the number of forks at which anywhere draws a byte. After that many, few
-// enough names have the prefix.
+// forks is the number of forks at which anywhere draws a byte. After that, few names have
+// the prefix.
 const forks = 6
 
 // between returns the first and the last name that have the prefix begin and do not sort
 // before from. Both are empty if there is no such name.
 func (s *store) between(ctx context.Context, from, begin string) (first, last string, err error) {
 	var low, high []byte
-	err = s.queryRow(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.names, blob(from), blob(begin+"\xff")), &low, &high)
+	err = s.queryRow(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.names, literalOf(from), literalOf(begin+"\xff")), &low, &high)
 	return string(low), string(high), err
 }

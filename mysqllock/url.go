@@ -22,20 +22,19 @@ const (
 	what    = "mysql URL"
 )
 
-// parsed has the content of a URL.
 type parsed struct {
 	config *mysql.Config
 	own    Options
 	pool   int
-	tls    *engine.TLS // nil if no parameter of Pawl's is about TLS
+	tls    *engine.TLS // nil without a TLS parameter of Pawl's
 }
 
 func invalid(problem, allowed string) error {
 	return &driver.InvalidError{What: what, Problem: problem, Allowed: allowed}
 }
 
-// parse reads a URL, or a DSN with or without mysql:. If it cannot read a parameter, its
-// error has only the parameter's name, because the value may be a password.
+// parse reads a URL, or a DSN with or without mysql:. An error about a parameter has only
+// its name, because the value may be a password.
 func parse(raw string) (*parsed, error) {
 	scheme, rest, _ := strings.Cut(raw, ":")
 	if scheme != "mysql" && scheme != "mariadb" {
@@ -124,9 +123,8 @@ func urlParameters() []string {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(own)), engine.TLSParameters, theirs)))
 }
 
-// theirs are the parameters of go-sql-driver, so that the DSN of a program works
-// unchanged. go-sql-driver takes any other name, even a misspelled one, as a variable of
-// the session.
+// theirs are the accepted parameters of go-sql-driver. go-sql-driver takes any other
+// name, even a misspelled one, as a variable of the session.
 var theirs = []string{
 	"allowCleartextPasswords", "allowFallbackToPlaintext", "allowNativePasswords", "allowOldPasswords",
 	"charset", "checkConnLiveness", "clientFoundRows", "collation", "columnsWithAlias", "compress",
@@ -185,7 +183,7 @@ func ownParameters(query url.Values) (p *parsed, rest url.Values, err error) {
 // connection while it runs.
 const defaultPool = 16
 
-// finish checks and sets what depends on several parts of the URL.
+// finish checks and sets fields that depend on several parts of the URL.
 func (p *parsed) finish() error {
 	c := p.config
 	if c.DBName == "" || strings.Contains(c.DBName, "/") {
@@ -200,13 +198,13 @@ func (p *parsed) finish() error {
 		c.TLS.ServerName = cmp.Or(c.TLS.ServerName, host)
 	}
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
-	c.ReadTimeout = cmp.Or(c.ReadTimeout, driver.MaxRequest) // ends a connection that went silent
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, driver.MaxRequest) // ends a connection without answers
 	c.ConnectionAttributes = cmp.Or(c.ConnectionAttributes, "program_name:pawl")
 	c.Logger = &mysql.NopLogger{}
 	p.own.Where = c.Addr + "/" + c.DBName
 	return c.Apply(mysql.BeforeConnect(func(ctx context.Context, each *mysql.Config) error {
 		if p.tls != nil {
-			each.TLS = p.tls.Config() // reads the files again
+			each.TLS = p.tls.Config() // read the files again
 			each.TLS.ServerName = c.TLS.ServerName
 		}
 		if said, ok := ctx.Value(connectLogKey{}).(*connectLog); ok {

@@ -15,7 +15,7 @@ import (
 )
 
 type bucket struct {
-	turn   chan struct{} // has an element while a goroutine looks for the bucket
+	turn   chan struct{} // has a value while a goroutine looks for the bucket
 	config atomic.Pointer[jetstream.StreamConfig]
 	readAt atomic.Pointer[time.Time] // when the driver last read the configuration
 
@@ -23,20 +23,21 @@ type bucket struct {
 }
 
 const (
-	// maxUndeliveredSwaps is the number of swaps in a row that may reach no server,
-	// although the bucket seems to be there, before the driver returns an error.
+	// maxUndeliveredSwaps is the number of consecutive swaps that no server received,
+	// although the bucket seems to exist, after which the driver returns an error.
 	maxUndeliveredSwaps = 64
 
-	// configMaxAge is the age at which the driver reads the configuration again. The
-	// driver's own swaps do not show that an operator has set an age limit.
+	// configMaxAge is the age at which the driver reads the configuration again, because
+	// an operator may have set an age limit, which swaps do not show.
 	configMaxAge = time.Minute
 
 	// bucketTries is the number of times that ready looks for the bucket, in some 3 s. A
-	// cluster that was started a moment ago has no leader yet, or knows too few servers.
+	// cluster that has just started may have no leader yet, or too few servers.
 	bucketTries = 8
 )
 
-// isDue reports, to one caller only, whether the configuration has to be read again.
+// isDue reports whether the configuration has to be read again. It returns true to one
+// caller only.
 func (b *bucket) isDue(now time.Time) bool {
 	at := b.readAt.Load()
 	return at != nil && now.Sub(*at) >= configMaxAge && b.readAt.CompareAndSwap(at, &now)
@@ -45,7 +46,7 @@ func (b *bucket) isDue(now time.Time) bool {
 // forgetConfig makes ready look for the bucket again, which may have been deleted.
 func (b *bucket) forgetConfig() { b.config.Store(nil) }
 
-// ready makes sure that there is a bucket, and makes it if it is missing.
+// ready looks for the bucket once, and creates it if it is missing.
 func (s *store) ready(ctx context.Context) error {
 	if err := s.connected(ctx); err != nil || s.bucket.config.Load() != nil {
 		return err
@@ -72,8 +73,8 @@ func (s *store) ready(ctx context.Context) error {
 	return nil
 }
 
-// readConfig reads the configuration of the bucket, and stores it, unless it is unfit.
-// Each step reads an unfit configuration again, because an operator may have mended it.
+// readConfig reads the configuration of the bucket, and stores it if it is fit. So each
+// step reads an unfit configuration again, because an operator may have corrected it.
 func (s *store) readConfig(ctx context.Context, small bool) (*jetstream.StreamInfo, error) {
 	stream, err := retryRead(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.findOrMake(ctx, small) })
 	if err == nil {
@@ -91,31 +92,30 @@ func (s *store) readConfig(ctx context.Context, small bool) (*jetstream.StreamIn
 	return stream.CachedInfo(), nil
 }
 
-// findOrMake looks for the bucket, and makes it if it is missing. If many clients make it
-// at once, one client succeeds, and the others find the bucket.
+// findOrMake looks for the bucket, and creates it if it is missing. If many clients
+// create it at the same time, one client succeeds, and the others find the bucket.
 func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, error) {
 	stream, err := s.find(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.MustExist {
 		if stream, err = s.make(ctx, small); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			if stream, err = s.find(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
-				err = errUnmade
+				err = errNotCreated
 			}
 		}
 	}
 	return stream, err
 }
 
-// errUnmade comes from a cluster that lacks a majority and has not noticed this yet. The
-// name of the bucket is taken, because a client asked for the bucket a moment ago, but
-// the bucket does not exist.
-var errUnmade = errors.New("the bucket was asked for, and is not there yet")
+// errNotCreated means that the cluster has accepted the creation of the bucket, but has
+// not created it: it lacks a majority, and has not detected that yet.
+var errNotCreated = errors.New("the bucket was asked for, and is not there yet")
 
 func (s *store) find(ctx context.Context) (jetstream.Stream, error) {
 	return s.request("STREAM.INFO.", func() (jetstream.Stream, error) { return s.js.Stream(ctx, s.stream) })
 }
 
-// request sends a request. If no answer comes, the user may lack the right to make the
-// request. Then request returns the server's error about that right.
+// request sends a request. If the server does not answer because the user lacks the
+// right, request returns the server's error about that right.
 func (s *store) request(subject string, send func() (jetstream.Stream, error)) (jetstream.Stream, error) {
 	before := s.nc.LastError()
 	stream, err := send()
@@ -125,7 +125,7 @@ func (s *store) request(subject string, send func() (jetstream.Stream, error)) (
 	return stream, err
 }
 
-// make makes a bucket. If the options have no number of replicas, the bucket gets three
+// make creates a bucket. If the options have no number of replicas, the bucket gets three
 // in a cluster. If small is true, it may get one instead, because the cluster has had too
 // few servers for some time.
 func (s *store) make(ctx context.Context, small bool) (jetstream.Stream, error) {
@@ -144,10 +144,10 @@ func (s *store) make(ctx context.Context, small bool) (jetstream.Stream, error) 
 	return s.create(ctx, replicas)
 }
 
-// create makes a key-value bucket as other tools know it, with three additions. Messages
-// have TTLs. The server sends the stamp of each stored message to its writer, see
-// stampPrefix. The first sequence is the time, so a bucket that is deleted and made again
-// has no sequence that a client may still remember.
+// create creates a key-value bucket that other tools can read, with three additions.
+// Messages have TTLs. The server sends the stamp of each stored message to its writer,
+// see stampPrefix. The first sequence is the time, so a bucket that is deleted and
+// created again has no sequence that a client may still remember.
 func (s *store) create(ctx context.Context, replicas int) (jetstream.Stream, error) {
 	c := jetstream.StreamConfig{
 		Name: s.stream, Description: "locks of github.com/pawl-go/pawl", Subjects: []string{s.prefix + ">"},
@@ -163,13 +163,13 @@ func (s *store) create(ctx context.Context, replicas int) (jetstream.Stream, err
 	return s.request("STREAM.CREATE.", func() (jetstream.Stream, error) { return s.js.CreateStream(ctx, c) })
 }
 
-// A configError is a setting of the bucket with which the server forgets held names, or
-// shows old values.
+// A configError is a setting of the bucket that lets the server lose held names, or
+// return old values.
 type configError struct{ subject, detail, advice string }
 
 func (e *configError) Error() string { return e.subject + ": " + e.detail }
 
-// edit returns the beginning of the command that mends a bucket.
+// edit returns the beginning of the command that corrects a bucket.
 func (s *store) edit() string { return "nats stream edit " + s.stream + " " }
 
 // configErrors returns all errors in a configuration.
@@ -205,7 +205,7 @@ func (s *store) checkConfig(is *jetstream.StreamConfig) error {
 	return nil
 }
 
-// isOld reports whether a server has no TTLs of messages.
+// isOld reports whether a server does not support TTLs of messages.
 func isOld(version string) bool {
 	var major, minor int
 	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor)

@@ -3,7 +3,7 @@
 //
 //	d, err := natslock.Open(ctx, "nats://pawl:secret@n1,n2,n3/locks?replicas=3")
 //
-// Importing it also makes pawl.Open and the pawl command understand its URLs.
+// Importing it registers its URLs for pawl.Open.
 //
 // # Which URLs are there?
 //
@@ -45,29 +45,29 @@
 //
 // The clock of the server that leads the bucket decides: it stamps each message. NATS can
 // compare the sequence of a key, but not the time. So the driver stores each value with
-// the window in which it had to arrive, and with the previous value. A stamp outside of
-// the window makes the write void, so a write that arrives late changes nothing; package
-// stamped has the argument.
+// the window in which it must arrive, and with the previous value. A stamp outside of the
+// window makes the write void, so a write that arrives late changes nothing; package
+// stamped says why.
 //
 // An acknowledgement does not have the stamp. Before the leader acknowledges a write, it
-// sends the stamp to the subject _PAWL.BUCKET.KEY, to which the writer listens meanwhile.
-// If no stamp arrives (because others made the bucket, the user may not subscribe, or a
-// message was lost), the writer reads its value back before it reports a grant.
+// sends the stamp to the subject _PAWL.BUCKET.KEY, to which the writer has subscribed. If
+// no stamp arrives (because another tool created the bucket, the user may not subscribe,
+// or a message was lost), the writer reads its value back before it reports a grant.
 //
 // After a change of the leader another machine's clock stamps the messages. Writers learn
 // the new time from their first stamp, and compute again. If the new leader's clock is
 // behind, leases last longer by the difference. If it is ahead, leases end sooner by the
 // difference, minus what the driver adds to every lease: 50 ms, or four round trips. So
-// no client enters early as long as the servers' clocks agree to about 50 ms, as NTP
-// keeps them. Otherwise the fence tells the two holders apart.
+// no name is granted early while the servers' clocks agree to about 50 ms, as with NTP.
+// Otherwise two holders may overlap, and the later one has the greater fence.
 //
 // # What does a lock cost?
 //
 // Acquire and Release take one request each for a name that the process has used in the
 // last 250 ms, and two for any other name. A release takes three if a claim has joined
-// the queue since that use. In a bucket that others made, each takes one more. A name is
-// a message of some 300 bytes, which the server forgets a day after the name's last lease
-// ended. A driver has one connection, which is the caller's own with New, and one
+// the queue since that use. In a bucket that another tool created, each takes one more. A
+// name is a message of some 300 bytes, which the server deletes a day after the end of
+// the name's last lease. A driver has one connection (the caller's, with New) and one
 // subscription.
 //
 // A claim takes up to four round trips if other clients want the name, and has 3 s at
@@ -77,18 +77,18 @@
 // # What happens when the bucket, or the leader, goes?
 //
 // A bucket loses data if a server that had it in memory restarts, or an operator restores
-// a backup. The bucket then gives sequences again, so no client relies on a value that it
+// a backup. The bucket then repeats sequences, so no client relies on a value that it
 // read more than 250 ms ago. Restore a backup while no client runs. Or run the clients
 // with create=false, and restore the backup at least a second after the bucket was
-// deleted. The next client that needs a deleted bucket makes it again, and holders learn
-// from their next renewal that they lost.
+// deleted. The next client that needs a deleted bucket creates it again, and holders
+// detect the loss with their next renewal.
 //
 // While a cluster elects a leader, requests wait. A leader that was cut off may answer
 // reads with old values for some seconds. A client may then refuse a claim, or report a
-// held lease as lost. This leader cannot store a grant, because a grant takes a majority.
-// It may also answer that a claim is missing, although the next leader's log has it. So a
-// release that finds no claim writes back what it found, after which the claim cannot
-// count.
+// held lease as lost. This leader cannot store a grant, because that requires a majority.
+// It may also answer that a claim does not exist, although the next leader's log has it.
+// So a release that finds no claim writes the old value again, which makes the claim
+// void.
 //
 // If a server keeps its connection, but does not answer for 2 s, the driver connects to
 // another server of the URL or the cluster, then after 4 s to the next, and so on. If
@@ -97,7 +97,6 @@
 //
 // # What can its driver do?
 //
-// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser;
-// [driver.As] finds them.
+// It implements driver.Driver, driver.Signaler, driver.Watcher, driver.Lister,
+// driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser; [driver.As] finds them.
 package natslock

@@ -38,7 +38,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	c.clock(locktable.At(info.TimeStamp), sent, time.Now())
 	c.server()
 	c.account(ctx)
-	if err == nil { // otherwise no entry can be read
+	if err == nil { // without a bucket there are no entries
 		c.found = append(c.found, locktable.Damaged(ctx, d)...)
 	}
 	if ctx.Err() != nil {
@@ -54,7 +54,7 @@ type checkup struct {
 	found     engine.Findings
 }
 
-// values examines how the bucket treats values.
+// values examines the settings of the bucket that affect values.
 func (c *checkup) values(is *jetstream.StreamConfig) {
 	edit := c.s.edit()
 	for _, e := range c.s.configErrors(is) {
@@ -67,7 +67,7 @@ func (c *checkup) values(is *jetstream.StreamConfig) {
 		"let natslock make it, or close all clients before it is deleted")
 }
 
-// space examines how much more the bucket can store.
+// space examines the free space of the bucket.
 func (c *checkup) space(is *jetstream.StreamConfig, state *jetstream.StreamState) {
 	c.found.Add(isNearlyFull(state.Bytes, is.MaxBytes), driver.SeverityWarning, "max bytes",
 		fmt.Sprintf("%d of the %d bytes that the bucket may have are used: when it is full nothing is granted, and nothing renewed", state.Bytes, is.MaxBytes), "raise it: nats stream edit "+c.s.stream+" --max-bytes=-1")
@@ -82,7 +82,7 @@ func (c *checkup) space(is *jetstream.StreamConfig, state *jetstream.StreamState
 
 func isNearlyFull(used uint64, most int64) bool { return most > 0 && used > uint64(most)/5*4 }
 
-// replicas examines the effect that the loss of a server has.
+// replicas examines the effect of the loss of a server.
 func (c *checkup) replicas(info *jetstream.StreamInfo) {
 	n, want, more := info.Config.Replicas, c.s.o.Replicas, c.s.edit()+"--replicas=3"
 	c.found.Add(n == 1 && c.clustered, driver.SeverityWarning, "replicas", "the bucket is on one server of the cluster: without it nothing is granted, and without its disk all is forgotten", more)

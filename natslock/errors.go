@@ -20,7 +20,7 @@ var (
 	errReplaced = errors.New("it was replaced before it could be seen whether it counts")
 )
 
-// Codes of JetStream's errors that nats.go has no names for.
+// Codes of JetStream's errors for which nats.go has no names.
 const (
 	codeAccountFull  = 10002
 	codeNoPeers      = 10005
@@ -59,12 +59,12 @@ func isWrongSequence(err error) bool {
 }
 
 // isUnderWay reports whether another write of the same key is under way. A leader that
-// was cut off gives this answer until it notices the cut.
+// was cut off returns this error until it detects the cut.
 func isUnderWay(err error) bool {
 	return codeOf(err) == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// isCut reports whether the connection ended, and nats.go is replacing it.
+// isCut reports whether the connection was lost, and nats.go is replacing it.
 func isCut(err error) bool {
 	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrReconnectBufExceeded)
 }
@@ -76,10 +76,10 @@ func isTooFew(err error) bool {
 	return code == codeNoPeers || code == codeNoReplicas
 }
 
-// isPassing reports whether a cluster may be about to elect a leader.
+// isPassing reports whether the cluster may be electing a leader.
 func isPassing(err error) bool {
 	code := codeOf(err)
-	return code == codeNotAvailable || code == codeLeaderless || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errUnmade)
+	return code == codeNotAvailable || code == codeLeaderless || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errNotCreated)
 }
 
 // failed makes a driver.Error of an error, even of a timeout. It returns the error of a
@@ -91,7 +91,7 @@ func (s *store) failed(err error) error {
 	return engine.Failure(err, s.where(), "", advice)
 }
 
-// advice says what the operator can do about an error, and whether a retry is useless
+// advice returns what the operator can do about an error, and whether a retry is useless
 // before that.
 func advice(err error) (hint string, permanent bool) {
 	_, odd := errors.AsType[tls.RecordHeaderError](err)
@@ -117,7 +117,7 @@ func advice(err error) (hint string, permanent bool) {
 		return "check that JetStream is on, and that the bucket has a leader", false
 	case errors.Is(err, nats.ErrNoServers), isCut(err):
 		return "check the server and the network", false
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errUnmade):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errNotCreated):
 		return "check the server and the network, and that a majority of a cluster is up", false
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return "the server has no TLS: leave out tls=true, or give it a certificate", true

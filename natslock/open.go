@@ -19,14 +19,14 @@ import (
 
 func init() { engine.Register(openURL, "nats", "nats+tls") }
 
-// lockDriver is the driver of one client for one bucket.
 type lockDriver struct {
 	*locktable.Driver
 	store *store
 }
 
-// New makes a driver over an open connection, which stays open when the driver is closed.
-// The driver looks for the bucket on first use. The error is a [*driver.InvalidError].
+// New makes a driver over an open connection. Closing the driver does not close the
+// connection. The driver looks for the bucket on first use. The error is a
+// [*driver.InvalidError].
 func New(nc *nats.Conn, o *Options) (driver.Driver, error) {
 	if nc == nil {
 		return nil, invalid("connection", "is nil", "an open *nats.Conn")
@@ -38,7 +38,7 @@ func New(nc *nats.Conn, o *Options) (driver.Driver, error) {
 	return engine.Made(build(nc, own))
 }
 
-// Open connects to the servers that a URL names, and makes the bucket if it is missing;
+// Open connects to the servers that a URL names, and creates the bucket if it is missing;
 // the package comment has the forms. Closing the driver closes the connection. The error
 // is a [*driver.InvalidError] or a [*driver.Error], without the password; ctx bounds only
 // the opening.
@@ -86,8 +86,8 @@ func build(nc *nats.Conn, own Options) (*lockDriver, error) {
 }
 
 // settings returns the options of a connection that the driver opens. Requests without a
-// connection fail at once, because the client over the driver knows better when to repeat
-// them. nats.go gives up a silent connection after 6 s.
+// connection fail at once, because the client above the driver decides when to repeat
+// them. nats.go closes a silent connection after 6 s.
 func settings() []nats.Option {
 	return []nats.Option{
 		nats.Name("pawl"),
@@ -97,17 +97,17 @@ func settings() []nats.Option {
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(2 * time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.FlusherTimeout(2 * time.Second), // otherwise a connection that hangs cannot be left
+		nats.FlusherTimeout(2 * time.Second), // otherwise closing a connection that hangs takes longer
 		nats.IgnoreAuthErrorAbort(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // otherwise nats.go prints errors
 	}
 }
 
 // connectTries is the number of times that the driver tries to connect while no server
-// answers in time. nats.go waits 2 s for a server; a busy server may need longer.
+// answers in time. Each time, nats.go waits 2 s; a busy server may need longer.
 const connectTries = 3
 
-// connect connects, and ends with ctx, because nats.go takes no ctx.
+// connect connects, or returns when ctx ends, because nats.go takes no ctx.
 func connect(ctx context.Context, p *parsed) (*nats.Conn, error) {
 	return engine.Dial(ctx, func() (nc *nats.Conn, err error) {
 		for range connectTries {

@@ -8,39 +8,38 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Options for a driver. The zero value, and nil, are fine.
+// Options for a driver. The zero value and nil work.
 type Options struct {
 	// Bucket is the key-value bucket of the locks: 1 to 64 letters, digits, - and _.
 	// Clients that must exclude each other need the same bucket. Default: "pawl".
 	Bucket string
 
-	// Replicas and Memory are for a bucket that the driver makes on first use. Default:
-	// three replicas in a cluster, or one replica if the cluster has too few servers, or
-	// the server is alone; on disk.
+	// Replicas and Memory are for a bucket that the driver creates on first use. Default:
+	// on disk, with three replicas in a cluster, and one replica on a single server or if
+	// the cluster has too few servers.
 	Replicas int
 	Memory   bool
 
-	// MustExist keeps the driver from making the bucket, so the bucket has to exist.
-	// Default: false.
+	// MustExist means that the driver does not create the bucket. Default: false.
 	MustExist bool
 
 	// Retention is the least time for which the server remembers the last fence of a name
 	// after its last grant. After that, the next fence is still greater, unless the
 	// server's clock was set back past that grant. Default: 24 hours; 1 minute to 30
-	// days. The server remembers the name's value for as long after its last lease. A
-	// later instance of pawl.Once repeats a tick. Retention needs a bucket with TTLs for
-	// each message, as natslock makes it.
+	// days. The server keeps the name's value for the same time after its last lease. An
+	// instance that runs a tick of pawl.Once after that repeats it. Retention requires a
+	// bucket with TTLs for each message, as natslock creates it.
 	Retention time.Duration
 
-	// NoPush is for users that may not publish to the inboxes of other clients. With it,
-	// waiters poll now and then. Default: false.
+	// NoPush is for users that may not publish to the inboxes of other clients. Waiters
+	// then poll. Default: false.
 	NoPush bool
 
 	// Domain is the JetStream domain of the bucket. Default: the domain of the server.
 	Domain string
 
 	// Where is the name of the server in errors. Default: the addresses, for a driver of
-	// [Open]; "of the caller" for a connection of your own.
+	// [Open]; "of the caller" for a driver of [New].
 	Where string
 }
 

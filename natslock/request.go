@@ -23,12 +23,12 @@ type message struct {
 	data     []byte
 	sequence uint64
 	stamp    locktable.Instant // the server's time, rounded down
-	kept     time.Duration     // the server forgets the message after kept and the retention; 0 means never
+	kept     time.Duration     // the server deletes the message after kept plus the retention; 0 means never
 }
 
 // last reads the last message of a key, and returns nil if there is none. It asks the
-// leader, because a replica that is behind, or a mirror, could answer a direct read, and
-// the client could not tell.
+// leader, and does not use a direct read, which an outdated replica or a mirror may
+// answer.
 func (s *store) last(ctx context.Context, key string) (*message, error) {
 	m, err := s.ofLeader(ctx, key)
 	if codeOf(err) != jetstream.JSErrCodeStreamNotFound {
@@ -56,8 +56,8 @@ func (s *store) ofLeader(ctx context.Context, key string) (*message, error) {
 	})
 }
 
-// from reads the last message of a key, which has this sequence or a later one. It tries
-// again, because a new leader may not have that message yet.
+// from reads the last message of a key, which has this sequence or a later one. It
+// retries, because a new leader may not have that message yet.
 func (s *store) from(ctx context.Context, key string, sequence uint64) (*message, error) {
 	for i := range 8 {
 		m, err := s.last(ctx, key)
@@ -73,8 +73,8 @@ func (s *store) from(ctx context.Context, key string, sequence uint64) (*message
 
 // retryRead repeats a read until a server answers. A request that was sent while a
 // cluster elected a leader, or while the connection was lost, never gets an answer. On a
-// slow link a fixed timeout would give up each request just before its answer arrives, so
-// the timeout is at least twice the time that the last answer took.
+// slow link a fixed timeout could end each request just before its answer arrives, so the
+// timeout is at least twice the time of the last answer.
 func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context) (T, error)) (T, error) {
 	for i := 0; ; i++ {
 		within, cancel := context.WithTimeout(ctx, backoff.Doubled(max(500*time.Millisecond, 2*time.Duration(s.trip.Load())), i, 5*time.Second))
@@ -129,23 +129,23 @@ func (s *store) api(subject string) string {
 // A response is JetStream's answer to a request.
 type response struct {
 	Error    *jetstream.APIError `json:"error"`
-	Sequence uint64              `json:"seq"` // of an acknowledgement
+	Sequence uint64              `json:"seq"` // in an acknowledgement
 	Message  struct {
 		Sequence uint64    `json:"seq"`
 		Data     []byte    `json:"data"`
 		Header   []byte    `json:"hdrs"`
 		Time     time.Time `json:"time"`
-	} `json:"message"` // of a read
+	} `json:"message"` // in the answer to a read
 }
 
-// refusalCheckInterval is the time between two checks whether the server refuses a
+// refusalCheckInterval is the time between two checks whether the server has refused a
 // request.
 const refusalCheckInterval = 200 * time.Millisecond
 
-// ask sends a request and waits for the answer. A server that refuses a request reports
-// this on the connection, late if it is busy, and never answers the request. If there is
-// no connection soon after the request, no answer will come either. If the connection is
-// lost later, the answer may still come over the next connection.
+// ask sends a request and waits for the answer. A server that refuses a request does not
+// answer it, but reports an error on the connection, late if it is busy. If there is no
+// connection soon after the request, no answer will arrive. If the connection is lost
+// later, the answer may still arrive on the next connection.
 func (s *store) ask(ctx context.Context, m *nats.Msg) (*response, error) {
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -182,8 +182,8 @@ func (s *store) ask(ctx context.Context, m *nats.Msg) (*response, error) {
 }
 
 // refusal returns the error by which the server refuses a request for a subject, or nil.
-// before is the connection's last error from before the request. That error may be about
-// a right that the user has got since.
+// before is the connection's last error from before the request. That error may concern a
+// right that the user has got since.
 func (s *store) refusal(subject string, before error) error {
 	last := s.nc.LastError()
 	if last != before && errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)) { //nolint:errorlint // last is the same error as before, or a new one
@@ -192,7 +192,7 @@ func (s *store) refusal(subject string, before error) error {
 	return nil
 }
 
-// unconnected returns the cause of a missing connection, or nil if it is not missing.
+// unconnected returns the cause of a missing connection, or nil if there is a connection.
 func (s *store) unconnected() error {
 	if s.nc.IsConnected() {
 		return nil
@@ -200,8 +200,8 @@ func (s *store) unconnected() error {
 	return cmp.Or(s.nc.LastError(), nats.ErrDisconnected)
 }
 
-// connected waits up to reconnectTimeout for a connection that is being replaced. The
-// caller then sends its request, because an earlier request would arrive too late.
+// connected waits up to reconnectTimeout for a connection that is being replaced. A
+// request that was sent before would arrive too late.
 func (s *store) connected(ctx context.Context) error {
 	for until := time.Now().Add(reconnectTimeout); !s.nc.IsConnected(); {
 		if s.closed.Load() {
@@ -219,11 +219,10 @@ func (s *store) connected(ctx context.Context) error {
 
 const reconnectTimeout = 2 * time.Second
 
-// A responseWatchdog measures the time for which no server has answered requests of a
-// kind, although there is a connection. A server that is cut off from the others of its
-// cluster is alive, and keeps the connection, but reaches no majority. A leader that was
-// cut off answers reads for some time, but no writes, so each kind has its own
-// responseWatchdog.
+// A responseWatchdog measures the time for which requests of a kind got no answer,
+// although there is a connection. A server that is cut off from the others of its cluster
+// keeps the connection, but reaches no majority. A leader that was cut off answers reads
+// for some time, but no writes, so each kind has its own responseWatchdog.
 type responseWatchdog struct {
 	mu         sync.Mutex
 	since      time.Time // the time of the first request since the last answer; zero if there is none
@@ -232,17 +231,17 @@ type responseWatchdog struct {
 }
 
 const (
-	// reconnectAfter is the time for which requests stay unanswered before the driver
-	// tries another server. The time doubles with each try, because an election also
-	// takes some seconds, without a fault of the server. If there is no other server, the
-	// time is twice as long from the start, and the driver connects to the same server
-	// again. That server may have ended the subscription for answers. A server does that
-	// when it takes a right away, and does not report when it gives the right back.
+	// reconnectAfter is the time without answers after which the driver connects to
+	// another server. It doubles with each try, because an election also takes some
+	// seconds. If there is no other server, the time is twice as long, and the driver
+	// connects to the same server again. That helps if the server has ended the
+	// subscription for answers: it does so when the user loses a right, and does not
+	// report when the user gets the right back.
 	reconnectAfter = 2 * time.Second
 	maxDoublings   = 4
 )
 
-// noteRequest notes a request. It forgets requests that got no answer long ago.
+// noteRequest records a request. It drops old requests without an answer.
 func (w *responseWatchdog) noteRequest(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -252,9 +251,9 @@ func (w *responseWatchdog) noteRequest(now time.Time) {
 	w.last = now
 }
 
-// noteResponse notes the result of a request of a kind. If such requests were unanswered
-// for too long, it connects to another server, or to the same server again. It leaves a
-// caller's own connection alone.
+// noteResponse records the result of a request of a kind. If such requests were
+// unanswered for too long, it reconnects, see reconnectAfter, except on a caller's
+// connection.
 func (s *store) noteResponse(w *responseWatchdog, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -272,6 +271,6 @@ func (s *store) noteResponse(w *responseWatchdog, err error) {
 	if time.Since(w.since) >= limit {
 		w.since = time.Time{}
 		w.reconnects++
-		_ = s.nc.ForceReconnect() // at worst the connection is closed
+		_ = s.nc.ForceReconnect() // an error means that the connection is closed
 	}
 }

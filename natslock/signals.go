@@ -14,21 +14,21 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// push carries signals. A signal is a plain message to the inbox of its client, so it may
-// be lost. Then the waiter asks again when the holder's lease or the waiter's own place
-// runs out.
+// push is the state of a client's signals. A signal is a plain message to the inbox of
+// its client, so it may be lost. Then the waiter asks again before the holder's lease or
+// its own place expires.
 type push struct {
 	inbox     string
-	inboxes   *nats.Subscription // nil if there is no push
+	inboxes   *nats.Subscription // nil without push
 	status    chan nats.Status
 	loops     sync.WaitGroup
-	heard     chan struct{} // has an element when the driver's own message has come back
-	inboxDown atomic.Bool   // whether the driver's own message has not come back
+	heard     chan struct{} // has a value when the driver's own message has arrived
+	inboxDown atomic.Bool   // the driver's own message has not arrived
 }
 
-// listen begins to deliver the signals of the inbox to a driver. After the connection was
-// lost, the next server may be another server, or have lost data, and signals may be
-// lost. So the store forgets what it knows, and all claims look again.
+// listen begins to deliver the signals of the inbox to a driver. After a loss of the
+// connection, signals may be lost, and the next server may be another one, or have lost
+// data. So the store drops the known values, and all claims ask again.
 func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 	p := &s.push
 	p.inbox, p.heard = inbox, make(chan struct{}, 1)
@@ -52,21 +52,21 @@ func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 func (p *push) works() bool { return p.inboxes != nil && !p.inboxDown.Load() }
 
 const (
-	// echoWithin is the time in which the driver's own message has to arrive after the
-	// server has taken it.
+	// echoWithin is the time in which the driver's own message must arrive after the
+	// server has received it.
 	echoWithin = 200 * time.Millisecond
 
-	// probeTimeout is the time in which the server has to take that message.
+	// probeTimeout is the time in which the server must receive that message.
 	probeTimeout = 5 * time.Second
 )
 
 // probe sends a message to the driver's own inbox. If the user may not publish to
-// inboxes, the message does not come back.
+// inboxes, the message does not arrive.
 func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout) // nats.go does not flush without a deadline
 	defer cancel()
 	select {
-	case <-p.heard: // the message of an earlier probe, which came late
+	case <-p.heard: // the late message of an earlier probe
 	default:
 	}
 	if p.inboxes == nil || nc.Publish(p.inbox, nil) != nil || nc.FlushWithContext(ctx) != nil {
@@ -79,7 +79,7 @@ func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 		p.inboxDown.Store(false)
 	case <-late.C:
 		p.inboxDown.Store(true)
-		if len(p.heard) > 0 { // the message has come just now
+		if len(p.heard) > 0 { // the message has arrived just now
 			p.inboxDown.Store(false)
 		}
 	case <-ctx.Done():
@@ -92,7 +92,7 @@ func (p *push) receive(data []byte, d *locktable.Driver) {
 		case p.heard <- struct{}{}:
 		default:
 		}
-		p.inboxDown.Store(false) // though the message may be late
+		p.inboxDown.Store(false) // although the message may be late
 		return
 	}
 	if s, ok := engine.DecodeSignal(string(data)); ok {
@@ -108,7 +108,6 @@ func (p *push) close(nc *nats.Conn) {
 	p.loops.Wait()
 }
 
-// signal sends signals to other clients.
 func (s *store) signal(signals []locktable.Signal) {
 	for _, to := range signals {
 		_ = s.nc.Publish(to.Inbox, []byte(engine.EncodeSignal(to.Signal))) // a signal may be lost

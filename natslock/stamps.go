@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// The driver stops listening after maxMissedStamps consecutive stamps that did not
-	// arrive.
+	// The driver no longer listens for stamps after maxMissedStamps consecutive ones did
+	// not arrive.
 	maxMissedStamps = 3
 
-	// stampTimeout is the time for which the driver waits for a stamp that should be
-	// there already.
+	// stampTimeout is the time for which the driver waits for a stamp, which should
+	// arrive before the acknowledgement.
 	stampTimeout = 20 * time.Millisecond
 )
 
 // stampPrefix begins the subjects of a bucket's stamps. In a bucket that natslock has
-// made, the leader sends the headers of each stored message to a subject for the
+// created, the leader sends the headers of each stored message to a subject for the
 // message's key, before it acknowledges the message. If no stamp arrives, because a right
-// is missing or a message is lost, the writer reads the message, as it does in a bucket
-// that others have made.
+// is missing or a message is lost, the writer reads the message, as in a bucket that
+// another tool has created.
 func (s *store) stampPrefix() string { return "_PAWL." + s.o.Bucket + "." }
 
 // sendsStamps reports whether the leader of a bucket with this configuration sends
@@ -40,7 +40,7 @@ func (s *store) listenForStamps(key string) (stamps chan *nats.Msg, stop func())
 	if c := s.bucket.config.Load(); c != nil && s.sendsStamps(c) && s.missedStamps.Load() < maxMissedStamps {
 		stamps = make(chan *nats.Msg, 64)
 		if sub, err := s.nc.ChanSubscribe(s.stampPrefix()+key, stamps); err == nil {
-			return stamps, func() { _ = sub.Unsubscribe() } // at worst the connection is closed already
+			return stamps, func() { _ = sub.Unsubscribe() } // an error means that the connection is closed
 		}
 	}
 	return nil, func() {}

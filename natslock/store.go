@@ -22,8 +22,8 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
-// store is a bucket. It implements swap.Store. The version of a value is its
-// sequence in the bucket's stream, and the note has the void sequences before it.
+// store is a bucket. It implements swap.Store. The version of a value is its sequence in
+// the bucket's stream, and its StoreState has the void sequences before it.
 type store struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
@@ -34,15 +34,15 @@ type store struct {
 	clock  swap.Clock
 	bucket bucket
 	push   push
-	own    bool // whether the driver opened the connection
+	own    bool // the driver opened the connection
 	end    func()
 
 	reads, writes responseWatchdog
-	trip          atomic.Int64 // the time until the last answer, as a time.Duration
+	trip          atomic.Int64 // the round-trip time of the last answer, a time.Duration
 	missedStamps  atomic.Int32 // consecutive stamps that did not arrive, on this connection
 
 	watchers    driver.Watchers
-	watchesDown atomic.Int64    // the number of watched names that have no working subscription now
+	watchesDown atomic.Int64    // the number of watched names whose subscription is down
 	life        context.Context // ends all watches
 	endWatches  context.CancelFunc
 
@@ -59,7 +59,7 @@ func newStore(nc *nats.Conn, o Options) (*store, error) {
 	}
 	s := &store{nc: nc, js: js, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + ".", end: func() {}}
 	s.puts = s.prefix
-	if o.Domain != "" { // the plain subject leads to the connection's own domain only
+	if o.Domain != "" { // without it, subjects lead to the connection's own domain
 		s.puts = s.api(s.prefix)
 	}
 	s.bucket.turn = make(chan struct{}, 1)
@@ -96,8 +96,8 @@ func (s *store) askTime(ctx context.Context) error {
 
 // Load implements swap.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
-	// Ask for the time first, if it is not known. On a slow link, values that were read
-	// before the time would be too old, see maxLoadAge.
+	// Ask for the time first, if it is not known. On a slow link, values that are read
+	// before that would be too old, see maxLoadAge.
 	if _, err := s.Time(ctx); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 	return all, cmp.Or(errs...)
 }
 
-// loadAll reads values, with an error or nil for each.
+// loadAll reads values, and returns an error or nil for each.
 func (s *store) loadAll(ctx context.Context, names []string) ([]swap.Stored, []error) {
 	all, errs := make([]swap.Stored, len(names)), make([]error, len(names))
 	inParallel(len(names), func(i int) {
@@ -117,16 +117,16 @@ func (s *store) loadAll(ctx context.Context, names []string) ([]swap.Stored, []e
 	return all, errs
 }
 
-// loadNote is the note of swap.Stored, the facts about a value besides its
+// loadNote is the StoreState of swap.Stored: the facts about a value besides its
 // sequence.
 type loadNote struct {
 	at    time.Time     // when the client received the value or its acknowledgement
 	void  []uint64      // see stamped.Envelope
-	lasts time.Duration // how long the value matters after its stamp
+	lasts time.Duration // the time after its stamp for which the value is needed
 }
 
 // stored returns the value in a message. at is the time from which the age of the value
-// counts. Tools delete a key by a message without data.
+// counts. A message without data means that a tool has deleted the key.
 func (m *message) stored(at time.Time) (swap.Stored, error) {
 	if len(m.data) == 0 {
 		return swap.Stored{Version: m.sequence, StoreState: loadNote{at: at}}, nil
@@ -136,7 +136,7 @@ func (m *message) stored(at time.Time) (swap.Stored, error) {
 		return swap.Stored{}, err
 	}
 	value, note := e.At(m.stamp), loadNote{at: at, void: e.VoidAt(m.sequence, m.stamp)}
-	if entry, err := locktable.Decode(value); err == nil { // otherwise the table reports the damage
+	if entry, err := locktable.Decode(value); err == nil { // if not, the table reports the damage
 		note.lasts = m.stamp.Until(entry.Ends())
 	}
 	if !e.InsideWindow(m.stamp) {
@@ -189,9 +189,9 @@ func (s *store) names(ctx context.Context, prefix string) (names []string, err e
 	return names, nil
 }
 
-// keyOf returns the key of a name. It is the name, except that = and two digits replace
-// each byte that is no letter, digit, dash, underscore or slash. So people can read keys,
-// the key of a prefix begins the keys of its names, and no two names have the same key.
+// keyOf returns the key of a name: the name, with = and two hexadecimal digits for each
+// byte that is not a letter, digit, dash, underscore or slash. So people can read keys,
+// the key of a prefix is a prefix of the names' keys, and no two names have the same key.
 func keyOf(name string) string {
 	var b strings.Builder
 	b.Grow(len(name) + 8)
@@ -205,7 +205,7 @@ func keyOf(name string) string {
 	return b.String()
 }
 
-// nameOf returns the name of a key. The key of another program may have none.
+// nameOf returns the name of a key, or false if keyOf did not make the key.
 func nameOf(key string) (name string, ok bool) {
 	name, err := url.PathUnescape(strings.ReplaceAll(key, "=", "%"))
 	return name, err == nil && keyOf(name) == key
@@ -222,9 +222,9 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// DelaysWrites implements swap.DelayedWriter. A write that the client gave up may be in
-// the log of the next leader, while the old leader, which was cut off, answers that the
-// key has no message.
+// DelaysWrites implements swap.DelayedWriter. The next leader's log may have a write that
+// the client gave up, while the old leader, which was cut off, answers that the key has
+// no message.
 func (s *store) DelaysWrites() {}
 
 // Close implements swap.Store.
@@ -238,9 +238,9 @@ func (s *store) Close() error {
 }
 
 // maxConcurrentRequests is the largest number of concurrent requests of one call. A
-// client renews as many leases at once. With fewer requests, the first values would be
-// too old to swap when the last values arrive, see maxLoadAge, and the driver would read
-// each name again by itself.
+// client renews as many leases in one call. With fewer requests, the first values would
+// be too old when the last ones arrive, see maxLoadAge, and the driver would have to read
+// each of them again.
 const maxConcurrentRequests = 256
 
 // inParallel calls f for each number below n, several at a time.

@@ -31,18 +31,18 @@ type write struct {
 	message
 	envelope    *stamped.Envelope
 	key         string
-	lasts       time.Duration // how long the value matters if the swap counts
+	lasts       time.Duration // the time for which the value is needed if the swap counts
 	sent, acked time.Time
 }
 
 // maxLoadAge is the greatest age of a value that the client replaces without reading it
-// again. A stream loses data if another node, which had the bucket in its memory,
-// restarts, or an operator restores a backup. It then gives the same sequences again. A
-// client whose own server goes on does not notice that. But a server takes longer than
-// maxLoadAge to restart, and a swap takes effect within its window, or never. So no other
-// value can get the sequence of a value between its read and its swap. The age counts
-// from the answer, because otherwise slower answers would allow no swap. With slower
-// answers a value can be older than maxLoadAge by the time that its answer took.
+// again. A stream loses data if another server, which had the bucket in memory, restarts,
+// or an operator restores a backup. It then repeats sequences, and a client of another
+// server does not detect that. But a restart takes longer than maxLoadAge, and a swap
+// takes effect within its window, or never. So no other value can get the sequence of a
+// value between its read and its swap. The age counts from the answer, because otherwise
+// a slow server would allow no swap. So a value may be older than maxLoadAge by the time
+// of its request.
 const maxLoadAge = 250 * time.Millisecond
 
 // swap publishes the new value. Whether it counts depends on its stamp.
@@ -52,15 +52,15 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 	}
 	note, _ := one.StoreState.(loadNote)
 	if one.Version != 0 && time.Since(note.at) >= maxLoadAge {
-		return swap.Swapped{}, nil // losing data cannot create a value, so version 0 does not age
+		return swap.Swapped{}, nil // version 0 is always fresh, because a loss of data cannot create a value
 	}
 	if err := s.checkSize(one); err != nil {
 		return swap.Swapped{}, err
 	}
 	w := &write{envelope: stamped.Next(*one, note.void), key: keyOf(one.Name), lasts: one.Window.From.Until(one.Entry.Ends())}
 	w.data = w.envelope.Append(nil)
-	// If the swap does not count, its idea of the time was wrong. Then the value that it
-	// replaced counts on, at most for as long as that value's holders expect.
+	// If the swap does not count, the replaced value still counts, at most for as long as
+	// its holders expect.
 	w.kept = max(w.lasts, note.lasts, 0)
 	m := nats.NewMsg(s.puts + w.key)
 	m.Data = w.data
@@ -77,11 +77,11 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 	switch {
 	case isWrongSequence(err):
 		return swap.Swapped{}, nil
-	case codeOf(err) == codeNoMessageTTL: // another client has made the bucket again since
+	case codeOf(err) == codeNoMessageTTL: // another tool has created the bucket again
 		s.bucket.forgetConfig()
 		return swap.Swapped{}, nil
 	case errors.Is(err, nats.ErrNoResponders) && s.bucket.undeliveredSwaps.Add(1) < maxUndeliveredSwaps:
-		s.clock.OutsideWindow(one.Window) // no server received the swap: there is no leader now, or no bucket
+		s.clock.OutsideWindow(one.Window) // no server received the swap, because there is no leader or no bucket
 		return swap.Swapped{OutsideWindow: true}, nil
 	case err != nil:
 		return swap.Swapped{}, err
@@ -94,8 +94,8 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 	return done, err
 }
 
-// checkSize returns an error for a claim that joins an entry without room for it. A
-// message has the new value and the previous value.
+// checkSize returns an error for a claim that joins others if the entry has no room for
+// it. A message has the new value and the previous value.
 func (s *store) checkSize(one *swap.Swap) error {
 	limit, err := s.nc.MaxPayload(), nats.ErrMaxPayload
 	if c := s.bucket.config.Load(); c != nil && c.MaxMsgSize > 0 && int64(c.MaxMsgSize) < limit {
@@ -127,8 +127,8 @@ func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err 
 }
 
 // swapResult finds out whether an acknowledged write counts, which depends on its stamp.
-// The acknowledgement does not have the stamp, so swapResult reads the message again,
-// unless the stamp has arrived by itself.
+// It waits for the stamp, or reads the message, because the acknowledgement does not have
+// the stamp.
 func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Msg) (swap.Swapped, error) {
 	last, err := &w.message, error(nil)
 	if w.stamp = s.receiveStamp(ctx, stamps, w.sequence); w.stamp == 0 {
@@ -158,9 +158,9 @@ func (s *store) counts(w *write, last *message) (counts bool, err error) {
 		return false, s.failed(errGone)
 	case own:
 		counts = w.envelope.InsideWindow(last.stamp)
-	case len(last.data) == 0: // an operator has deleted the key since
+	case len(last.data) == 0: // a tool has deleted the key since
 		return true, nil
-	default: // the envelope of a later write says whether this write counted
+	default: // the envelope of a later write shows whether this write counted
 		e, err := stamped.Open(last.data)
 		if err != nil {
 			return false, err

@@ -19,7 +19,6 @@ import (
 
 const urlForm = "nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/BUCKET], nats+tls:// for TLS from the start"
 
-// parsed is the content of a URL.
 type parsed struct {
 	servers []string
 	options []nats.Option
@@ -29,8 +28,8 @@ type parsed struct {
 
 func badURL(problem string) error { return invalid("nats URL", problem, urlForm) }
 
-// parseURL reads a URL. If it cannot read a parameter, its error names only the
-// parameter, because the value may be a password.
+// parseURL reads a URL. An error about a parameter has only its name, because the value
+// may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	query, err := driver.URLParameters(u, "nats URL", urlParameters())
 	if err != nil {
@@ -82,7 +81,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	return p, nil
 }
 
-// urlParameters are the names of the parameters that a URL can have, in order.
+// urlParameters returns the names of the parameters that a URL can have, in order.
 func urlParameters() []string {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters)))
 }
@@ -138,7 +137,7 @@ var parameters = map[string]func(p *parsed, v string) error{
 	},
 }
 
-// boolean makes the function of a parameter that is true or false.
+// boolean returns the function that sets a parameter that is true or false.
 func boolean(key string, set func(p *parsed, on bool)) func(*parsed, string) error {
 	return func(p *parsed, v string) error {
 		on, err := strconv.ParseBool(v)

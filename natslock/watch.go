@@ -14,15 +14,15 @@ import (
 )
 
 // A watch of a name receives the stamps of the name, which the leader of the bucket sends
-// anyway (see stampPrefix). So a client that changes the name need not know of the watch.
-// The watch then reads the value, to tell renewals from news. A bucket that others have
-// made sends no stamps, so its watches receive nothing.
+// for each write (see stampPrefix). So a client that changes the name sends nothing else
+// for the watch. After a stamp, the watch reads the value, to distinguish changes from
+// renewals. In a bucket that another tool has created, watches receive no stamps.
 type watch struct {
 	*store
 	name    string
 	tell    func()
 	seen    locktable.Glimpse
-	changed chan struct{} // has an element after a message was stored
+	changed chan struct{} // has a value after a message was stored
 	last    atomic.Uint64 // the highest sequence of the stored messages
 }
 
@@ -43,7 +43,7 @@ func (s *store) followName(name string, f func()) (stop func()) {
 	return end
 }
 
-// watchRequestTimeout is the time for which a request of a watch waits for its answer.
+// watchRequestTimeout is the time limit of a request of a watch.
 const watchRequestTimeout = 5 * time.Second
 
 // listen receives stamps until the subscription fails.
@@ -75,7 +75,7 @@ func (w *watch) listen(ctx context.Context, hears func()) {
 	}
 }
 
-// noteStamp is called with the stamp of each stored message.
+// noteStamp gets the stamp of each stored message.
 func (w *watch) noteStamp(m *nats.Msg) {
 	if n, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err == nil {
 		w.last.Store(n)
@@ -86,8 +86,8 @@ func (w *watch) noteStamp(m *nats.Msg) {
 	}
 }
 
-// hasNews reads the value, and reports whether there is news. It also returns true if it
-// cannot read the value.
+// hasNews reads the value, and reports whether it has a visible change. It also returns
+// true if it cannot read the value.
 func (w *watch) hasNews(ctx context.Context) bool {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
@@ -100,8 +100,8 @@ func (w *watch) hasNews(ctx context.Context) bool {
 	return err != nil || w.seen.News(is.Value)
 }
 
-// mayPush reports whether the leader sends the stamps of the bucket, as far as the driver
-// knows.
+// mayPush reports whether the leader sends the bucket's stamps, according to its last
+// known configuration.
 func (s *store) mayPush() bool {
 	c := s.bucket.config.Load()
 	return c == nil || s.sendsStamps(c)

@@ -14,15 +14,15 @@ import (
 
 // conns is a pool of connections, of pgx or of database/sql.
 type conns interface {
-	// take takes a connection. free gives it back, and closes it if it is broken, or
-	// still in a transaction.
+	// take takes a connection. free returns it to the pool, which closes it if it is
+	// broken, or still in a transaction.
 	take(ctx context.Context) (c *pgx.Conn, free func(), err error)
 
-	// beforeConnect prepares the configuration of a connection outside of the pool. The
-	// pool's owner may have replaced the password.
+	// beforeConnect prepares the configuration of a connection outside of the pool,
+	// because the pool's owner may have replaced the password.
 	beforeConnect(ctx context.Context, c *pgx.ConnConfig) error
 
-	// most is the largest number of connections.
+	// most returns the largest number of connections.
 	most() int
 
 	// exhausted reports whether all connections are in use.
@@ -39,7 +39,7 @@ func (p pool) take(ctx context.Context) (*pgx.Conn, func(), error) {
 	return c.Conn(), c.Release, nil
 }
 
-// beforeConnect does what the pool does before it opens a connection.
+// beforeConnect runs the pool's BeforeConnect.
 func (p pool) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	if prepare := p.Config().BeforeConnect; prepare != nil {
 		return prepare(ctx, c)
@@ -57,7 +57,7 @@ func (p pool) exhausted() bool {
 type database struct{ *sql.DB }
 
 // beforeConnect copies the configuration of a connection of the pool. It cannot call the
-// caller's OptionBeforeConnect, which the pool keeps to itself.
+// caller's OptionBeforeConnect, because the pool does not expose that.
 func (d database) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	return with(ctx, d, func(own *pgx.Conn) error {
 		*c = *own.Config()
@@ -111,7 +111,6 @@ func (e exhaustedError) Error() string {
 }
 func (e exhaustedError) Unwrap() error { return e.err }
 
-// with runs f with a connection.
 func with(ctx context.Context, from conns, f func(c *pgx.Conn) error) error {
 	c, free, err := from.take(ctx)
 	if err != nil {
@@ -124,8 +123,8 @@ func with(ctx context.Context, from conns, f func(c *pgx.Conn) error) error {
 	return f(c)
 }
 
-// undo rolls back a transaction that is still open, within a second. If that fails, the
-// connection is closed when it returns to the pool, and so the server rolls back.
+// undo rolls back an open transaction, within a second. If that fails, the pool closes
+// the connection later, and so the server rolls back.
 func undo(c *pgx.Conn) {
 	if c.IsClosed() || c.PgConn().TxStatus() == 'I' {
 		return

@@ -8,11 +8,11 @@
 //
 // # URLs
 //
-// The form is the one of libpq and pgx: "postgres://" or "postgresql://", user and
-// password, one host or several, the database, and the parameters that both know
-// (sslmode, target_session_attrs, application_name, pool_max_conns, search_path, ...).
-// PGHOST and the like, a passfile and a service file count, too. Each new connection
-// reads the passfile and the files of certificates again. Pawl's own parameters are:
+// libpq and pgx have the same URLs: "postgres://" or "postgresql://", user and password,
+// one host or several, the database, and the parameters that both know (sslmode,
+// target_session_attrs, application_name, pool_max_conns, search_path, ...). Variables
+// such as PGHOST, a passfile and a service file also work. Each new connection reads the
+// passfile and the files of certificates again. Pawl's own parameters are:
 //
 //   - schema=NAME: see [Options.Schema]
 //   - prefix=NAME: see [Options.Prefix]
@@ -21,8 +21,8 @@
 //
 // A pool opened by URL has at most 16 connections, or pool_max_conns. Of several hosts
 // the driver takes the one that accepts writes (target_session_attrs=read-write). A step
-// waits for a locked row for three quarters of the time that its request has left, 10 s
-// at most. Only a quarter of the connections may wait at once. Each step sets its own
+// waits for a locked row for three quarters of the time until its ctx ends, 10 s at most.
+// Only a quarter of the connections may wait like that. Each step sets its own
 // lock_timeout, so a URL with lock_timeout is refused.
 //
 // # What has to be set up?
@@ -39,32 +39,34 @@
 //
 // # What is guaranteed?
 //
-// A step changes one row in one transaction, by the clock of the server. A grant is as
-// durable as the server's commits: with synchronous_commit=on and fsync=on, the defaults,
-// a crash of the server loses no grant. A release for which no client waits does not wait
-// for the disk: if a crash loses the release, the lease runs out instead. A failover to a
-// standby that lags can lose the last grants, and so grant a name twice, unless the
-// standby is synchronous. Fences still rise as long as the clocks of both servers agree.
-// If you rely on a synchronous standby, open by URL, not with your own pool. A pool
-// cancels the statement when its ctx ends, and PostgreSQL then commits without waiting
-// for the standby. The driver refuses a standby. Diagnose checks all of this.
+// A step changes one row in one transaction, and uses the clock of the server. A grant is
+// as durable as the server's commits: with synchronous_commit=on and fsync=on, the
+// defaults, a crash of the server loses no grant. A release does not wait for the disk if
+// no client waits for the name: if a crash loses the release, the lease expires instead.
+// A failover to a standby that lags can lose the last grants, and so grant a name twice,
+// unless the standby is synchronous. Fences still rise as long as the clocks of both
+// servers agree. If you rely on a synchronous standby, open by URL, not with your own
+// pool. A pool cancels the statement when its ctx ends, and PostgreSQL then commits
+// without waiting for the standby. The driver refuses a standby. Diagnose checks all of
+// this.
 //
 // No name is granted early: a step computes with a time that the server's clock has
-// passed. The step may arrive a little late, and lengthens a new lease by that limit.
-// When the server's clock is set back, leases last longer by as much. When it is set
-// forward, leases end early, and the next renewal tells the holder.
+// passed. The step may arrive later than that time, up to a limit; a new lease lasts
+// longer by that limit. If the server's clock is set back, leases last longer by the
+// difference. If it is set forward, leases end early, and the holder detects that with
+// its next renewal.
 //
 // # How fast is it?
 //
-// An acquire or a release of a name that this client has seen is one statement, which
-// commits: one round trip. Otherwise it takes two. When several clients change a name at
-// the same time, one of them succeeds, and the others repeat the step. Renewals of many
-// leases share one statement. A waiter holds the name once its notification arrives.
+// An acquire or a release takes one round trip: one statement, which commits. The first
+// step of a client on a name takes two. When several clients change a name at the same
+// time, one of them succeeds, and the others repeat the step. Renewals of many leases
+// share one statement. A waiter holds the name once its notification arrives.
 //
 // # How does a waiter learn of its grant?
 //
-// By LISTEN, on one connection beside the pool. The client keeps that connection only
-// while one of its claims waits or holds, or while it watches a name. When the connection
+// By LISTEN, on one connection outside of the pool. The client keeps that connection only
+// while one of its claims waits or holds, or while it watches a name. If the connection
 // is lost, the client opens another one, and reads from the table what has happened
 // meanwhile.
 //
@@ -74,15 +76,15 @@
 //
 // # What may sessions set?
 //
-// Anything: names travel as bytes of UTF-8, functions are called with their schema, and a
-// step sets what it depends on. So clients whose roles, URLs or pools have another
-// client_encoding, DateStyle, isolation level or search_path lock the same names, by the
-// same clock. A session that may not write is refused.
+// Anything: a step sends names as bytes of UTF-8, calls functions with their schema, and
+// makes the settings that it depends on. So clients whose roles, URLs or pools have
+// another client_encoding, DateStyle, isolation level or search_path lock the same names,
+// with the same clock. The driver refuses a session that may not write.
 //
 // # What about PgBouncer?
 //
-// The driver refuses statement mode. In transaction mode a connection that listens
-// receives nothing. The driver tests this by a notification to itself. If none arrives,
+// The driver refuses statement mode. In transaction mode a listening connection receives
+// nothing. The driver tests this with a notification to itself. If it does not arrive,
 // Properties.PushesGrants and PushesChanges are false, and waiting claims poll the table,
 // every 5 to 250 ms. A pool opened by URL behind a pooler keeps no prepared statements.
 // Give your own pool pgx.QueryExecModeCacheDescribe or pgx.QueryExecModeExec there.
@@ -93,8 +95,7 @@
 //
 // # What can its driver do?
 //
-// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and
-// driver.Diagnoser; [driver.As] finds them. [LeaseChecker] is for transactions of the
-// work.
+// It implements driver.Driver, driver.Signaler, driver.Watcher, driver.Lister,
+// driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and driver.Diagnoser;
+// [driver.As] finds them. [LeaseChecker] is for transactions of the work.
 package postgreslock

@@ -46,7 +46,7 @@ type examination struct {
 	driver   *lockDriver
 	found    engine.Findings
 	recovery bool
-	whole    bool // all tables are there, and readable
+	whole    bool // all tables exist and are readable
 }
 
 // settings checks the settings of the server and of this session.
@@ -141,7 +141,6 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// columns are the columns of the tables.
 var columns = map[string][]string{
 	"locks":   {"name", "holders", "fence", "until", "version", "entry"},
 	"tidying": {"one", "version", "cursor_name", "rest"},
@@ -171,7 +170,7 @@ func (e *examination) standbys(ctx context.Context, c *pgx.Conn) error {
 // prepares checks whether a caller's pool prepares statements behind a pooler. A pool
 // opened by URL does not.
 func (e *examination) prepares(ctx context.Context, c *pgx.Conn) error {
-	var pid uint32 // a pooler gives each client a number of its own
+	var pid uint32 // of a pooler, if there is one: each of its clients has another number
 	if err := c.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
 		return err
 	}
@@ -182,7 +181,7 @@ func (e *examination) prepares(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// pushing checks whether signals arrive. Behind a pooler the listener has to try that
+// pushing checks whether signals arrive. Behind a pooler the listener has to test that
 // first.
 func (e *examination) pushing(ctx context.Context) {
 	d := e.driver

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// sqlState is the code of a server's error, from any client library.
+// sqlState returns the code of a server's error, from any client library.
 func sqlState(err error) string {
 	if e, ok := errors.AsType[interface {
 		error
@@ -24,14 +24,15 @@ func sqlState(err error) string {
 	return ""
 }
 
-// passing reports whether to repeat a statement, which the server aborted in favour of
-// another one, or, under a higher default isolation level, because its row had changed.
-func passing(err error) bool {
+// isRetryable reports whether to repeat a statement: the server aborted it because of a
+// deadlock, or, under a higher default isolation level, because its row had changed.
+func isRetryable(err error) bool {
 	state := sqlState(err)
 	return state == "40001" || state == "40P01"
 }
 
-// isLocked reports whether a statement has waited for a locked row as long as it may.
+// isLocked reports whether a statement failed because its wait for a locked row reached
+// the limit.
 func isLocked(err error) bool { return sqlState(err) == "55P03" }
 
 // failed makes a driver.Error of a failure, with advice.
@@ -49,9 +50,9 @@ func (s *server) typed(op driver.Op, err error) error {
 	return engine.Failure(err, s.place(), op, s.advice)
 }
 
-// connectError shortens pgconn's error for people. pgconn lists each attempt on a line of
-// its own. So it repeats the trouble of several attempts, and lists a refused TLS even if
-// the attempt without TLS failed for another reason.
+// connectError shortens pgconn's error for people. pgconn writes one line for each
+// attempt. So several attempts repeat the same error, and a refused TLS is mentioned even
+// if the attempt without TLS failed for another reason.
 type connectError struct{ err error }
 
 func (e *connectError) Unwrap() error { return e.err }
@@ -92,7 +93,7 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 		return "there is no such database: make it, or look at the URL", true
 	case "28P01", "28000":
 		return "look at the user, the password, and the server's pg_hba.conf", !s.passwordFromFile
-	case "08P01": // from PgBouncer, for its own errors and for unknown ones of the server
+	case "08P01": // PgBouncer uses it for its own errors and for unknown ones of the server
 		if said := err.Error(); strings.Contains(said, "no such database") || strings.Contains(said, "database ") && strings.Contains(said, "does not exist") {
 			return "there is no such database behind the pooler: make it, and look at the URL, and at [databases] in pgbouncer.ini", true
 		}

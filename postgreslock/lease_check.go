@@ -17,8 +17,8 @@ import (
 // CheckLease makes a transaction depend on leases. It returns an error that matches
 // pawl.ErrStale, and names the lease, unless each lease holds its name at this moment. If
 // it returns nil, no other claim can be granted one of these names until the transaction
-// ends, even if a lease runs out before. So the transaction writes only while its leases
-// hold their names, whatever was paused or late: the data needs no fence beside it.
+// ends, even if a lease expires before. So the transaction commits only under its leases,
+// even if the process was paused: the data needs no fence.
 //
 //	err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
 //		lease, _ := pawl.LeaseOf(ctx, "account:7")
@@ -33,42 +33,41 @@ import (
 //		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
 //
-// A lease is a *pawl.Lease: the one that Lock returned, or that pawl.LeaseOf(ctx, name)
-// returns inside Do, also of pawl.All. Give all leases to one call, in any order: two
-// calls in one transaction can deadlock with another transaction (SQLSTATE 40P01). A
-// lease that is given twice counts once. The check looks at each of several leases on one
-// name. The error for a nil lease (LeaseOf found none), no lease at all, or a lease of
-// another backend, schema or prefix matches pawl.ErrInvalid. For a lease of another
-// database the check finds no row, and returns pawl.ErrStale. For a *sql.Tx there is
-// [CheckLeaseSQL].
+// A lease is a *pawl.Lease: the result of Lock, or of pawl.LeaseOf(ctx, name) inside Do,
+// also of pawl.All. Pass all leases to one call, in any order: two calls in one
+// transaction can deadlock with another transaction (SQLSTATE 40P01). A lease that is
+// passed twice counts once. Several leases on one name are each checked. The error for a
+// nil lease (LeaseOf found none), no lease at all, or a lease of another backend, schema
+// or prefix matches pawl.ErrInvalid. For a lease of another database the check finds no
+// row, and returns pawl.ErrStale. For a *sql.Tx there is [CheckLeaseSQL].
 //
-// Use the ctx of Do for the statements, because it ends when the lease is lost, but not
-// for Begin, Commit and Rollback. docs/transactions.md says what the errors of Do mean
-// then. After CheckLease has returned nil, the commit is safe however long it takes.
+// Use the ctx of Do, which ends when the lease is lost, for the statements, but not for
+// Begin, Commit and Rollback. docs/transactions.md says what the errors of Do mean then.
+// After CheckLease has returned nil, the commit is safe however long it takes.
 //
 // # What does it lock?
 //
 // Call it last, right before Commit. The check is one statement, which locks the rows of
 // the names until the transaction ends. Meanwhile no client can renew, release or wait
-// for the names. So a transaction that takes long loses its own leases, and all other
-// leases of the names. Checks and renewals of one name wait in line. So its readers, or
-// the holders of its permits, commit one after the other. At 2 ms from the check to the
-// end of Commit, that is 500 transactions a second for the name. A goroutine that checks
-// one name in two open transactions waits for itself until ctx ends.
+// for the names. So a long transaction loses its own leases, and all other leases of the
+// names. Checks and renewals of one name wait for each other. So its readers, or the
+// holders of its permits, commit one after the other. At 2 ms from the check to the end
+// of Commit, that is 500 transactions a second for the name. A goroutine that checks one
+// name in two open transactions deadlocks until ctx ends.
 //
 // The transaction must be in the database of the locks, and in READ COMMITTED. In
 // REPEATABLE READ or SERIALIZABLE, the check fails with SQLSTATE 40001 if the lease was
 // renewed since the transaction began: repeat the transaction. A check in a nested
-// transaction of pgx is in a savepoint: rolling back the savepoint undoes the check, and
-// then nothing keeps other clients out. Check in the outermost transaction.
+// transaction of pgx is in a savepoint. Rolling back the savepoint also ends the row lock
+// of the check, so check in the outermost transaction.
 //
 // The user needs SELECT and UPDATE on the table. The function reads the table of the
-// default schema; for another schema there is [LeaseChecker].
+// default schema; for another schema use [LeaseChecker].
 //
-// The check also asks the *pawl.Lease, and refuses a lease that was released or lost:
-// goroutines of one client hand a name to each other without asking the server. Release
-// the lease after Commit, as Do does. Test it on a real server: the check refuses a lease
-// of pawltest, which is in memory.
+// The check also calls Err of the *pawl.Lease, and refuses a lease that was released or
+// lost, because goroutines of one client pass a lease on without a request to the server.
+// Release the lease after Commit, as Do does. Test it on a real server: the check refuses
+// a lease of pawltest, which is in memory.
 func CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, pgxRows(tx), defaultOptions(), leases)
 }
@@ -159,10 +158,10 @@ func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given
 	for i, name := range leases.Names() {
 		marks, names = append(marks, text(mark(i+1))), append(names, []byte(name))
 	}
-	// The outer SELECT asks the time: in the target list of SELECT FOR UPDATE itself, the
-	// time would be from before the wait for a locked row. It returns name and entry in
-	// hexadecimal: pgx cannot read the bytes that a session with bytea_output=escape
-	// sends.
+	// The outer SELECT reads the time: in the target list of SELECT FOR UPDATE itself,
+	// the time would be from before the wait for a locked row. It returns name and entry
+	// in hexadecimal, because pgx cannot read the bytes of a session with
+	// bytea_output=escape.
 	statement := "WITH locked AS MATERIALIZED (SELECT name, entry FROM " + table + " WHERE name IN (" + strings.Join(marks, ", ") +
 		") ORDER BY name FOR NO KEY UPDATE)" +
 		" SELECT pg_catalog.encode(" + octets("name") + ", 'hex'), pg_catalog.encode(entry, 'hex'), " + clock + " FROM locked"
@@ -184,7 +183,7 @@ func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given
 		return rows.Add(string(n), e, locktable.Instant(now))
 	})
 	switch {
-	case passing(err):
+	case isRetryable(err):
 		return leases.Failed(ctx, fmt.Errorf("%w (repeat the transaction: another one was in its way, or a lease was renewed since it began)", err))
 	case err != nil:
 		return leases.Failed(ctx, err)

@@ -21,7 +21,6 @@ import (
 
 func init() { engine.Register(openURL, "postgres", "postgresql") }
 
-// lockDriver is a client of a database.
 type lockDriver struct {
 	engine.NotedAll
 	server   *server
@@ -29,10 +28,10 @@ type lockDriver struct {
 	closed   atomic.Bool
 }
 
-// New makes a driver over a pool, which stays the caller's. The driver connects when it
-// is first used. It also calls the pool's BeforeConnect for its own connection. Give
-// locks a pool of their own: a renewal needs a connection, and a lease is lost if
-// transactions of yours use all of them. The error is a [*driver.InvalidError].
+// New makes a driver over a pool. Closing the driver does not close the pool. The driver
+// connects when it is first used. It also calls the pool's BeforeConnect for its own
+// connection. Use a separate pool for locks: a renewal needs a connection, and a lease is
+// lost if your transactions use all of them. The error is a [*driver.InvalidError].
 func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	if p == nil {
 		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *pgxpool.Pool"}
@@ -105,7 +104,6 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return d, nil
 }
 
-// place names a database in messages.
 func place(host string, port uint16, database string) string {
 	return fmt.Sprintf("postgres %s:%d/%s", host, port, database)
 }
@@ -135,13 +133,12 @@ func (d *lockDriver) Release(ctx context.Context, l driver.LeaseRef) error {
 	return d.NotedAll.Release(ctx, l)
 }
 
-// withoutCancels keeps a connection from asking the server, through a new connection, to
-// cancel its statement when the caller's ctx is over. PostgreSQL would then commit a
+// withoutCancels prevents cancel requests: when the caller's ctx ends, pgx would ask the
+// server, on a new connection, to cancel the statement. PostgreSQL would then commit a
 // statement that waits for a synchronous standby without waiting further, and a failover
-// would forget a grant that other clients know of. PgBouncer 1.18 also now and then ends
-// with all its connections when it gets a cancel request ("server in bad state"). A
-// statement that still waits for a row does no harm: once late, it changes nothing, and
-// tableWait bounds its wait.
+// could lose a grant that other clients have seen. PgBouncer 1.18 may also crash when it
+// gets a cancel request ("server in bad state"). A statement that still waits for a row
+// does no harm: after its window it changes nothing, and tableWait bounds its wait.
 func withoutCancels(config *pgx.ConnConfig) {
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -177,11 +174,11 @@ func opening(ctx context.Context, s *server, err error) error {
 	case ended != nil && !errors.Is(err, ended):
 		err = fmt.Errorf("%w (%w)", ended, err)
 	}
-	return s.typed("open", err) // err also has the cause of the delay
+	return s.typed("open", err) // err also says why the opening took so long
 }
 
-// behindPooler reports whether a pooler answers. A pooler makes up the process ID that it
-// announces at the beginning, so the server process has another one.
+// behindPooler reports whether a pooler answers. A pooler announces a process ID of its
+// own when a client connects, and the server process has another one.
 func behindPooler(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
 	config = config.Copy()
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -196,15 +193,15 @@ func behindPooler(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
 	return pid != c.PgConn().PID(), err
 }
 
-// connections is the largest size of a pool if the URL sets none.
+// connections is the default of pool_max_conns.
 const connections = 16
 
-// tableWait bounds how long a session waits for a table that an operator has locked, or
-// is about to lock. Nothing cancels that wait, so without a bound each abandoned
-// statement would keep a connection. For a locked row, each step sets its own limit.
+// tableWait bounds a session's wait for a table that an operator has locked, or is about
+// to lock. No caller cancels that wait, so without a bound each abandoned statement would
+// keep a connection. For a locked row, each step sets its own limit.
 const tableWait = "5s"
 
-// table is the driver's table of locks; closing it also closes the listener and the pool.
+// table is the driver's table of locks. Closing it also closes the listener and the pool.
 type table struct {
 	*swap.Table
 	driver *lockDriver

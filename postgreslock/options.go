@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Options for a driver. The zero value, and nil, are fine.
+// Options for a driver. The zero value and nil work.
 type Options struct {
 	// Schema is the schema of the tables. The driver creates it if it is missing.
 	// Applications with different schemas do not share locks. Default: "pawl".
@@ -21,7 +21,7 @@ type Options struct {
 	// Retention is the time for which the backend remembers the last fence of a name
 	// after its last grant. After that, the next fence is still greater, unless the clock
 	// was set back past that grant. The backend also forgets the name's value then. An
-	// instance that is later than Retention repeats a tick of pawl.Once, so set Retention
+	// instance that runs a tick of pawl.Once after Retention repeats it, so set Retention
 	// above the longest delay. Default: 24 hours; at least a minute.
 	Retention time.Duration
 
@@ -48,5 +48,6 @@ func (o *Options) withDefaults() (Options, error) {
 	return out, nil
 }
 
-// maxIdentifier bounds the name of a table, so that the names of its indexes fit, too.
+// maxIdentifier bounds the length of a table's name, so that the names of its indexes
+// fit, too.
 const maxIdentifier = 63 - len("tidying_one_check")

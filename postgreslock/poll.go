@@ -12,9 +12,9 @@ import (
 // namesPerRead is the number of names that one statement reads.
 const namesPerRead = 1000
 
-// lookAtClaims delivers the signals that this client's claims missed while it did not
-// listen. It reports whether it read all their entries.
-func (l *listener) lookAtClaims() bool {
+// pollClaims reads the entries of this client's claims, and delivers the signals that
+// were missed while it did not listen. It reports whether it read all entries.
+func (l *listener) pollClaims() bool {
 	names, byName := engine.ByName(l.claims.All(time.Now()))
 	for some := range slices.Chunk(names, namesPerRead) {
 		asked := time.Now()

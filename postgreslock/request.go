@@ -9,44 +9,44 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A request is one use of a connection. If the caller's ctx ends before the answer comes,
-// pgx closes the connection, and the next request needs a new one. On a slow server that
-// costs more than the request, and makes the server slower still. So a request to a
-// server that was slow a moment ago runs in a goroutine: its caller goes when ctx ends,
-// and the goroutine waits a little longer. A request that waits long for a locked row
-// also runs in a goroutine, on any server. Other requests to a quick server do not:
-// passing an answer between goroutines takes 0.1 ms where processors are few.
+// A request is one use of a connection. If the caller's ctx ends before the answer
+// arrives, pgx closes the connection, and the next request needs a new one. On a slow
+// server a new connection costs more than the request, and makes the server even slower.
+// So if the server was slow lately, a request runs in a goroutine: its caller returns
+// when ctx ends, and the goroutine waits a little longer. A request that waits long for a
+// locked row also runs in a goroutine, on any server. Other requests to a quick server do
+// not, because passing an answer between goroutines may take 0.1 ms.
 type request struct {
-	ctx context.Context // does not end if the request has a goroutine of its own
+	ctx context.Context // never ends if the request has a goroutine of its own
 
-	mu    sync.Mutex // protects all below
+	mu    sync.Mutex // protects the fields below
 	conn  *pgx.Conn  // nil until the request has one
-	left  bool       // the caller has gone
+	left  bool       // the caller has returned
 	cut   bool       // await closed the connection, and pgx may not know
-	ended bool       // the connection was given back
+	ended bool       // the connection was returned to the pool
 }
 
 const (
-	slow          = 100 * time.Millisecond // a request that takes longer shows that the server is slow
-	slowFor       = time.Minute            // time for which a slow request marks the server as slow
-	answerTimeout = 2 * time.Second        // time for which a request without a caller waits for its answer
+	slow          = 100 * time.Millisecond // the time of a request from which on the server counts as slow
+	slowFor       = time.Minute            // the time after a slow request for which the server counts as slow
+	answerTimeout = 2 * time.Second        // how long a request without a caller waits for its answer
 )
 
-// request runs f with a connection. f may still run after request has returned the end of
-// ctx. So f uses the caller's variables only in whileAwaited.
+// request runs f with a connection. f may still run after request has returned the error
+// of ctx. So f must use the caller's variables only in whileAwaited.
 func (s *store) request(ctx context.Context, f func(r *request) error) error {
 	began := time.Now()
 	if last := s.lastSlow.Load(); last == nil || began.Sub(*last) > slowFor {
 		defer s.noteTime(began)
 		return s.run(ctx, &request{ctx: ctx}, f)
 	}
-	return s.aside(ctx, answerTimeout, func() { s.noteTime(began) }, f)
+	return s.requestInBackground(ctx, answerTimeout, func() { s.noteTime(began) }, f)
 }
 
-// aside runs a request in a goroutine of its own, on any server. After its caller has
-// gone, the request waits for its answer for the time wait. aside calls over when the
-// request has ended.
-func (s *store) aside(ctx context.Context, wait time.Duration, over func(), f func(r *request) error) error {
+// requestInBackground runs a request in a goroutine of its own, on any server. After its
+// caller has returned, the request waits for its answer for the time wait. aside calls
+// over when the request has ended.
+func (s *store) requestInBackground(ctx context.Context, wait time.Duration, over func(), f func(r *request) error) error {
 	r := &request{ctx: context.WithoutCancel(ctx)}
 	connecting, stop := context.WithCancel(r.ctx)
 	var err error
@@ -63,7 +63,7 @@ func (s *store) aside(ctx context.Context, wait time.Duration, over func(), f fu
 	case <-ctx.Done():
 	}
 	select {
-	case <-done: // the answer came as ctx ended
+	case <-done: // the answer arrived when ctx ended
 		return err
 	default:
 	}
@@ -71,16 +71,17 @@ func (s *store) aside(ctx context.Context, wait time.Duration, over func(), f fu
 	if !connected {
 		wait = answerTimeout // the request waits for a connection, not for a row
 	}
-	if others := s.goOn(r, wait, stop, done); !connected && others == 0 && s.exhausted() {
+	if others := s.awaitAnswer(r, wait, stop, done); !connected && others == 0 && s.exhausted() {
 		return exhaustedError{ctx.Err()}
 	}
 	return ctx.Err()
 }
 
-// goOn lets a request without a caller wait for its answer, and returns how many others
-// wait. If too many wait, this request does not: the pool has to serve callers, too. The
-// store's room bounds the requests that wait for a locked row.
-func (s *store) goOn(r *request, wait time.Duration, stop func(), done <-chan struct{}) (others int) {
+// awaitAnswer lets a request without a caller wait for its answer, and returns the number
+// of other such requests. If there are too many, this request does not wait, because the
+// pool has to serve callers, too. For requests that wait for a locked row, the store's
+// room is the limit.
+func (s *store) awaitAnswer(r *request, wait time.Duration, stop func(), done <-chan struct{}) (others int) {
 	others = len(s.unawaited)
 	end := func() {}
 	if wait == answerTimeout {
@@ -98,7 +99,7 @@ func (s *store) goOn(r *request, wait time.Duration, stop func(), done <-chan st
 	return others
 }
 
-// noteTime notes whether a request that has ended shows that the server is slow.
+// noteTime records that the server is slow if a request took long.
 func (s *store) noteTime(began time.Time) {
 	if now := time.Now(); now.Sub(began) > slow {
 		s.lastSlow.Store(&now)
@@ -117,18 +118,19 @@ func (s *store) run(connecting context.Context, r *request, f func(r *request) e
 		free()
 		return nil
 	}
-	defer s.giveBack(r, free) // even if f panics
+	defer s.returnConn(r, free) // even if f panics
 	err = f(r)
 	s.ended(r.ctx, c, err)
 	if c.IsClosed() {
-		s.cutSoon(c)
+		s.closeSocket(c)
 	}
 	return err
 }
 
-// cutSoon cuts a connection that pgx has closed because its ctx ended. For up to 15 s pgx
-// waits until the server closes it, too, and meanwhile the pool does not replace it.
-func (s *store) cutSoon(c *pgx.Conn) {
+// closeSocket closes the socket of a connection that pgx has closed because its ctx
+// ended. pgx waits up to 15 s for the server to close it, too, and meanwhile the pool
+// does not replace it.
+func (s *store) closeSocket(c *pgx.Conn) {
 	s.running.Go(func() {
 		late := time.NewTimer(answerTimeout)
 		defer late.Stop()
@@ -141,9 +143,9 @@ func (s *store) cutSoon(c *pgx.Conn) {
 	})
 }
 
-// giveBack gives the connection back before the caller has its answer, so that the
-// caller's next request finds it. Only a rollback happens in the background.
-func (s *store) giveBack(r *request, free func()) {
+// returnConn returns the connection to the pool before the caller gets its answer, so
+// that the caller's next request can use it. Only a rollback runs in the background.
+func (s *store) returnConn(r *request, free func()) {
 	if r.conn.IsClosed() || r.conn.PgConn().TxStatus() == 'I' {
 		r.end(free)
 		return
@@ -154,7 +156,7 @@ func (s *store) giveBack(r *request, free func()) {
 	})
 }
 
-// begin notes the connection, and reports whether the caller is still there.
+// begin stores the connection, and reports whether the caller still waits.
 func (r *request) begin(c *pgx.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,7 +168,7 @@ func (r *request) begin(c *pgx.Conn) bool {
 // errUnawaited means that no caller waits for the answer to a request any more.
 var errUnawaited = errors.New("the caller has gone")
 
-// whileAwaited runs f if the caller is there, and keeps the caller there meanwhile.
+// whileAwaited runs f if the caller still waits. The caller does not return before f.
 func (r *request) whileAwaited(f func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +179,8 @@ func (r *request) whileAwaited(f func()) error {
 	return nil
 }
 
-// leave notes that the caller goes, and reports whether there is a connection.
+// leave records that the caller returns, and reports whether the request has a
+// connection.
 func (r *request) leave() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,14 +208,13 @@ func (r *request) await(closing context.Context, wait time.Duration, stop func()
 	<-done
 }
 
-// end gives the connection back.
 func (r *request) end(free func()) {
 	r.mu.Lock()
 	r.ended = true
 	cut := r.cut
 	r.mu.Unlock()
 	if cut {
-		_ = r.conn.Close(r.ctx) // otherwise the next request would get the closed connection
+		_ = r.conn.Close(r.ctx) // so that the pool does not reuse it
 	}
 	free()
 }

@@ -9,10 +9,11 @@ import (
 const schemaVersion = 1
 
 // The table of locks has one row per name: columns for people, the version, and the
-// entry. Half of each page is left free, and no column that changes has an index. So a
-// new version of a row finds room on the page of the old one, and no index changes.
+// entry. Half of each page is left free, and no index has a column that changes. So a new
+// version of a row fits on the page of the old one, and no index changes.
 //
-// The row of tidying has the position of tidying, and the version of the tables.
+// The table of tidying has one row: the position of the tidying, and the version of the
+// tables.
 const tables = `CREATE TABLE IF NOT EXISTS {locks} (
 	name    text COLLATE "C" PRIMARY KEY,
 	holders text NOT NULL DEFAULT '',
@@ -31,8 +32,8 @@ CREATE TABLE IF NOT EXISTS {tidying} (
 INSERT INTO {tidying} (version) VALUES (1) ON CONFLICT DO NOTHING;
 `
 
-// Schema returns the statements that make the tables. An administrator runs them if the
-// user of the locks has no right to create anything. They change no existing table. The
+// Schema returns the statements that create the tables. An administrator runs them if the
+// user of the locks has no right to create tables. They change no existing table. The
 // user needs USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its tables.
 func Schema(o *Options) (string, error) {
 	options, err := o.withDefaults()
@@ -42,7 +43,7 @@ func Schema(o *Options) (string, error) {
 	return "CREATE SCHEMA IF NOT EXISTS " + identifier(options.Schema) + ";\n\n" + options.tables(), nil
 }
 
-// command is the `pawl` command that prints the schema of these options.
+// command returns the `pawl` command that prints the schema of these options.
 func (o *Options) command() string {
 	c := "pawl schema postgres"
 	if o.Schema != "pawl" {
@@ -54,10 +55,9 @@ func (o *Options) command() string {
 	return c
 }
 
-// bareword matches a word that a shell takes without quotes.
+// bareword matches a word that needs no quotes in a shell.
 var bareword = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// shell quotes a word for a shell.
 func shell(word string) string {
 	if bareword.MatchString(word) {
 		return word
@@ -65,7 +65,7 @@ func shell(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// tables returns the statements that make the tables in an existing schema.
+// tables returns the statements that create the tables in an existing schema.
 func (o *Options) tables() string {
 	return strings.NewReplacer("{locks}", o.table("locks"), "{tidying}", o.table("tidying")).Replace(tables)
 }

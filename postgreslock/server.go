@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A server is a database. Before its first use, the driver checks it and makes the
+// A server is a database. Before its first use, the driver checks it and creates the
 // tables.
 type server struct {
 	conns
@@ -20,16 +20,16 @@ type server struct {
 	setUp chan struct{} // holds one while a goroutine checks the server
 
 	mu     sync.Mutex // protects all below
-	where  string     // names the database in messages
+	where  string     // the database, for messages
 	ready  bool
-	once   bool            // the server was ready once
-	config *pgx.ConnConfig // of a connection to the server; nil until known
-	pooled bool            // a pooler is between: the server process is not the one that the connection announced
+	once   bool            // the server has been ready before
+	config *pgx.ConnConfig // the configuration of a connection; nil before the first one
+	pooled bool            // there is a pooler: the process ID of the server is not the announced one
 }
 
 // connect takes a connection to a database that is ready.
 func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
-	if !s.isReady() { // a goroutine that waits for its turn keeps no connection
+	if !s.isReady() { // check without c, because a goroutine that waits must not keep a connection
 		select {
 		case s.setUp <- struct{}{}:
 			defer func() { <-s.setUp }()
@@ -51,22 +51,21 @@ func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 	return c, free, nil
 }
 
-// place names the tables in messages: the database, and the schema and the prefix unless
-// they are the defaults.
+// place returns the description of the tables for messages: the database, and the schema
+// and the prefix unless they are the defaults.
 func (s *server) place() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.where + s.options.tail()
 }
 
-// isPooled reports whether the server is known to be behind a pooler.
 func (s *server) isPooled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pooled
 }
 
-// reach returns how to connect to the server. The first time, it also connects.
+// reach returns the configuration of a connection. The first time, it also connects.
 func (s *server) reach(ctx context.Context) (*pgx.ConnConfig, error) {
 	if !s.wasReady() {
 		_, free, err := s.connect(ctx)
@@ -92,14 +91,15 @@ func (s *server) wasReady() bool {
 	return s.once
 }
 
-// isStandby reports whether a failure means that the server takes no locks (any more).
+// isStandby reports whether a failure means that the server is a standby, maybe since a
+// moment ago.
 func isStandby(err error) bool {
 	e, ok := errors.AsType[*setupError](err)
 	return ok && (e.hint == standbyHint || e.hint == readOnlyHint) || sqlState(err) == "25006"
 }
 
 // ended handles a failure on a connection. If the server is a standby, ended closes the
-// connection, and the next connection is checked again.
+// connection, and the driver checks the next one again.
 func (s *server) ended(ctx context.Context, c *pgx.Conn, err error) {
 	if !isStandby(err) {
 		return
@@ -113,17 +113,18 @@ func (s *server) ended(ctx context.Context, c *pgx.Conn, err error) {
 // setupError means that a server, or its tables, cannot be used.
 type setupError struct {
 	problem, hint string
-	passing       bool // the server was usable before, so a retry may help
+	passing       bool // the server was ready before, so a retry may help
 }
 
 func (e *setupError) Error() string { return e.problem }
 
-// prepare checks the server, and makes the tables. Many processes may do so at once.
+// prepare checks the server, and creates the tables. Many processes may do so at the same
+// time.
 func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
-	there, pooled, err := s.look(ctx, c)
+	there, pooled, err := s.checkServer(ctx, c)
 	if err == nil && !there {
 		if err = s.create(ctx, c); err == nil {
-			there, pooled, err = s.look(ctx, c)
+			there, pooled, err = s.checkServer(ctx, c)
 		}
 		if err == nil && !there {
 			err = errors.New("the tables were made, and are not there")
@@ -143,8 +144,9 @@ func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// look finds out whether the tables are there, and whether the server can be used.
-func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err error) {
+// checkServer checks the server. It reports whether the tables exist, and whether there
+// is a pooler.
+func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (there, pooled bool, err error) {
 	var recovery, readOnly, escapes bool
 	var number int
 	var pid uint32
@@ -155,9 +157,9 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err
 	switch {
 	case err != nil:
 		return false, false, err
-	case likeness(called) != "":
+	case lookalikeOf(called) != "":
 		return false, false, &setupError{
-			problem: "the server is " + likeness(called) + ", whose nodes have a clock each",
+			problem: "the server is " + lookalikeOf(called) + ", whose nodes have a clock each",
 			hint:    "use PostgreSQL itself, or another backend of Pawl",
 		}
 	case number < 120000:
@@ -175,7 +177,7 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err
 		}
 	}
 	if pooled = pid != c.PgConn().PID(); pooled {
-		if err := transacts(ctx, c); err != nil {
+		if err := checkTransactions(ctx, c); err != nil {
 			return false, false, err
 		}
 	}
@@ -200,8 +202,9 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err
 	return true, pooled, nil
 }
 
-// likeness names a server that speaks PostgreSQL's protocol but has no single clock.
-func likeness(version string) string {
+// lookalikeOf returns the name of a server that speaks PostgreSQL's protocol but has no
+// single clock.
+func lookalikeOf(version string) string {
 	for in, name := range map[string]string{"CockroachDB": "CockroachDB", "-YB-": "YugabyteDB", "Redshift": "Redshift"} {
 		if strings.Contains(version, in) {
 			return name
@@ -216,8 +219,9 @@ func asText(c *pgx.Conn) bool {
 	return mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol
 }
 
-// transacts finds out whether a pooler lets a transaction have several statements.
-func transacts(ctx context.Context, c *pgx.Conn) error {
+// checkTransactions returns an error if the pooler does not allow a transaction of
+// several statements.
+func checkTransactions(ctx context.Context, c *pgx.Conn) error {
 	tx, err := c.Begin(ctx)
 	if err == nil {
 		return tx.Rollback(ctx)
@@ -236,12 +240,12 @@ const (
 	readOnlyHint = "set default_transaction_read_only to off for the user of the locks"
 )
 
-// create makes the tables. CREATE IF NOT EXISTS alone fails when two clients do so at
-// once.
+// create creates the tables, under a lock, because two concurrent CREATE IF NOT EXISTS
+// may fail.
 func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 	schema := identifier(s.options.Schema)
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '30s'"); err != nil { // many clients may come at once
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '30s'"); err != nil { // many clients may do this at once
 			return err
 		}
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('pawl schema', 0))"); err != nil {
@@ -252,7 +256,7 @@ func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 			return err
 		}
 		script := s.options.tables()
-		if !there { // IF NOT EXISTS needs the right to create even an existing schema
+		if !there { // even with IF NOT EXISTS, the user would need the right to create a schema
 			script = "CREATE SCHEMA " + schema + ";\n" + script
 		}
 		_, err := tx.Exec(ctx, script)

@@ -15,13 +15,13 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A listener has one connection of its own, on which the server sends the signals for
-// this client. The connection is open while one of the client's claims waits or holds, or
-// while the client watches a name.
+// A listener receives the signals for this client, on a connection of its own. The
+// connection is open while one of the client's claims waits or holds, or while the client
+// watches a name.
 //
-// A signal may be lost: it was sent before the client listened, or while the connection
-// was down. So each time that listening begins, the client reads the entries of its
-// claims, and delivers what has happened to them.
+// A signal is lost if it is sent before the client listens, or while the connection is
+// down. So each time that listening begins, the client reads the entries of its claims,
+// and delivers the missed signals.
 type listener struct {
 	server  *server
 	store   *store
@@ -31,10 +31,10 @@ type listener struct {
 	claims *engine.Claims
 
 	mu            sync.Mutex        // protects all below
-	setWatchHears *func(hears bool) // called when listening begins or stops; nil without a watch
-	lastUsed      time.Time         // the last time that there was a claim or a watch
+	setWatchHears *func(hears bool) // called when signals begin or cease to arrive; nil without a watch
+	lastUsed      time.Time         // the last time at which there was a claim or a watch
 	runs          bool
-	hears         bool // signals sent now arrive
+	hears         bool // signals arrive now
 	push          pushState
 
 	life    context.Context
@@ -48,14 +48,14 @@ type pushState int
 const (
 	untried pushState = iota
 	works
-	fails // a pooler shares the session that listens with other clients
+	fails // a pooler shares the listening session with other clients
 )
 
 const (
-	unusedTimeout  = 5 * time.Second // time for which a client still listens without a claim or a watch
-	pingAfter      = 7 * time.Second // silence after which it pings the server
-	requestTimeout = 5 * time.Second // bound of a request of the listener
-	notifyTimeout  = 2 * time.Second // bound of the wait for a notification to itself
+	unusedTimeout  = 5 * time.Second // the time for which a client still listens after its last claim or watch
+	pingAfter      = 7 * time.Second // the time without a signal after which it pings the server
+	requestTimeout = 5 * time.Second // the time limit of a listener's request
+	notifyTimeout  = 2 * time.Second // the time limit of the wait for a notification to itself
 )
 
 func newListener(s *store, inbox string, deliver func(driver.Signal)) *listener {
@@ -69,16 +69,16 @@ func (l *listener) close() {
 	l.running.Wait()
 }
 
-// pushes reports whether signals arrive. Until the listener has tried it, pushes returns
-// true if no pooler is between.
+// pushes reports whether signals arrive. Until the listener has tested that, pushes
+// returns true if there is no pooler.
 func (l *listener) pushes() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.push == works || l.push == untried && !l.server.isPooled()
 }
 
-// tryPush listens for a while, even without a claim, and waits until it is known whether
-// signals arrive, or ctx ends.
+// tryPush listens for a while, even without a claim, and waits until the listener has
+// tested whether signals arrive, or ctx ends.
 func (l *listener) tryPush(ctx context.Context) {
 	isUntried := func() bool {
 		l.mu.Lock()
@@ -129,13 +129,13 @@ func (l *listener) listenForWatch(f func(hears bool)) (stop func()) {
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.setWatchHears == &f { // and no other watch has replaced it
+		if l.setWatchHears == &f { // if no other watch has replaced it
 			l.setWatchHears, l.lastUsed = nil, time.Now()
 		}
 	}
 }
 
-// setHears records whether signals sent now arrive, and notifies the watch.
+// setHears records whether signals arrive now, and notifies the watch.
 func (l *listener) setHears(hears bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +166,7 @@ func (l *listener) endIfUnused() bool {
 	return !l.runs
 }
 
-// run listens until there is no claim and no watch any more.
+// run listens until endIfUnused returns true.
 func (l *listener) run() {
 	wanted, end := context.WithCancel(l.life)
 	defer end()
@@ -181,7 +181,7 @@ func (l *listener) run() {
 	}.Keep(wanted)
 }
 
-// noIdleTimeout keeps a server, version 14 or later, from ending a session that only
+// noIdleTimeout prevents that a server, version 14 or later, ends a session that only
 // listens.
 const noIdleTimeout = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'idle_session_timeout'"
 
@@ -208,7 +208,7 @@ func (l *listener) listen(hears func()) (over bool) {
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
-	if !l.server.isPooled() { // a pooler would leave the setting to other clients
+	if !l.server.isPooled() { // behind a pooler, other clients would get the setting
 		if _, err := c.Exec(ctx, noIdleTimeout); err != nil {
 			return false
 		}
@@ -219,7 +219,7 @@ func (l *listener) listen(hears func()) (over bool) {
 	if !l.testPush(c) {
 		return l.pauseAfterFailedPush()
 	}
-	if !l.lookAtClaims() {
+	if !l.pollClaims() {
 		return false
 	}
 	hears()
@@ -231,8 +231,9 @@ func (l *listener) listen(hears func()) (over bool) {
 	return true
 }
 
-// testPush finds out whether a notification to this client arrives. It sends one through
-// the pool: even a pooler returns what the listening connection sends.
+// testPush tests whether a notification to this client arrives. It sends one through the
+// pool, because the listening connection receives its own notifications even behind a
+// pooler.
 func (l *listener) testPush(c *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(l.life, notifyTimeout)
 	defer cancel()
@@ -241,7 +242,7 @@ func (l *listener) testPush(c *pgx.Conn) bool {
 		return err
 	})
 	if err != nil {
-		return l.setPush(!l.server.isPooled()) // an exhausted pool says nothing about listening
+		return l.setPush(!l.server.isPooled()) // an error, such as an exhausted pool, says nothing about listening
 	}
 	for {
 		n, err := c.WaitForNotification(ctx)
@@ -268,7 +269,7 @@ func (l *listener) setPush(arrived bool) bool {
 }
 
 // pauseAfterFailedPush waits for a minute after notifications did not arrive. Then the
-// listener tries again, because the pooler may be gone.
+// listener tests again, because the pooler may be gone.
 func (l *listener) pauseAfterFailedPush() (over bool) {
 	l.setHears(false)
 	l.deliver(driver.Signal{Kind: driver.SignalLook}) // claims without signals read their entries
@@ -330,8 +331,8 @@ func channel(inbox string) string { return "pawl:" + inbox }
 
 // A notifyPause is a pause in sending notifications. It begins when the server refuses a
 // notification: its queue is full, because a listener in some database hangs, or the user
-// lacks the right. A signal is only a hint, so no grant and no release fails without it.
-// During the pause this client sends no notifications, and waiters poll the table.
+// lacks the right. Grants and releases then succeed without signals, which are only
+// hints. During the pause this client sends no notifications, and waiters poll the table.
 type notifyPause struct {
 	until atomic.Pointer[time.Time]
 }
@@ -347,7 +348,8 @@ func (h *notifyPause) isActive() bool {
 
 // beginIfRefused reports whether a step failed only because of its notifications, and
 // begins the pause if so. The step changed nothing, and the caller repeats it. The result
-// is true even if the pause had begun, because the step was sent earlier.
+// is also true if the pause had already begun, because the step may have been sent
+// before.
 func (h *notifyPause) beginIfRefused(err error) bool {
 	state := sqlState(err)
 	full := state == "54000" && strings.Contains(err.Error(), "NOTIFY")

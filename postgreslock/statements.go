@@ -21,20 +21,20 @@ type statements struct {
 
 // clock is the server's time in microseconds since 1970, a number that no DateStyle
 // changes. It is the time of the call, not of the beginning of the transaction. Every
-// statement names the schema of its functions: a search_path may put others first, such
-// as a clock for tests, and a session would see another time, or other names.
+// statement names the schema of its functions, because search_path may find others first,
+// such as a clock for tests.
 const clock = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"
 
 // inTime is the server's time. After the window it fails with the state tooLate: it
-// divides by version - version, a 0 that the planner cannot compute without a row.
+// divides by version - version, which is 0, but which the planner does not compute
+// without a row.
 const (
 	inTime  = "CASE WHEN pg_catalog.clock_timestamp() <= $9 THEN " + clock + " ELSE 1 / (version - version) END"
 	tooLate = "22012"
 )
 
-// wait bounds how long a swap waits for a row that another transaction has locked. The
-// setting is a part of each condition, because a pooler would drop a setting of the
-// session.
+// wait bounds a swap's wait for a row that another transaction has locked. It is a part
+// of each condition, because a pooler may drop a setting of the session.
 const wait = " AND pg_catalog.set_config('lock_timeout', $10, true) IS NOT NULL"
 
 func (o *Options) statements() *statements {
@@ -60,9 +60,9 @@ func (o *Options) statements() *statements {
 			" UPDATE {locks} l SET version = n.version, entry = n.entry, holders = {n.holders}, fence = n.fence, until = n.until" +
 			" FROM free n WHERE l.name = {n.name} COLLATE \"C\" RETURNING n.name, {now}"),
 
-		// swapAll locks the rows in the order of their names, and changes them if all are
-		// as expected. If a new row is there already, or the window is over, the last
-		// SELECT fails, and so undoes the changes.
+		// swapAll locks the rows in the order of their names, and changes them if all
+		// versions are as expected. If a new row already exists, or the window is over,
+		// the last SELECT fails, and so undoes the changes.
 		swapAll: sql("WITH n AS MATERIALIZED (SELECT {n.name} COLLATE \"C\" AS name, was, version, entry, {n.holders} AS holders, fence, until" +
 			" FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[], $7::timestamptz[])" +
 			" AS n (name, was, version, entry, holders, fence, until))," +
@@ -87,21 +87,19 @@ func (o *Options) statements() *statements {
 	}
 }
 
-// text turns an argument, sent as bytes of UTF-8, into text. The server would read a
-// string in the encoding of the session: with LATIN1, "größe" would be another name.
+// text converts an argument, sent as bytes of UTF-8, to text. The server would decode a
+// string with the encoding of the session: with LATIN1, "größe" would be another name.
 // Statements are ASCII for the same reason.
 func text(mark string) string { return "pg_catalog.convert_from(" + mark + ", 'UTF8')" }
 
-// octets is the opposite of text, for a column.
+// octets converts a column to bytes of UTF-8.
 func octets(column string) string { return "pg_catalog.convert_to(" + column + ", 'UTF8')" }
 
-// mark returns the n-th placeholder.
 func mark(n int) string { return "$" + strconv.Itoa(n) }
 
 func (o *Options) table(name string) string { return identifier(o.Schema, o.Prefix+name) }
 
-// tail names the tables in messages: the schema and the prefix unless they are the
-// defaults.
+// tail returns the part of place after the database.
 func (o *Options) tail() (tail string) {
 	if o.Schema != "pawl" {
 		tail = " schema=" + o.Schema
@@ -144,8 +142,8 @@ func identifier(parts ...string) string {
 	return b.String()
 }
 
-// plain removes what PostgreSQL does not take as text: NUL, and invalid UTF-8.
-func plain(s string) []byte {
+// validText removes bytes that PostgreSQL refuses in text: NUL, and invalid UTF-8.
+func validText(s string) []byte {
 	return []byte(strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "?"))
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// A store keeps a row for each name. A step is a single statement, see swaps.go. No
-// transaction stays open while a client does anything else.
+// A store keeps a row for each name. A step is a single statement, see swaps.go. So no
+// transaction stays open between two requests.
 type store struct {
 	*server
 	clock       swap.Clock
@@ -29,12 +29,12 @@ type store struct {
 	sql         *statements
 	listener    *listener
 	inbox       string              // the inbox of this client
-	deliver     func(driver.Signal) // takes the signals for this client
+	deliver     func(driver.Signal) // gets the signals for this client
 
-	room      chan struct{} // bounds the statements that wait long for a row, because each keeps a connection
-	unawaited chan struct{} // bounds the requests whose caller has gone, because each keeps a connection
+	longWaits chan struct{} // bounds the statements that wait long for a row, because each keeps a connection
+	unawaited chan struct{} // bounds the requests whose caller has returned, because each keeps a connection
 
-	lastSlow atomic.Pointer[time.Time] // the last time that a request took long
+	lastSlow atomic.Pointer[time.Time] // the time of the last slow request
 
 	tidier  sqlswap.Tidier
 	closing context.Context
@@ -42,11 +42,10 @@ type store struct {
 	running engine.Background
 }
 
-// newStore makes the store of a client, and its listener.
 func newStore(s *server, deliver func(driver.Signal)) *store {
 	t := &store{
 		server: s, sql: s.options.statements(), inbox: rand.Text()[:16],
-		room: make(chan struct{}, max(1, s.most()/4)), unawaited: make(chan struct{}, s.most()*3/4),
+		longWaits: make(chan struct{}, max(1, s.most()/4)), unawaited: make(chan struct{}, s.most()*3/4),
 	}
 	t.deliver = func(signal driver.Signal) {
 		t.listener.claims.Heard(signal)
@@ -58,9 +57,9 @@ func newStore(s *server, deliver func(driver.Signal)) *store {
 	return t
 }
 
-// DelaysWrites implements swap.DelayedWriter. A statement checks the clock when it has
-// changed the row, but a disk or a standby may hold up its commit after that. Until then,
-// readers do not see the change.
+// DelaysWrites implements swap.DelayedWriter. A statement checks the clock after it has
+// changed the row, but a disk or a standby may delay its commit. Until then, readers do
+// not see the change.
 func (s *store) DelaysWrites() {}
 
 // Load implements swap.Store.
@@ -87,7 +86,8 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 	return all, nil
 }
 
-// stored makes an entry that an operator has emptied invalid, instead of a free name.
+// stored makes an empty entry invalid, so that a name whose entry an operator has emptied
+// does not count as free.
 func stored(version int64, value []byte) swap.Stored {
 	if len(value) == 0 {
 		value = []byte{0}
@@ -95,7 +95,6 @@ func stored(version int64, value []byte) swap.Stored {
 	return swap.Stored{Value: value, Version: uint64(version)}
 }
 
-// bytesOf returns names as arguments, see text.
 func bytesOf(names []string) [][]byte {
 	all := make([][]byte, len(names))
 	for i, name := range names {
@@ -130,8 +129,8 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 	}, func(row swap.Named) string { return row.Name })
 }
 
-// page reads up to n entries, beginning at a given name. The server refuses bytes that
-// are no text, so it compares them as bytes.
+// page reads up to n entries, beginning at the name from. It compares names as bytes,
+// because the server refuses invalid text.
 func (s *store) page(r *request, from string, n int) (page []swap.Named, err error) {
 	var name, value []byte
 	var version, now int64
@@ -143,8 +142,8 @@ func (s *store) page(r *request, from string, n int) (page []swap.Named, err err
 	return page, err
 }
 
-// textBefore returns s up to the first byte that is no text for the server: NUL, or
-// invalid UTF-8. No name that sorts after s sorts before the result.
+// textBefore returns s up to the first byte that is not valid text for the server: NUL,
+// or invalid UTF-8. No name that sorts after s sorts before the result.
 func textBefore(s string) string {
 	for i, r := range s {
 		if _, size := utf8.DecodeRuneInString(s[i:]); r == 0 || r == utf8.RuneError && size == 1 {
@@ -154,15 +153,14 @@ func textBefore(s string) string {
 	return s
 }
 
-// do runs f with a connection, and turns a failure into an error of this driver, see
-// request and failure.
+// do runs request, and converts its error with failure.
 func (s *store) do(ctx context.Context, f func(r *request) error) error {
 	return s.failure(ctx, s.request(ctx, f))
 }
 
-// failure turns a failure of the server into a [*driver.Error]. It returns the end of the
-// caller's ctx, and damage to an entry, as they are. If the pool was exhausted until ctx
-// ended, the error also has advice.
+// failure converts a failure of the server to a [*driver.Error]. It returns the error of
+// the caller's ctx, and the error of a damaged entry, unchanged. If the pool was
+// exhausted until ctx ended, the error also has advice.
 func (s *store) failure(ctx context.Context, err error) error {
 	_, corrupt := errors.AsType[*locktable.CorruptError](err)
 	_, exhausted := errors.AsType[exhaustedError](err)
@@ -195,8 +193,8 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// Close implements swap.Store. Requests under way end by their ctx. A request whose
-// caller has gone no longer waits for its answer.
+// Close implements swap.Store. Requests under way end with their ctx. A request whose
+// caller has returned no longer waits for its answer.
 func (s *store) Close() error {
 	s.close()
 	s.running.Close()

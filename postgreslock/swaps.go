@@ -20,14 +20,12 @@ import (
 // A statement changes a row if the row still has the version that the client read, and
 // the server's clock is within the window.
 //
-// PostgreSQL checks this condition before it waits for a row that another transaction has
-// locked. It checks again only if that transaction has changed the row. So the statement
-// reads the clock again after its change. If the window is over, the statement fails, and
-// changes nothing.
+// PostgreSQL checks this condition before it waits for a locked row. It checks again only
+// if the other transaction has changed the row. So the statement reads the clock again
+// after its change. If the window is over, the statement fails, and changes nothing.
 
-// shortWait bounds how long a statement waits for a row. The steps of other clients
-// mostly end within that time. A transaction that checked a lease, or a crowd of such
-// transactions, takes longer: see waits.
+// shortWait bounds a statement's wait for a locked row. Most steps of other clients end
+// within that time. Transactions that have checked a lease take longer: see waits.
 const shortWait = 10 * time.Millisecond
 
 // Swap implements swap.Store.
@@ -38,7 +36,7 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 	}
 	done, err := s.swapOne(ctx, swaps[0], shortWait, s.request)
 	if isLocked(err) {
-		done, err = s.waits(ctx, swaps[0], err)
+		done, err = s.swapAfterWait(ctx, swaps[0], err)
 	}
 	switch {
 	case isLocked(err) && ctx.Err() == nil:
@@ -49,7 +47,7 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 	return []swap.Swapped{done}, nil
 }
 
-// swapOne makes one swap, with a connection that ask gives.
+// swapOne makes one swap, in a request that ask runs.
 func (s *store) swapOne(
 	ctx context.Context, w swap.Swap, wait time.Duration, ask func(ctx context.Context, f func(r *request) error) error,
 ) (done swap.Swapped, err error) {
@@ -61,8 +59,8 @@ func (s *store) swapOne(
 	return done, err
 }
 
-// answer passes the result of a swap to its caller. If the caller has gone, answer
-// delivers the signals for this client, which the caller delivers otherwise.
+// answer passes the result of a swap to its caller. If the caller has returned, answer
+// delivers the signals for this client, because the caller cannot.
 func (s *store) answer(r *request, w swap.Swap, one swap.Swapped, pass func()) {
 	if r.whileAwaited(pass) == nil || !one.Done {
 		return
@@ -74,36 +72,37 @@ func (s *store) answer(r *request, w swap.Swap, one swap.Swapped, pass func()) {
 	}
 }
 
-// waits makes a swap once more whose row was locked, and waits in line for the row until
-// the window ends. If it is late then, the next window is wider, so a step that has to
-// wait for many others gets its turn. Only a few swaps at a time wait in line. A renewal
-// does not wait for that: the client repeats it, and has others to send.
-func (s *store) waits(ctx context.Context, w swap.Swap, why error) (swap.Swapped, error) {
+// swapAfterWait repeats a swap whose row was locked, and waits for the row until the
+// window ends. If the swap is late then, the next window is wider, so a step that has to
+// wait for many others gets its turn. Only a few swaps at a time wait like this; others
+// wait until one of these ends. A renewal fails instead, because the client repeats it,
+// and has other leases to renew.
+func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, why error) (swap.Swapped, error) {
 	if ctx.Value(renewing{}) != nil {
 		select {
-		case s.room <- struct{}{}:
+		case s.longWaits <- struct{}{}:
 		default:
 			return swap.Swapped{}, why
 		}
 	} else {
 		select {
-		case s.room <- struct{}{}:
+		case s.longWaits <- struct{}{}:
 		case <-ctx.Done():
 			return swap.Swapped{}, why
 		case <-s.closing.Done():
 			return swap.Swapped{}, why
 		}
 	}
-	wait, last := s.left(w.Window), false
-	if end, ok := ctx.Deadline(); ok { // so that the error comes before ctx ends, and names the lock
+	wait, last := s.timeLeft(w.Window), false
+	if end, ok := ctx.Deadline(); ok { // so that waits returns the error of the lock before ctx ends
 		if most := time.Until(end) * 3 / 4; most < wait {
 			wait, last = most, true
 		}
 	}
 	wait = max(wait, shortWait)
 	done, err := s.swapOne(ctx, w, wait, func(ctx context.Context, f func(r *request) error) error {
-		// The caller may go before the row is free. The connection stays in use.
-		return s.aside(ctx, wait+answerTimeout, func() { <-s.room }, f)
+		// The caller may return before the row is free. The connection stays in use.
+		return s.requestInBackground(ctx, wait+answerTimeout, func() { <-s.longWaits }, f)
 	})
 	if isLocked(err) && !last {
 		s.clock.OutsideWindow(w.Window)
@@ -112,11 +111,10 @@ func (s *store) waits(ctx context.Context, w swap.Swap, why error) (swap.Swapped
 	return done, err
 }
 
-// renewing is the key that marks the ctx of a renewal.
+// renewing is the key of a mark in the ctx of a renewal.
 type renewing struct{}
 
-// left is the time until a window is over.
-func (s *store) left(w swap.Window) time.Duration {
+func (s *store) timeLeft(w swap.Window) time.Duration {
 	is, ok := s.clock.Window(time.Now())
 	if !ok {
 		return 0
@@ -124,19 +122,19 @@ func (s *store) left(w swap.Window) time.Duration {
 	return is.From.Until(w.To)
 }
 
-// swap makes one swap. If the row stays locked for the time wait, that is an error.
+// swap makes one swap. If the row stays locked for the time wait, it returns an error.
 func (s *store) swap(ctx context.Context, c *pgx.Conn, w swap.Swap, wait time.Duration) (done swap.Swapped, err error) {
 	text := s.sql.swapOne
 	switch {
 	case w.Version == 0:
 		text = s.sql.swapNew
-	case frees(w.Entry):
+	case leavesFree(w.Entry):
 		text = s.sql.swapFree
 	}
 	version := newVersion()
 	people := engine.ColumnsOf(w.Entry)
 	args := []any{
-		[]byte(w.Name), int64(w.Version), version, w.Value, plain(people.Holders), int64(people.Fence), moment(people.Until),
+		[]byte(w.Name), int64(w.Version), version, w.Value, validText(people.Holders), int64(people.Fence), moment(people.Until),
 		moment(w.Window.From), moment(w.Window.To), milliseconds(wait),
 	}
 	calls, args := s.notifications(w.Signals, args)
@@ -154,13 +152,13 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w swap.Swap, wait time.Du
 	case err != nil:
 		return swap.Swapped{}, err
 	}
-	return swap.Swapped{OutsideWindow: s.past(w.Window, time.Now())}, nil
+	return swap.Swapped{OutsideWindow: s.isPast(w.Window, time.Now())}, nil
 }
 
-// change runs a statement that returns the time of its change, or nothing.
+// change runs a statement that returns the time of its change, or no row.
 func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text string, args []any) (took bool, err error) {
 	sent := time.Now()
-	if over := s.left(w) < 0; over {
+	if over := s.timeLeft(w) < 0; over {
 		return false, nil // the step waited too long for a connection
 	}
 	rows, err := c.Query(ctx, text, args...)
@@ -177,7 +175,7 @@ func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text str
 		}
 		took = true
 		s.clock.InsideWindow(w)
-		if received := time.Now(); received.Sub(sent) < slow { // a long wait for a row says nothing about the trip
+		if received := time.Now(); received.Sub(sent) < slow { // a wait for a row would falsify the round-trip time
 			s.clock.Learn(locktable.Instant(now), sent, received)
 		}
 	}
@@ -186,28 +184,28 @@ func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text str
 }
 
 // changedNothing reports whether a failed statement has changed nothing, and may succeed
-// from the current values.
-func changedNothing(err error) bool { return passing(err) || sqlState(err) == tooLate }
+// with the current values.
+func changedNothing(err error) bool { return isRetryable(err) || sqlState(err) == tooLate }
 
-// newVersion draws the version of a value at random instead of counting. So no two values
-// of a name ever have the same version, even if the name was forgotten in between, or the
-// server got an older state back, from a backup or by a failover.
+// newVersion returns a random version instead of counting. So no two values of a name
+// have the same version, even if the name was forgotten in between, or the server lost
+// its latest changes, by a restore or a failover.
 func newVersion() int64 { return 1 + rand.Int64N(1<<62) }
 
-// milliseconds is a lock_timeout.
+// milliseconds returns the text of a lock_timeout.
 func milliseconds(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
 
-// frees reports whether a swap only gives a name back. Such a swap does not wait for the
-// disk: if the server crashes before it has written the release, the lease runs out, as
-// if its holder had died. The next grant waits for the disk, and so for all earlier
+// leavesFree reports whether a swap leaves the name free. Such a swap does not wait for
+// the disk: if the server crashes before it has written the release, the lease expires,
+// as if its holder had died. The next grant waits for the disk, and so for all earlier
 // writes.
-func frees(e *locktable.Entry) bool {
+func leavesFree(e *locktable.Entry) bool {
 	return len(e.Holders) == 0 && len(e.Queue) == 0 && e.Closed == 0 && len(e.Broken) == 0 && len(e.Value.Bytes) == 0
 }
 
-// past reports whether the server's clock has left a window by now. If so, it makes the
-// next window wider.
-func (s *store) past(w swap.Window, now time.Time) bool {
+// isPast reports whether the server's clock has passed the end of a window. If so, it
+// makes the next window wider.
+func (s *store) isPast(w swap.Window, now time.Time) bool {
 	is, ok := s.clock.Window(now)
 	if ok && is.From <= w.To {
 		return false
@@ -216,15 +214,15 @@ func (s *store) past(w swap.Window, now time.Time) bool {
 	return true
 }
 
-// rows are the arguments of a statement that makes several swaps.
+// rows has the arguments of a statement that makes several swaps.
 type rows struct {
 	versions []int64
-	window   swap.Window // all windows have it in common
+	window   swap.Window // the intersection of all windows
 	args     []any
 }
 
-// rowsOf returns the arguments for some swaps. The statement ignores those for which
-// alone is true.
+// rowsOf returns the arguments for some swaps. The statement ignores swaps for which
+// alone returns true.
 func rowsOf(swaps []swap.Swap, alone func(w *swap.Swap) bool) rows {
 	n := len(swaps)
 	names, was, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
@@ -234,7 +232,7 @@ func rowsOf(swaps []swap.Swap, alone func(w *swap.Swap) bool) rows {
 	for i, w := range swaps {
 		c := engine.ColumnsOf(w.Entry)
 		names[i], was[i], versions[i] = []byte(w.Name), int64(w.Version), newVersion()
-		entries[i], holders[i], fences[i], ends[i] = w.Value, plain(c.Holders), int64(c.Fence), moment(c.Until)
+		entries[i], holders[i], fences[i], ends[i] = w.Value, validText(c.Holders), int64(c.Fence), moment(c.Until)
 		if alone(&swaps[i]) {
 			names[i] = []byte{} // matches no row
 		}
@@ -255,7 +253,7 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 	done := make([]swap.Swapped, len(swaps))
 	err := s.request(ctx, func(r *request) error {
 		took, err := s.change(r.ctx, r.conn, all.window, s.sql.swapAll+" SELECT now"+calls+" FROM done", args)
-		late := err == nil && !took && s.past(all.window, time.Now())
+		late := err == nil && !took && s.isPast(all.window, time.Now())
 		for i, w := range swaps {
 			one := swap.Swapped{OutsideWindow: late}
 			if took {
@@ -275,7 +273,7 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 }
 
 // swapTogether makes many swaps. If rows are locked, it repeats their swaps after a
-// moment, because another step may have locked a row only briefly.
+// moment, because most locks are short.
 func (s *store) swapTogether(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	done, err := s.swapAtOnce(ctx, swaps)
 	for _, wait := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond} {
@@ -345,20 +343,21 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 			left, done[i].Version = append(left, i), uint64(all.versions[i])
 		}
 	}
-	// The windows have little in common if computing the swaps took long.
+	// The windows may hardly overlap if computing the swaps took long.
 	window := swap.Window{From: swaps[0].Window.From, To: all.window.To}
-	if len(left) > 0 && s.past(window, time.Now()) {
+	if len(left) > 0 && s.isPast(window, time.Now()) {
 		for _, i := range left {
 			done[i].OutsideWindow = true
 		}
 		return done, nil
 	}
-	return done, sqlswap.FindOut(ctx, s.Load, swaps, done, left, func(i int) { // another transaction has locked the row
+	return done, sqlswap.FindOut(ctx, s.Load, swaps, done, left, func(i int) { // the row is locked
 		done[i] = swap.Swapped{Err: s.failed(skippedError{})}
 	})
 }
 
-// skippedError is the server's error for a locked row, which SKIP LOCKED leaves out.
+// skippedError is the error for a row that SKIP LOCKED has skipped, with the code of a
+// locked row.
 type skippedError struct{}
 
 func (skippedError) Error() string    { return "another session has locked its row" }

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// tidySome checks some names, see sqlswap.Tidier. The database keeps the position, so
+// tidySome checks some names, see sqlswap.Tidier. The database stores the position, so
 // that many short processes together check all names. After the last name, tidying
 // pauses.
 func (s *store) tidySome(r *request) error {
@@ -16,7 +16,7 @@ func (s *store) tidySome(r *request) error {
 	err := r.conn.QueryRow(r.ctx, s.sql.selectTidying).Scan(&from, &rest, &is)
 	now, pause := locktable.Instant(is), s.options.Retention/24
 	if err != nil || is < rest && locktable.Instant(rest) <= now.Add(pause) {
-		return err // a pause that ends later was stored before the clock was set back, and does not count
+		return err // a longer pause was stored before the clock was set back, and does not count
 	}
 	page, err := s.page(r, string(from), sqlswap.TidyRows)
 	if err != nil {

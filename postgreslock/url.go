@@ -20,8 +20,8 @@ import (
 const urlForm = "postgres://[USER:PASSWORD@]HOST[:PORT][,HOST...]/DATABASE, with the parameters of libpq and pgx, and " +
 	"&schema=NAME, &prefix=NAME, &retention=DURATION, &push=false"
 
-// ours are Pawl's own parameters. theirs are the parameters of libpq and pgx, and
-// settings of a session that people commonly give in a URL.
+// ours are Pawl's own parameters. theirs are the parameters of libpq and pgx, and common
+// settings of a session.
 var (
 	ours   = []string{"schema", "prefix", "retention", "push"}
 	theirs = []string{
@@ -42,14 +42,13 @@ var (
 	}
 )
 
-// unknownToPgx are parameters of libpq that pgx would send on to the server.
+// unknownToPgx are parameters of libpq that pgx would send to the server as settings.
 var unknownToPgx = []string{
 	"hostaddr", "client_encoding", "fallback_application_name", "keepalives", "keepalives_idle", "keepalives_interval",
 	"keepalives_count", "tcp_user_timeout", "gssencmode", "sslcompression", "sslcertmode", "sslcrl", "sslcrldir",
 	"requirepeer", "gsslib", "gssdelegation", "load_balance_hosts",
 }
 
-// parsed is the content of a URL.
 type parsed struct {
 	config           *pgxpool.Config
 	own              Options
@@ -91,7 +90,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	rest.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx reads + literally
 	config, err := pgxpool.ParseConfig(rest.String())
 	if err != nil {
-		return nil, invalid(sayable(err, u))
+		return nil, invalid(errTextOf(err, u))
 	}
 	config.BeforeConnect = func(_ context.Context, each *pgx.ConnConfig) error {
 		rereadFiles(each, rest.String())
@@ -106,23 +105,23 @@ func parseURL(u *url.URL) (*parsed, error) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "pawl"
 	}
-	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // for readable messages; see text
+	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // for messages only; see text
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 5*time.Second)
 	_, inURL := u.User.Password()
 	fromFile := config.ConnConfig.Password != "" && !inURL && !query.Has("password") && os.Getenv("PGPASSWORD") == ""
 	return &parsed{config, o, fromFile}, nil
 }
 
-// rereadFiles replaces what pgx has read from files when it parsed a URL: certificates,
-// authorities, and the password of a passfile. Other programs replace these files. While
-// one of them cannot be read, everything stays as it was.
+// rereadFiles reads the files of a URL again: certificates, authorities, and the password
+// of a passfile, because other programs may replace them. If one of them cannot be read,
+// the configuration stays unchanged.
 func rereadFiles(c *pgx.ConnConfig, url string) {
 	now, err := pgx.ParseConfig(url)
 	if err != nil || len(now.Fallbacks) != len(c.Fallbacks) {
 		return
 	}
 	c.TLSConfig, c.Password = now.TLSConfig, now.Password
-	fallbacks := slices.Clone(c.Fallbacks) // connections share the old ones
+	fallbacks := slices.Clone(c.Fallbacks) // cloned, because connections share it
 	for i, f := range now.Fallbacks {
 		each := *fallbacks[i]
 		each.TLSConfig = f.TLSConfig
@@ -139,8 +138,8 @@ func severalHosts(config *pgx.ConnConfig) bool {
 	})
 }
 
-// sayable returns pgx's complaint about a URL, without any part of the URL.
-func sayable(err error, u *url.URL) string {
+// errTextOf returns the text of pgx's error about a URL, without any part of the URL.
+func errTextOf(err error, u *url.URL) string {
 	_, said, found := strings.Cut(err.Error(), "`: ")
 	password, _ := u.User.Password()
 	if !found || strings.Contains(said, "`") || password != "" && strings.Contains(said, password) {

@@ -16,12 +16,12 @@ import (
 //   - If a majority grants it, these nodes agree on its fence (agree.go), and the claim
 //     is granted.
 //   - If a majority answers, and too many of these nodes refuse it, the error is a
-//     HeldError. A try gives back its grants. A claim that queues keeps its places and
-//     its grants, unless the vote is split (split.go).
-//   - If so many nodes refuse it because of the value of the name that no majority can
-//     grant it, the driver refuses it, and gives everything back (value.go).
+//     HeldError. A try releases its grants. A claim that queues keeps its places and its
+//     grants, unless the vote is split (split.go).
+//   - If no majority can grant it, because too many nodes refuse it for the name's value,
+//     the driver refuses it, and releases its grants and places (value.go).
 //   - If no majority answers, the outcome is unknown, and the caller sends the claim
-//     again or releases it. A try gives its grants back.
+//     again or releases it. A try releases its grants.
 func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
@@ -46,10 +46,10 @@ func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		defer p.done()
 	}
 	if err == nil && ctx.Err() != nil {
-		return driver.Grant{}, ctx.Err() // too late: the caller has given up, and deals with the unknown outcome
+		return driver.Grant{}, ctx.Err() // the caller has given up, and releases the claim or sends it again
 	}
 	if err == nil {
-		d.held.noteGrant(c, grant.Fence, began.Add(trustedPart(grant.TTL)))
+		d.held.noteGrant(c, grant.Fence, began.Add(reliableTTL(grant.TTL)))
 		d.placed.leave(c.Token, c.Name)
 	}
 	return grant, err
@@ -62,10 +62,10 @@ type attempt struct {
 	place *place
 	nth   int // the number of this attempt at the place
 
-	mu         sync.Mutex   // protects what follows
-	void       bool         // a grant that still arrives is not wanted
+	mu         sync.Mutex   // protects the fields below
+	void       bool         // release grants that arrive from now on
 	over       bool         // the attempt returned "held", and the caller waits
-	lateGrants map[int]bool // nodes that granted, or may have, before void was set; the counted votes may lack them
+	lateGrants map[int]bool // nodes that granted, or may have granted, before void was set; votes may lack them
 	left       bool         // the caller's ctx has ended, and conclude goes on without it
 	found      bool         // conclude has finished
 }
@@ -87,7 +87,7 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		return driver.Grant{}, err
 	}
 	if succeeded(votes)+refused(votes) < a.d.majority || noneHeldByOthers(votes) {
-		err := trouble(ctx, a.d, "acquire", a.claim.Name, votes)
+		err := failuresErr(ctx, a.d, "acquire", a.claim.Name, votes)
 		if _, shown := a.d.held.find(a.claim.Token, a.claim.Name); !a.claim.Queue && !shown {
 			a.takeBack(ctx, votes)
 		}
@@ -97,8 +97,8 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		a.takeBack(ctx, votes)
 		return driver.Grant{}, a.d.refusal(a.claim, votes, 0)
 	}
-	soon := a.settle(ctx, votes)
-	if a.end(votes) {
+	soon := a.yieldIfSplit(ctx, votes)
+	if a.beginWait(votes) {
 		soon = time.Millisecond
 	}
 	return driver.Grant{}, a.d.refusal(a.claim, votes, soon)
@@ -123,13 +123,14 @@ func (a *attempt) claimOnNodes(ctx context.Context, nodes []int) ballots {
 			return yes >= d.majority || yes+missing < d.majority && (yes+no >= d.majority || yes+no+missing < d.majority)
 		},
 		first: a.noteAnswer,
-		after: a.tooLate,
+		after: a.handleLateGrant,
 	})
 	d.learn(sent, votes)
 	return votes
 }
 
-// ask sends a claim to one node, once no release of the claim can arrive there any more.
+// ask sends a claim to one node, after waiting until no release of the claim can arrive
+// there any more.
 func (d *quorum) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
 	k := nodeClaim{i, c.Token, c.Name}
 	if err := d.pending.awaitClaimable(ctx, k); err != nil {
@@ -144,7 +145,7 @@ func (d *quorum) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, 
 	return grant, err
 }
 
-// noteAnswer remembers the answer of a node. It also checks whether an earlier signal
+// noteAnswer records the answer of a node. It also checks whether an earlier signal
 // counts now.
 func (a *attempt) noteAnswer(i int, v vote[driver.Grant]) {
 	held, _ := errors.AsType[*driver.HeldError](v.err)
@@ -154,10 +155,10 @@ func (a *attempt) noteAnswer(i int, v vote[driver.Grant]) {
 	}
 }
 
-// learn adjusts the lead: how far ahead of our clock we propose fences. If the nodes
-// granted different fences, learn raises the lead to a little more than the fastest
-// node's clock was ahead of ours. Then the next proposal is higher than each node's own
-// number. If the nodes granted the same fence, learn reduces the lead slowly.
+// learn adjusts the lead: the time by which proposed fences are ahead of this client's
+// clock. If the nodes granted different fences, learn raises the lead to a little more
+// than the lead of the fastest node's clock. Then the next proposal is higher than each
+// node's own number. If the nodes granted the same fence, learn reduces the lead slowly.
 func (d *quorum) learn(sent time.Time, votes ballots) {
 	var low, high uint64
 	for _, v := range votes {
@@ -173,13 +174,14 @@ func (d *quorum) learn(sent time.Time, votes ballots) {
 		return
 	}
 	if ahead := int64(high) - sent.UnixMicro(); ahead > lead && ahead <= driver.MaxLead.Microseconds() {
-		// In all other cases the clocks are not the cause of the difference.
+		// Otherwise the clocks are not the cause of the difference.
 		d.lead.CompareAndSwap(lead, min(ahead+ahead/4+50, driver.MaxLead.Microseconds()))
 	}
 }
 
-// tooLate gives back a grant that a node made to a void attempt.
-func (a *attempt) tooLate(i int, v vote[driver.Grant]) {
+// handleLateGrant handles a grant that arrives late: if the attempt is void, it releases
+// the grant.
+func (a *attempt) handleLateGrant(i int, v vote[driver.Grant]) {
 	if !mayHold(v) {
 		return
 	}
@@ -192,14 +194,14 @@ func (a *attempt) tooLate(i int, v vote[driver.Grant]) {
 	switch {
 	case void:
 		a.d.pending.release(claimOn(i, a.lease()), a.lease(), a.claim.TTL)
-	case over && v.err == nil: // the caller waits, and does not know of this vote
+	case over && v.err == nil: // the caller waits without this vote, so let it ask again
 		a.d.heard.Notify(driver.Signal{Kind: driver.SignalLook, Token: a.claim.Token})
 	}
 }
 
-// end notes that the caller waits from now on, with these votes. It reports whether a
-// grant has arrived since the votes were counted. tooLate signals later grants.
-func (a *attempt) end(votes ballots) (stray bool) {
+// beginWait marks the beginning of the caller's wait. It reports whether a grant that
+// votes lack has arrived meanwhile. From then on, handleLateGrant signals late grants.
+func (a *attempt) beginWait(votes ballots) (stray bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true
@@ -210,11 +212,10 @@ func (a *attempt) end(votes ballots) (stray bool) {
 }
 
 // takeBack releases the grants of the nodes, including uncertain grants. It waits only
-// for nodes that answer quickly. If a node's answer is still under way, tooLate releases
-// its grant later.
+// for nodes that answer quickly. handleLateGrant releases grants that arrive later.
 //
-// A node that refused has at most a place of the same token in its queue. That place
-// stays, because a waiter may make a try with its token.
+// A node that refused has at most a place of the token in its queue. That place stays,
+// because the attempt may be a waiter's try.
 func (a *attempt) takeBack(ctx context.Context, votes ballots) {
 	var nodes []int
 	a.mu.Lock()
@@ -229,7 +230,7 @@ func (a *attempt) takeBack(ctx context.Context, votes ballots) {
 	a.d.free(ctx, a.lease(), nodes, a.claim.TTL)
 }
 
-// giveUpClaim gives back all that the claim has: its grants, and its places in queues.
+// giveUpClaim releases the claim's grants, and its places in queues.
 func (a *attempt) giveUpClaim(ctx context.Context) {
 	a.mu.Lock()
 	a.void = true
@@ -240,7 +241,8 @@ func (a *attempt) giveUpClaim(ctx context.Context) {
 	a.d.free(ctx, a.lease(), all, a.claim.TTL)
 }
 
-// forgetGrants forgets the grants of these nodes, before they are released.
+// forgetGrants drops the grants of these nodes from the driver's records. It is called
+// before they are released.
 func (a *attempt) forgetGrants(nodes []int) {
 	if len(nodes) > 0 {
 		a.place.forgetGrants(nodes)
@@ -252,7 +254,7 @@ func (a *attempt) lease() driver.LeaseRef {
 	return driver.LeaseRef{Name: a.claim.Name, Token: a.claim.Token, TTL: a.claim.TTL}
 }
 
-// mayHold reports whether the node with this answer may have granted the claim.
+// mayHold reports whether a node with this answer may have granted the claim.
 func mayHold(v vote[driver.Grant]) bool {
 	return v.in && !isRefusal(v.err) && !errors.Is(v.err, driver.ErrInvalid)
 }

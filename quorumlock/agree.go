@@ -10,9 +10,10 @@ import (
 )
 
 // rounds is the number of times that the driver asks the nodes to raise a fence before it
-// gives up. One round is enough unless other claims are granted beside ours meanwhile. Of
-// claims that chase each other's fences, the claim with the highest number succeeds in
-// each round, so there are no more rounds than claims. Usually several succeed at once.
+// gives up. One round is enough unless the nodes grant other claims meanwhile. If several
+// claims raise their fences at the same time, the claim with the highest number succeeds
+// in each round, so there are no more rounds than claims. Usually several succeed at
+// once.
 const rounds = 100
 
 var errSilent = errors.New("has not answered")
@@ -22,14 +23,14 @@ var errDisagree = errors.New("others were granted beside it, each time before th
 var errGone = errors.New("the lease was gone before the nodes had agreed on its fence")
 
 // A crowdedError says that a node has granted the claim, and then other claims that leave
-// no room for it. It is no refusal, because the driver has to take a lease back.
+// no room for it. It is not a refusal, because the driver has to release a lease.
 type crowdedError struct{ held *driver.HeldError }
 
 func (e *crowdedError) Error() string { return "others came between: " + e.held.Error() }
 
-// crowded is the answer to a claim that was granted, if other claims were granted in the
-// meantime and leave no room for it.
-func (a *attempt) crowded(held *driver.HeldError) *driver.HeldError {
+// crowdedRefusal returns the refusal of a claim that was granted, if other claims were
+// granted meanwhile and leave no room for it.
+func (a *attempt) crowdedRefusal(held *driver.HeldError) *driver.HeldError {
 	out := &driver.HeldError{Name: a.claim.Name, Fence: held.Fence, RetryAfter: 5*time.Millisecond + backoff.Below(20*time.Millisecond)}
 	out.Holders, out.Holder = held.Holders, held.Holder
 	_, out.Holder.Owner = untag(held.Holder.Owner)
@@ -42,10 +43,10 @@ func (a *attempt) crowded(held *driver.HeldError) *driver.HeldError {
 // agree gives a granted claim the same fence on a majority of the nodes, and returns the
 // grant. Usually the nodes granted the same fence, and agree sends nothing.
 //
-// Otherwise it asks the nodes with a lower fence to raise it. A node that has meanwhile
-// granted other claims beside ours answers with a higher fence than asked for, because it
-// gives no number twice. Then the other nodes have to follow. If two claims chase each
-// other like this, each adds a random number of its own.
+// Otherwise it asks the nodes with a lower fence to raise it. A node that has granted
+// other claims meanwhile answers with a higher fence than requested, because it grants
+// each number once. Then the other nodes have to raise their fences again. If two claims
+// raise each other's fences like this, each adds a random number.
 func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	for round := range rounds {
@@ -70,11 +71,11 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 		for i := range votes {
 			votes[i].err = errDisagree
 		}
-		return driver.Grant{}, trouble(ctx, d, "raise", a.claim.Name, votes)
+		return driver.Grant{}, failuresErr(ctx, d, "raise", a.claim.Name, votes)
 	}
 	for _, v := range votes {
 		if c, ok := errors.AsType[*crowdedError](v.err); ok {
-			return driver.Grant{}, a.crowded(c.held)
+			return driver.Grant{}, a.crowdedRefusal(c.held)
 		}
 	}
 	for i, v := range votes {
@@ -82,11 +83,11 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 			votes[i].err = errGone
 		}
 	}
-	return driver.Grant{}, trouble(ctx, d, "raise", a.claim.Name, votes)
+	return driver.Grant{}, failuresErr(ctx, d, "raise", a.claim.Name, votes)
 }
 
-// agreed returns the grant with the fence that a majority has, if there is one. Its range
-// and its TTL are the longest that a majority has.
+// agreed returns the grant if a majority has the same fence. Its number of fences and its
+// TTL are the largest that a majority has.
 func (d *quorum) agreed(votes ballots) (driver.Grant, bool) {
 	for _, v := range votes {
 		if !v.in || v.err != nil {
@@ -109,7 +110,7 @@ func (d *quorum) agreed(votes ballots) (driver.Grant, bool) {
 	return driver.Grant{}, false
 }
 
-// raise asks the nodes with a lower fence to raise it, and notes the results in votes.
+// raise asks the nodes with a lower fence to raise it, and stores the results in votes.
 func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	d := a.d
 	var nodes []int
@@ -142,7 +143,7 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	for _, i := range nodes {
 		switch r := raised[i]; {
 		case !r.in:
-			votes[i].err = errSilent // the node may or may not have raised the fence, so its vote does not count
+			votes[i].err = errSilent // the node may have raised the fence, so its vote does not count
 		case errors.Is(r.err, driver.ErrHeld):
 			held, _ := errors.AsType[*driver.HeldError](r.err)
 			votes[i].err = &crowdedError{held}

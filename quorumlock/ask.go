@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A vote is the answer of one node.
 type vote[T any] struct {
 	in    bool // the node has answered
 	value T
@@ -66,26 +65,27 @@ type ballot[T any] struct {
 	send    func(ctx context.Context, i int) (T, error) // sends the request to one node
 	decided func(votes []vote[T]) bool                  // reports whether the missing answers cannot change the outcome
 
-	// How long a request lasts, independent of ctx; 0 means as long as ctx.
+	// lasts is the time limit of each request, independent of ctx; 0 means until ctx
+	// ends.
 	lasts time.Duration
 
-	// All three functions take turns with the token's other requests to that node, even
-	// after poll has returned, and must not block. first runs before poll counts the
-	// answer of the node. unsent runs if the request was given up before its turn. after
-	// runs last.
+	// These three functions run in turn with the token's other requests to that node,
+	// even after poll has returned. They must not block. first runs before poll counts
+	// the answer of the node. unsent runs if the request was given up before its turn.
+	// after runs last.
 	first, after func(i int, v vote[T])
 	unsent       func(i int)
 }
 
-// backgroundRequestLimit bounds a request for which no caller waits any more, if the
+// backgroundRequestLimit bounds a request for which no caller waits any more if the
 // caller's ctx had no deadline.
 const backgroundRequestLimit = 10 * time.Second
 
 // poll asks the nodes in parallel, and returns their answers, by index of the node. When
-// the outcome is decided, poll gives the other nodes a moment to answer, and then
-// returns. A request without an answer by then goes on in the background, until its own
-// deadline or Close. If ctx ends first, poll returns at once, and cancels the requests
-// that are under way, unless lasts is set.
+// the outcome is decided, poll waits a moment for the other nodes, and then returns. An
+// unanswered request then goes on in the background, until its own deadline or Close. If
+// ctx ends first, poll returns at once, and cancels the requests that are under way,
+// unless lasts is set.
 func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 	votes := make([]vote[T], len(d.nodes))
 	if len(b.nodes) == 0 {
@@ -149,9 +149,9 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 		settled := false
 		if ctx.Err() != nil {
 			if b.lasts == 0 {
-				cancel() // a context.AfterFunc would run later, or not at all once poll returns
+				cancel() // here, because a context.AfterFunc would run later, or not at all once poll returns
 			}
-			u.leave(b.nodes)
+			u.markLate(b.nodes)
 			break
 		}
 		select {
@@ -161,12 +161,12 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 			settled = b.decided(votes)
 		case <-ctx.Done(): // the beginning of the loop handles it
 		case <-enough:
-			u.leave(b.nodes)
+			u.markLate(b.nodes)
 			in = len(b.nodes)
 		}
 		if settled && timer == nil {
-			if u.allBehind(b.nodes) {
-				u.leave(b.nodes)
+			if u.allLate(b.nodes) {
+				u.markLate(b.nodes)
 				break
 			}
 			timer = time.NewTimer(d.patience(time.Since(began)))
@@ -176,7 +176,7 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 	if timer != nil {
 		timer.Stop()
 	}
-	for { // answers that came in the same instant
+	for { // take the answers that arrived at the same time
 		select {
 		case a := <-answers:
 			votes[a.i] = a.v
@@ -188,8 +188,8 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 	return votes
 }
 
-// patience returns the time to wait for the other nodes once an operation is decided.
-// took is the time that the decision took.
+// patience returns the time to wait for the other nodes after the decision of an
+// operation. took is the time until that decision.
 func (d *quorum) patience(took time.Duration) time.Duration {
 	if d.grace > 0 {
 		return d.grace
@@ -197,25 +197,25 @@ func (d *quorum) patience(took time.Duration) time.Duration {
 	return max(took*2/5, time.Millisecond)
 }
 
-// An outstanding counts the requests of a ballot that are still under way.
+// An outstanding tracks the requests of a ballot that are still under way.
 type outstanding struct {
 	d    *quorum
 	last func() // called when no request is under way
 
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex // protects the fields below
 	missing int
 	state   []int // per node: 0 while its request is under way; then finished or behind
 }
 
 const (
 	finished = 1
-	behind   = 2 // the request is under way, and poll does not wait for it
+	late     = 2 // the request is under way, and poll does not wait for it
 )
 
 func (u *outstanding) finish(i int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.state[i] == behind {
+	if u.state[i] == late {
 		u.d.nodes[i].late.Add(-1)
 	}
 	u.state[i] = finished
@@ -224,22 +224,22 @@ func (u *outstanding) finish(i int) {
 	}
 }
 
-// leave stops waiting for the requests to these nodes.
-func (u *outstanding) leave(nodes []int) {
+// markLate marks the requests to these nodes as late: poll no longer waits for them.
+func (u *outstanding) markLate(nodes []int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, i := range nodes {
 		if u.state[i] == 0 {
-			u.state[i] = behind
+			u.state[i] = late
 			u.d.nodes[i].late.Add(1)
 		}
 	}
 }
 
-// allBehind reports whether each node that has not answered is also late with an earlier
-// request. Then poll does not wait longer for these nodes, so a node that hangs delays
-// one operation, and not every operation.
-func (u *outstanding) allBehind(nodes []int) bool {
+// allLate reports whether each node that has not answered is also late with an earlier
+// request. Then poll does not wait for these nodes, so a node that hangs delays only one
+// operation.
+func (u *outstanding) allLate(nodes []int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, i := range nodes {

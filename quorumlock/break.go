@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Break implements driver.LeaseBreaker, if every node can break. A majority knows the
-// lease by the fence that its holder has. Other nodes may have granted the same claim
-// with another fence. So Break first reads the nodes, to find the claim with this fence.
-// Then it breaks the claim on each node, by the claim's fence there.
+// Break implements driver.LeaseBreaker, if every node can break. On a majority, the lease
+// has the fence that its holder got. Other nodes may have granted the same claim with
+// another fence. So Break first reads the nodes, to find the claim with this fence. Then
+// it breaks the claim on each node, with the claim's fence there.
 //
 // Break closes the name on a majority of the nodes. The other nodes may grant the name,
 // but they are too few.
@@ -31,11 +31,11 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 	}
 	entries := d.read(ctx, name, d.hasMajority)
 	if succeeded(entries) < d.majority {
-		return trouble(ctx, d, "break", name, entries)
+		return failuresErr(ctx, d, "break", name, entries)
 	}
 	fences, sure := d.claimWithFence(entries, fence)
 	if !sure {
-		return trouble(ctx, d, "break", name, entries)
+		return failuresErr(ctx, d, "break", name, entries)
 	}
 	nobody := fences == nil
 	if nobody {
@@ -45,10 +45,10 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 		switch {
 		case nobody:
 			// No lease has the fence 0, so this breaks nothing. But each step on a name
-			// also removes what has expired, and passes the name on.
+			// also removes expired leases, and grants to waiters.
 			fences[i] = 0
 		case !v.in || v.err != nil:
-			fences[i] = fence // this node's entry could not be read; its fence is most likely the same
+			fences[i] = fence // the node's entry could not be read; the fence there is most likely the same
 		}
 	}
 	var nodes []int
@@ -79,17 +79,17 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 	case succeeded(votes)+gone >= d.majority && succeeded(votes) > 0:
 		return nil // the lease was ending, and has no majority now
 	}
-	return trouble(ctx, d, "break", name, votes)
+	return failuresErr(ctx, d, "break", name, votes)
 }
 
 // claimWithFence finds the claim with this fence, and returns its fence on each node, or
-// nil if no majority can have it. sure is false if the silent nodes would decide between
-// two holders: the one that was shown this fence, and the next one.
+// nil if no majority can have the claim. sure is false if it depends on the silent nodes
+// whether the claim with this fence still holds, or the next one does.
 func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (fences map[int]uint64, sure bool) {
 	type claim struct {
 		fences map[int]uint64
-		higher map[uint64]int // by fence above the wanted fence: how many nodes have the claim with it
-		named  int            // how many nodes have the claim with the wanted fence
+		higher map[uint64]int // for each fence above the wanted one: the number of nodes where the claim has it
+		named  int            // the number of nodes where the claim has the wanted fence
 	}
 	claims := map[key]*claim{}
 	silent := 0

@@ -56,7 +56,7 @@ type line struct {
 	refusal error        // the answer to everything, if it is there
 	jitter  atomic.Int64 // each way takes up to so much longer, at random
 
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex // protects the fields below
 	stopped bool       // requests are taken, and handled when it goes on, also those that were given up
 	socket  []func()   // them, in their order
 	reset   string     // the next request of this sort ends in an error at once, and arrives when it is let go

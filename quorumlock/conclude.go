@@ -11,15 +11,15 @@ import (
 
 // conclude turns the votes of a majority into a grant or an error. It makes the nodes
 // agree on a fence, counts permits, and writes the value. These steps take up to three
-// more round trips, for which the caller's ctx may be too short in each attempt. So if
-// the claim queues, conclude goes on after ctx has ended, and signals the result. The
-// next attempt finds the result.
+// more round trips, so each attempt's ctx may be too short. If the claim queues, conclude
+// therefore goes on after ctx has ended, and signals the result, which the next attempt
+// returns.
 func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	if a.claim.Force || !a.claim.Queue {
 		return a.settleVotes(ctx, votes)
 	}
-	if grant, ok := d.agreed(votes); ok && !counts(a.claim) && a.claim.Value == nil {
+	if grant, ok := d.agreed(votes); ok && !needsRecount(a.claim) && a.claim.Value == nil {
 		return grant, nil
 	}
 	if err := d.begin(ctx); err != nil {
@@ -55,14 +55,14 @@ func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, er
 	return driver.Grant{}, ctx.Err()
 }
 
-// settleVotes returns the grant or error that the votes of a majority result in.
+// settleVotes computes the grant or the error from the votes of a majority.
 func (a *attempt) settleVotes(ctx context.Context, votes ballots) (driver.Grant, error) {
 	get := a.agree
 	if a.claim.Force {
 		get = a.hold
 	}
 	grant, err := get(ctx, votes)
-	if err == nil && counts(a.claim) {
+	if err == nil && needsRecount(a.claim) {
 		err = a.recount(ctx, grant)
 	}
 	if err == nil {
@@ -71,12 +71,13 @@ func (a *attempt) settleVotes(ctx context.Context, votes ballots) (driver.Grant,
 	return grant, err
 }
 
-// signalResult signals a result for which no call waits, and ends the turn at the place.
-// For a refused claim, it takes the grants back and waits a little before the signal.
+// signalResult signals the result if the caller of the attempt has given up, and ends the
+// turn at the place. If the claim was refused, it releases the grants, and waits a little
+// before the signal.
 //
-// A client trusts SignalGranted for the QueueTTL. But a node that granted in its answer
-// keeps the lease for the TTL. If the TTL is shorter, the client gets SignalLook, asks
-// again, and finds that the nodes have agreed.
+// A client relies on SignalGranted for the QueueTTL. But a node that granted in its
+// answer keeps the lease for the TTL. So if the TTL is shorter, the client gets
+// SignalLook instead, and its next attempt gets the grant.
 func (a *attempt) signalResult(ctx context.Context, votes ballots, grant driver.Grant, err error) {
 	d := a.d
 	said := driver.Signal{Kind: driver.SignalGranted, Token: a.claim.Token, Fence: grant.Fence, Fences: grant.Fences}

@@ -1,15 +1,13 @@
-// Package quorumlock makes one driver out of several that have nothing in common: Redlock
-// with fencing tokens, over any mix of backends. A majority of all nodes holds each
-// lease, so a lease outlives the loss of any minority of them. Most programs need only
-// package redlock, which opens a quorum of Redis servers by URL. For other nodes, use
-// [New]:
+// Package quorumlock makes one driver out of several independent ones: Redlock with
+// fencing tokens, over any mix of backends. A majority of all nodes holds each lease, so
+// a lease survives the loss of any minority of the nodes. Most programs need only package
+// redlock, which opens a quorum of Redis servers by URL. For other nodes, use [New]:
 //
 //	nodes := []driver.Driver{redisA, redisB, redisC}
 //	quorum, err := quorumlock.New(nodes, nil)
 //	locks, err := pawl.New(quorum, nil)
 //
-// [Options] are for tests and for slow networks: a clock, and how long an operation waits
-// for the slowest node.
+// [Options] are for tests and for slow networks.
 //
 // # When to use it
 //
@@ -19,9 +17,9 @@
 //
 // # What it promises
 //
-// With N nodes and M = N/2+1, as long as no more than N-M of them have failed in any way
-// (a node that lacks a lease counts as failed for that lease, until the lease is
-// repaired):
+// There are N nodes, and M = N/2+1. The following holds while no more than N-M nodes have
+// failed in any way. A node that lacks a lease counts as failed for that lease, until the
+// lease is repaired.
 //
 //   - One holder: two claims that exclude each other are never both granted.
 //   - Fences rise, whatever the clocks of the nodes show.
@@ -36,7 +34,7 @@
 //
 // # What it costs
 //
-// An operation goes to all nodes at once, and takes as long as the slowest node of the
+// The driver sends an operation to all nodes at once, and needs the answers of the
 // fastest majority. A grant takes one more round trip if clocks differ, or requests last,
 // more than MaxLead. A semaphore, a forced claim and a claim with a value take one more,
 // too. The shortest TTL is 200 ms; choose ten round trips or more.
@@ -45,16 +43,16 @@
 // Another claim can overtake a waiter if these clocks are off by more than half of
 // MaxLead, or if claims come to a free name at the same moment. Tries that come at the
 // same moment may all fail. An even number of nodes survives no more losses than the odd
-// number below it, and splits votes more often.
+// number below it, and more often no claim gets a majority.
 //
 // On the nodes, the owner's client id begins with a tag that identifies the claim on all
-// nodes. An operator who looks at a node directly sees the tag.
+// nodes. It is visible if an operator inspects a node directly.
 //
 // docs/internals/quorum.md has the proofs of these promises, and docs/internals/models
 // checks them by machine.
 //
 // # What can its driver do?
 //
-// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
-// driver.Lister, driver.LeaseBreaker and driver.Diagnoser; [driver.As] finds them.
+// It implements driver.Driver, driver.Signaler, driver.Watcher, driver.Lister,
+// driver.LeaseBreaker and driver.Diagnoser; [driver.As] finds them.
 package quorumlock

@@ -17,7 +17,7 @@ import (
 // Diagnose implements driver.Diagnoser. It runs each node's own doctor, and compares the
 // nodes: how many can be reached, how far their clocks are apart, and whether two are the
 // same server. To compare them, it holds a name of its own on each node for a moment, as
-// a reader. If it can reach no majority, it returns a finding, and no error.
+// a reader. If it reaches no majority, it returns a finding, not an error.
 func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
@@ -40,11 +40,11 @@ func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		nodes.Wait()
 	}
 	each(func(v *visit) { d.arrive(own, v) })
-	each(func(v *visit) { v.meet(own) }) // now all visits hold the name
+	each(func(v *visit) { v.meet(own) }) // from here on, all visits hold the name
 	each(func(v *visit) {
 		if v.timed {
 			d.leave(v)
-		} else { // the node may have granted the claim, but Diagnose does not wait for it
+		} else { // release the claim in the background, because the node may have granted it
 			d.work.Go(func() { d.leave(v) })
 		}
 	})
@@ -55,14 +55,14 @@ func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	found := slices.Concat(d.reach(all), clocks(all), twins(all), d.size(), d.mix(all), ofNodes(all))
+	found := slices.Concat(d.reach(all), clocks(all), sameServers(all), d.size(), d.lackingAbilities(all), ofNodes(all))
 	rank := map[driver.Severity]int{driver.SeverityError: 0, driver.SeverityWarning: 1, driver.SeverityInfo: 2}
 	slices.SortStableFunc(found, func(a, b driver.Finding) int { return rank[a.Severity] - rank[b.Severity] })
 	return found, nil
 }
 
-// forNodes returns the time that the nodes have for their answers: a part of the time
-// that ctx leaves, so that there is time to report which nodes have not answered.
+// forNodes returns the time limit for the nodes' answers. It is a part of the time until
+// ctx ends, so that Diagnose can report the nodes that have not answered.
 func forNodes(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(time.Until(deadline)*4/5, backgroundRequestLimit)
@@ -79,7 +79,7 @@ type visit struct {
 	err   error // why the node cannot vote
 	found []driver.Finding
 	timed bool
-	ahead time.Duration // how far the node's clock is ahead of ours; the error is at most give
+	ahead time.Duration // the lead of the node's clock over ours, exact to within give
 	give  time.Duration
 	there []string // the marks of the visits that hold the probed name on this node
 }
@@ -117,15 +117,16 @@ func (v *visit) meet(ctx context.Context) {
 	}
 }
 
-// leave releases the name on the node. A node out of reach keeps the lease for the TTL.
+// leave releases the name on the node. If the node cannot be reached, its lease expires
+// after the TTL.
 func (d *quorum) leave(v *visit) {
 	ctx, cancel := context.WithTimeout(d.life, time.Second)
 	defer cancel()
 	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: probed, Token: v.token}, backgroundRequestLimit, false)
 }
 
-// reach finds the nodes that do not vote: those that refuse, and those that cannot be
-// reached.
+// reach returns findings about nodes that do not vote: those that refuse, and those that
+// cannot be reached.
 func (d *quorum) reach(all []*visit) (found []driver.Finding) {
 	var silent []string
 	without := 0
@@ -161,7 +162,7 @@ func (d *quorum) reach(all []*visit) (found []driver.Finding) {
 	return append(found, f)
 }
 
-// ofNodes are the findings of the nodes' own doctors. If several nodes have the same
+// ofNodes returns the findings of the nodes' own doctors. If several nodes have the same
 // finding, it is listed once, with the names of the nodes.
 func ofNodes(all []*visit) (found []driver.Finding) {
 	var by []string // the nodes of each finding
@@ -206,8 +207,9 @@ func clocks(all []*visit) []driver.Finding {
 	}}
 }
 
-// twins finds nodes that are the same server: each shows the other's claim.
-func twins(all []*visit) (found []driver.Finding) {
+// sameServers returns findings about nodes that are the same server: each shows the
+// other's claim.
+func sameServers(all []*visit) (found []driver.Finding) {
 	for i, v := range all {
 		for _, w := range all[i+1:] {
 			if slices.Contains(v.there, w.mark) && slices.Contains(w.there, v.mark) {
@@ -222,7 +224,6 @@ func twins(all []*visit) (found []driver.Finding) {
 	return found
 }
 
-// size checks the number of nodes.
 func (d *quorum) size() []driver.Finding {
 	n := len(d.nodes)
 	f := driver.Finding{Severity: driver.SeverityInfo, Subject: "nodes", Advice: "use 3 or 5"}
@@ -237,9 +238,10 @@ func (d *quorum) size() []driver.Finding {
 	return []driver.Finding{f}
 }
 
-// mix lists the abilities that the quorum lacks because one node lacks them. It leaves
-// out nodes that do not answer, because their drivers may not know their servers yet.
-func (d *quorum) mix(all []*visit) (found []driver.Finding) {
+// lackingAbilities returns findings about abilities that the quorum lacks because one
+// node lacks them. It skips nodes that do not answer, because their drivers may not know
+// their servers yet.
+func (d *quorum) lackingAbilities(all []*visit) (found []driver.Finding) {
 	met := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return v.err != nil })
 	pushes := slices.ContainsFunc(met, func(v *visit) bool { return v.Properties().PushesGrants })
 	minTTL := d.Properties().MinTTL

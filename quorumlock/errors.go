@@ -9,8 +9,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// trouble returns the error if no majority has answered, with the failures of the nodes.
-func trouble[T any](ctx context.Context, d *quorum, op driver.Op, name string, votes []vote[T]) error {
+// failuresErr returns the error of an operation without a majority, with the failures of
+// the nodes.
+func failuresErr[T any](ctx context.Context, d *quorum, op driver.Op, name string, votes []vote[T]) error {
 	if d.isClosed() {
 		return driver.ErrClosed
 	}
@@ -32,7 +33,7 @@ func trouble[T any](ctx context.Context, d *quorum, op driver.Op, name string, v
 		e, ok := errors.AsType[*driver.Error](v.err)
 		permanent = permanent && ok && e.Permanent
 		said := &cause{node: i + 1, err: v.err}
-		if !ok { // otherwise the error contains Where
+		if !ok { // a *driver.Error already contains Where
 			said.where = d.nodes[i].Properties().Where
 		}
 		failures = append(failures, said)
@@ -57,7 +58,6 @@ func (c causes) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// cause is the error of one node.
 type cause struct {
 	node  int
 	where string // Properties.Where of the node; "" if err contains it already, or the node has none

@@ -9,23 +9,24 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// On one node a forced claim breaks the holders of the name and is granted in one step.
-// If two forced claims reach the nodes in different orders, each node grants both, one
-// after the other. Then one claim may have a majority of the answers, though it never had
-// a majority of the nodes at once. Other claims never break a lease, so only forced
-// claims need the check below.
+// A node breaks the holders of a name and grants a forced claim in one step. If two
+// forced claims reach the nodes in different orders, each node grants both, one after the
+// other. Then one claim may have a majority of the answers, although it never held on a
+// majority of the nodes at one time. Other claims never break a lease, so only forced
+// claims need the following check.
 //
-// So a forced claim reads the nodes when it has all its answers. If a majority still has
-// it with its fence, all these nodes had it at once, in the instant between the answers
-// and the read. It was granted in that instant, as if there were only one node. Otherwise
-// another claim took the name, and we take it again after a random pause, so that the two
-// do not repeat this in step. In the end each claim has its instant, and the claim with
-// the last instant keeps the name.
+// After all answers, the driver reads the nodes. If a majority still has the claim with
+// its fence, all these nodes had it in the instant between the last answer and the read.
+// The claim counts as granted in that instant, as if there were only one node. Otherwise
+// another claim took the name. Then the driver sends the claim again after a random
+// pause, so that the two claims do not do this at the same time again. In the end each
+// claim has such an instant, and the claim with the last instant keeps the name.
 //
-// Fences rise in the order of these instants. Any two forced claims share a node. That
-// node granted the second after the first one's instant, so with a greater fence.
+// Fences rise in the order of these instants: the majorities of two forced claims share a
+// node. That node granted the second claim after the instant of the first, so with a
+// greater fence.
 
-// hold makes sure that a majority of the nodes had a forced claim at the same time, and
+// hold repeats a forced claim until a majority of the nodes has it at the same time, and
 // returns the grant. Each round updates votes.
 func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
@@ -44,23 +45,23 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 		case err == nil && a.holds(entries, grant.Fence) >= d.majority:
 			return grant, nil
 		case succeeded(entries) < d.majority:
-			return driver.Grant{}, trouble(ctx, d, "acquire", a.claim.Name, entries)
+			return driver.Grant{}, failuresErr(ctx, d, "acquire", a.claim.Name, entries)
 		}
 		if err := backoff.Wait(ctx, backoff.Below(max(time.Since(began), time.Millisecond)<<min(round, 5))); err != nil {
 			return driver.Grant{}, err
 		}
 		copy(votes, a.claimOnNodes(ctx, d.everyone()))
 		if succeeded(votes) < d.majority {
-			return driver.Grant{}, trouble(ctx, d, "acquire", a.claim.Name, votes)
+			return driver.Grant{}, failuresErr(ctx, d, "acquire", a.claim.Name, votes)
 		}
 	}
-	return driver.Grant{}, trouble(ctx, d, "acquire", a.claim.Name, []vote[driver.Entry]{{in: true, err: errTaken}})
+	return driver.Grant{}, failuresErr(ctx, d, "acquire", a.claim.Name, []vote[driver.Entry]{{in: true, err: errTaken}})
 }
 
 var errTaken = errors.New("others took it by force, again and again")
 
 // holds counts the nodes that have the claim with this fence. It compares the fence,
-// because a minimum hold may keep an earlier lease of the token beside the claim.
+// because an earlier lease of the token may still have its minimum hold.
 func (a *attempt) holds(entries []vote[driver.Entry], fence uint64) (n int) {
 	for _, e := range values(entries) {
 		for _, h := range e.Holders {

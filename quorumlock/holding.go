@@ -8,29 +8,29 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A holding is the driver's record of a lease that was granted through it: the claim, as
-// the nodes have it, and the holder's fence.
+// A holding is the record of a lease that this driver returned: the claim, as the nodes
+// have it, and the holder's fence.
 type holding struct {
 	claim     driver.Claim
 	fence     uint64
 	until     time.Time // when the lease ends, unless its holder renews it
-	sureUntil time.Time // until then the counted nodes keep the lease
-	lacks     []int     // the nodes that answered that they lack the lease; they have at most a place for it
+	sureUntil time.Time // until then the nodes whose votes were counted keep the lease
+	lacks     []int     // the nodes that answered that they lack the lease; they may have a place for it
 }
 
-// trustedPart returns the time for which to rely on votes with this TTL. It is shorter
-// than the TTL, because two clocks never run at the same speed.
-func trustedPart(ttl time.Duration) time.Duration { return ttl - ttl/10 }
+// reliableTTL returns the time for which the driver relies on votes with this TTL. It is
+// shorter than the TTL, because clocks drift.
+func reliableTTL(ttl time.Duration) time.Duration { return ttl - ttl/10 }
 
-// holdings are the leases that were granted through us, by token.
+// holdings are the leases that this driver returned, by token.
 type holdings struct {
-	mu    sync.Mutex // protects what follows
+	mu    sync.Mutex // protects the fields below
 	all   map[driver.Token]holding
-	purge int // how many holdings there may be before the expired ones are removed
+	purge int // the number of holdings at which the expired ones are removed
 }
 
-// noteGrant notes a lease that is about to be returned, and until when a majority surely
-// keeps it.
+// noteGrant adds a lease before the driver returns it. Until sure, a majority keeps the
+// lease.
 func (hs *holdings) noteGrant(c driver.Claim, fence uint64, sure time.Time) {
 	now := time.Now()
 	hs.mu.Lock()
@@ -46,7 +46,6 @@ func (hs *holdings) noteGrant(c driver.Claim, fence uint64, sure time.Time) {
 	hs.all[c.Token] = holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sure}
 }
 
-// find returns what is known of a lease.
 func (hs *holdings) find(token driver.Token, name string) (holding, bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -61,7 +60,8 @@ func (hs *holdings) counted(token driver.Token, name string, fence uint64) bool 
 	return ok && h.fence == fence && time.Now().Before(h.sureUntil)
 }
 
-// noteUnsure notes that counted nodes give the lease back.
+// noteUnsure clears sureUntil, because the driver releases the lease on nodes of the
+// majority.
 func (hs *holdings) noteUnsure(token driver.Token, name string) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -71,7 +71,7 @@ func (hs *holdings) noteUnsure(token driver.Token, name string) {
 	}
 }
 
-// noteAnswer notes the answer of a node that has, or lacks, a lease.
+// noteAnswer records whether a node has a lease.
 func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -79,14 +79,14 @@ func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) {
 	if !ok || h.claim.Name != l.Name || slices.Contains(h.lacks, node) != has {
 		return
 	}
-	h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned the old
+	h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned it
 	if !has {
 		h.lacks = append(h.lacks, node)
 	}
 	hs.all[l.Token] = h
 }
 
-// noteRenewal notes that a renewal has extended a lease, and when it was sent.
+// noteRenewal records a successful renewal that was sent at sent.
 func (hs *holdings) noteRenewal(l driver.LeaseRef, sent time.Time) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -95,14 +95,13 @@ func (hs *holdings) noteRenewal(l driver.LeaseRef, sent time.Time) {
 		if l.Value != nil {
 			h.claim.Value = l.Value
 		}
-		if sent.Before(h.sureUntil) { // otherwise the lease may have lost its majority, and found another one
-			h.sureUntil = sent.Add(trustedPart(l.TTL))
+		if sent.Before(h.sureUntil) { // after sureUntil, the lease may have lost its majority and got another one
+			h.sureUntil = sent.Add(reliableTTL(l.TTL))
 		}
 		hs.all[l.Token] = h
 	}
 }
 
-// forget forgets a lease that has ended.
 func (hs *holdings) forget(token driver.Token, name string) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -43,11 +43,11 @@ func TestAnOldSignalDoesNotCount(t *testing.T) {
 		s    standing
 		want bool
 	}{
-		"BeforeTheAnswer":                {standing{heard: grant}, false},
-		"OfAGrantBeforeWeQueuedAgain":    {standing{answered: true, floor: 7, heard: grant}, false},
-		"OfAGrantSince":                  {standing{answered: true, floor: 6, heard: grant}, true},
+		"BeforeTheAnswer":                {standing{signaled: grant}, false},
+		"OfAGrantBeforeWeQueuedAgain":    {standing{answered: true, lastFence: 7, signaled: grant}, false},
+		"OfAGrantSince":                  {standing{answered: true, lastFence: 6, signaled: grant}, true},
 		"NotNeededIfTheAnswerWasAGrant":  {standing{answered: true, grant: grant}, true},
-		"AfterTheGrantWasGivenBackAgain": {standing{grant: grant, heard: grant}, false},
+		"AfterTheGrantWasGivenBackAgain": {standing{grant: grant, signaled: grant}, false},
 	} {
 		if _, got := x.s.granted(); got != x.want {
 			t.Errorf("%s: granted is %v", name, got)

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Inspect implements driver.Driver. It shows a holder if the nodes that have it, together
-// with the silent nodes, are a majority. It shows every claim that waits on any node, in
-// the order of the places on the nodes.
+// Inspect implements driver.Driver. It returns a holder if the nodes that have it,
+// together with the silent nodes, are a majority. It returns every claim that waits on
+// any node, in the order of the places on the nodes.
 func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if err := driver.ValidateName(name); err != nil {
 		return driver.Entry{}, err
@@ -26,7 +26,7 @@ func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error)
 	defer d.work.Done()
 	votes := d.read(ctx, name, d.hasMajority)
 	if succeeded(votes) < d.majority {
-		return driver.Entry{}, trouble(ctx, d, "read", name, votes)
+		return driver.Entry{}, failuresErr(ctx, d, "read", name, votes)
 	}
 	return d.merge(name, values(votes)), nil
 }
@@ -78,14 +78,14 @@ func (d *quorum) merge(name string, entries []driver.Entry) driver.Entry {
 			w.ExpiresIn = max(w.ExpiresIn, x.ExpiresIn)
 			since = append(since, x.Since)
 		}
-		w.Since = middle(since).Add(ticketLead) // nodes date a place by its ticket
+		w.Since = median(since).Add(ticketLead) // on a node, Since is the ticket
 		out.Waiters = append(out.Waiters, w)
 	}
 	return out
 }
 
-// List implements driver.Lister, if every node can list. It reads all nodes completely,
-// side by side, before it yields the first entry.
+// List implements driver.Lister, if every node can list. It reads the lists of all nodes,
+// in parallel, before it yields the first entry.
 func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
 		all, err := d.list(ctx, prefix)
@@ -103,20 +103,20 @@ func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			votes := make([]vote[driver.Entry], len(all))
 			for i, of := range all {
 				if of.in && of.err == nil {
-					// A node that does not list the name has no holder or waiter of it,
-					// and does not show its last fence.
+					// For a node that does not list the name, this is an entry without
+					// holders, waiters and fence.
 					votes[i] = vote[driver.Entry]{in: true, value: of.value[name].entry, err: of.value[name].damage}
 				}
 			}
 			if succeeded(votes) < d.majority {
-				if !yield(driver.Entry{Name: name}, trouble(ctx, d, "list", name, votes)) {
+				if !yield(driver.Entry{Name: name}, failuresErr(ctx, d, "list", name, votes)) {
 					return
 				}
 				continue
 			}
 			e := d.merge(name, values(votes))
 			if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
-				continue // the name's claims do not wait, and hold it on less than a majority
+				continue // nothing to show: claims hold the name on less than a majority, and none waits
 			}
 			if !yield(e, nil) {
 				return
@@ -125,8 +125,8 @@ func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 	}
 }
 
-// listed is a node's answer about one name of its list. If the row is damaged there, the
-// node does not count for that name.
+// listed is a node's entry of one name, or the error of its row. A node with a damaged
+// row does not count for that name.
 type listed struct {
 	entry  driver.Entry
 	damage error
@@ -176,7 +176,7 @@ func (d *quorum) list(ctx context.Context, prefix string) ([]vote[map[string]lis
 		decided: d.canAllRead,
 	})
 	if succeeded(votes) < d.majority {
-		return nil, trouble(ctx, d, "list", prefix, votes)
+		return nil, failuresErr(ctx, d, "list", prefix, votes)
 	}
 	return votes, nil
 }

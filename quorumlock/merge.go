@@ -8,25 +8,26 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// nth sorts the numbers, and returns the n-th smallest, counted from 1.
+// nth returns the n-th smallest of the numbers, counted from 1. It sorts them.
 func nth[T interface{ ~int | ~int64 | ~uint64 }](n int, of []T) T {
 	slices.Sort(of)
 	return of[n-1]
 }
 
-// lastFence returns the last granted fence, by the answers of some nodes. A majority
-// knows each fence that a client has got. So a fence on which a majority agrees is no
-// lower than any client's fence. The highest answer is no lower either, if every majority
-// includes a node that answered. But it may be a fence that no client has. Then a waiter
-// may take a valid signal for an outdated one, and sends one more request.
+// lastFence returns the last granted fence, according to the answers of some nodes. A
+// majority has each fence that a client got. So if a majority agrees on a fence, it is no
+// lower than any client's fence. Otherwise lastFence returns the highest answer, which is
+// no lower either, if every majority includes a node that answered. But it may be a fence
+// that no client got. Then a waiter may ignore a valid signal as outdated, and sends one
+// more request.
 func (d *quorum) lastFence(fences []uint64) uint64 {
 	if len(fences) == 0 {
 		return 0
 	}
-	return common(fences, d.majority)
+	return majorityFence(fences, d.majority)
 }
 
-// A shownClaim is one claim as the nodes show it.
+// A shownClaim is one claim, as the entries of the nodes show it.
 type shownClaim struct {
 	tag     tag
 	holders []driver.Holder // one for each node on which the claim holds
@@ -34,7 +35,7 @@ type shownClaim struct {
 	places  []int64 // the claim's place in each queue, 0 where it holds
 }
 
-// groupByClaim groups, by claim, the holders and waiters that several nodes show.
+// groupByClaim groups the holders and waiters in several nodes' entries by claim.
 func groupByClaim(entries []driver.Entry) map[key]*shownClaim {
 	all := map[key]*shownClaim{}
 	at := func(o *driver.Owner, ks keys) *shownClaim {
@@ -64,11 +65,11 @@ func groupByClaim(entries []driver.Entry) map[key]*shownClaim {
 	return all
 }
 
-// holder merges what the nodes show of one holder. Its fence is the fence on which a
+// holder merges the nodes' entries of one holder. Its fence is the fence on which a
 // majority agrees. Its time left and its TTL are the longest that a majority, counting
-// the silent nodes, may have. If the nodes do not agree yet, because they passed the name
-// on and the client has not asked since, the fence is the highest. The nodes agree on it
-// later, if all can be reached.
+// the silent nodes, may have. If no majority agrees yet, because the nodes granted from
+// their queues and the client has not asked since, the fence is the highest. Later, the
+// nodes agree on that fence if all can be reached.
 func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
 	need := min(len(s.holders), max(1, d.majority-(len(d.nodes)-answers)))
 	h := s.holders[0]
@@ -83,21 +84,23 @@ func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
 			kept++
 		}
 	}
-	h.Since = middle(since)
-	h.Fence = common(fences, d.majority)
+	h.Since = median(since)
+	h.Fence = majorityFence(fences, d.majority)
 	h.ExpiresIn, h.TTL = nth(len(ends)-need+1, ends), nth(len(ttls)-need+1, ttls)
 	h.Released = kept >= need
 	return h
 }
 
-// middle returns the median, which a minority of the clocks cannot move beyond the rest.
-func middle(times []time.Time) time.Time {
+// median returns the median, because a minority of wrong clocks cannot move it beyond the
+// others.
+func median(times []time.Time) time.Time {
 	slices.SortFunc(times, time.Time.Compare)
 	return times[len(times)/2]
 }
 
-// common returns the fence that a majority of the nodes has, or else the highest fence.
-func common(fences []uint64, majority int) uint64 {
+// majorityFence returns the fence that a majority of the nodes has, or otherwise the
+// highest fence.
+func majorityFence(fences []uint64, majority int) uint64 {
 	slices.Sort(fences)
 	for i := range len(fences) - majority + 1 {
 		if fences[i] == fences[i+majority-1] {
@@ -107,15 +110,15 @@ func common(fences []uint64, majority int) uint64 {
 	return fences[len(fences)-1]
 }
 
-// refusal is the answer to a claim that no majority granted. soon, if it is not 0, is the
-// time after which another request makes sense.
+// refusal returns the error of a claim that no majority granted. If soon is not 0, it is
+// the time until the next useful attempt.
 func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *driver.HeldError {
 	out := &driver.HeldError{Name: c.Name}
 	var entries []driver.Entry
 	var fences []uint64
 	var closed, retries []time.Duration
 	var places, holders []int64
-	need := d.majority // how many of the nodes that refused have to grant it
+	need := d.majority // the number of refusing nodes that still have to grant it
 	for _, v := range votes {
 		held, ok := errors.AsType[*driver.HeldError](v.err)
 		switch {
@@ -147,17 +150,18 @@ func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 	if len(places) > 0 && slices.Max(places) > 0 {
 		out.Position = int(max(1, nth(min(d.majority, len(places)), places)))
 	}
-	if soon > 0 { // we hold the name on some nodes, so no claim is ahead of ours on all nodes
+	if soon > 0 { // some nodes have granted our claim, so no claim is ahead of it on all nodes
 		out.RetryAfter, out.Position = soon, 1
 	}
-	out.Holders, out.Holder = d.inTheWay(entries, holders)
+	out.Holders, out.Holder = d.holdersOf(entries, holders)
 	return out
 }
 
-// inTheWay returns how many leases hold a name, and one of the holders, by the answers of
-// the nodes. The number is the highest of any node, because a minority may lack a lease.
-// The holder is the one that most nodes show and, of several such holders, ends first.
-func (d *quorum) inTheWay(entries []driver.Entry, holders []int64) (n int, first driver.Holder) {
+// holdersOf returns the number of leases that hold a name, and one of the holders,
+// according to the nodes. The number is the highest of any node, because a minority may
+// lack a lease. The holder is the one that most nodes show. Of several such holders, it
+// is the one that ends first.
+func (d *quorum) holdersOf(entries []driver.Entry, holders []int64) (n int, first driver.Holder) {
 	if len(entries) == 0 {
 		return 0, driver.Holder{}
 	}

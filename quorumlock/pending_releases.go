@@ -14,19 +14,19 @@ import (
 
 // pendingReleases are the releases of unwanted claims that a node may have granted, or
 // may still grant. Each node has a returner.Returner, which sends a release until the
-// node has answered it. After an Acquire without an answer, it sends the release once
-// more when that Acquire has ended.
+// node has answered it. If an Acquire was not answered, it sends the release once more
+// after the end of that Acquire.
 //
-// A client may claim with the same token again while a release is pending, or under way,
-// for example to take back a place that it gave up. So each release has an end, too, and
-// the new claim waits for that end. A sequence is not enough, because it orders requests
-// by their answers, not by their arrival.
+// A client may claim with the same token again while a release is pending or under way,
+// for example after it gave up a place. So each release has an end, too, and the new
+// claim waits for that end. A sequence (sequence.go) is not enough, because a request
+// that was given up may still arrive.
 type pendingReleases struct {
 	d     *quorum
 	nodes []*returner.Returner[*pendingRelease]
-	count atomic.Int64 // the length of byClaim, readable without the mutex
+	count atomic.Int64 // the length of byClaim, to read it without the mutex
 
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex // protects the fields below
 	byClaim map[nodeClaim]*pendingRelease
 	purge   int // the length of byClaim at which settled releases are removed
 	purged  time.Time
@@ -39,10 +39,11 @@ type nodeClaim struct {
 	name  string
 }
 
-// A pendingRelease is a claim on a node that has not answered a request of the claim.
+// A pendingRelease is the state of a claim on a node that has not answered a request of
+// the claim.
 type pendingRelease struct {
 	nodeClaim
-	acquireArrivesUntil time.Time // an Acquire without an answer may arrive until then
+	acquireArrivesUntil time.Time // an unanswered Acquire may arrive until then
 	releaseArrivesUntil time.Time // a Release may arrive until then
 
 	next     *returned     // the release to send; nil if there is none
@@ -52,7 +53,7 @@ type pendingRelease struct {
 type returned = keepalive.Return[*pendingRelease]
 
 const (
-	maxPendingReleases = 1 << 16 // beyond that, leases on nodes are left to expire
+	maxPendingReleases = 1 << 16 // above it, leases on nodes are left to expire
 	releasesAtOnce     = 8       // requests to one node at a time
 )
 
@@ -88,7 +89,8 @@ func (o *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
 	return b
 }
 
-// forgetSettledLocked forgets a release if nothing is to be sent, and nothing can arrive.
+// forgetSettledLocked removes a release if it need not be sent, and no request can arrive
+// any more.
 func (o *pendingReleases) forgetSettledLocked(b *pendingRelease) {
 	if now := time.Now(); b.next == nil && b.inFlight == nil && b.acquireArrivesUntil.Before(now) && b.releaseArrivesUntil.Before(now) && o.byClaim[b.nodeClaim] == b {
 		delete(o.byClaim, b.nodeClaim)
@@ -96,8 +98,9 @@ func (o *pendingReleases) forgetSettledLocked(b *pendingRelease) {
 	}
 }
 
-// awaitClaimable waits until a token may be claimed on a node. It cancels a pending
-// release of the token there, and waits until no release that was sent can arrive.
+// awaitClaimable waits until a claim with a token may be sent to a node. It cancels a
+// pending release of the token there, and waits until no release that was sent can
+// arrive.
 func (o *pendingReleases) awaitClaimable(ctx context.Context, k nodeClaim) error {
 	for o.count.Load() > 0 {
 		o.mu.Lock()
@@ -127,7 +130,7 @@ func (o *pendingReleases) awaitClaimable(ctx context.Context, k nodeClaim) error
 	return nil
 }
 
-// noteUnansweredAcquire notes that an Acquire may arrive until end. So a release before
+// noteUnansweredAcquire records that an Acquire may arrive until end. So a release before
 // end is not the last one.
 func (o *pendingReleases) noteUnansweredAcquire(k nodeClaim, end time.Time) {
 	o.mu.Lock()
@@ -137,7 +140,7 @@ func (o *pendingReleases) noteUnansweredAcquire(k nodeClaim, end time.Time) {
 	}
 }
 
-// noteRelease notes the result of a release that may arrive until end. It plans any
+// noteRelease records the result of a release that may arrive until end. It schedules
 // further releases in the background, unless the claim goes on.
 func (o *pendingReleases) noteRelease(k nodeClaim, l driver.LeaseRef, ttl time.Duration, end time.Time, err error, goesOn bool) {
 	final := isFinal(err)
@@ -181,7 +184,7 @@ func (o *pendingReleases) release(k nodeClaim, l driver.LeaseRef, ttl time.Durat
 	}
 }
 
-// requireLocked notes that a claim must be released, with which arguments, until when.
+// requireLocked sets the release to send for a claim, and its end.
 func (o *pendingReleases) requireLocked(b *pendingRelease, l driver.LeaseRef, ttl time.Duration) {
 	o.cancelLocked(b)
 	l.OnTime = true
@@ -199,7 +202,7 @@ func (o *pendingReleases) cancelLocked(b *pendingRelease) {
 func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (keepalive.Outcome, error) {
 	b := r.Claim
 	o.mu.Lock()
-	if b.next != r || o.d.begin(o.d.life) != nil { // it was cancelled, or the driver is closed
+	if b.next != r || o.d.begin(o.d.life) != nil { // the release was cancelled, or the driver is closed
 		o.mu.Unlock()
 		return keepalive.Never, nil
 	}
@@ -222,7 +225,8 @@ func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (
 	}
 	switch {
 	case b.next != r && b.next != nil:
-		// A release became due while this one was under way, perhaps for a later Acquire.
+		// Another release became due while this one was under way, maybe for a later
+		// Acquire.
 		o.nodes[b.node].Add(b.next, time.Now())
 	case final && b.next == r && sent.Before(b.acquireArrivesUntil):
 		r.Again = b.acquireArrivesUntil
@@ -232,7 +236,6 @@ func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (
 	return outcome, err
 }
 
-// stop ends the background, after the driver was closed.
 func (o *pendingReleases) stop() {
 	for _, n := range o.nodes {
 		_, _ = n.Abandon()

@@ -8,55 +8,54 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A place is the driver's record of a claim that waits: its tag, which is the same in
-// each attempt, and its state on each node, so that signals from the nodes can be
-// counted.
+// A place is the record of a waiting claim: its tag, which is the same in each attempt,
+// and its state on each node. The driver counts the nodes' signals with it.
 type place struct {
 	d    *quorum
 	tag  tag
 	name string
 
-	mu             sync.Mutex // protects what follows
+	mu             sync.Mutex // protects the fields below
 	claim          driver.Claim
-	busy           chan struct{} // not nil during a turn: an attempt, or an agreement after signals; closed at its end
-	closed         bool          // places has it no more, because the claim was granted, or given up
+	busy           chan struct{} // not nil during a turn (an attempt, or an agreement after signals), closed at its end
+	closed         bool          // removed from places, because the claim was granted or given up
 	touched        time.Time
-	queued         time.Time   // when the last attempt that queued began
+	queued         time.Time   // the start of the last attempt that queued
 	nth            int         // the number of attempts
 	nodes          []standing  // the answers and signals since the last attempt that queued
-	known          []bool      // the nodes that have given the claim a place, or the name
+	known          []bool      // the nodes that have queued or granted the claim
 	timer          *time.Timer // ends the wait for other nodes' signals
 	timedOut       bool        // the timer has fired
 	forLastNodes   bool        // the timer waits for the last few nodes, not for a majority
 	signalledFence uint64      // the highest fence in a signal that the claim was granted
-	majorityClaim  [10]byte    // the other claim that had a majority at the last look, while we had a vote
-	since          time.Time   // when majorityClaim was first seen
-	looks          int         // how often majorityClaim was seen
+	majorityClaim  [10]byte    // the other claim that had a majority in the last settle, while we had a vote
+	since          time.Time   // when settle first saw majorityClaim
+	majoritySeen   int         // how often settle saw majorityClaim
 }
 
-// A standing is the answer of one node to the last attempt, and its last signal of a
-// grant.
+// A standing is one node's answer to the last attempt, and its last signal of a grant.
 type standing struct {
-	answered bool         // the node has answered the last attempt
-	grant    driver.Grant // the grant in that answer, if any
-	floor    uint64       // if the answer was no grant: the last fence that the node had granted to any claim
-	heard    driver.Grant // the grant in a signal, which may have come before the answer
+	answered  bool         // the node has answered the last attempt
+	grant     driver.Grant // the grant in that answer, if any
+	lastFence uint64       // if the answer was a refusal: the last fence that the node had granted to any claim
+	signaled  driver.Grant // the grant in a signal, which may have arrived before the answer
 }
 
-// granted returns the grant that the claim has on the node, as far as we know.
+// granted returns the grant of the claim on the node, according to its answer and its
+// signal.
 //
-// A signal counts only if the node has answered the last attempt. That attempt made the
-// place last its QueueTTL, so the grant that replaced the place lasts as long. The
-// signal's fence must also be above all fences that the node had granted by then.
-// Otherwise the signal is an old one, of a grant that we gave back.
+// A signal counts only if the node has answered the last attempt. That attempt renewed
+// the place for its QueueTTL, so the grant that replaced the place lasts as long. The
+// signal's fence must also be greater than all fences that the node had granted by then.
+// Otherwise the signal is an old one, of a grant that the driver has released.
 func (s *standing) granted() (driver.Grant, bool) {
 	switch {
 	case !s.answered:
 		return driver.Grant{}, false
 	case s.grant.Fences > 0:
 		return s.grant, true
-	case s.heard.Fence > s.floor:
-		return s.heard, true
+	case s.signaled.Fence > s.lastFence:
+		return s.signaled, true
 	}
 	return driver.Grant{}, false
 }
@@ -68,12 +67,12 @@ func newPlace(d *quorum, c driver.Claim) *place {
 	}
 }
 
-// turn finds the place of a claim, or makes one, and takes its turn there. A place has
-// only one turn at a time, because two turns that know the answers of different nodes
-// could agree on two fences. So turn may wait for another attempt of the same token, or
-// for an agreement that signals have begun. The turn ends with done.
+// turn finds or makes the place of a claim, and begins a turn there. A place has only one
+// turn at a time, because two turns with the answers of different nodes could agree on
+// two fences. So turn may wait for another attempt of the same token, or for an agreement
+// that signals have started. done ends the turn.
 //
-// turn also returns the number of this attempt at the place.
+// nth is the number of this attempt at the place.
 func (d *quorum) turn(ctx context.Context, c driver.Claim) (p *place, nth int, err error) {
 	for {
 		p = d.placed.join(d, c)
@@ -81,7 +80,7 @@ func (d *quorum) turn(ctx context.Context, c driver.Claim) (p *place, nth int, e
 		switch {
 		case nth > 0:
 			return p, nth, nil
-		case busy == nil: // the place was closed since join found it
+		case busy == nil: // the place was closed after join had returned it
 			continue
 		}
 		select {
@@ -92,7 +91,8 @@ func (d *quorum) turn(ctx context.Context, c driver.Claim) (p *place, nth int, e
 	}
 }
 
-// begin takes a turn, and returns the attempt's number; or 0 and the channel to wait for.
+// begin begins a turn, and returns the attempt's number. If another turn is under way, it
+// returns 0 and the channel to wait for.
 func (p *place) begin(c driver.Claim) (nth int, busy <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *place) begin(c driver.Claim) (nth int, busy <-chan struct{}) {
 	return p.askLocked(c), nil
 }
 
-// done ends the turn, and checks the signals that came meanwhile.
+// done ends the turn, and checks the signals that arrived meanwhile.
 func (p *place) done() {
 	p.mu.Lock()
 	close(p.busy)
@@ -112,11 +112,12 @@ func (p *place) done() {
 	p.checkSignals()
 }
 
-// askLocked makes the place ready for another attempt. Earlier answers and signals do not
-// count any more, because the node may have lost its data since. Also, the client's term
-// begins with the sending of this attempt, which the node may never get.
+// askLocked prepares the place for another attempt. Earlier answers and signals do not
+// count any more: a node may have lost its data since, and the client's term begins with
+// this attempt, which a node may never get.
 //
-// A waiter may try, too. A try keeps no place, so it leaves the answers as they are.
+// If a waiter makes a try, the answers stay as they are, because a try does not renew
+// places.
 func (p *place) askLocked(c driver.Claim) (nth int) {
 	p.touched = time.Now()
 	if c.Queue {
@@ -128,7 +129,6 @@ func (p *place) askLocked(c driver.Claim) (nth int) {
 	return p.nth
 }
 
-// close ends the place.
 func (p *place) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +158,6 @@ func (p *place) stopTimerLocked() {
 	p.timer, p.timedOut, p.forLastNodes = nil, false, false
 }
 
-// forgetGrants forgets the grants of these nodes.
 func (p *place) forgetGrants(nodes []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,10 +166,10 @@ func (p *place) forgetGrants(nodes []int) {
 	}
 }
 
-// outdate raises the fence of an answer "held", which makes earlier signals of a grant
-// old. Our client may still have such a signal, and would trust it from the sending of
+// outdate raises the fence of a refusal, so that the client ignores earlier signals of a
+// grant. The client may not have read such a signal yet, and would count its term from
 // this attempt. But some nodes of the majority that granted may not have got this
-// attempt. Their grants end sooner, or were given back since.
+// attempt. Their grants end sooner, or were released since.
 func (p *place) outdate(held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,21 +187,22 @@ func (p *place) ticket(i int, now uint64) uint64 {
 	return p.tag.ticket
 }
 
-// noteMajorityClaim notes the other claim that has a majority, if there is one. It
-// returns for how long, and how often, it has seen that claim before.
+// noteMajorityClaim records the other claim that has a majority, if there is one. It
+// returns since when, and how often, that claim has been recorded.
 func (p *place) noteMajorityClaim(firm [10]byte) (since time.Duration, is bool, nth int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if firm != p.majorityClaim {
-		p.majorityClaim, p.since, p.looks = firm, time.Now(), 0
+		p.majorityClaim, p.since, p.majoritySeen = firm, time.Now(), 0
 	}
-	p.looks++
-	return time.Since(p.since), firm != [10]byte{}, p.looks - 1
+	p.majoritySeen++
+	return time.Since(p.since), firm != [10]byte{}, p.majoritySeen - 1
 }
 
-// noteAnswer notes the answer of a node to an attempt. Answers of one token from one node
-// come in order. The answer to an earlier attempt does not count for the last attempt,
-// which the node may never get. Nor does "held" in answer to a try, which keeps no place.
+// noteAnswer records the answer of a node to an attempt. A node's answers to one token
+// arrive in order. The answer to an earlier attempt does not count, because the node may
+// never get the last one. The refusal of a try does not count either, because a try does
+// not renew the place.
 func (p *place) noteAnswer(i int, c driver.Claim, nth int, v vote[driver.Grant], held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,7 +213,7 @@ func (p *place) noteAnswer(i int, c driver.Claim, nth int, v vote[driver.Grant],
 	case v.err == nil:
 		s.answered, s.grant = true, v.value
 	case held != nil:
-		s.answered, s.grant, s.floor = true, driver.Grant{}, held.Fence
+		s.answered, s.grant, s.lastFence = true, driver.Grant{}, held.Fence
 	default:
 		s.answered = false
 	}

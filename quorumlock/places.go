@@ -6,14 +6,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// places are the claims that wait, by token.
+// places are the waiting claims, by token.
 type places struct {
-	mu    sync.Mutex // protects what follows
+	mu    sync.Mutex // protects the fields below
 	all   map[driver.Token]*place
 	purge int // the number of places at which stale places are removed
 }
 
-// join finds the place of a claim, or makes one. It does not keep the place of a try.
+// join finds or makes the place of a claim. It does not store the place of a try.
 func (ps *places) join(d *quorum, c driver.Claim) *place {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -28,8 +28,7 @@ func (ps *places) join(d *quorum, c driver.Claim) *place {
 	return p
 }
 
-// tidyLocked forgets the places of claims whose last attempt is so old that no node knows
-// them any more.
+// tidyLocked removes the places of claims that have expired on all nodes.
 func (ps *places) tidyLocked() {
 	if len(ps.all) < ps.purge {
 		return
@@ -42,7 +41,7 @@ func (ps *places) tidyLocked() {
 	ps.purge = 2*len(ps.all) + 64
 }
 
-// leave forgets a place, because its claim was granted, or given up.
+// leave removes a place, because its claim was granted or given up.
 func (ps *places) leave(token driver.Token, name string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -58,7 +57,6 @@ func (ps *places) find(token driver.Token) *place {
 	return ps.all[token]
 }
 
-// stop ends all timers.
 func (ps *places) stop() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -17,16 +17,16 @@ import (
 
 // Options for a quorum. The zero value, and nil, are fine.
 type Options struct {
-	// Now is this client's clock. It only proposes fences, so that the nodes grant the
-	// same fence, and dates tickets, which put claims in the same order on all nodes.
-	// Default: time.Now, with tickets that are early by a random time of this client, up
+	// Now is this client's clock. It has two uses: to propose a fence, so that the nodes
+	// grant the same one, and for tickets, which put claims in the same order on all
+	// nodes. Default: time.Now. Then each client's tickets are early by a random time up
 	// to a millisecond, so that two clients seldom have the same ticket.
 	Now func() time.Time
 
 	// Grace is the time for which a decided operation waits for the nodes that have not
-	// answered yet, so that these nodes do not fall behind the others. The operation does
-	// not wait if all of them are behind already. Default: 0.4 of the time that the
-	// decision took, and at least 1 ms.
+	// answered yet, so that these nodes do not fall behind the others. It does not wait
+	// for nodes that are late with earlier requests. Default: 0.4 of the time until the
+	// decision, and at least 1 ms.
 	Grace time.Duration
 }
 
@@ -35,9 +35,9 @@ type quorum struct {
 	nodes    []*node
 	majority int
 	now      func() time.Time
-	early    time.Duration // the time by which a ticket is dated before its claim
+	early    time.Duration // the time by which a ticket is earlier than its claim
 	grace    time.Duration
-	lead     atomic.Int64 // how far ahead of our clock fences are proposed, in microseconds
+	lead     atomic.Int64 // the lead of proposed fences over this client's clock, in microseconds
 
 	life context.Context // ends with Close, and ends all requests that are still under way
 	end  context.CancelFunc
@@ -50,7 +50,7 @@ type quorum struct {
 	held        holdings
 	pending     *pendingReleases
 	heard       driver.Listeners
-	stopSignals []func() // stop listening to the nodes
+	stopSignals []func() // end the subscriptions to the nodes' signals
 
 	watchers driver.Watchers
 }
@@ -62,17 +62,17 @@ type node struct {
 	late   atomic.Int64 // requests that are still under way, and for which no caller waits
 }
 
-// initialLead is the lead of the fences that are proposed before the nodes' clocks were
-// measured. If the nodes' clocks differ from ours by less than initialLead minus the time
-// of a request, the proposal is higher than each node's own number, and no node finds it
-// too high. So even the first grant needs only one round trip. Many processes make only
-// one grant.
+// initialLead is the lead of proposed fences before the nodes' clocks were measured. If
+// the nodes' clocks differ from this client's by less than initialLead minus the time of
+// a request, the proposal is higher than each node's own number, and low enough to be
+// granted. So even the first grant, often the only one of a process, needs only one round
+// trip.
 const initialLead = driver.MaxLead / 2
 
-// New makes one driver of several drivers. Each driver has a backend of its own, which
+// New makes one driver of several drivers. Each must have a backend of its own, which
 // shares nothing with the other backends: no machine, no disk, no replication. A majority
-// of the drivers, len(drivers)/2+1, decides everything. An even number is allowed, but no
-// better than the odd number below it: 4 nodes survive the loss of 1, as 3 do.
+// of the drivers, len(drivers)/2+1, decides. An even number is allowed, but no better
+// than the odd number below it: 4 nodes survive the loss of 1, as 3 do.
 //
 // The quorum owns the drivers: Close closes them, and no other code may use them.
 //
@@ -139,7 +139,7 @@ func (d *quorum) Properties() driver.Properties {
 		if out.Clock == "" {
 			out.Clock = p.Clock
 		} else if out.Clock != p.Clock {
-			out.Clock = driver.ClockServer // the nodes have different clocks, so ours alone does not decide
+			out.Clock = driver.ClockServer // several clocks decide
 		}
 		out.MinTTL, out.MaxOverrun = max(out.MinTTL, p.MinTTL), max(out.MaxOverrun, p.MaxOverrun)
 		out.PushesGrants, out.PushesChanges = out.PushesGrants && p.PushesGrants, out.PushesChanges && p.PushesChanges
@@ -157,9 +157,9 @@ func (d *quorum) Properties() driver.Properties {
 	return out
 }
 
-// closeGrace is the time for which Close waits for requests that are still under way. A
-// release for which no caller waits may be under way to a slow node. If Close cancelled
-// that release, the node would keep the lease until it expires.
+// closeGrace is the time for which Close waits for requests that are still under way.
+// Otherwise Close could cancel a release that is under way to a slow node, and the node
+// would keep the lease until it expires.
 const closeGrace = time.Second
 
 // Close implements driver.Driver. It waits up to closeGrace for requests under way,
@@ -190,8 +190,8 @@ func (d *quorum) Close() error {
 	return errors.Join(errs...)
 }
 
-// begin returns an error if the operation must not send anything. Otherwise Close waits
-// until the operation calls d.work.Done.
+// begin begins an operation, or returns an error if the driver is closed or ctx has
+// ended. Close waits until the operation calls d.work.Done.
 func (d *quorum) begin(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 // Release implements driver.Driver. It releases on all nodes, and needs a majority of all
 // nodes, not of the nodes that granted. It returns nil if the token held or waited on a
 // majority. It returns ErrNoSuchLease if so many nodes lack the token that it can have no
-// majority. For a lease, a node that lost it, and has only a place of its token
-// (repair.go), does not count. Without OnTime or a Value, the driver repeats an
-// unanswered release in the background, for as long as that is of use.
+// majority. A node that lost the lease, and has only a place for it (repair.go), counts
+// as a node that lacks it. Without OnTime or a Value, the driver repeats unanswered
+// releases in the background, until they can have no more effect.
 func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
 	if err != nil {
@@ -51,7 +51,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	case d.lacks(votes):
 		return d.notHeld(votes)
 	}
-	return trouble(ctx, d, "release", l.Name, votes)
+	return failuresErr(ctx, d, "release", l.Name, votes)
 }
 
 // releaseFor is the time for which a release is repeated on a node that cannot be
@@ -59,8 +59,8 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 const releaseFor = 30 * time.Second
 
 // giveBack releases on one node. If the node does not answer, or an Acquire may still
-// arrive there, the release is repeated in the background. goesOn means that the caller
-// repeats an unanswered release itself, and may claim again.
+// arrive there, the driver repeats the release in the background. goesOn means that the
+// caller does that instead, and may claim again.
 func (d *quorum) giveBack(ctx context.Context, i int, l driver.LeaseRef, ttl time.Duration, goesOn bool) error {
 	end := driver.End(ctx)
 	err := d.nodes[i].Release(ctx, l)
@@ -70,14 +70,15 @@ func (d *quorum) giveBack(ctx context.Context, i int, l driver.LeaseRef, ttl tim
 
 func claimOn(i int, l driver.LeaseRef) nodeClaim { return nodeClaim{i, l.Token, l.Name} }
 
-// isFinal reports whether the answer is final, so that a repeat is of no use.
+// isFinal reports whether the answer is final, so that another release is not needed.
 func isFinal(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
 	return err == nil || isRefusal(err) || errors.Is(err, driver.ErrNoSuchLease) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
 }
 
-// free releases, on some nodes, grants that no caller knows of. It waits only for nodes
-// that answer quickly, and no longer than ctx. The caller may claim again with the token.
+// free releases grants on some nodes, after a claim without a majority. It waits only for
+// nodes that answer quickly, and no longer than ctx. The caller may claim again with the
+// token.
 func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl time.Duration) {
 	l.OnTime = true
 	poll(ctx, d, ballot[struct{}]{
@@ -90,8 +91,8 @@ func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl t
 	})
 }
 
-// lacks reports whether the token can have no majority, because too many nodes answered
-// that it has nothing there.
+// lacks reports whether so many nodes answered "no such lease" that the token can have no
+// majority.
 func (d *quorum) lacks(votes []vote[struct{}]) bool {
 	n := 0
 	for _, v := range votes {

@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Renew implements driver.Driver. Each node gets the whole batch, and Renew counts each
-// lease by itself. The lease's error is nil if a majority of all nodes has renewed it,
-// and ErrNoSuchLease if so many nodes lack it that no majority can have it. Otherwise the
-// error has the failures of the nodes. Renew then repairs each renewed lease on the nodes
-// that lack it (repair.go).
+// Renew implements driver.Driver. Each node gets the whole batch, and Renew counts the
+// answers for each lease. The lease's error is nil if a majority of all nodes has renewed
+// it, and ErrNoSuchLease if so many nodes lack it that no majority can have it. Otherwise
+// the error has the failures of the nodes. Renew then repairs each renewed lease on the
+// nodes that lack it (repair.go).
 func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	for _, l := range leases {
 		err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL), driver.ValidateValue(l.Value))
@@ -30,12 +30,12 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		return nil, nil
 	}
 	var order driver.Token
-	leases = slices.Clone(leases) // a slow node reads the leases after the caller has gone on
+	leases = slices.Clone(leases) // a slow node may read the leases after Renew has returned
 	for k := range leases {
 		leases[k].Value = bytes.Clone(leases[k].Value)
 	}
 	if len(leases) == 1 && leases[0].Value != nil {
-		order = leases[0].Token // values are written on each node in the order of the calls
+		order = leases[0].Token // so that each node writes values in the order of the calls
 	}
 	r := &renewal{d: d, leases: leases, early: map[int][]error{}}
 	sent := time.Now()
@@ -63,20 +63,20 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		switch votes := d.share(polled, k); {
 		case succeeded(votes) >= d.majority:
 			d.held.noteRenewal(l, sent)
-		case d.lacks(votes): // with an even number of nodes, half of them are enough
+		case d.lacks(votes): // with an even number of nodes, half of them can decide this
 			d.held.forget(l.Token, l.Name)
 			answers[k] = d.notHeld(votes)
 		case succeeded(polled) < d.majority:
-			return nil, trouble(ctx, d, "renew", one(leases), polled)
+			return nil, failuresErr(ctx, d, "renew", one(leases), polled)
 		default:
-			answers[k] = trouble(ctx, d, "renew", l.Name, votes)
+			answers[k] = failuresErr(ctx, d, "renew", l.Name, votes)
 		}
 	}
 	r.decide(answers)
 	return answers, nil
 }
 
-// share returns the answers of the nodes about one lease of a batch.
+// share returns the nodes' answers for one lease of a batch.
 func (d *quorum) share(polled []vote[[]error], k int) []vote[struct{}] {
 	votes := make([]vote[struct{}], len(polled))
 	for i, p := range polled {

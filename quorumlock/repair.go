@@ -10,32 +10,31 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lease on exactly a majority of the nodes survives nodes that fall silent. It does not
-// survive a node that forgets it, because its clock jumps or its data is gone: then the
-// next claim has a majority, too. So when a majority has renewed a lease, Renew claims it
-// again, as a waiter does, on the nodes that answered that they lack it.
+// A lease on exactly a majority of the nodes survives nodes that stop answering. It does
+// not survive a node that loses it, because its clock jumps or its data is gone: then the
+// next claim can get a majority, too. So when a majority has renewed a lease, Renew sends
+// a queued claim with its token to the nodes that answered that they lack the lease.
 //
-// Such a claim is no vote for that renewal, and the holder's fence stays. The node grants
-// it only if no claim holds the name there and no waiter is ahead, so no other claim
-// loses a vote. The fence on that node is the holder's fence or higher, so fences keep
-// rising. If a claim without a majority holds the name there, its client sees us waiting,
-// and gives the node back (split.go).
+// Such a claim does not count for that renewal, and the holder's fence stays. The node
+// grants it only if no claim holds the name there and no waiter is ahead, so no other
+// claim loses a vote. The fence on that node is the holder's fence or higher, so fences
+// keep rising. If a claim without a majority holds the name there, its client finds the
+// queued claim, and releases its own (split.go).
 //
-// Renew sends nothing for leases that all nodes have. A lease that was broken on a node
-// stays broken there.
+// Renew repairs nothing on a node where the lease was broken.
 
 // A renewal is a batch under way, and the answers of the nodes so far.
 type renewal struct {
 	d      *quorum
 	leases []driver.LeaseRef
 
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex // protects the fields below
 	decided bool
 	goesOn  []bool          // per lease: a majority has renewed it
-	early   map[int][]error // the answers of nodes from before the batch was decided
+	early   map[int][]error // the answers that arrived before the batch was decided
 }
 
-// noteAnswer notes the answer of a node, perhaps long after the batch was decided.
+// noteAnswer records the answer of a node, maybe long after the batch was decided.
 func (r *renewal) noteAnswer(i int, v vote[[]error]) {
 	if v.err != nil {
 		return
@@ -49,7 +48,7 @@ func (r *renewal) noteAnswer(i int, v vote[[]error]) {
 	r.mendLocked(i, v.value)
 }
 
-// decide notes which of the leases go on.
+// decide records which of the leases a majority has renewed.
 func (r *renewal) decide(answers []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,8 +99,9 @@ func (r *renewal) mendLocked(i int, said []error) {
 
 var errOver = errors.New("the lease is over")
 
-// repair claims a lease on a node that lacks it. The claim waits for its turn among the
-// requests of the token there, and is not sent if the lease was released meanwhile.
+// repair claims a lease on a node that lacks it. The claim is sent in turn with the
+// token's other requests to that node, and not at all if the lease was released
+// meanwhile.
 func (d *quorum) repair(i int, l driver.LeaseRef) {
 	ctx, cancel := context.WithTimeout(d.life, min(3*time.Second, max(l.TTL/6, 10*time.Millisecond)))
 	defer cancel()
@@ -118,7 +118,7 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 			}
 			if err == nil && h.claim.Value != nil {
 				l.Value = h.claim.Value
-				_ = d.writeFirst(ctx, i, l, h.fence) // a majority has the value in any case
+				_ = d.writeFirst(ctx, i, l, h.fence) // an error does not matter, because a majority has the value
 			}
 			return grant, err
 		},
@@ -126,7 +126,7 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 	})
 }
 
-// repairClaim returns the claim of a lease, for a node that lacks the lease.
+// repairClaim returns the claim to send to a node that lacks the lease.
 func (h holding) repairClaim() driver.Claim {
 	c := h.claim
 	c.Queue, c.Force, c.Fences, c.MinFence, c.Above = true, false, 0, h.fence, nil

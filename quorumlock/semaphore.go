@@ -10,38 +10,42 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// counts reports whether a majority of the nodes is not enough for a claim. Two mutexes,
-// or a reader and a writer, exclude each other in pairs, and any two majorities share a
-// node that sees both. Permits do not: with three nodes and a limit of 3, each of four
-// claims fits on two nodes, and no node ever has more than three claims.
-func counts(c driver.Claim) bool { return c.Weight < c.Limit && c.Limit < driver.Unlimited }
+// needsRecount reports whether a claim needs recount, because a majority of the nodes is
+// not enough. Two mutexes, or a reader and a writer, exclude each other in pairs, and any
+// two majorities share a node that sees both. Permits do not exclude each other in pairs:
+// with three nodes and a limit of 3, each of four claims may hold on two nodes, while no
+// node has more than three claims.
+func needsRecount(c driver.Claim) bool { return c.Weight < c.Limit && c.Limit < driver.Unlimited }
 
-// maxCounts is the largest number of times that a claim counts permits. If only later
-// claims are in its way, it counts again, because they count, too, and give their grants
-// back. After maxCounts the claim is refused in any case.
+// maxCounts is the largest number of counts for one claim. If only later claims leave no
+// room for a claim, it counts again, because the later claims count, too, and release
+// their grants. After maxCounts the claim is refused in any case.
 const maxCounts = 5
 
-// recount checks the limit after a majority has granted a claim for a permit. In a look,
-// it reads all nodes, and adds up all other claims that hold there, whatever their
-// fences. If they and ours exceed the limit, it looks again. From then on it leaves out
-// claims that had no majority in all looks together: these wait, although some nodes
-// granted them. If earlier claims still exceed the limit, it refuses our claim.
+// recount checks the limit after a majority has granted a claim for permits. In each
+// count, it reads all nodes, and adds up all other claims that hold there, whatever their
+// fences. If they and our claim exceed the limit, it counts again. From the second count
+// on, it leaves out claims that had no majority in all counts together: these wait,
+// although some nodes granted them. If earlier claims still exceed the limit, it refuses
+// our claim.
 //
-// This is enough. Take all claims that hold at one moment, and let X be the claim whose
-// first look began last. Each other claim had a majority before its own look, so before
-// the first look of X, and still has one. So X found that claim on a majority in its
-// first look. If the claim lost one node and got another during that look, both looks
-// together found it on a majority. Fences do not show which claim came first: a claim may
-// get the vote of a node late. There it has a higher fence than claims that came after it
-// on other nodes. With that vote it may keep its majority when it loses another node.
+// Proof: take all claims that hold at one moment, and let X be the claim whose first
+// count began last. Each other claim had a majority before its own first count, so before
+// the first count of X, and still has one. So X found that claim on a majority in its
+// first count. If that claim lost one node and got another during that count, the first
+// two counts together found it on a majority. recount does not compare fences, because a
+// claim may get the vote of a node late. There it has a higher fence than claims that
+// came after it on other nodes. With that vote it may keep its majority when it loses
+// another node.
 //
-// A repeated claim is not counted again, as long as the counted majority has kept it.
-// Claims with larger limits, for which it need not leave room, may have come since. The
-// fence does not show whether the majority has kept the claim: it may have lost that
-// majority, and found another node for the same fence.
+// A repeated claim is not counted again while the counted majority keeps it, because
+// claims with larger limits may have come since, for which it need not leave room. The
+// fence alone does not show that the majority has kept it: the claim may have lost a
+// node, and got another one with the same fence.
 //
-// Two claims that come for the last permit at once count each other. The earlier claim
-// looks again, because the later one will have given up by then.
+// If two claims for the last permit come at the same time, each counts the other. The
+// earlier claim counts again, because the later one will have released its grants by
+// then.
 func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	d := a.d
 	if d.held.counted(a.claim.Token, a.claim.Name, grant.Fence) {
@@ -49,17 +53,17 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	}
 	room := int64(a.claim.Limit - a.claim.Weight)
 	all := map[key]*other{}
-	for look := 1; ; look++ {
+	for count := 1; ; count++ {
 		began := time.Now()
 		entries := d.read(ctx, a.claim.Name, func(v []vote[driver.Entry]) bool { return a.holds(v, grant.Fence) >= d.majority })
-		seen := a.beside(entries, grant.Fence, all, look)
-		least := 1 // how many nodes a claim must have to count
-		if look > 1 {
+		seen := a.countHolders(entries, grant.Fence, all, count)
+		least := 1 // the number of nodes that a claim must have to count
+		if count > 1 {
 			least = d.majority - (len(d.nodes) - succeeded(entries))
 		}
 		var others, before []driver.Holder
 		for _, o := range all {
-			if o.counts && o.look == look && len(o.on) >= least {
+			if o.counts && o.count == count && len(o.on) >= least {
 				others = append(others, o.Holder)
 				if o.before(a.place.tag) {
 					before = append(before, o.Holder)
@@ -73,12 +77,12 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 					entries[i].err = errGone
 				}
 			}
-			return trouble(ctx, d, "acquire", a.claim.Name, entries)
+			return failuresErr(ctx, d, "acquire", a.claim.Name, entries)
 		case weights(others) <= room:
 			return nil
-		case look > 1 && weights(before) > room || look == maxCounts:
+		case count > 1 && weights(before) > room || count == maxCounts:
 			first := slices.MinFunc(others, func(x, y driver.Holder) int { return cmp.Compare(x.ExpiresIn, y.ExpiresIn) })
-			return a.crowded(&driver.HeldError{Fence: grant.Fence, Holders: len(others), Holder: first})
+			return a.crowdedRefusal(&driver.HeldError{Fence: grant.Fence, Holders: len(others), Holder: first})
 		}
 		if err := backoff.Wait(ctx, min(max(time.Since(began), time.Millisecond), 20*time.Millisecond)); err != nil {
 			return err
@@ -86,21 +90,21 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	}
 }
 
-// An other is a claim that holds beside ours on some nodes.
+// An other is another claim that holds on some nodes.
 type other struct {
 	driver.Holder
 	tag
 	counts bool
-	on     map[int]bool // the nodes that have it, or had it at an earlier look
-	look   int          // the last look that saw it
+	on     map[int]bool // the nodes that have it, or had it in an earlier count
+	count  int          // the last count that found it
 }
 
-// beside notes the claims that hold on the nodes beside our claim, and counts the nodes
-// that have our claim with this fence.
+// countHolders adds the other claims that hold on the nodes to all. It returns the number
+// of nodes that have our claim with this fence.
 //
-// A claim with a larger limit that came after ours on each node does not count. It may
-// come beside any holder, and must not make a repeated claim fail.
-func (a *attempt) beside(entries []vote[driver.Entry], fence uint64, all map[key]*other, look int) (seen int) {
+// A claim with a larger limit that came after ours on each node does not count. Its own
+// limit allows it, and it must not make a repeated claim fail.
+func (a *attempt) countHolders(entries []vote[driver.Entry], fence uint64, all map[key]*other, count int) (seen int) {
 	for i, e := range entries {
 		if !e.in || e.err != nil {
 			continue
@@ -118,7 +122,7 @@ func (a *attempt) beside(entries []vote[driver.Entry], fence uint64, all map[key
 				o = &other{tag: t, on: map[int]bool{}}
 				all[k] = o
 			}
-			o.Holder, o.look, o.on[i] = h, look, true
+			o.Holder, o.count, o.on[i] = h, count, true
 			o.counts = o.counts || h.Fence < fence || h.Limit <= a.claim.Limit
 		}
 	}

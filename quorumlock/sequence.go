@@ -8,13 +8,13 @@ import (
 )
 
 // A sequence keeps the requests of one token to one node in order. An operation returns
-// when a majority has answered, so the next operation with the token can begin while the
-// last request is still under way to a slow node. A release that overtook its acquire
-// there would find nothing, and the acquire would then leave a lease that no client knows
-// of.
+// when a majority has answered, so the next operation with the token may begin while the
+// last request is still under way to a slow node. If a release overtook its acquire
+// there, it would find nothing, and the acquire would then leave a lease without an
+// owner.
 //
-// So a request waits until the request before it, of its token to its node, was answered
-// or given up. The earlier request may still arrive after that: see pendingReleases.
+// So a request waits until the previous request of its token to its node was answered or
+// given up. A request that was given up may still arrive: see pendingReleases.
 //
 // sequences are the sequences of all tokens that have a request under way.
 type sequences struct {
@@ -27,17 +27,18 @@ type sequence struct {
 	users int
 }
 
-// A slot is the position of one operation in the sequence of its token.
+// A slot is the position of one operation in the sequences of its token.
 type slot struct {
 	sequences *sequences
 	token     driver.Token
 	sequence  *sequence
-	before    []chan struct{} // per node: closed when the request before this one ends; nil if there is none
+	before    []chan struct{} // per node: closed when the previous request ends; nil if there is none
 	own       []chan struct{}
 }
 
-// enter takes the next slot in the sequence of a token, for a request to some of the
-// nodes. poll calls it before it sends anything, so slots are in the order of the calls.
+// enter takes the next slot in the sequences of a token, for a request to some of the
+// nodes. poll calls it before it sends the requests, so slots are in the order of the
+// calls of poll.
 func (ss *sequences) enter(token driver.Token, nodes []int, of int) *slot {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -55,7 +56,7 @@ func (ss *sequences) enter(token driver.Token, nodes []int, of int) *slot {
 	return s
 }
 
-// wait waits for the request's turn at a node.
+// wait waits for the request's turn at a node, or until ctx ends.
 func (s *slot) wait(ctx context.Context, i int) error {
 	if s.before[i] == nil {
 		return nil
@@ -68,7 +69,7 @@ func (s *slot) wait(ctx context.Context, i int) error {
 	}
 }
 
-// waitAnyway waits for the turn after wait gave up. It returns in the end, because each
+// waitAnyway waits for the turn after wait gave up. Its wait ends, because each earlier
 // request ends with its own ctx, or with Close.
 func (s *slot) waitAnyway(i int) {
 	if s.before[i] != nil {
@@ -76,7 +77,7 @@ func (s *slot) waitAnyway(i int) {
 	}
 }
 
-// leave passes the turn at a node on. It is called in the request's own turn.
+// leave ends the request's turn at a node, so that the next request may be sent.
 func (s *slot) leave(i int) {
 	ss := s.sequences
 	ss.mu.Lock()

@@ -10,13 +10,13 @@ import (
 // Listen implements driver.Signaler.
 func (d *quorum) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Listen(f) }
 
-// signalWait is the time for which the driver waits, after a "granted" of one node, for
-// the "granted" of the others.
+// signalWait is the time for which the driver waits, after one node's signal of a grant,
+// for those of the others.
 const signalWait = 3 * time.Millisecond
 
-// signaled handles a signal of a node. It passes on "look" and "lost": the client then
-// asks, or checks, and a majority answers. It passes on "granted" when a majority has
-// sent it, and has agreed on one fence.
+// signaled handles a signal of a node. It passes SignalLook and SignalLost on: the client
+// then sends its claim or a renewal, and a majority answers. It passes SignalGranted on
+// when a majority has sent it, and has agreed on one fence.
 func (d *quorum) signaled(i int, s driver.Signal) {
 	if s.Kind != driver.SignalGranted {
 		if s.Kind == driver.SignalLost {
@@ -27,23 +27,23 @@ func (d *quorum) signaled(i int, s driver.Signal) {
 		d.heard.Notify(s)
 		return
 	}
-	if p := d.placed.find(s.Token); p != nil { // otherwise the claim has been granted already, or given up
+	if p := d.placed.find(s.Token); p != nil { // nil if the claim was already granted, or given up
 		p.noteGrantSignal(i, s)
 		p.checkSignals()
 	}
 }
 
-// noteGrantSignal notes that a node has signalled the grant of the claim.
+// noteGrantSignal records a node's signal that it has granted the claim.
 func (p *place) noteGrantSignal(i int, s driver.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.Fence >= p.nodes[i].heard.Fence {
-		p.nodes[i].heard = driver.Grant{Fence: s.Fence, Fences: s.Fences}
+	if s.Fence >= p.nodes[i].signaled.Fence {
+		p.nodes[i].signaled = driver.Grant{Fence: s.Fence, Fences: s.Fences}
 	}
 }
 
-// checkSignals sums up the signals and answers so far, and notifies the listeners. It
-// does nothing during a turn at the place: p.done calls it again at the end.
+// checkSignals counts the signals and answers so far, and notifies the listeners if they
+// have a result. It does nothing during a turn at the place: p.done calls it again.
 func (p *place) checkSignals() {
 	p.mu.Lock()
 	c := p.claim
@@ -66,12 +66,12 @@ const (
 	outcomeGranted
 )
 
-// outcomeLocked decides what checkSignals does.
+// outcomeLocked returns the result of the signals and answers so far.
 //
-// Nodes pass a name on when they get its release, each with its own time as the fence.
-// The nodes could agree as soon as a majority has passed it on. But a node that follows
-// with a higher fence would keep its fence, and would disagree about a repeated claim. So
-// outcomeLocked waits a moment for all nodes that have given the claim a place.
+// Each node grants to the next waiter when it gets the release, with its own time as the
+// fence. The driver could make the nodes agree as soon as a majority has granted. But a
+// later node with a higher fence would keep that fence, and would disagree in a repeated
+// claim. So outcomeLocked waits a moment for all nodes that have queued the claim.
 func (p *place) outcomeLocked() (int, ballots) {
 	d := p.d
 	if p.closed || p.busy != nil {
@@ -92,11 +92,11 @@ func (p *place) outcomeLocked() (int, ballots) {
 	n := succeeded(votes)
 	grant, agreed := d.agreed(votes)
 	switch {
-	case !news, agreed && p.signalledFence >= grant.Fence: // the caller knows that fence
+	case !news, agreed && p.signalledFence >= grant.Fence: // the listeners know that fence
 		return outcomeOpen, nil
 	case n < d.majority && p.timedOut, n >= d.majority && p.claim.TTL < p.claim.QueueTTL:
-		// A node that granted in its answer keeps the lease for the TTL only. A listener
-		// would trust the signal for the QueueTTL.
+		// A node that granted in its answer keeps the lease for the TTL only, but a
+		// listener would rely on a signal of a grant for the QueueTTL.
 		p.stopTimerLocked()
 		return outcomeLook, nil
 	case n < d.majority:
@@ -110,7 +110,7 @@ func (p *place) outcomeLocked() (int, ballots) {
 	return outcomeOpen, nil
 }
 
-// awaitLocked calls checkSignals after this time, unless such a timer runs already.
+// awaitLocked starts a timer that calls checkSignals, unless such a timer runs already.
 func (p *place) awaitLocked(patient bool, wait time.Duration) {
 	if p.timer != nil && p.forLastNodes == patient {
 		return
@@ -119,7 +119,7 @@ func (p *place) awaitLocked(patient bool, wait time.Duration) {
 	var t *time.Timer
 	t = time.AfterFunc(wait, func() {
 		p.mu.Lock()
-		mine := p.timer == t // false if the timer was stopped too late
+		mine := p.timer == t // false if the timer was stopped after it had fired
 		p.timedOut = p.timedOut || mine
 		p.mu.Unlock()
 		if mine {
@@ -131,18 +131,18 @@ func (p *place) awaitLocked(patient bool, wait time.Duration) {
 
 // signalGrant makes a majority that has granted agree on one fence, and signals the
 // grant. It also counts permits and writes the value, as an attempt does. It ends the
-// turn at the place that checkSignals has begun.
+// turn that checkSignals has begun.
 func (p *place) signalGrant(c driver.Claim, votes ballots) {
 	d := p.d
 	grant, agreed := d.agreed(votes)
-	if agreed && !counts(c) && c.Value == nil {
+	if agreed && !needsRecount(c) && c.Value == nil {
 		p.noteAgreement(votes, grant.Fence)
 		d.heard.Notify(driver.Signal{Kind: driver.SignalGranted, Token: c.Token, Fence: grant.Fence, Fences: grant.Fences})
 		p.done()
 		return
 	}
 	if d.begin(d.life) != nil {
-		p.noteAgreement(nil, 0) // otherwise done would come back here, until Close has ended all places
+		p.noteAgreement(nil, 0) // otherwise done would call signalGrant again and again
 		p.done()
 		return
 	}
@@ -156,8 +156,8 @@ func (p *place) signalGrant(c driver.Claim, votes ballots) {
 	})
 }
 
-// noteAgreement notes that the nodes have agreed on a fence. Nil votes mean that they
-// have not. Then a node counts again when it answers the next attempt. noteAgreement
+// noteAgreement records that the nodes have agreed on a fence. Nil votes mean that they
+// have not; then a node counts again when it answers the next attempt. noteAgreement
 // reports whether the claim still waits.
 func (p *place) noteAgreement(votes ballots, fence uint64) bool {
 	p.mu.Lock()
@@ -166,7 +166,7 @@ func (p *place) noteAgreement(votes ballots, fence uint64) bool {
 		p.signalledFence = max(p.signalledFence, fence)
 		c := p.claim
 		c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
-		p.d.held.noteGrant(c, fence, p.queued.Add(trustedPart(min(c.TTL, c.QueueTTL))))
+		p.d.held.noteGrant(c, fence, p.queued.Add(reliableTTL(min(c.TTL, c.QueueTTL))))
 	}
 	for i := range p.nodes {
 		switch s := &p.nodes[i]; {

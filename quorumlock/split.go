@@ -10,54 +10,54 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// Each node has a queue of its own, and claims that come at about the same time reach the
-// nodes in different orders. Each node grants a free name to the claim that reaches it
-// first. Then several claims have some nodes each, and none has a majority: the vote is
+// Each node has a queue of its own, and claims that are sent at about the same time reach
+// the nodes in different orders. Each node grants a free name to the claim that arrives
+// first. Then several claims may each have some nodes, and none a majority: the vote is
 // split.
 //
-// Tickets decide, twice. A claim's ticket decides its place in each queue (Claim.Ticket),
-// so the queues of all nodes have one order, as soon as the claim has reached all nodes.
-// Tickets also decide among the claims that hold the name somewhere, if none has a
-// majority. Each claim gives back the nodes on which an older such claim waits, and goes
-// back to its own place in the queue there. The node then grants to the next claim in
-// that queue: the oldest claim, or one that yields again. The order is the same on all
-// nodes, so the oldest never yields, and of claims that wait for each other one always
-// yields.
+// Tickets have two uses. A claim's ticket decides its place in each queue (Claim.Ticket),
+// so the queues of all nodes have the same order once the claim has reached all nodes.
+// Tickets also decide among the claims that hold the name on some nodes, if none has a
+// majority. Each such claim yields the nodes on which an older such claim waits: it
+// releases them, and queues there again with its ticket. The node then grants to the next
+// claim in its queue: the oldest claim, or one that yields again. The order is the same
+// on all nodes, so the oldest claim never yields, and of claims that wait for each other,
+// at least one yields.
 //
 // If the oldest claim has reached all nodes, each other claim yields once. So a split
-// costs no more than N*N reads and 2(N-1) requests, however many claims wait. If the
-// oldest has not, or a client's clock is off by more than half of driver.MaxLead, claims
-// yield in a chain. But a claim is overtaken only by claims before it in some queue, once
-// for each time that it yields. It yields only to older claims, whose number is finite.
+// costs at most N*N reads and 2(N-1) requests, however many claims wait. If the oldest
+// claim has not reached all nodes, or a client's clock is off by more than half of
+// driver.MaxLead, claims may yield several times. But each claim yields only to older
+// claims, whose number is finite.
 
-// ticketLead is the time by which a ticket is dated before its claim. By its own clock, a
-// node limits a ticket to the time from driver.MaxLead before the claim's arrival up to
-// the arrival. So clocks may be off by half of MaxLead in either direction.
+// ticketLead is the time by which a ticket is earlier than its claim. A node accepts
+// tickets from driver.MaxLead before the claim's arrival up to the arrival, on its own
+// clock. So clocks may be off by half of MaxLead in either direction.
 const ticketLead = driver.MaxLead / 2
 
-// ticket returns the ticket of a claim that comes now.
+// ticket returns the ticket of a claim that is made now.
 func (d *quorum) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixMicro(), 1)) }
 
-// A standoff is the division of the nodes that answered among the holders of a name.
+// A standoff is the result of reading the nodes after a vote without a majority.
 type standoff struct {
 	majorityClaim [10]byte // one of the other claims with a majority, if they leave no room for ours
-	yield         []int    // the nodes on which such a claim, or else an older claim, waits behind us
+	yield         []int    // the nodes to yield: such a claim, or otherwise an older claim, waits there behind ours
 }
 
-// A claim gives a node back to another claim with a majority only after
-// yieldToMajorityAfter. Most leases are over by then, and a claim that has waited long
-// would lose its turn on the node. A claim younger than yieldAtOnceUntil gives the node
-// back at once, because its ticket still counts there.
+// A claim yields a node to another claim with a majority only after yieldToMajorityAfter,
+// because most leases are over by then, and a claim that has waited long would lose its
+// turn on the node. A claim younger than yieldAtOnceUntil yields at once, because the
+// node still accepts its ticket.
 const (
 	yieldToMajorityAfter = 200 * time.Millisecond
 	yieldAtOnceUntil     = (driver.MaxLead - ticketLead) * 3 / 4
 )
 
-// settle is for a claim that queues, and that some nodes have granted, but no majority.
-// It gives back nodes on which an older claim waits, or a claim with a majority, which
-// more nodes make safer. It updates votes, and returns the time after which asking again
-// makes sense, or 0.
-func (a *attempt) settle(ctx context.Context, votes ballots) (soon time.Duration) {
+// yieldIfSplit is for a queued claim that some nodes have granted, but no majority. It
+// yields nodes on which an older claim waits, or a claim with a majority, because the
+// lease of that claim is safer with more nodes. It updates votes, and returns the time
+// until the next useful attempt, or 0.
+func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Duration) {
 	if succeeded(votes) == 0 {
 		return 0
 	}
@@ -67,12 +67,11 @@ func (a *attempt) settle(ctx context.Context, votes ballots) (soon time.Duration
 	switch {
 	case len(s.yield) > 0 && (!firm || isYoung || since > yieldToMajorityAfter):
 	case firm:
-		// Our vote is on a node that has missed the grant of the other claim. That
-		// claim's holder asks for the node when it renews its lease.
+		// Our grant is on a node that has missed the grant of the other claim. The other
+		// client repairs its lease there when it renews it.
 		return backoff.Doubled(50*time.Millisecond, nth, 400*time.Millisecond) + backoff.Below(50*time.Millisecond)
 	default:
-		// The other claims yield to us; or they have ended, and we may have their nodes
-		// by now. A signal reports that, too.
+		// The other claims yield to ours, or have ended. A signal reports that, too.
 		return backoff.Doubled(2*time.Millisecond, nth, 128*time.Millisecond) + backoff.Below(8*time.Millisecond)
 	}
 	a.forgetGrants(s.yield)
@@ -92,7 +91,7 @@ func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff
 		tag
 		holds  int
 		weight int64
-		waits  []int // the nodes that granted our claim, and on which the rival waits
+		waits  []int // the nodes on which the rival waits, and that granted our claim
 	}
 	rivals := map[[10]byte]*rival{}
 	at := func(o driver.Owner) *rival {
@@ -131,11 +130,11 @@ func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff
 			room -= r.weight
 			firm = append(firm, r.waits...)
 			if string(digest[:]) > string(s.majorityClaim[:]) {
-				s.majorityClaim = digest // of several, the same one at each look
+				s.majorityClaim = digest // of several, always the same one
 			}
 		}
 	}
-	s.yield = firm // no other claim can win now, and all of them find that out
+	s.yield = firm // no other claim can be granted now, so yield to these
 	if room >= 0 {
 		s.majorityClaim, s.yield = [10]byte{}, older
 	}
@@ -144,7 +143,7 @@ func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff
 	return s
 }
 
-// yield gives the name back on these nodes, and queues again.
+// yield releases the name on these nodes, and queues there again.
 func (a *attempt) yield(ctx context.Context, nodes []int) ballots {
 	d := a.d
 	return poll(ctx, d, ballot[driver.Grant]{
@@ -159,6 +158,6 @@ func (a *attempt) yield(ctx context.Context, nodes []int) ballots {
 		},
 		decided: func(votes ballots) bool { return answered(votes) == len(nodes) },
 		first:   a.noteAnswer,
-		after:   a.tooLate,
+		after:   a.handleLateGrant,
 	})
 }

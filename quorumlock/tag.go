@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A tag goes with a claim to every node, in front of its owner's client id, and is
-// removed before an owner is shown. It identifies a claim on all nodes, because fences
-// may differ and tokens are secret. It also has the claim's ticket, which orders the
-// claims that split a vote.
+// A tag identifies a claim on all nodes, because fences may differ and tokens are secret.
+// The driver puts it in front of the owner's client id in each claim, and removes it
+// before it returns an owner. A tag also has the claim's ticket, which orders claims in a
+// split vote.
 type tag struct {
 	ticket uint64   // when the claim was first made, in microseconds on its client's clock
-	digest [10]byte // of the token, which cannot be computed from it
+	digest [10]byte // a hash of the token
 }
 
 const tagSize = 26 // 'q', 18 bytes in base64, ':'
@@ -28,7 +28,7 @@ func newTag(token driver.Token, ticket uint64) tag {
 	return t
 }
 
-// before reports whether t is the earlier ticket. The digests make this order total.
+// before reports whether t has the earlier ticket. Digests decide between equal tickets.
 func (t tag) before(u tag) bool {
 	if t.ticket != u.ticket {
 		return t.ticket < u.ticket
@@ -36,8 +36,8 @@ func (t tag) before(u tag) bool {
 	return string(t.digest[:]) < string(u.digest[:])
 }
 
-// on puts the tag on an owner. It shortens a client id of more than 230 bytes, because
-// only people read it.
+// on returns the owner with the tag. It cuts a client id of more than 230 bytes, because
+// ids are only for people.
 func (t tag) on(o driver.Owner) driver.Owner {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, 18), t.ticket)
 	s := "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest[:]...)) + ":" + o.Client
@@ -49,8 +49,8 @@ func (t tag) on(o driver.Owner) driver.Owner {
 	return o
 }
 
-// untag takes the tag off. For an owner without a tag, whose claim came from no quorum,
-// it makes a tag from the owner itself.
+// untag returns the tag, and the owner without it. If the claim did not come from a
+// quorum, it has no tag, and untag makes one from the owner.
 func untag(o driver.Owner) (tag, driver.Owner) {
 	var t tag
 	if len(o.Client) >= tagSize && o.Client[0] == 'q' && o.Client[tagSize-1] == ':' {
@@ -66,8 +66,8 @@ func untag(o driver.Owner) (tag, driver.Owner) {
 	return t, o
 }
 
-// A key tells the holders of one entry apart, because a token may hold twice: an earlier
-// lease, kept for its minimum hold, and a new one.
+// A key identifies a holder of one entry. The digest is not enough, because a token may
+// have two leases: an earlier one, kept for its minimum hold, and a new one.
 type key struct {
 	digest [10]byte
 	nth    int

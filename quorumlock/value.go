@@ -10,16 +10,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The value of a name is written when a majority has granted the claim, and not with each
-// node's grant, which is only a vote. Otherwise claims that split the vote would each
-// leave their values on the nodes that they had, and keep each other out for good. But
-// each node compares the claim's Above when it grants.
+// The driver writes the value of a name after a majority has granted the claim, and not
+// with each node's grant. Otherwise, in a split vote, each claim would leave its value on
+// the nodes that it had, and these values could refuse all the claims for ever. But each
+// node compares the claim's Above when it grants.
 
-// write writes the value of a claim that a majority has granted, unless it is known to be
-// written. The claim is granted only if a majority has the value.
+// write writes the value of a claim that a majority has granted, unless that was done
+// before. The claim is granted only if a majority has the value.
 //
-// A node writes the value once for each lease. So a repeated claim, perhaps by another
-// client, does not undo what the holder has written since.
+// A node writes the value once for each lease. So a repeated claim, maybe by another
+// client, does not overwrite a later value of the holder.
 func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) error {
 	d := a.d
 	if h, ok := d.held.find(a.claim.Token, a.claim.Name); a.claim.Value == nil || ok && h.fence == grant.Fence {
@@ -51,7 +51,7 @@ func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) 
 			written[i].err = errGone
 		}
 	}
-	return trouble(ctx, d, "write the value of", a.claim.Name, written)
+	return failuresErr(ctx, d, "write the value of", a.claim.Name, written)
 }
 
 // writeFirst writes a value on one node, unless the lease has already written one there.
@@ -64,13 +64,13 @@ func (d *quorum) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence
 	return err
 }
 
-// refusedForValue returns the error for a claim that no majority can grant, because too
-// many nodes have a value that Above does not exceed; otherwise nil. The error contains
-// the value with the highest fence.
+// refusedForValue returns an error if no majority can grant the claim, because on too
+// many nodes its Above is not greater than the value. The error has the value with the
+// highest fence.
 //
-// A value on a majority keeps out each claim with an Above that does not exceed it,
-// because each majority has a node with that value. A value that a failed claim left on
-// fewer nodes keeps no claim out: the other nodes are enough.
+// A value on a majority refuses each claim whose Above is not greater, because each
+// majority has a node with that value. A value that a failed claim left on fewer nodes
+// refuses no claim, because the other nodes are enough.
 func (a *attempt) refusedForValue(votes ballots) error {
 	var last *driver.ValueNotGreaterError
 	n := 0
@@ -88,7 +88,7 @@ func (a *attempt) refusedForValue(votes ballots) error {
 	return &driver.ValueNotGreaterError{Name: a.claim.Name, Value: last.Value, Fence: last.Fence}
 }
 
-// valueOf merges what several nodes show of a value. A majority may have a value if
+// valueOf merges the values that several nodes show. A majority may have a value if
 // enough nodes show it or are silent. Of such values, valueOf returns the one with the
 // highest fence.
 func (d *quorum) valueOf(entries []driver.Entry) (value []byte, fence uint64) {

@@ -2,16 +2,16 @@ package quorumlock
 
 import "github.com/pawl-go/pawl/driver"
 
-// Watch implements driver.Watcher. It passes on the changes of all nodes. A change is
-// visible when a majority has it, and no node knows whether it completes the majority. So
-// Watch may call f once for each node.
+// Watch implements driver.Watcher. It reports the changes of all nodes. A change is
+// visible when a majority has it, and no node knows whether it is the last of that
+// majority. So Watch may call f once for each node.
 //
-// If a node reports no changes, because it is down or its backend cannot push, it could
-// be the node that completes the majority. Then PushesChanges is false, and a client that
+// If one node reports no changes, because it is down or its backend cannot push, that
+// node may be the last of the majority. Then PushesChanges is false, and a client that
 // watches has to poll as well.
 func (d *quorum) Watch(name string, f func()) (stop func()) { return d.watchers.Watch(name, f) }
 
-// follow is the function for driver.Watchers.
+// follow watches a name on all nodes; driver.Watchers calls it.
 func (d *quorum) follow(name string, f func()) (stop func()) {
 	var stops []func()
 	for _, n := range d.nodes {

@@ -13,10 +13,10 @@ import (
 )
 
 // dialer makes the connections of a driver that was opened by URL. It notifies the driver
-// of each further connection, which may lead to another server. It exists before the
-// driver does.
+// of each new connection, which may go to another server. It is created before the
+// driver.
 type dialer struct {
-	life   context.Context // until the clients are closed
+	life   context.Context // ends when the clients are closed
 	tls    *engine.TLS
 	driver atomic.Pointer[redisscript.Driver]
 
@@ -87,22 +87,22 @@ func (o *dialer) waiting() (interrupt func()) {
 		for g, n := range all {
 			if g.reads.Load() == n {
 				g.interruptedRead.Store(n)
-				_ = g.SetReadDeadline(time.Unix(1, 0)) // the next request sets another one
+				_ = g.SetReadDeadline(time.Unix(1, 0)) // the next request sets another deadline
 			}
 		}
 	}
 }
 
-// dialedConn is a connection. Until the server has sent something, it closes when the ctx
-// of its dial ends, or when the clients are closed. Otherwise rueidis would wait for the
-// server's greeting, and Close would hang as long as the server does.
+// dialedConn is a connection. Until the first bytes of the server arrive, it closes when
+// the ctx of its dial ends, or when the clients are closed. Otherwise rueidis would wait
+// for the server's greeting, and Close would hang if the server hangs.
 type dialedConn struct {
 	net.Conn
 	stop func()
 	done atomic.Bool
 
 	dialer          *dialer       // nil if the connection is not for commands
-	reads           atomic.Uint64 // how often Read began, plus how often it ended: odd while a call waits
+	reads           atomic.Uint64 // the number of times that Read began or ended: odd while a call waits
 	interruptedRead atomic.Uint64 // the value of reads in the read that was interrupted
 }
 
@@ -118,8 +118,8 @@ func (g *dialedConn) Read(b []byte) (int, error) {
 	n, err := g.Conn.Read(b)
 	g.reads.Add(1)
 	if err != nil && g.interruptedRead.Load() == read {
-		// Other requests waited behind the one whose caller gave up. Report a lost
-		// connection to them, not a timeout, so that the driver sends them again.
+		// Other requests also waited on this connection. Return a lost connection to
+		// them, and not a timeout, so that the driver sends them again.
 		err = net.ErrClosed
 	}
 	if n > 0 && !g.done.Load() {

@@ -54,47 +54,47 @@
 //
 // # What does the server need?
 //
-// The server needs Redis 6.2 or later, scripts, and for speed Pub/Sub. Locks are as safe
-// as its data: set maxmemory-policy noeviction, appendonly yes, and with replicas
+// The server needs Redis 6.2 or later, scripts, and for speed Pub/Sub. If it loses data,
+// it loses locks: set maxmemory-policy noeviction, appendonly yes, and with replicas
 // min-replicas-to-write 1. docs/backends/redis.md has the rights of an ACL user; the
 // driver's Diagnose (`pawl doctor`) checks all of this.
 //
 // # What happens in a fail-over?
 //
 // Replication is asynchronous: a fail-over can lose the last grants, and the new master
-// then grants the names again while the first holder still trusts its lease. The second
-// fence is greater, so a guard at the resource refuses the first holder. No client can
-// promise more on Redis. [Options].WaitReplicas makes such a loss rare; several
-// independent servers exclude it: package redlock.
+// then grants the names again while the first holder still relies on its lease. The
+// second fence is greater, so a resource that checks fences refuses the first holder.
+// [Options].WaitReplicas makes such a loss rare; several independent servers exclude it:
+// package redlock.
 //
 // # Whose clock decides?
 //
-// The server's clock decides, read in each step. The clock of the client may be wrong. A
+// The server's clock, which each step reads. The clock of the client may be wrong. A
 // fence is the server's time in microseconds, or one more than the last fence if that is
 // greater.
 //
 // # What does a lock cost?
 //
-// Acquire, renew and release are a script each, in one round trip; steps that goroutines
-// take at the same time share a script. When a name is handed over, the next holder gets
-// a message with the fence in it, and sends no request. A name without waiters is one key
-// of about 150 bytes. The server forgets it a day after its last grant, and a value a day
-// after the last lease. A lease costs no goroutine and no connection. A driver has two
-// connections to each server, one of them for what the server pushes. Outside of a
-// cluster it has up to four more for the scripts that goroutines share, but usually two.
+// Acquire, renew and release are a script each, in one round trip; concurrent steps of
+// several goroutines share a script. When a release grants the name to a waiter, the
+// waiter gets a message with the fence, and sends no request. A name without waiters is
+// one key of about 150 bytes. The server deletes it a day after its last grant, and a
+// value a day after the last lease. A lease costs no goroutine and no connection. A
+// driver has two connections to each server, one of them for messages that the server
+// pushes. Outside of a cluster it has up to four more for the scripts that goroutines
+// share, but usually two.
 //
 // # When does a holder hear that it lost?
 //
-// A holder learns at once that its lease is broken, or taken by ForceLock. If another
-// client deletes the key or flushes the database, or Redis evicts the key, the holder
-// learns of it by its next renewal. It learns of it at once if [Open] made the driver,
-// with RESP3, or if [Track] prepared the client. Properties().ReportsDeletions says
-// whether a holder learns at once, and Diagnose why not.
+// After a Break or ForceLock, the server notifies the holder at once. If another client
+// deletes the key or flushes the database, or Redis evicts the key, the holder detects
+// that with its next renewal. The server notifies it at once if [Open] made the driver,
+// with RESP3, or if [Track] prepared the client: see Properties().ReportsDeletions. If
+// not, Diagnose says why.
 //
 // # What can its driver do?
 //
-// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and
-// driver.Diagnoser; [driver.As] finds them. In a cluster AcquireAll takes names of one
-// slot only.
+// It implements driver.Driver, driver.Signaler, driver.Watcher, driver.Lister,
+// driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and driver.Diagnoser;
+// [driver.As] finds them. In a cluster AcquireAll takes names of one slot only.
 package redislock

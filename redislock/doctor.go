@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// nodes is Nodes of redisscript.Client. With Sentinel it returns the current master.
+// nodes implements redisscript.Client.Nodes. With Sentinel it returns the current master.
 func (s *conn) nodes(ctx context.Context, where string, masters bool) (all []redisscript.Node, _ error) {
 	nodes := s.client.Nodes()
 	if !s.cluster() {
@@ -38,14 +38,14 @@ func (s *conn) nodes(ctx context.Context, where string, masters bool) (all []red
 	return all, nil
 }
 
-// A sentinel is asked on a connection of its own, because rueidis does not share its own.
+// A sentinel sends requests on a connection of its own, because rueidis does not share
+// its connection to the Sentinel.
 type sentinel struct {
 	redisscript.Conn // has no other methods
 	o                rueidis.ClientOption
 }
 
-// sentinels returns the Sentinels of a client, if it has any, and their name for the
-// master.
+// sentinels returns the Sentinels of a client, if any, and their name for the master.
 func sentinels(o *rueidis.ClientOption) (all []redisscript.Node, group string) {
 	if o.Sentinel.MasterSet == "" {
 		return nil, ""

@@ -22,8 +22,8 @@ import (
 
 func init() { engine.Register(openURL, "redis", "rediss", "redis+unix", "valkey", "valkeys") }
 
-// New makes a driver over an open client, which stays open when the driver is closed. Its
-// error is a [*driver.InvalidError].
+// New makes a driver over an open client. Closing the driver does not close the client.
+// Its error is a [*driver.InvalidError].
 func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 	if engine.IsNil(client) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
@@ -37,7 +37,7 @@ func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 	return engine.Made(build(&conn{client: client, push: client}, c, own, track))
 }
 
-// build makes the driver; there is no tracking if track is nil.
+// build makes the driver. track is nil for no tracking.
 func build(s *conn, c redisscript.Client, own Options, track *tracker) (*redisscript.Driver, error) {
 	options := own.forScripts()
 	if err := options.Validate(); err != nil {
@@ -62,7 +62,7 @@ func (o *Options) forScripts() redisscript.Options {
 }
 
 // Open opens the server, the cluster, or the Sentinels' master that a URL names; the
-// package comment has the forms. Closing the driver closes what was opened. The error is
+// package comment has the forms. Closing the driver closes its connections. The error is
 // a [*driver.InvalidError] or a [*driver.Error], without the password; ctx bounds only
 // the opening.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
@@ -83,7 +83,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {
 	options := p.own.forScripts()
 	if err := options.Validate(); err != nil {
-		return nil, err // before it waits for the server
+		return nil, err // here, before waiting for the server
 	}
 	track, dialed := &tracker{}, &dialer{tls: p.tls}
 	c, err := dial(ctx, p, track, dialed)
@@ -103,7 +103,7 @@ func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {
 	able := redisscript.Client{Where: p.where, Untracked: c.untracked, Close: c.close}
 	able.Password = p.client.Password != "" && (p.client.Username == "" || p.client.Username == "default")
 	able.Sentinels, able.MasterSet = sentinels(&p.client)
-	if able.Sentinels == nil && !s.cluster() { // the driver makes all connections for commands itself, to one server
+	if able.Sentinels == nil && !s.cluster() { // all connections for commands go to one server
 		able.Waiting = dialed.waiting
 	}
 	d, err := build(s, able, p.own, track)
@@ -117,9 +117,9 @@ func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {
 
 // clients are the two clients of a driver.
 //
-// In rueidis a goroutine that is alone on a connection writes and reads itself, as long
-// as the server pushes nothing there. Once the server pushes something, each command
-// passes through two more goroutines. So subscriptions and tracking have their own one.
+// In rueidis, a single caller on a connection writes and reads itself, until the server
+// pushes a message there. Then each command passes through two more goroutines. So
+// subscriptions and tracking have a client of their own.
 type clients struct {
 	client, push rueidis.Client
 	untracked    string // why there is no tracking; empty with tracking
@@ -141,7 +141,7 @@ func dial(ctx context.Context, p *parsed, t *tracker, dialed *dialer) (*clients,
 	return engine.Dial(ctx, func() (*clients, error) { return connect(p, t, dialed) }, func(c *clients) { c.close() })
 }
 
-// connect opens both clients, the second with tracking if the server allows it.
+// connect opens both clients, the second one with tracking if the server allows it.
 func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
 	c := &clients{untracked: p.untracked}
 	dialed.life, c.end = context.WithCancel(context.Background())
@@ -157,11 +157,11 @@ func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
 	if c.untracked == "" {
 		withTracking(&option, t)
 		// rueidis (v1.0.79) starts the timer of its pings before the goroutine that
-		// reads. If the machine pauses between the two until the timer fires, two
-		// goroutines read, and rueidis panics.
+		// reads. If the timer fires before that goroutine has started, two goroutines
+		// read, and rueidis panics. So the interval is long.
 		option.Dialer.KeepAlive = 5 * time.Second
 		if c.push, err = rueidis.NewClient(option); err != nil && refusesTracking(err) {
-			said, _, _ := strings.Cut(err.Error(), "\n") // the rest is advice of rueidis for its callers
+			said, _, _ := strings.Cut(err.Error(), "\n") // the other lines are rueidis' advice for its callers
 			c.untracked = "it refuses that: " + said
 		}
 	}
@@ -178,10 +178,10 @@ func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
 }
 
 // connectLater opens both clients without a connection: rueidis connects with the first
-// command, and tries again with each command as long as that fails. With
-// ForceSingleClient, NewClient returns a client even if it cannot connect, so here each
-// dial fails until both are open. There is no tracking, because that would have to be
-// decided before the server is known.
+// command, and retries with each command until it succeeds. With ForceSingleClient,
+// NewClient returns a client even if it cannot connect, so connectLater makes each dial
+// fail until both clients exist. There is no tracking, because only a connected server
+// shows whether it supports that.
 func (c *clients) connectLater(client, push rueidis.ClientOption) (err error) {
 	var opened atomic.Bool
 	for _, one := range []struct {
@@ -207,11 +207,10 @@ func (c *clients) connectLater(client, push rueidis.ClientOption) (err error) {
 
 var errLater = errors.New("not connected yet")
 
-// settings are the options of a client that is opened for a driver. A lock is a few
-// bytes, so half a megabyte of buffers for each direction of each connection is too much.
-// rueidis never repeats a command that changes something. With DisableRetry it does not
-// repeat a read either, because the client over the driver does so, and knows when to
-// give up.
+// settings returns the options of a client that the driver opens. Buffers are small,
+// because half a megabyte for each direction of each connection is too much for locks.
+// rueidis never repeats a command that writes. With DisableRetry it does not repeat a
+// read either, because the client above the driver decides that.
 func settings() rueidis.ClientOption {
 	o := rueidis.ClientOption{
 		ClientName:          "pawl",
@@ -227,10 +226,10 @@ func settings() rueidis.ClientOption {
 	}
 	o.Dialer.Timeout = 5 * time.Second
 	o.Dialer.KeepAlive = time.Second
-	// Without this limit, a client that lacks the right to +asking is sent to and fro
-	// between two nodes as long as a slot moves.
+	// Without this limit, two nodes redirect a client that lacks the right to +asking to
+	// each other while a slot moves.
 	o.ClusterOption.MaxMovedRedirections = 16
-	// Without this refresh, a client that missed one message of the Sentinels stays with
+	// Without this refresh, a client that missed a message of the Sentinels keeps using
 	// the old master.
 	o.Sentinel.TopologyRefreshInterval = 5 * time.Second
 	return o

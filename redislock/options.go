@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Options for a driver. The zero value, and nil, are fine.
+// Options for a driver. The zero value and nil work.
 type Options struct {
 	// Prefix begins all keys and channels. Clients that must exclude each other need the
 	// same prefix. It must not contain braces. Default: "pawl:".
@@ -34,12 +34,12 @@ type Options struct {
 	// to 1 minute.
 	WaitTimeout time.Duration
 
-	// Tracking is the result of Track for the options of the client that New gets.
-	// Default: none; then a holder learns only by its next renewal that another client
-	// deleted its key.
+	// Tracking is the result of Track for the options of the client. Default: none; then
+	// a holder detects only with its next renewal that another client has deleted its
+	// key.
 	Tracking *Tracking
 
 	// Where is the name of the server in errors. Default: the addresses, for a driver of
-	// [Open]; "of the caller" for a client of your own.
+	// [Open]; "of the caller" for a driver of [New].
 	Where string
 }

@@ -10,15 +10,14 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// Subscribe implements redisscript.Conn. The functions are called from rueidis' goroutine
-// that reads the connection.
+// Subscribe implements redisscript.Conn. rueidis' reading goroutine calls the functions.
 //
 // With RESP2 rueidis has a second connection for subscriptions, and does not replace it
-// after a loss as long as the first one lives (v1.0.79). Then Receive uses a connection
-// of its own, and closes it afterwards.
+// after a loss while the first one works (v1.0.79). So with RESP2, Receive uses a
+// connection of its own, and closes it afterwards.
 func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
 	var confirmed atomic.Bool
-	leave := c.Brief || !s.owned // otherwise the driver is being closed, and its connection with it
+	leave := c.Brief || !s.owned // if false, the driver closes the connection soon
 	err := receive(ctx, s.push, c, leave, func() { confirmed.Store(true); subscribed() }, heard)
 	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
 		return err
@@ -28,7 +27,6 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 	return receive(ctx, own, c, false, subscribed, heard)
 }
 
-// receiver is the common part of a client and a dedicated client.
 type receiver interface {
 	B() rueidis.Builder
 	Receive(ctx context.Context, subscribe rueidis.Completed, fn func(rueidis.PubSubMessage)) error
@@ -44,8 +42,8 @@ func receive(ctx context.Context, on receiver, c redisscript.Channel, leave bool
 			subscribed()
 		}
 	})
-	// When ctx ends, rueidis ends Receive, but not the subscription: the server would go
-	// on sending as long as the connection lives.
+	// When ctx ends, rueidis ends Receive, but not the subscription: the server would
+	// still send messages.
 	watched = rueidis.WithOnReceiveReturnHook(watched, func(err error, on rueidis.CommandClient) error {
 		if leave && ctx.Err() != nil {
 			unsubscribe(on, c)
@@ -55,12 +53,11 @@ func receive(ctx context.Context, on receiver, c redisscript.Channel, leave bool
 	return on.Receive(watched, cmd, func(m rueidis.PubSubMessage) { heard(m.Message) })
 }
 
-// unsubscribe ends the subscription at the server, unless the server is in trouble.
-// rueidis (v1.0.79) sends a PING after each UNSUBSCRIBE, and panics, which ends the
-// process, if the answer is an error that it does not expect there: MISCONF when the
-// server cannot save its data, MASTERDOWN of a replica that lost its master. So
-// unsubscribe sends a PING first. A subscription that remains costs the server an unread
-// message now and then.
+// unsubscribe ends the subscription at the server, unless the server answers PING with an
+// error. rueidis (v1.0.79) sends a PING after each UNSUBSCRIBE, and panics if the answer
+// is an unexpected error: MISCONF when the server cannot save its data, MASTERDOWN of a
+// replica that lost its master. So unsubscribe sends a PING first. A subscription that
+// remains only costs the server some messages.
 func unsubscribe(on rueidis.CommandClient, c redisscript.Channel) {
 	bye, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

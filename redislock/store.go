@@ -14,7 +14,7 @@ import (
 // conn is a redisscript.Conn over rueidis.
 type conn struct {
 	client rueidis.Client
-	push   rueidis.Client // for what the server pushes: the same client, or one of its own
+	push   rueidis.Client // the client for pushed messages, maybe the same one
 	owned  bool           // the driver has opened the clients
 }
 
@@ -30,8 +30,8 @@ func (s *conn) Do(ctx context.Context, c redisscript.Command) redisscript.Reply 
 	return p
 }
 
-// build makes the command. For one that may block, rueidis takes a connection from its
-// pool, and reads the answer in this goroutine.
+// build makes the command. For a command that may block, rueidis takes a connection from
+// its pool, and reads the answer in the caller's goroutine.
 func (s *conn) build(c redisscript.Command) rueidis.Completed {
 	b := s.client.B().Arbitrary(c.Words...).Keys(c.Keys...).Args(c.Args...)
 	if c.Aside {
@@ -41,19 +41,19 @@ func (s *conn) build(c redisscript.Command) rueidis.Completed {
 }
 
 // DoMany implements redisscript.Conn. rueidis keeps the order of commands for one node.
-// It usually sends the commands of all goroutines on one connection. But it sends the
-// whole of a batch that has a blocking command on a connection of its pool.
+// It usually sends the commands of all goroutines on one connection. But it sends a batch
+// that has a blocking command on a connection of its pool.
 func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together bool) []redisscript.Reply {
 	cmds := make(rueidis.Commands, len(all))
 	for i, c := range all {
 		cmds[i] = s.build(c)
 	}
 	var results []rueidis.RedisResult
-	if together && s.cluster() { // the client would redirect the first command alone; a dedicated one redirects none
+	if together && s.cluster() { // the client would redirect the first command only; a dedicated client redirects none
 		_ = s.client.Dedicated(func(d rueidis.DedicatedClient) error {
 			results = d.DoMulti(ctx, cmds...)
 			if slices.ContainsFunc(results, func(r rueidis.RedisResult) bool { return r.NonRedisError() != nil }) {
-				d.Close() // the server may still wait, and the next batch would wait behind it
+				d.Close() // the next batch must not wait for the server's WAIT
 			}
 			return nil
 		})
@@ -95,7 +95,7 @@ func reply(r rueidis.RedisResult) (p redisscript.Reply) {
 	return p
 }
 
-// words returns the elements of an answer, also those of lists and maps in it.
+// words returns the elements of an answer, including those of nested lists and maps.
 func words(m rueidis.RedisMessage) (all []string) {
 	if list, err := m.ToArray(); err == nil {
 		for _, e := range list {
@@ -116,8 +116,8 @@ func words(m rueidis.RedisMessage) (all []string) {
 	return []string{text}
 }
 
-// inFull puts back the ERR that rueidis removes from the start of an error. The doctor
-// takes an error that begins with a word in capitals as an answer of the server.
+// inFull adds the ERR that rueidis removes from the start of an error, because the doctor
+// recognizes an answer of the server by a word in capitals at the start.
 func inFull(err error) error {
 	said, answered := rueidis.IsRedisErr(err)
 	if !answered {

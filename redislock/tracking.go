@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// tracker passes on to the driver what Redis reports of keys that other clients changed.
-// It exists before the driver does, because the client needs it, and the driver needs the
-// client. A nil tracker passes nothing on.
+// tracker passes Redis' reports of keys that other clients have changed to the driver. It
+// is created before the driver, because the client needs it, and the driver needs the
+// client. A nil tracker does nothing.
 type tracker struct {
 	driver atomic.Pointer[redisscript.Driver]
 }
@@ -24,8 +24,8 @@ func (t *tracker) tell(d *redisscript.Driver) {
 	}
 }
 
-// rueidis calls invalidated from the goroutine that reads a connection. messages is nil
-// if the connection was lost, or the server has forgotten which keys it tracked.
+// invalidated gets the reports. rueidis' reading goroutine calls it. messages is nil if
+// the connection was lost, or the server has dropped its list of tracked keys.
 func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 	d := t.driver.Load()
 	if d == nil {
@@ -44,7 +44,7 @@ func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 	d.Invalidated(keys)
 }
 
-// Tracking is for a client of your own. It notifies holders at once when another client
+// Tracking is for a driver of [New]. It notifies holders at once when another client
 // deletes or flushes their keys, or the server evicts them. Make it before the client,
 // for one driver:
 //
@@ -54,12 +54,12 @@ func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 //	d, err := redislock.New(client, &redislock.Options{Tracking: tracking})
 type Tracking struct{ tracker }
 
-// Track sets what a client needs for tracking: client-side caching in the OPTIN mode,
+// Track sets the client options for tracking: client-side caching in the OPTIN mode,
 // without reports of the client's own changes, one connection for all pipelines, and
-// OnInvalidations, which also calls the earlier function. It returns nil if o is nil.
+// OnInvalidations, which also calls the previous function. It returns nil if o is nil.
 func Track(o *rueidis.ClientOption) *Tracking {
 	if o == nil {
-		return nil // with it, New makes a driver without tracking
+		return nil // New makes a driver without tracking
 	}
 	t := &Tracking{}
 	before := o.OnInvalidations
@@ -74,17 +74,17 @@ func Track(o *rueidis.ClientOption) *Tracking {
 	return t
 }
 
-// withTracking sets a client's options so that the server reports to t the changes of
-// keys that the client has asked to watch: OPTIN tracks only these keys, and NOLOOP
-// leaves out the client's own changes (by a script only from Redis 7.0.5 on).
+// withTracking sets a client's options so that t gets the server's reports. With OPTIN,
+// the server tracks only the keys that the client asks for. With NOLOOP, it does not
+// report the client's own changes (for scripts only from Redis 7.0.5 on).
 func withTracking(o *rueidis.ClientOption, t *tracker) {
 	o.DisableCache, o.ClientTrackingOptions = false, []string{"OPTIN", "NOLOOP"}
 	o.OnInvalidations = t.invalidated
 }
 
-// watch is Watch of redisscript.Client. CLIENT CACHING YES applies to the next command of
-// its connection, and rueidis sends a pipeline on one connection, with no other commands
-// in between.
+// watch implements redisscript.Client.Watch. CLIENT CACHING YES applies to the next
+// command of its connection, and rueidis sends a pipeline on one connection, without
+// other commands in between.
 func (s *conn) watch(ctx context.Context, keys []string) []redisscript.Armed {
 	if s.cluster() {
 		return s.watchInCluster(ctx, keys)
@@ -104,13 +104,12 @@ func (s *conn) watch(ctx context.Context, keys []string) []redisscript.Armed {
 	return all
 }
 
-// rueidis follows redirections of a cluster command by command: the new node would answer
-// the GET, but not watch the key. So the two commands are a transaction, which has to
-// succeed on one node as a whole.
+// watchInCluster sends the two commands as a transaction, because rueidis follows
+// redirections for each command: a new node would answer the GET, but not watch the key.
 //
-// watchInCluster first sends all transactions at once, each to the node that should have
-// the slot. If a node refuses a transaction because of its key, it sends that transaction
-// again alone, so that rueidis recognises and redirects the whole.
+// It first sends all transactions at once, each to the node that should have the slot. If
+// a node refuses a transaction because of its key, watchInCluster sends that transaction
+// again alone, so that rueidis redirects the whole.
 func (s *conn) watchInCluster(ctx context.Context, keys []string) []redisscript.Armed {
 	cmds := make(rueidis.Commands, 0, 4*len(keys))
 	for _, key := range keys {
@@ -150,7 +149,7 @@ func armedBy(exec rueidis.RedisResult) redisscript.Armed {
 	return state(answers[1], nil)
 }
 
-// state reads the answer to GET. A value of another type is not ours.
+// state reads the answer to GET. Pawl did not write a value of another type.
 func state(m rueidis.RedisMessage, err error) redisscript.Armed {
 	text := ""
 	if err == nil {
@@ -164,8 +163,8 @@ func state(m rueidis.RedisMessage, err error) redisscript.Armed {
 
 var errTransaction = errors.New("the server answered something else than a transaction does")
 
-// refusesTracking reports whether an error of connecting is about tracking: the server,
-// or a proxy before it, does not know it, or the user has no right to it.
+// refusesTracking reports whether a connection failed because of tracking: the server, or
+// a proxy, does not support it, or the user lacks the right.
 func refusesTracking(err error) bool {
 	said := strings.ToLower(err.Error())
 	return errors.Is(err, rueidis.ErrNoCache) || strings.Contains(said, "tracking") || strings.Contains(said, "client")

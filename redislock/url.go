@@ -24,25 +24,24 @@ import (
 const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, redis+unix:///PATH for a socket; " +
 	"redis://HOST1,HOST2:PORT or &addr=HOST:PORT for a cluster; the same with &master_set=NAME for Sentinel"
 
-// parsed is the content of a URL.
 type parsed struct {
 	client rueidis.ClientOption
 	tls    *engine.TLS
 	own    Options
-	lazy   bool   // it opens without a connection; each step tries to connect until an attempt succeeds
+	lazy   bool   // open without a connection; each step tries to connect
 	db     bool   // the URL names a database
 	where  string // for errors: without the user and the password
 
 	untracked string // why there is no tracking; empty with tracking
 }
 
-// parseURL reads the forms of URLs that rueidis and go-redis read. If it cannot read a
-// parameter, its error has only the name, because the value may be a password.
+// parseURL reads the forms of URLs that rueidis and go-redis read. An error about a
+// parameter has only its name, because the value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{client: settings()}
 	query, err := driver.URLParameters(u, "redis URL", inside.URLParameters, "addr")
 	if err != nil {
-		return nil, err // before any other part of the URL is misread
+		return nil, err // here, before parts of the URL that depend on it
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
@@ -90,7 +89,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	return p, p.finish(secure)
 }
 
-// finish checks and completes what depends on several parts of the URL.
+// finish checks and sets fields that depend on several parts of the URL.
 func (p *parsed) finish(secure bool) error {
 	port := "6379"
 	if p.client.Sentinel.MasterSet != "" {
@@ -113,7 +112,7 @@ func (p *parsed) finish(secure bool) error {
 		return invalid("has a database number, and a cluster has no databases")
 	}
 	if p.own.WaitReplicas > 0 {
-		p.client.BlockingPoolSize = 64 // so many grants may wait for replicas at once; others wait for a connection
+		p.client.BlockingPoolSize = 64 // the number of grants that may wait for replicas at the same time
 	}
 	p.client.Sentinel.TLSConfig = p.client.TLSConfig
 	p.client.Sentinel.Dialer = p.client.Dialer
@@ -125,7 +124,7 @@ func (p *parsed) finish(secure bool) error {
 	return nil
 }
 
-// address returns host:port, with nothing after the colon if the port is not known yet.
+// address returns host:port, with an empty port if the URL has none.
 func address(hostport string) string {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -135,12 +134,12 @@ func address(hostport string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// portCanBe reports whether the port of an address is a service name, or a number from 1
-// to 65535.
+// portCanBe reports whether the port of an address may be valid: a service name, or a
+// number from 1 to 65535.
 func portCanBe(hostport string) bool {
 	_, port, err := net.SplitHostPort(hostport)
 	if err != nil {
-		return true // the dialer reports more exactly what is wrong
+		return true // the dialer returns a better error
 	}
 	n, err := strconv.ParseInt(port, 10, 64)
 	return errors.Is(err, strconv.ErrSyntax) || err == nil && n > 0 && n < 1<<16
@@ -158,7 +157,8 @@ func (p *parsed) setDB(v string) error {
 	return nil
 }
 
-// parameters has the names that rueidis, go-redis and redis-py use, too.
+// parameters has the functions that set the parameters. The names are also those of
+// rueidis, go-redis and redis-py.
 var parameters map[string]func(p *parsed, v string) error
 
 func init() {

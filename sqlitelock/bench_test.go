@@ -101,7 +101,7 @@ func BenchmarkLook(b *testing.B) {
 	d := open(b, file(b), nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = d.table.lookAtSignals(ctx)
+		_ = d.table.pollSignals(ctx)
 	}
 }
 

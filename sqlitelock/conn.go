@@ -19,8 +19,7 @@ import (
 )
 
 // conn is one connection to the file, for one goroutine at a time. It uses the SQLite
-// driver directly, without database/sql: a pool would cost a third more per transaction,
-// and there is nothing to pool.
+// driver directly, because a transaction costs a third more through database/sql.
 type conn struct {
 	c interface {
 		sqldriver.Conn
@@ -31,12 +30,12 @@ type conn struct {
 	look  *stmt                  // the statement of logFrames
 }
 
-// connect opens an existing file. busy_timeout stays 0: SQLite's own busy handler sleeps
-// without regard for any ctx, so this package waits for other processes itself.
+// connect opens an existing file. busy_timeout stays 0: this package waits for other
+// processes itself, because SQLite's busy handler ignores ctx.
 func connect(path string) (*conn, error) {
 	// The path is escaped, so that SQLite finds no parameters in it. With mode=rw SQLite
-	// never creates the file: if another process deletes it right now, connect fails
-	// instead of making an empty file of mode 0644.
+	// never creates the file: if another process deletes it at this moment, connect
+	// fails, and does not create an empty file of mode 0644.
 	path = filepath.ToSlash(path)
 	if path[0] != '/' {
 		path = "/" + path // C:/locks.db
@@ -66,7 +65,7 @@ func (c *conn) script(sql string) error {
 	return err
 }
 
-// prepare makes a statement that lives as long as the connection.
+// prepare prepares a statement for the lifetime of the connection.
 func (c *conn) prepare(sql string) (*stmt, error) {
 	s, err := c.c.Prepare(sql)
 	if err != nil {
@@ -81,7 +80,7 @@ func (c *conn) prepare(sql string) (*stmt, error) {
 	return out, nil
 }
 
-// prepareAll makes the statements that a connection uses all its life.
+// prepareAll prepares statements for the lifetime of the connection.
 func (c *conn) prepareAll(statements map[**stmt]string) (err error) {
 	for s, sql := range statements {
 		if *s, err = c.prepare(sql); err != nil {
@@ -91,7 +90,6 @@ func (c *conn) prepareAll(statements map[**stmt]string) (err error) {
 	return nil
 }
 
-// finish closes a statement that the connection no longer needs.
 func (c *conn) finish(s *stmt) error {
 	c.stmts = slices.DeleteFunc(c.stmts, func(x *stmt) bool { return x == s })
 	return s.s.Close()
@@ -120,8 +118,8 @@ func (c *conn) texts(sql string, f func(string)) error {
 	return errors.Join(err, c.finish(s))
 }
 
-// logFrames returns the number of pages that the log should have. The number is in
-// SQLite's index in shared memory; a checkpoint that does nothing returns it.
+// logFrames returns the number of pages in the log, according to SQLite's index in shared
+// memory. It runs a checkpoint that does nothing, which returns that number.
 func (c *conn) logFrames() (n int64, err error) {
 	if c.look == nil {
 		if c.look, err = c.prepare("PRAGMA wal_checkpoint(NOOP)"); err != nil {
@@ -140,7 +138,6 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.c.Close())...)
 }
 
-// stmt is a prepared statement.
 type stmt struct {
 	c   *conn
 	s   preparedStmt
@@ -153,8 +150,8 @@ type preparedStmt interface {
 	sqldriver.StmtQueryContext
 }
 
-// exec runs s. It passes no ctx to SQLite: a statement takes microseconds, watching a ctx
-// costs a goroutine each time, and an interrupted transaction would have to be undone.
+// exec runs s. It passes no ctx to SQLite: a statement takes microseconds, a ctx costs a
+// goroutine each time, and an interrupted transaction would have to be rolled back.
 func (s *stmt) exec(args ...sqldriver.Value) error {
 	_, err := s.s.ExecContext(context.Background(), s.c.bind(args))
 	return err
@@ -217,8 +214,8 @@ func (m ctxMutex) tryLock() bool {
 func (m ctxMutex) unlock() { <-m }
 
 // writing has the mutexes of the files that are open for writing. The drivers of one file
-// in one process queue at the same mutex, in order, instead of colliding as different
-// processes do.
+// in one process share a mutex, so that they queue in order. Different processes have to
+// retry.
 var writing pathMutexes
 
 type pathMutexes struct {
@@ -227,7 +224,7 @@ type pathMutexes struct {
 	users  map[string]int
 }
 
-// join returns the mutex of a file; leave ends its use.
+// join returns the mutex of a file, and a function that ends its use.
 func (ms *pathMutexes) join(path string) (m ctxMutex, leave func()) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -263,11 +260,11 @@ type connection interface {
 	close() error
 }
 
-// spinTries is the number of times that a caller tries again, while other goroutines run,
-// before it queues. A step takes some microseconds, less than putting a goroutine to
-// sleep and waking it. With 64 callers at once, spinning doubles the throughput. No such
-// caller overtakes the queue, because the mutex passes directly to the first caller in
-// it.
+// spinTries is the number of times that a caller retries, while other goroutines run,
+// before it queues. A step takes some microseconds, less than the sleep and the wake-up
+// of a goroutine. With 64 concurrent callers, spinning doubles the throughput. Such a
+// caller cannot overtake the queue, because the mutex passes directly to the first caller
+// in it.
 const spinTries = 100
 
 // enter waits for the mutex, and returns the connection. It gives up when ctx ends, or
@@ -284,7 +281,7 @@ func (d *sharedConn[C]) enter(ctx context.Context, patience time.Duration) (c C,
 		}
 	}
 	select {
-	case <-d.closed: // Close waits for the mutex, or has already had it
+	case <-d.closed: // Close waits for the mutex, or has held it
 		d.mutex.unlock()
 		return c, driver.ErrClosed
 	default:
@@ -292,7 +289,6 @@ func (d *sharedConn[C]) enter(ctx context.Context, patience time.Duration) (c C,
 	}
 }
 
-// leave gives the connection back.
 func (d *sharedConn[C]) leave() { d.mutex.unlock() }
 
 var errQueue = errors.New("others of this process wait for it, too")
@@ -316,8 +312,8 @@ func (d *sharedConn[C]) queue(ctx context.Context, patience time.Duration) error
 	}
 }
 
-// drain waits until the last goroutine has left. The driver is closed, so no other
-// goroutine enters.
+// drain waits until the last goroutine has called leave. The driver is closed, so no
+// other goroutine enters.
 func (d *sharedConn[C]) drain() {
 	d.mutex <- struct{}{}
 	<-d.mutex

@@ -18,12 +18,12 @@
 //
 // # What has to be set up?
 //
-// Nothing. The driver makes the file if it is missing, with mode 0600, and missing
+// Nothing. The driver creates the file if it is missing, with mode 0600, and missing
 // folders with 0700: a user that can read the file can read the tokens in it, and so
-// release the locks of others. To share it between users, make the folder and the (empty)
-// file with the owner, the group and the mode that you want; SQLite gives its two
+// release the locks of others. To share it between users, create the folder and the
+// (empty) file with the owner, the group and the mode that you want; SQLite gives its two
 // companions, FILE-wal and FILE-shm, the same. The driver refuses a file of another
-// application, or of a newer Pawl. A file that Pawl made may also have your own tables.
+// application, or of a newer Pawl. A file of Pawl may also have your own tables.
 //
 // # Which disks will do?
 //
@@ -34,44 +34,46 @@
 //
 // # Whose clock decides?
 //
-// The host's wall clock, which all its processes share. When it is set back, leases last
-// longer by as much. When it is set forward, leases end early, and the next renewal tells
-// the holder. Fences rise in either case, unless the entry of a name was forgotten (see
-// [Options.Retention]) and the clock then went back past its last grant.
+// The host's wall clock, which all its processes share. If it is set back, leases last
+// longer by the difference. If it is set forward, leases end early, and the holder
+// detects that with its next renewal. Fences rise in either case, unless the driver has
+// deleted the entry of a name (see [Options.Retention]) and the clock is then set back
+// past its last grant.
 //
 // # What survives a crash?
 //
-// If a process is killed at any instruction, the file stays whole, and the leases of the
-// process run out. If the machine loses its power, the file stays whole, but may lack the
-// last grants. That does no harm, because their holders ended with the machine, and
-// fences follow the clock.
+// If a process is killed at any instruction, the file stays intact, and the leases of the
+// process expire. If the machine loses its power, the file stays intact, but may lack the
+// last grants. That is safe, because their holders ended with the machine, and fences
+// follow the clock.
 //
 // # What if the file is deleted or truncated?
 //
 // Do neither while the file is in use: processes that have it open go on with the deleted
-// file, the next process makes a new one, and both could hold one lock. Pawl notices the
-// deletion within about 100 ms of the next use, and from then on every call returns a
-// permanent error. Fences of the new file are still greater. To start afresh, stop all
-// programs that use it, then delete FILE, FILE-wal and FILE-shm together.
+// file, the next process creates a new one, and both could hold one lock. Pawl detects
+// the deletion within about 100 ms of the next use, and from then on every call returns a
+// permanent error. Fences of the new file are still greater. To start with an empty file,
+// stop all programs that use it, then delete FILE, FILE-wal and FILE-shm together.
 //
-// Pawl notices a truncated file in the same way. It also notices a truncated FILE-wal,
-// unless a process writes first. Then the lost part reads as damage. In either case
-// nothing is granted twice: a name that cannot be read is not free.
+// Pawl detects a truncated file in the same way. It also detects a truncated FILE-wal,
+// unless a process writes first; then the lost part counts as damaged. In either case no
+// name is granted twice, because a damaged entry does not count as free.
 //
 // # How fast is it?
 //
 // About 25 000 cycles of acquire and release per second on an ordinary machine, for all
-// processes of a file together. On Linux, processes hand a name over in less than a
-// millisecond: the holder sends the next holder a wake-up, an empty datagram, and the
-// next holder then reads the file. Where a driver receives no wake-up (on other systems,
-// and between containers with networks of their own), it polls every few milliseconds
-// while one of its claims waits in a queue, see [Options.Poll]. It polls every 100 ms
-// while it holds leases, which another client could break, or watches a name.
+// processes of a file together. On Linux, a waiter in another process gets a released
+// name in less than a millisecond: the releasing process sends it a wake-up, an empty
+// datagram, and it then reads the file. A driver that receives no wake-ups (on other
+// systems, and between containers with networks of their own) polls every few
+// milliseconds while one of its claims waits in a queue, see [Options.Poll]. It polls
+// every 100 ms while it holds leases, which another client could break, or watches a
+// name.
 //
 // # What if the disk is full?
 //
 // Pawl refuses new names, with an error that says so. Holders can still renew and release
-// while the file has free pages; Pawl gives a new file some to spare.
+// while the file has free pages; Pawl gives a new file some of them.
 //
 // # Can the work itself check the lock?
 //
@@ -79,13 +81,12 @@
 //
 // # Is every grant on the disk?
 //
-// No: about one transaction in a thousand waits for the disk, which keeps the file whole
+// No: about one transaction in a thousand waits for the disk. That keeps the file intact
 // in a power cut.
 //
 // # What can its driver do?
 //
-// Beside the methods of driver.Driver it has those of driver.Signaler, driver.Watcher,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and
-// driver.Diagnoser; [driver.As] finds them. [LeaseChecker] is for transactions of the
-// work.
+// It implements driver.Driver, driver.Signaler, driver.Watcher, driver.Lister,
+// driver.LeaseBreaker, driver.FenceRaiser, driver.AllAcquirer and driver.Diagnoser;
+// [driver.As] finds them. [LeaseChecker] is for transactions of the work.
 package sqlitelock

@@ -17,9 +17,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Diagnose implements driver.Diagnoser. It checks the filesystem, the journal mode, who
-// may read the file, the health of its pages, tables and rows, and the length of the log.
-// It reads the whole file.
+// Diagnose implements driver.Diagnoser. It checks the filesystem, the journal mode, the
+// file's mode, its pages, tables and rows, and the length of the log. It reads the whole
+// file.
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table
 	var mode, check any
@@ -76,14 +76,15 @@ func (t *table) fileFindings() (found engine.Findings) {
 	return found
 }
 
-// linked is the finding about a file with several names, each with its own companions.
+// linked returns the finding for a file with several names, each of which has its own
+// companions.
 func linked(path string, names uint64) []driver.Finding {
 	return engine.Found(driver.SeverityError, "hard links",
 		fmt.Sprintf("%s has %d names: who opens it by another one does not share its -wal and -shm, sees nothing of its locks, and damages it", path, names),
 		fmt.Sprintf("delete the others: find / -xdev -samefile %s", quote(path)))
 }
 
-// mounted is the finding about a file that is mounted without its folder, for example
+// mounted returns the finding for a file that is mounted without its folder, for example
 // into a container.
 func mounted(path string) []driver.Finding {
 	return engine.Found(driver.SeverityError, "mount",
@@ -91,7 +92,8 @@ func mounted(path string) []driver.Finding {
 		"mount the folder, so that the file, its -wal and its -shm are shared as one")
 }
 
-// networked is the finding about a file on a filesystem whose hosts do not share memory.
+// networked returns the finding for a file on a network filesystem, whose hosts do not
+// share memory.
 func networked(kind string) []driver.Finding {
 	return engine.Found(driver.SeverityError, "filesystem", "the file is on "+kind+": processes on different hosts would not exclude each other, and could damage it",
 		"use a local disk, or another backend if several hosts share the locks")

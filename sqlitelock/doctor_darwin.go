@@ -6,7 +6,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// filesystem checks what filesystem a file is on. The kernel marks the local mounts.
+// filesystem checks that a file is on a local filesystem. The kernel marks the local
+// mounts.
 func filesystem(path string) []driver.Finding {
 	var s syscall.Statfs_t
 	if syscall.Statfs(path, &s) != nil || s.Flags&mntLocal != 0 {

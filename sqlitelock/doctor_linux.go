@@ -19,7 +19,7 @@ var networks = map[uint32]string{
 	0x01021997: "9p", // some virtual machines also share folders with it
 }
 
-// filesystem checks what filesystem a file is on.
+// filesystem checks that a file is not on a network filesystem.
 func filesystem(path string) []driver.Finding {
 	var s syscall.Statfs_t
 	if syscall.Statfs(path, &s) != nil {

@@ -4,5 +4,6 @@ package sqlitelock
 
 import "github.com/pawl-go/pawl/driver"
 
-// filesystem finds nothing, because this system has no way to tell.
+// filesystem returns no finding, because this system does not report the kind of
+// filesystem.
 func filesystem(string) []driver.Finding { return nil }

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// backend names the file in errors.
 func backend(path string) string { return "sqlite " + path }
 
 // code returns SQLite's result code in err, without its extension, or 0 if err has none.
@@ -26,7 +25,7 @@ func extendedCode(err error) int {
 	return 0
 }
 
-// isBusy reports whether another connection is in the way at the moment.
+// isBusy reports whether another connection has locked the file at the moment.
 func isBusy(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:

@@ -14,14 +14,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// making is held while a file is made. Closing any descriptor of a file drops all the
-// POSIX locks that this process has on it, including SQLite's. So no other goroutine may
-// open the file until the descriptor that made it is closed. For the same reason this
-// package opens an existing file only through SQLite.
-var making sync.Mutex
+// creatingFile is locked while a file is created. Closing any descriptor of a file drops
+// all the POSIX locks that this process has on it, including SQLite's. So no other
+// goroutine may open the file before the descriptor that created it is closed. For the
+// same reason this package opens an existing file only through SQLite.
+var creatingFile sync.Mutex
 
-// makeFile makes sure that path is a regular file, and creates it unless it must exist.
-// It returns the name without symbolic links: SQLite names the companions after it.
+// makeFile checks that path is a regular file, and creates it if it is missing, unless it
+// must exist. It returns the name without symbolic links, from which SQLite derives the
+// companions' names.
 func makeFile(path string, mustExist bool) (string, error) {
 	if strings.ContainsRune(path, 0) || path == "" {
 		return "", &driver.InvalidError{What: "path", Problem: "is " + quote(path), Allowed: "the name of a file"}
@@ -33,8 +34,8 @@ func makeFile(path string, mustExist bool) (string, error) {
 	if mustExist {
 		return existing(abs)
 	}
-	making.Lock()
-	defer making.Unlock()
+	creatingFile.Lock()
+	defer creatingFile.Unlock()
 
 	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
 		return "", fileError(abs, "its folder cannot be made: choose another path, or make it yourself", err)
@@ -51,8 +52,8 @@ func makeFile(path string, mustExist bool) (string, error) {
 	return regular(abs)
 }
 
-// existing is makeFile for a caller that wants an error instead of a new file. An empty
-// file is also an error, because it would have to become a database first.
+// existing is makeFile for a file that must exist. An empty file is also an error,
+// because it is not a database yet.
 func existing(abs string) (string, error) {
 	const hint = "is the path right? no lock was ever taken in it"
 	info, err := os.Stat(abs)
@@ -67,7 +68,7 @@ func existing(abs string) (string, error) {
 	return regular(abs)
 }
 
-// emptyError means that the file exists, but has no database in it.
+// emptyError means that the file exists, but is empty.
 type emptyError struct{}
 
 func (emptyError) Error() string { return "the file is empty" }
@@ -96,9 +97,9 @@ func regular(abs string) (string, error) {
 	return real, nil
 }
 
-// emptied reports whether a file is empty although it has a companion, which means that
-// another process has emptied a database. SQLite makes the companions after it has
-// written to the file, so emptied looks for the companions first.
+// emptied reports whether a file is empty although it has a companion: then another
+// process has truncated a database. SQLite creates the companions after it has written to
+// the file, so emptied looks for the companions first.
 func emptied(real string) bool {
 	_, wal := os.Stat(real + "-wal")
 	_, shm := os.Stat(real + "-shm")
@@ -106,7 +107,7 @@ func emptied(real string) bool {
 	return (wal == nil || shm == nil) && err == nil && info.Size() == 0
 }
 
-// writable returns the reason why no file can be made in a folder, or nil.
+// writable returns an error if no file can be created in a folder.
 func writable(folder string) error {
 	f, err := os.CreateTemp(folder, ".pawl-*")
 	if err != nil {
@@ -116,13 +117,13 @@ func writable(folder string) error {
 }
 
 // fileError makes the error for a file that cannot be opened. Most such errors are
-// permanent; a full disk and a lack of descriptors may pass.
+// permanent; a full disk and a lack of descriptors are not.
 func fileError(path, hint string, err error) error {
 	return &driver.Error{Backend: backend(path), Op: "open", Hint: hint, Permanent: !isTransient(err), Err: err}
 }
 
-// An identity remembers which files were opened: the database and its companions. Two
-// processes exclude each other only if they share all three.
+// An identity identifies the opened files: the database and its companions. Two processes
+// exclude each other only if they have opened the same three files.
 type identity struct {
 	mu      sync.Mutex
 	paths   [3]string
@@ -136,7 +137,7 @@ type identity struct {
 // microseconds.
 const identityEvery = 100 * time.Millisecond
 
-// identify remembers the database and its companions. page is the size of the database's
+// identify returns the identity of the opened files. page is the size of the database's
 // pages.
 func identify(path string, page int64) (*identity, error) {
 	id := &identity{paths: [3]string{path, path + "-wal", path + "-shm"}, page: page}
@@ -170,18 +171,19 @@ func (id *identity) check(c *conn) error {
 			id.log = info.Size()
 		}
 	}
-	if id.cutShort(c) {
+	if id.logTruncated(c) {
 		return &replacedError{path: id.paths[1], how: truncated}
 	}
-	id.checked = now // only on success, so that each call checks again after an error
+	id.checked = now // not after an error, so that the next call checks again
 	return nil
 }
 
-// cutShort reports whether the log is shorter than SQLite's index says, because another
-// process truncated it. The next write goes behind the missing part, makes the file long
-// again, and so hides that. When a process restarts the log (restartLog, or a shell), the
-// file becomes short a moment before the index, so cutShort compares both several times.
-func (id *identity) cutShort(c *conn) bool {
+// logTruncated reports whether the log is shorter than SQLite's index says, because
+// another process truncated it. The next write would go behind the missing part, and make
+// the file long again. When a process restarts the log (restartLog, or a shell), the file
+// becomes short a moment before the index does, so logTruncated compares both several
+// times.
+func (id *identity) logTruncated(c *conn) bool {
 	for range 3 {
 		frames, err := c.logFrames()
 		if err != nil || frames == 0 {
@@ -211,8 +213,7 @@ func (id *identity) logSize() int64 {
 	return size
 }
 
-// replacedError means that this process and the next one that opens the path would lock
-// different files.
+// replacedError means that path no longer leads to the opened files.
 type replacedError struct{ path, how string }
 
 const truncated = "truncated"

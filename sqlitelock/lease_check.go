@@ -21,8 +21,8 @@ import (
 // CheckLease makes a transaction depend on leases. It returns an error that matches
 // pawl.ErrStale, and names the lease, unless each lease holds its name at this moment. If
 // it returns nil, no other claim can be granted one of these names until the transaction
-// ends, even if a lease runs out before. So the transaction writes only while its leases
-// hold their names, whatever was paused or late: the data needs no fence beside it.
+// ends, even if a lease expires before. So the transaction commits only under its leases,
+// even if the process was paused: the data needs no fence.
 //
 //	err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
 //		lease, _ := pawl.LeaseOf(ctx, "account:7")
@@ -42,12 +42,12 @@ import (
 //		err = nil // the transaction has committed under the lease: do not repeat it
 //	}
 //
-// A lease is a *pawl.Lease: the one that Lock returned, or that pawl.LeaseOf(ctx, name)
-// returns inside Do, also of pawl.All. Give all leases to one call, in any order. A lease
-// that is given twice counts once. The check looks at each of several leases on one name.
-// The error for a nil lease (LeaseOf found none), no lease at all, or a lease of another
-// backend matches pawl.ErrInvalid. For a lease of another file the check finds no row,
-// and returns pawl.ErrStale.
+// A lease is a *pawl.Lease: the result of Lock, or of pawl.LeaseOf(ctx, name) inside Do,
+// also of pawl.All. Pass all leases to one call, in any order. A lease that is passed
+// twice counts once. Several leases on one name are each checked. The error for a nil
+// lease (LeaseOf found none), no lease at all, or a lease of another backend matches
+// pawl.ErrInvalid. For a lease of another file the check finds no row, and returns
+// pawl.ErrStale.
 //
 // # Which ctx, and which errors?
 //
@@ -56,17 +56,17 @@ import (
 //
 //   - pawl.ErrStale: the check refused, and nothing was committed.
 //   - A *pawl.LostError that is Finished: the transaction has committed.
-//   - Another *pawl.LostError: the transaction has not committed, unless Commit was cut
-//     off; read the data.
+//   - Another *pawl.LostError: the transaction has not committed, unless Commit was
+//     interrupted; read the data.
 //
-// Do not use the ctx of Do for BeginTx: when it ends, database/sql rolls back, and cuts a
-// Commit off. A Commit that was cut off may have committed, and Do returns an error that
-// matches pawl.ErrLost and is not Finished. After CheckLease has returned nil, the commit
-// is safe however long it takes.
+// Do not use the ctx of Do for BeginTx: when it ends, database/sql rolls back, and
+// interrupts a Commit. An interrupted Commit may have committed, and Do then returns an
+// error that matches pawl.ErrLost and is not Finished. After CheckLease has returned nil,
+// the commit is safe however long it takes.
 //
-// A commit that succeeded counts, even if Do returns a *pawl.LostError after it: the
-// lease ended between the check and the release, and no other holder could enter before
-// the commit. The error's Finished is true if the function returned nil.
+// If Commit succeeded, the work is done, even if Do then returns a *pawl.LostError: the
+// lease ended between the check and the release, and no other holder could get the name
+// before the commit. The error's Finished is true if the function returned nil.
 //
 // Release the lease after Commit, as Do does. Release waits until the transaction ends,
 // and fails with ErrUnavailable if that takes long; the client repeats it.
@@ -75,25 +75,25 @@ import (
 //
 // The transaction has to be on the file of the locks. Keep the data in the same file, or
 // in another file, and attach the file of the locks to its connection (ATTACH 'locks.db'
-// AS locks). If several such files are attached, use [LeaseChecker], which knows its
-// own file. The transaction has to use modernc.org/sqlite: CheckLease refuses another
-// copy of SQLite in the same process, which knows nothing of this one's file locks.
+// AS locks). If several such files are attached, use [LeaseChecker], which knows its own
+// file. The transaction has to use modernc.org/sqlite: CheckLease refuses another copy of
+// SQLite in the same process, because the two copies do not see each other's file locks.
 //
 // The check first takes SQLite's write lock on the file, unless the transaction has it,
-// so that nothing changes after it reads. If the transaction has read from the file
-// before, and another connection has written since, SQLite refuses the lock
+// so that no other connection can write after it has read. If the transaction has read
+// from the file before, and another connection has written since, SQLite refuses the lock
 // (SQLITE_BUSY_SNAPSHOT): repeat the transaction. Transactions that begin with BEGIN
 // IMMEDIATE (_txlock=immediate in the DSN) avoid that. The check refuses a connection
 // that cannot write.
 //
 // Call it last, right before Commit: until the transaction ends, no client can lock,
 // renew or release anything in the file. The lock begins earlier if the data is in the
-// same file (at the first write), and with BEGIN IMMEDIATE (at BEGIN). A transaction that
-// takes long loses its own lease.
+// same file (at the first write), and with BEGIN IMMEDIATE (at BEGIN). A long transaction
+// loses its own lease.
 //
-// Goroutines of one client hand a name to each other without asking the file, which has
-// one lease for all of them. So the check also asks the *pawl.Lease, and refuses a lease
-// that was released or lost. So do not release before Commit.
+// Goroutines of one client pass a lease on without a write to the file. So the check also
+// calls Err of the *pawl.Lease, and refuses a lease that was released or lost. Do not
+// release before Commit.
 //
 // Test it on a file in t.TempDir: the check refuses a lease of pawltest, which is in
 // memory.
@@ -119,7 +119,7 @@ func (d *lockDriver) CheckLease(ctx context.Context, tx *sql.Tx, leases ...drive
 type leaseCheck struct {
 	tx   *sql.Tx
 	now  func() time.Time
-	file os.FileInfo // the file of the locks; nil: the only attached file with locks
+	file os.FileInfo // the file of the locks; nil means the only attached file with locks
 	path string      // the name of this file, if known
 }
 
@@ -158,7 +158,7 @@ func (c *leaseCheck) look(ctx context.Context, leases engine.Leases) error {
 	if err != nil {
 		return err
 	}
-	now := locktable.At(c.now()) // only now: lock may have waited
+	now := locktable.At(c.now()) // after lock, which may have waited
 	rows := engine.LockedRows{}
 	for _, name := range leases.Names() {
 		var stored []byte
@@ -177,8 +177,8 @@ func (c *leaseCheck) look(ctx context.Context, leases engine.Leases) error {
 }
 
 // lock takes the write lock on the file of the locks, and returns the quoted name of its
-// schema in the transaction. It reads nothing first: SQLite refuses the lock to a
-// transaction that has read, if another one has written since.
+// schema in the transaction. It does not read before, because SQLite refuses the lock to
+// a transaction that has read if another one has written since.
 func (c *leaseCheck) lock(ctx context.Context) (schema string, err error) {
 	files, err := c.files(ctx)
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *leaseCheck) lock(ctx context.Context) (schema string, err error) {
 	return schema, nil
 }
 
-// attached is a file that a transaction has open.
+// attached is a file that is attached to the transaction's connection.
 type attached struct{ schema, path string }
 
 // files returns the files that may have the locks.
@@ -231,7 +231,7 @@ func (c *leaseCheck) files(ctx context.Context) (all []attached, err error) {
 	return all, rows.Err()
 }
 
-// lockOne takes the write lock on a file with locks in it, and checks that the locks are
+// lockOne takes the write lock on a file with locks in it, and checks that the file is
 // Pawl's. It waits while other connections write, as steps do.
 func (c *leaseCheck) lockOne(ctx context.Context, schema string) error {
 	// The statement changes no row, but takes the write lock.
@@ -269,9 +269,9 @@ func foreign(err error) bool {
 }
 
 // sameLibrary checks that the transaction uses the same SQLite as this package. The
-// kernel's file locks belong to a whole process, and each copy of SQLite keeps its own
-// record of them. So two copies in one process do not exclude each other, and damage the
-// file.
+// kernel's file locks belong to the whole process, and each copy of SQLite has its own
+// record of them. So two copies in one process do not exclude each other, and can damage
+// the file.
 func (c *leaseCheck) sameLibrary(ctx context.Context) error {
 	theirs, err := library(func(query string, f func(string)) error {
 		rows, err := c.tx.QueryContext(ctx, query)

@@ -19,15 +19,14 @@ import (
 // are the fields of [Options]; create=false is MustExist.
 func init() { engine.Register(openURL, "sqlite") }
 
-// lockDriver is a client of a file.
 type lockDriver struct {
 	engine.NotedAll
 	table *table
 }
 
-// Open opens the file of a URL. It makes a missing file, unless the URL has create=false.
-// The package comment has the forms. The error is a [*driver.InvalidError] or a
-// [*driver.Error]. ctx bounds only the opening.
+// Open opens the file of a URL. It creates a missing file, unless the URL has
+// create=false. The package comment has the forms. The error is a [*driver.InvalidError]
+// or a [*driver.Error]. ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	return engine.Open(ctx, rawURL, openURL)
 }
@@ -86,14 +85,14 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	return t, nil
 }
 
-// companionTimeout bounds the wait until SQLite has given the companions their mode.
-// Tests set a longer time.
+// companionTimeout bounds the wait until SQLite has set the companions' mode. Tests set a
+// longer time.
 var companionTimeout = time.Second
 
-// connect opens both connections. SQLite makes the companions with a mode from the umask,
-// and gives them the file's mode a moment later. If a process of another user opens the
-// companions in between, the process fails, or can only read them until it has closed all
-// its connections. So connect closes its connections before it pauses.
+// connect opens both connections. SQLite creates the companions with a mode from the
+// umask, and sets the file's mode a moment later. If a process of another user opens the
+// companions in between, it fails, or can only read them until it has closed all its
+// connections. So connect closes its connections before it retries.
 func (t *table) connect(ctx context.Context) error {
 	for began, n := time.Now(), 0; ; n++ {
 		err := t.retry(ctx, t.openWriter)
@@ -121,23 +120,22 @@ func cannotWrite(err error) bool {
 }
 
 func (t *table) openWriter() error {
-	if err := t.disconnect(); err != nil { // close what a busy attempt has opened
+	if err := t.disconnect(); err != nil { // close the connections of a busy attempt
 		return err
 	}
 	_, err := t.writer.open(openWriter, t.path)
 	return err
 }
 
-// tryWriter checks that the writer can write. It is a step of its own, because opening is
-// slow, and only quick tries find a file free that many processes use. The first process
-// that opens the file after a crash recovers it. Until then the other processes find it
-// busy.
+// tryWriter checks that the writer can write. It is separate from opening, because
+// opening is slow, and only quick tries find a busy file free. After a crash, the first
+// process that opens the file recovers it, and meanwhile it is busy for the others.
 func (t *table) tryWriter() error {
 	return t.writer.conn.transaction(func() error { return nil })
 }
 
 func (t *table) openReader() error {
-	if err := t.reader.close(); err != nil { // close what a busy attempt has opened
+	if err := t.reader.close(); err != nil { // close the connections of a busy attempt
 		return err
 	}
 	r, err := t.reader.open(openReader, t.path)

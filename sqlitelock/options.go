@@ -7,23 +7,23 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Options for a driver. The zero value, and nil, are fine.
+// Options for a driver. The zero value and nil work.
 type Options struct {
-	// Retention is the time for which the file remembers the last fence of a name after
-	// its last grant. After that, the next fence is still greater, unless the clock was
-	// set back past that grant. Forgetting keeps the file small when names are used once.
+	// Retention is the time for which the file keeps the last fence of a name after its
+	// last grant. After that, the next fence is still greater, unless the clock was set
+	// back past that grant. The limit keeps the file small if names are used once.
 	// Default: 24 hours; at least a minute.
 	Retention time.Duration
 
-	// Poll is the pause between two polls for signals, if the driver receives no
-	// wake-up, and one of its claims waits in a queue. After a second of waiting it
-	// polls half as often. A hand-over takes half of Poll on average. Default: 4 ms; 1 ms
-	// to 1 s.
+	// Poll is the pause between two polls for signals if the driver receives no wake-ups
+	// and one of its claims waits in a queue. After a second of waiting it polls half as
+	// often. A waiter gets a released name after half of Poll on average. Default: 4 ms;
+	// 1 ms to 1 s.
 	Poll time.Duration
 
-	// MustExist keeps the driver from making the file, or a database in an empty file.
-	// Set it for a program that only reads. Otherwise a typo makes a new file without
-	// locks. Open then returns an error that matches fs.ErrNotExist.
+	// MustExist means that the driver does not create the file, or a database in an empty
+	// file. Open then returns an error that matches fs.ErrNotExist. Set it for a program
+	// that only reads. Otherwise a typo in the path creates a new file without locks.
 	MustExist bool
 
 	now func() time.Time // the clock that decides which leases have expired: time.Now, except in tests

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	slowPace      = 100 * time.Millisecond // pause between polls if no claim waits, or wake-ups arrive
-	eagerPace     = time.Millisecond       // pause in the first eagerFor of a wait: many holders need only milliseconds
+	slowPace      = 100 * time.Millisecond // the pause between polls if no claim waits, or wake-ups arrive
+	eagerPace     = time.Millisecond       // the pause in the first eagerFor of a wait: many leases are short
 	eagerFor      = 20 * time.Millisecond
 	halfPaceAfter = time.Second // after this wait a claim polls half as often, so that long waits cost little
 )
 
 // newPoller makes the poller for signals. It polls when a wake-up arrives, and at a pace
-// that depends on what this driver waits for and holds.
+// that depends on the driver's claims and leases.
 func newPoller(t *table) *engine.Poller {
-	return &engine.Poller{Claims: t.claims, Pace: t.pace, Losses: slowPace, LookNow: t.woken, Look: t.lookAtSignals}
+	return &engine.Poller{Claims: t.claims, Pace: t.pace, Losses: slowPace, LookNow: t.woken, Look: t.pollSignals}
 }
 
-// lookAtSignals delivers new signals. When the file is no longer the opened one, it
-// notifies all claims, once: their next call returns the error.
-func (t *table) lookAtSignals(ctx context.Context) error {
+// pollSignals delivers new signals. If the file is no longer the opened one, it makes
+// all claims ask again, once, so that they get the error.
+func (t *table) pollSignals(ctx context.Context) error {
 	woken := t.wokenSincePoll.Swap(false)
 	r, err := t.reader.enter(ctx, t.busyTimeout)
 	if err != nil {
@@ -44,7 +44,7 @@ func (t *table) lookAtSignals(ctx context.Context) error {
 	return err
 }
 
-// pace is the pause between polls for a place in a queue.
+// pace returns the pause between polls for a waiting claim.
 func (t *table) pace(waited time.Duration, _ int) time.Duration {
 	switch {
 	case t.hears.Load():
@@ -58,17 +58,17 @@ func (t *table) pace(waited time.Duration, _ int) time.Duration {
 	}
 }
 
-// noteWakeup is called for each datagram.
+// noteWakeup handles a datagram.
 func (t *table) noteWakeup() {
 	t.wokenSincePoll.Store(true)
 	select {
 	case t.woken <- struct{}{}:
-	default: // the poller has not yet seen an earlier wake-up
+	default: // the poller has not yet handled an earlier wake-up
 	}
 }
 
-// noteSignals records new signals, and whether a wake-up announced them. If it did not,
-// the sender cannot reach this driver's socket, or the poll came before the datagram.
+// noteSignals records whether a wake-up announced the new signals. If not, the sender
+// cannot reach this driver's socket, or the datagram arrived after the poll.
 func (t *table) noteSignals(signals []driver.Signal, woken bool) {
 	own := 0 // signals for this inbox; the others are changes for watches
 	for _, s := range signals {
@@ -82,15 +82,15 @@ func (t *table) noteSignals(signals []driver.Signal, woken bool) {
 	}
 }
 
-// maxWakers bounds how many holders of a name are checked for a reachable socket:
-// mostly either all are reachable or none.
+// maxWakers is the number of holders of a name whose socket is checked, because usually
+// all are reachable or none.
 const maxWakers = 4
 
-// noteWakers records the holders that will pass on a name that this driver waits for.
+// noteWakers records the holders of a name for which this driver waits.
 func (o *outcome) noteWakers(e *locktable.Entry, m locktable.Moves, inbox string) {
 	for _, h := range e.Holders {
-		if len(m.Joined)+len(m.Kept) > 0 && h.Inbox != inbox && len(o.wakers) < maxWakers {
-			o.wakers = append(o.wakers, h.Inbox)
+		if len(m.Joined)+len(m.Kept) > 0 && h.Inbox != inbox && len(o.holders) < maxWakers {
+			o.holders = append(o.holders, h.Inbox)
 		}
 	}
 }

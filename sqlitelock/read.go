@@ -24,11 +24,11 @@ func (t *table) Read(ctx context.Context, name string) (*locktable.Entry, lockta
 	return e, t.now(), err
 }
 
-// Scan implements locktable.Table. Between two pages no read transaction is open, which
-// would keep the log from restarting.
+// Scan implements locktable.Table. Between two pages no read transaction is open, because
+// that would prevent SQLite from restarting the log.
 func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
 	return func(yield func(locktable.Row, error) bool) {
-		var now locktable.Instant // when the page was read
+		var now locktable.Instant // the time at which the page was read
 		page := func(from string, n int) (page []stored, err error) {
 			err = t.read(ctx, func(r *reader) error {
 				return r.snapshot(func() (err error) {
@@ -118,8 +118,8 @@ func (r *reader) snapshot(f func() error) error {
 	return errors.Join(f(), r.end.exec())
 }
 
-// load reads an entry with all its waiters. For an entry that it cannot decode it returns
-// an error: an empty entry would be a free name.
+// load reads an entry with all its waiters. If it cannot decode the entry, it returns an
+// error, because an empty entry would be a free name.
 func (r *reader) load(name string) (*locktable.Entry, error) {
 	e := &locktable.Entry{}
 	var corrupt error
@@ -133,7 +133,7 @@ func (r *reader) load(name string) (*locktable.Entry, error) {
 	return e, r.complete(name, e)
 }
 
-// some reads up to n entries with all their waiters, beginning at a given name.
+// some reads up to n entries with all their waiters, beginning at the name from.
 func (r *reader) some(from string, n int) ([]stored, error) {
 	page, err := some(r.selectSome, from, n)
 	for i := range page {
@@ -153,7 +153,7 @@ type stored struct {
 
 const selectSome = "SELECT name, entry FROM entries WHERE name >= ? ORDER BY name LIMIT ?"
 
-// some reads up to n rows, beginning at a given name.
+// some reads up to n rows, beginning at the name from.
 func some(s *stmt, from string, n int) ([]stored, error) {
 	if from == "" {
 		from = "\x00" // an empty blob would be NULL; no name begins with a control character

@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// retry calls try again while other processes are in the way: first at once, because a
-// step takes some microseconds, then after growing pauses. Their jitter keeps two
-// processes from colliding for ever. retry gives up when ctx ends. If ctx has no
-// deadline, it also gives up after busyTimeout without a write by any process: while
-// others write, its turn will come.
+// retry repeats try while the file is busy: first at once, because a step takes some
+// microseconds, then after growing pauses. The pauses have jitter, so that two processes
+// do not collide for ever. retry gives up when ctx ends. If ctx has no deadline, it also
+// gives up after busyTimeout without a write by any process; while others write, its turn
+// will come.
 func (t *table) retry(ctx context.Context, try func() error) error {
 	err := try()
 	if !isBusy(err) {
@@ -43,8 +43,7 @@ func (t *table) retry(ctx context.Context, try func() error) error {
 	return err
 }
 
-// lastWrite returns the time at which a process last wrote to the log, and zero if there
-// is no log.
+// lastWrite returns the time of the last write to the log, and zero if there is no log.
 func (t *table) lastWrite() time.Time {
 	info, err := os.Stat(t.path + "-wal")
 	if err != nil {
@@ -53,13 +52,12 @@ func (t *table) lastWrite() time.Time {
 	return info.ModTime()
 }
 
-// The pauses are coarse. In a process in which nothing else runs, Go waits for a timer in
-// epoll, which counts in milliseconds, so most pauses take a millisecond. With exact
-// pauses (nanosleep) a contended name is handed over a little more often, but processes
-// with names of their own do a fifth less work: the write lock then goes back and forth,
-// and SQLite reads its pages again after each write by another process. After manyTries
-// the processors are probably busy, and the tries of a hundred processes would slow down
-// the process that writes.
+// Most pauses take a millisecond, because an idle Go process waits for timers in epoll,
+// which counts in milliseconds. Exact pauses (nanosleep) make the hand-over of one busy
+// name a little faster. But processes with different names then do a fifth less work: the
+// write lock alternates between them, and SQLite reads its pages again after each write
+// by another process. After manyTries the processors are probably busy, and the retries
+// of a hundred processes would slow down the process that writes.
 const (
 	immediateTries = 6 // the first tries, between which only other goroutines run
 	firstPause     = 100 * time.Microsecond

@@ -7,7 +7,7 @@ import (
 	sqldriver "database/sql/driver"
 )
 
-// These constants mark a file as Pawl's: "Pawl" as the header's application id, and the
+// These constants identify a file of Pawl: "Pawl" as the header's application id, and the
 // version of the schema.
 const (
 	applicationID = 0x5061776C
@@ -18,13 +18,14 @@ const (
 // rowid SQLite searches one tree instead of two.
 //
 // A waiter of a long queue has a row of its own, so the cost of a step does not grow with
-// the length of the queue; see locktable.Rows. The indexes find a waiter by its place, by
-// its token, and by the end of its place.
+// the length of the queue; see locktable.Rows. The indexes find a waiter by its position,
+// by its token, and by its expiry.
 //
 // Each row of signals is a signal for the driver of its inbox. Readers remember the last
-// id that they saw, so AUTOINCREMENT keeps ids rising after the table was emptied.
+// id that they have read. So AUTOINCREMENT makes ids rise even after all rows were
+// deleted.
 //
-// The single row of tidying remembers where the search for old names continues.
+// The single row of tidying has the name at which the search for old names continues.
 const schema = `
 CREATE TABLE entries (
 	name  BLOB PRIMARY KEY,
@@ -68,8 +69,8 @@ INSERT INTO tidying VALUES (1, x'00', 0);
 const longLog = 8 << 20
 
 // settings are the settings of every connection. NORMAL syncs at checkpoints only;
-// without any sync a power cut could leave a file that cannot be opened. A checkpoint for
-// every 4000 pages, of a kilobyte each, keeps these syncs rare.
+// without any sync a power cut could damage the file. A checkpoint for every 4000 pages,
+// of a kilobyte each, makes these syncs rare.
 const settings = `
 PRAGMA busy_timeout = 0;
 PRAGMA synchronous = NORMAL;
@@ -77,22 +78,21 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA trusted_schema = OFF;
 `
 
-// configError means that this driver cannot use a file.
 type configError struct{ problem, hint string }
 
 func (e *configError) Error() string { return e.problem }
 
-// ensureSchema makes the tables in an empty file. It refuses a file of another
-// application before it writes anything. While another process makes the tables,
-// ensureSchema fails as busy, and its caller retries.
+// ensureSchema creates the tables in an empty file. It refuses a file of another
+// application before it writes anything. While another process creates the tables,
+// ensureSchema returns a busy error, and its caller retries.
 func ensureSchema(c *conn) error {
 	empty, err := checkSchema(c)
 	if err != nil {
 		return err
 	}
 	if empty {
-		// An entry has some hundred bytes, and each write logs whole pages, so pages are
-		// small. This PRAGMA changes no file that has pages.
+		// Pages are small, because an entry has some hundred bytes, and each write logs
+		// whole pages. This PRAGMA has no effect on a file that has pages.
 		if err := c.script("PRAGMA page_size = 1024"); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func ensureSchema(c *conn) error {
 	if err := c.script("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	empty, err = checkSchema(c) // another process may have made the tables
+	empty, err = checkSchema(c) // another process may have created the tables
 	if err == nil && empty {
 		err = c.script(fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema, applicationID, schemaVersion))
 	}
@@ -119,7 +119,7 @@ func ensureSchema(c *conn) error {
 		err = c.script("COMMIT")
 	}
 	if err != nil {
-		_ = c.script("ROLLBACK") // fails if no transaction is open, which is fine
+		_ = c.script("ROLLBACK") // an error means that no transaction is open
 		return err
 	}
 	if empty {
@@ -128,9 +128,9 @@ func ensureSchema(c *conn) error {
 	return nil
 }
 
-// reserve gives a new file some free pages, so that checkpoints, and with them renewals
-// and releases, go on for a while when the disk is full. It writes the pages before it
-// frees them, so that the disk really allocates them.
+// reserve gives a new file some free pages, so that checkpoints, and so renewals and
+// releases, still work for a while when the disk is full. It writes the pages before it
+// frees them, so that the filesystem allocates them.
 const reserve = `
 CREATE TABLE reserve AS SELECT zeroblob(65536) AS room;
 PRAGMA wal_checkpoint;
@@ -138,7 +138,7 @@ DROP TABLE reserve;
 PRAGMA wal_checkpoint;
 `
 
-// checkSchema checks the tables of a file, and writes nothing.
+// checkSchema checks the tables of a file, without writing.
 func checkSchema(c *conn) (empty bool, err error) {
 	s, err := c.prepare(selectSchema)
 	if err != nil {

@@ -10,19 +10,18 @@ import (
 )
 
 // Signals for other drivers are rows, written in the transaction that caused them. Each
-// driver reads the rows for its own inbox that are new since its last poll, and removes
-// none. Writers that tidy drop the rows that are older than signalLife. A process that
-// was stopped for longer has to ask about its leases and its places anyway.
+// driver reads the new rows for its own inbox, and deletes none. Tidying deletes rows
+// that are older than signalLife. A process that was stopped for longer has to renew its
+// leases and places anyway.
 const signalLife = 10 * time.Second
 
 const selectSignals = "SELECT id, token, kind, fence, fences FROM signals WHERE inbox = ? AND id > ? ORDER BY id"
 
-// dropSignals checks only the oldest rows, however many there are. Rows from the future
-// were written before the clock was set back.
+// dropSignals deletes old rows. It checks a few of the oldest rows only. Rows from the
+// future were written before the clock was set back.
 const dropSignals = `DELETE FROM signals WHERE id IN
 	(SELECT id FROM (SELECT id, at FROM signals ORDER BY id LIMIT 256) WHERE at < ? OR at > ?)`
 
-// send writes a signal for another driver.
 func (w *writer) send(s locktable.Signal, now locktable.Instant) error {
 	return w.insertSignal.exec(s.Inbox, s.Token[:], int64(s.Kind), int64(s.Fence), int64(s.Fences), int64(now))
 }
@@ -30,7 +29,7 @@ func (w *writer) send(s locktable.Signal, now locktable.Instant) error {
 // receive reads the signals for inbox that are new since the last call.
 func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
 	// data_version is cheap to read, and rises when any other connection changes the
-	// file. r.version is set only after the rows are read, so after an error the next
+	// file. receive sets r.version after it has read the rows, so after an error the next
 	// call reads them again.
 	var version any
 	if err := r.dataVersion.each(func(row []sqldriver.Value) { version = row[0] }); err != nil || version == r.version {

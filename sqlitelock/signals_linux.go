@@ -5,17 +5,18 @@ import (
 	"syscall"
 )
 
-// A wakeSocket is a datagram socket at which a process learns that there is a signal for
-// it, so that it need not poll often. The datagram is empty, and the socket abstract, so
-// that no file is left behind. No datagram arrives between containers that share the
-// folder but not the network; processes there only poll.
+// A wakeSocket is a datagram socket that receives a wake-up when there is a signal for
+// its process, so that the process need not poll often. The datagram is empty, and the
+// socket abstract, so that no file is left behind. No datagram arrives between containers
+// that share the folder but not the network; processes there poll.
 //
-// Any process on the host may send to the socket. A datagram only makes the driver poll.
+// Any process on the host may send to the socket, because a datagram only makes the
+// driver poll.
 type wakeSocket struct{ conn *net.UnixConn }
 
 func wakeSocketName(inbox string) string { return "@pawl-" + inbox }
 
-// newWakeSocket opens the socket of an inbox, or returns nil where that is not possible.
+// newWakeSocket opens the socket of an inbox, or returns nil if that is not possible.
 func newWakeSocket(inbox string) *wakeSocket {
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: wakeSocketName(inbox), Net: "unixgram"})
 	if err != nil {
@@ -24,8 +25,8 @@ func newWakeSocket(inbox string) *wakeSocket {
 	return &wakeSocket{conn: conn}
 }
 
-// wake sends a datagram to another inbox, if that has a socket. It never waits: the
-// driver of a socket with a full buffer polls anyway.
+// wake sends a datagram to another inbox, if that has a socket. It never waits: if the
+// socket's buffer is full, its driver is about to poll.
 func (b *wakeSocket) wake(inbox string) {
 	if b == nil {
 		return

@@ -2,8 +2,8 @@
 
 package sqlitelock
 
-// wakeSocket does nothing here: outside Linux a socket needs a file, which stays when its
-// process is killed. Drivers poll for signals instead.
+// wakeSocket does nothing on this system, where a socket needs a file, which stays when
+// its process is killed. Drivers poll for signals instead.
 type wakeSocket struct{}
 
 func newWakeSocket(string) *wakeSocket  { return nil }

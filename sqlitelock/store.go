@@ -27,13 +27,13 @@ type table struct {
 
 	writer sharedConn[*writer] // its mutex is shared by the drivers of the file
 	reader sharedConn[*reader]
-	leave  func() // leaves the mutex that the writers share
+	leave  func() // ends the use of the mutex that the writers share
 
 	claims         *engine.Claims
-	socket         *wakeSocket   // nil where none is possible
-	woken          chan struct{} // holds one value after a wake-up
+	socket         *wakeSocket   // nil if this system has none
+	woken          chan struct{} // has a value after a wake-up
 	wokenSincePoll atomic.Bool   // a wake-up arrived since the last poll
-	hears          atomic.Bool   // wake-ups announce signals; false until this is known
+	hears          atomic.Bool   // wake-ups announce signals; false until one has
 	replaced       bool          // the last poll found that the file is not the opened one; only the poller uses this
 	deliver        func(driver.Signal)
 

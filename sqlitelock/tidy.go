@@ -8,19 +8,18 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Writers forget names that were unused for the retention time: after about one
-// transaction in tidyEvery, another one checks tidyRows names. The table keeps the
-// position, so that many short processes together reach all names. After the last name,
+// Writers delete names that were unused for the retention time: after about one
+// transaction in tidyEvery, another one checks tidyRows names. The table stores the
+// position, so that many short processes together check all names. After the last name,
 // tidying pauses.
 //
-// Tidying needs no column and no index: a fence contains the time of its grant, and an
-// entry the time of its value.
+// Tidying needs no column and no index, because a fence contains the time of its grant,
+// and an entry the time of its value.
 const (
 	tidyEvery = 64
 	tidyRows  = 64
 )
 
-// tidy runs inside a transaction.
 func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 	old := now.Add(-signalLife)
 	if err := w.dropSignals.exec(int64(old), int64(now.Add(signalLife))); err != nil {
@@ -34,7 +33,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		rest = locktable.Instant(until)
 	})
 	pause := retention / 24
-	if err != nil || now < rest && rest <= now.Add(pause) { // a later rest dates from before the clock was set back
+	if err != nil || now < rest && rest <= now.Add(pause) { // a later rest was stored before the clock was set back
 		return err
 	}
 
@@ -44,7 +43,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 	}
 	for _, r := range rows {
 		if r.err == nil && r.entry.Rest.Len > 0 && r.entry.Rest.Lapses <= now {
-			// Its waiters may have died, and no client has asked since.
+			// Its waiters may be dead, so run a step, which removes expired places.
 			if r.entry, _, r.err = w.run(locktable.Step{Name: r.name}, now, func(*locktable.Entry) {}); code(r.err) != 0 {
 				return r.err
 			}

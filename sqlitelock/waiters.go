@@ -9,8 +9,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// To find a waiter, columns repeat parts of its stored form; only the stored form counts.
-// The columns since and id order the waiters: a new row gets the greatest id.
+// The columns of a waiter repeat parts of its stored form, for queries; only the stored
+// form counts. The columns since and id order the waiters: a new row gets the greatest
+// id.
 const (
 	selectFirst  = "SELECT id, waiter FROM waiters WHERE name = ? ORDER BY since, id LIMIT ?"
 	selectOwn    = "SELECT id, waiter FROM waiters WHERE token = ? AND name = ?"

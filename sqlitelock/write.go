@@ -38,8 +38,8 @@ func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 }
 
 // transact runs f on some entries in one transaction, which f may end early. It delivers
-// the signals for this driver after it has given the writer back, because a listener may
-// call the driver again at once.
+// the signals for this driver after it has left the writer, because a listener may call
+// the driver again at once.
 func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	did, err := t.store(ctx, steps, f)
 	if err != nil {
@@ -69,8 +69,8 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 		return w.transaction(func() error { return t.step(ctx, w, &did, steps, f) })
 	}
 	err = t.retry(ctx, try)
-	// After a checkpoint, SQLite writes the log from its start again, in the space that
-	// the log has, unless another connection reads from the log at that moment.
+	// After a checkpoint, SQLite reuses the space of the log, unless another connection
+	// reads from the log at that moment.
 	for n := 0; isFull(err) && n < fullDiskTries && w.checkpoint() == nil; n++ {
 		if err = t.retry(ctx, try); isFull(err) && t.pause(ctx, n) != nil {
 			break
@@ -79,11 +79,10 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 	if err != nil {
 		return did, err
 	}
-	if len(did.wakers) > 0 {
-		// If a holder cannot wake this driver, the driver has to poll often.
-		// It must know this before the hand-over, because no datagram would announce the
-		// hand-over.
-		t.hears.Store(!slices.ContainsFunc(did.wakers, func(inbox string) bool { return !t.socket.reaches(inbox) }))
+	if len(did.holders) > 0 {
+		// If a holder cannot wake this driver, the driver has to poll often, so that it
+		// gets the name soon after the release.
+		t.hears.Store(!slices.ContainsFunc(did.holders, func(inbox string) bool { return !t.socket.reaches(inbox) }))
 	}
 	t.runPeriodicWork(w)
 	return did, nil
@@ -105,23 +104,23 @@ func (t *table) runPeriodicWork(w *writer) {
 }
 
 // logRestartTries is the number of times that runPeriodicWork tries to restart a very
-// long log while other processes write: for about 20 ms in all.
+// long log while other processes write. The tries take about 20 ms together.
 const logRestartTries = 16
 
-// fullDiskTries is the number of times that a step on a full disk is tried again: for
-// about 3 ms in all. The bound is low, because other processes wait for this writer. Most
-// readers that keep the log from starting again end sooner.
+// fullDiskTries is the number of retries of a step on a full disk. The retries take about
+// 3 ms together, because other processes wait for this writer. Most readers that prevent
+// SQLite from reusing the log end sooner.
 const fullDiskTries = immediateTries + 5
 
-// outcome has the effects of a transaction that concern this driver.
+// outcome has the results of a transaction that concern this driver.
 type outcome struct {
 	signals []driver.Signal // for this driver
 	sentTo  []string        // the inboxes that got signals
-	wakers  []string        // the inboxes of the holders that this driver waits for
+	holders []string        // the inboxes of the holders that this driver waits for
 }
 
-// step takes the steps inside a transaction. It checks the deadline there, because
-// nothing delays a transaction that has the write lock.
+// step runs the steps inside a transaction. It checks the deadline there, because a
+// transaction that has the write lock is no longer delayed.
 func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	now := t.now()
 	for i, s := range steps {
@@ -174,7 +173,7 @@ func (w *writer) run(s locktable.Step, now locktable.Instant, f func(e *locktabl
 func (w *writer) load(name string) (stored []byte, err error) {
 	err = w.selectEntry.each(func(row []sqldriver.Value) {
 		if stored, _ = row[0].([]byte); len(stored) == 0 {
-			stored = []byte{0} // an operator edited it: make it invalid, not a free name
+			stored = []byte{0} // an operator edited it; an invalid entry does not count as free
 		}
 	}, []byte(name))
 	return stored, err
@@ -242,8 +241,8 @@ func (w *writer) setUp() error {
 }
 
 // transaction runs f in a transaction that excludes every other writer from its
-// beginning. It rolls back if anything fails, even if f panics: an open transaction would
-// stop every other writer.
+// beginning. It rolls back after an error, and even if f panics, because an open
+// transaction would block every other writer.
 func (w *writer) transaction(f func() error) error {
 	err := w.begin.exec()
 	if code(err) == sqlite3.SQLITE_ERROR { // a transaction is still open: its rollback failed
@@ -277,14 +276,14 @@ func decode(column sqldriver.Value) (*locktable.Entry, error) {
 	return locktable.Decode(b)
 }
 
-// checkpoint copies the log into the database, so that the log can begin again.
+// checkpoint copies the log into the database, so that SQLite can reuse the log.
 func (w *writer) checkpoint() error {
 	return w.copyLog.each(func([]sqldriver.Value) {})
 }
 
 // restartLog copies the log while it excludes all other connections, and reports whether
-// it succeeded. SQLite's own checkpoints give way to other connections. If several
-// processes write all the time, none of these finishes, and the log grows.
+// it succeeded. SQLite's own checkpoints do not exclude other connections. If several
+// processes write all the time, such checkpoints never finish, and the log grows.
 func (w *writer) restartLog() (done bool) {
 	err := w.copyWholeLog.each(func(row []sqldriver.Value) { done = row[0] == int64(0) }) // not 0: a connection is busy
 	return done && err == nil

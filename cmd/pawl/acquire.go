@@ -82,7 +82,7 @@ func (f *acquireFlags) run(v *output, where *location, cmd *cobra.Command, name 
 		return usage(cmd, errors.New("mem: keeps locks in the memory of this process, which ends; nothing would stay held"))
 	}
 	v.neverBlock()
-	a := &acquiring{job: f.job(v, where, url, byDefault, name, 0), asJSON: f.asJSON}
+	a := &acquireCommand{job: f.job(v, where, url, byDefault, name, 0), asJSON: f.asJSON}
 	if f.file != "" {
 		if a.file, err = newHandleFile(f.file); err != nil {
 			return usage(cmd, fmt.Errorf("--handle %s: %w", words.Plain(f.file), err))
@@ -99,10 +99,10 @@ func (f *acquireFlags) run(v *output, where *location, cmd *cobra.Command, name 
 	return f.conflict(a.run())
 }
 
-// replaceable refuses to replace the handle of a lease that is still held, because
-// nothing could release that lease any more. Attaching renews, so replaceable attaches
-// the handle only after it has seen that the lease is over. Otherwise a job that retries
-// would keep a dead job's lease alive.
+// replaceable refuses to replace the handle of a lease that is still held, because no
+// command could release that lease any more. Attaching renews a lease. So replaceable
+// attaches the handle only after Inspect has shown that the lease is over. Otherwise a
+// job that retries would keep a dead job's lease alive.
 func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *location) error {
 	if h.old == "" {
 		return nil
@@ -122,7 +122,7 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *loc
 	lease, err := c.Attach(ctx, pawl.Handle(h.old))
 	lost, over := errors.AsType[*pawl.LostError](err)
 	switch {
-	case over && lost.Err != nil: // the handle is of another server, where the lease may be held
+	case over && lost.Err != nil: // the handle is from another server, where the lease may be held
 		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", words.Plain(h.path), lost.Err)}
 	case over:
 		return h.knownOver(ctx, c, where.inside(lost.Name), lost.Fence)
@@ -141,14 +141,15 @@ func (h *handleFile) stillHeld(name string, fence uint64) error {
 	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", words.Plain(h.path), name, fence)}
 }
 
-// remembered is the time for which every backend remembers the last fence of a name by
+// remembered is the time for which every backend keeps the last fence of a name by
 // default.
 const remembered = 24 * time.Hour
 
 // knownOver refuses to replace a handle whose lease may be held in another schema or
-// under another prefix, because a handle may not show these. Fences only rise, so if the
-// last fence of the name is smaller, the lease was never here. If the name has no fence,
-// the database may have forgotten it: knownOver then allows to replace an old handle.
+// under another prefix, which a handle may not contain. Fences only rise, so if the last
+// fence of the name is smaller, the lease was never in this database. If the name has no
+// fence, the database may have deleted it; then knownOver allows the replacement of an
+// old handle.
 func (h *handleFile) knownOver(ctx context.Context, c *pawl.Client, name string, fence uint64) error {
 	e, err := c.Inspect(ctx, name)
 	switch {
@@ -160,37 +161,37 @@ func (h *handleFile) knownOver(ctx context.Context, c *pawl.Client, name string,
 	return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", words.Plain(h.path), name, fence)}
 }
 
-// An acquiring is one `pawl acquire`: a job that leaves its lock held.
-type acquiring struct {
+// An acquireCommand is one `pawl acquire`: a job that leaves its lock held.
+type acquireCommand struct {
 	*job
 	asJSON bool
 	file   *handleFile // nil for standard output
 }
 
-func (a *acquiring) run() error {
+func (a *acquireCommand) run() error {
 	client, lease, err := a.claim()
 	if err != nil {
-		a.leave(client, nil, a.closeTimeout())
+		a.releaseAndClose(client, nil, a.closeTimeout())
 		return err
 	}
-	defer a.leave(client, nil, releaseTimeout)
+	defer a.releaseAndClose(client, nil, releaseTimeout)
 	select {
 	case s := <-a.signals:
 		a.askedToEnd()
-		a.letGo(lease)
+		a.releaseUnused(lease)
 		return stoppedBy(s)
 	default:
 	}
 	return a.handOver(client, lease.(*pawl.Lease)) //nolint:forcetypeassert // acquire has one name
 }
 
-// handOver leaves the lock held, and prints its handle.
-func (a *acquiring) handOver(client *pawl.Client, lease *pawl.Lease) error {
+// handOver detaches the lease, and prints its handle.
+func (a *acquireCommand) handOver(client *pawl.Client, lease *pawl.Lease) error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	handle, err := lease.Detach(ctx)
 	if err != nil {
-		a.letGo(lease)
+		a.releaseUnused(lease)
 		return &exit{code: codeOf(err), err: err}
 	}
 	printed := make(chan error, 1)
@@ -210,7 +211,7 @@ func (a *acquiring) handOver(client *pawl.Client, lease *pawl.Lease) error {
 }
 
 // print writes the handle to the file, or prints it.
-func (a *acquiring) print(lease *pawl.Lease, handle string) error {
+func (a *acquireCommand) print(lease *pawl.Lease, handle string) error {
 	if a.file != nil {
 		if err := a.file.write(handle); err != nil {
 			return err
@@ -230,7 +231,7 @@ func (a *acquiring) print(lease *pawl.Lease, handle string) error {
 }
 
 // takeBack releases a lease whose handle was not written.
-func (a *acquiring) takeBack(c *pawl.Client, handle pawl.Handle) {
+func (a *acquireCommand) takeBack(c *pawl.Client, handle pawl.Handle) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	lease, err := c.Attach(ctx, handle)
@@ -238,7 +239,7 @@ func (a *acquiring) takeBack(c *pawl.Client, handle pawl.Handle) {
 		a.v.warn("%s; the name stays held until its lease expires", words.Bare(err))
 		return
 	}
-	a.letGo(lease)
+	a.releaseUnused(lease)
 }
 
 func leaseJSON(l *pawl.Lease, handle string) jsonLease {

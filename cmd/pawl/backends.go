@@ -11,7 +11,7 @@ import (
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
-// backends are the beginnings of the URLs that this build accepts.
+// backends returns the beginnings of the URLs that this build accepts.
 func backends() []string {
 	begin := driver.Schemes()
 	for i := range begin {
@@ -20,10 +20,11 @@ func backends() []string {
 	return begin
 }
 
-// schemas return the SQL that makes the tables, for the backends that need it.
+// schemas has the functions that return the SQL of the tables, for the backends that have
+// tables.
 var schemas = map[string]func(tables) (string, error){}
 
-// urlColumns lists the URLs in the help, in two columns.
+// urlColumns returns the list of URLs in the help, in two columns.
 func urlColumns() string {
 	var urls []string
 	for _, b := range listed.All {

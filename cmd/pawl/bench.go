@@ -15,10 +15,10 @@ import (
 
 const (
 	benchName   = "pawl-bench"     // or a name that begins with this and a colon
-	benchTTL    = 30 * time.Second // after kill -9, the next bench waits this long
+	benchTTL    = 30 * time.Second // after kill -9, the next bench waits up to this time
 	mostClients = 256
 
-	maxFirstResult = time.Minute // how much longer a phase without a result lasts
+	maxFirstResult = time.Minute // the longest extension of a phase without a result
 )
 
 func newBench(v *output, where *location) *cobra.Command {
@@ -105,7 +105,7 @@ func (b *bench) open(ctx context.Context, url string, o *pawl.Options, n int) er
 	return nil
 }
 
-// close releases what a signal or an error has left behind.
+// close releases the leases that a signal or an error has left.
 func (b *bench) close() {
 	closed := make(chan struct{}, len(b.clients))
 	for _, c := range b.clients {
@@ -204,7 +204,7 @@ func (b *bench) measure(ctx context.Context, bar *progress, name func(client int
 		all.took = append(all.took, r.took...)
 		if failed == nil && !(isOver(ctx) || ctx.Err() != nil) || !errors.Is(r.err, ctx.Err()) && !errors.Is(r.err, context.DeadlineExceeded) {
 			failed = r.err
-			cancel() // the other clients need not go on
+			cancel() // stop the other clients
 		}
 	}
 	all.settle(time.Since(began))

@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-type breaking struct {
+type breakCommand struct {
 	v      *output
 	client *pawl.Client
 	name   string
@@ -32,9 +32,9 @@ type breaking struct {
 	asJSON bool
 }
 
-// end breaks a lease, and tells its holder who broke it and why. It returns how long the
+// end breaks a lease, with the name of the person and the reason. It returns how long the
 // name is closed.
-func (b *breaking) end(ctx context.Context, e pawl.Entry, fence uint64) (closed time.Duration, err error) {
+func (b *breakCommand) end(ctx context.Context, e pawl.Entry, fence uint64) (closed time.Duration, err error) {
 	o := &pawl.BreakOptions{Delay: time.Duration(b.delay), By: b.by, Reason: b.reason}
 	if o.Delay == 0 {
 		o.Delay = trust.BreakDelay(e.Holders, fence) // for the receipt; if it is 0, Break chooses the delay
@@ -42,7 +42,8 @@ func (b *breaking) end(ctx context.Context, e pawl.Entry, fence uint64) (closed 
 	return max(0, o.Delay), b.client.Break(ctx, b.name, fence, o)
 }
 
-// defaultBy is user@host, without the process ID: the process ends at once.
+// defaultBy returns user@host. The process ID is of no use, because the process ends at
+// once.
 func defaultBy() string {
 	name := "somebody"
 	if u, err := user.Current(); err == nil {
@@ -116,7 +117,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
-				b := breaking{v: v, client: c, name: args[0], delay: delay, by: by, reason: reason, asJSON: asJSON}
+				b := breakCommand{v: v, client: c, name: args[0], delay: delay, by: by, reason: reason, asJSON: asJSON}
 				switch {
 				case cmd.Flags().Changed("fence"):
 					return b.one(ctx, uint64(fence))
@@ -141,7 +142,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 	return cmd
 }
 
-func (b *breaking) one(ctx context.Context, fence uint64) error {
+func (b *breakCommand) one(ctx context.Context, fence uint64) error {
 	e, err := b.client.Inspect(ctx, b.name) // for the receipt; the entry may change before the break
 	if err != nil {
 		return err
@@ -162,9 +163,9 @@ func (b *breaking) one(ctx context.Context, fence uint64) error {
 	return b.receipt(owner, fence, closed)
 }
 
-// all breaks all current holders. The name closes with the first break, so no new holder
-// can come.
-func (b *breaking) all(ctx context.Context) error {
+// all breaks the leases of all current holders. The first break closes the name, so no
+// other claim is granted meanwhile.
+func (b *breakCommand) all(ctx context.Context) error {
 	e, err := b.client.Inspect(ctx, b.name)
 	if err != nil {
 		return err
@@ -172,7 +173,7 @@ func (b *breaking) all(ctx context.Context) error {
 	broken := 0
 	for _, h := range e.Holders {
 		switch closed, err := b.end(ctx, e, h.Fence); {
-		case errors.Is(err, pawl.ErrNoSuchLease): // the holder was faster
+		case errors.Is(err, pawl.ErrNoSuchLease): // the holder has released meanwhile
 		case err != nil:
 			return err
 		default:
@@ -193,7 +194,7 @@ func nobodyHolds(name string) error {
 }
 
 // ask shows the holders of the name, and asks for the fence.
-func (b *breaking) ask(ctx context.Context, cmd *cobra.Command) error {
+func (b *breakCommand) ask(ctx context.Context, cmd *cobra.Command) error {
 	e, err := b.client.Inspect(ctx, b.name)
 	if err != nil {
 		return err
@@ -244,7 +245,7 @@ func readFence(ctx context.Context, in io.Reader) (uint64, error) {
 	}
 }
 
-func (b *breaking) receipt(owner pawl.Owner, fence uint64, closed time.Duration) error {
+func (b *breakCommand) receipt(owner pawl.Owner, fence uint64, closed time.Duration) error {
 	if b.asJSON {
 		return printLine(b.v.out, jsonBroken{Name: b.name, Fence: fence, Owner: ownerJSON(owner), ClosedForMS: closed.Milliseconds(), By: b.by, Reason: b.reason})
 	}
@@ -256,8 +257,8 @@ func (b *breaking) receipt(owner pawl.Owner, fence uint64, closed time.Duration)
 	return err
 }
 
-// notHeld reports who holds the name instead.
-func (b *breaking) notHeld(ctx context.Context, fence uint64) error {
+// notHeld returns an error with the present holders.
+func (b *breakCommand) notHeld(ctx context.Context, fence uint64) error {
 	now := "nobody holds it"
 	if e, err := b.client.Inspect(ctx, b.name); err == nil && len(e.Holders) > 0 {
 		h := e.Holders[0]

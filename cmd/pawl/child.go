@@ -2,18 +2,18 @@ package main
 
 import "time"
 
-// A child is the command that runs under the lock, and its process group. Each system has
-// its own: see child_unix.go and child_windows.go. They have in common
+// A child is the command that runs under the lock, and its process group. child_unix.go
+// and child_windows.go implement it, both with these methods:
 //
 //	startChild(path, argv, env, signals)  starts it, in a group of its own
-//	pass(s)                               hands a signal on to the group
-//	suspend(s, held)                      what follows when it stopped, as by Ctrl-Z
-//	check(ctx, line)                      runs a shell line beside it, and says how that ended
-//	stop(killAt)                          ends the group, and says whether nothing of it is left
-//	key()                                 the signal that ended it, if a key of the terminal sent that
-//	close()                               gives back what it took, such as the terminal
+//	pass(s)                               sends a signal to the group
+//	suspend(s, held)                      handles its stop, as by Ctrl-Z
+//	check(ctx, line)                      runs a shell line meanwhile, and returns its error
+//	stop(killAt)                          ends the group, and reports whether it is gone
+//	key()                                 the signal of a terminal's key that ended it
+//	close()                               releases the terminal and other resources
 //
-// and the channels ended, which receives its end once, and paused.
+// and with the channels ended, which receives its end once, and paused.
 
 // An ending is the end of a child: its exit code, and whether a signal ended it.
 type ending struct {
@@ -21,6 +21,6 @@ type ending struct {
 	cut  bool // a signal ended it
 }
 
-// killPatience is the time for which pawl waits after SIGKILL for a group to end, before
-// it reports that the group has not, and goes on.
+// killPatience is the time for which pawl waits for the end of a group after SIGKILL.
+// Then it reports that the group has not ended, and goes on.
 const killPatience = 2 * time.Second

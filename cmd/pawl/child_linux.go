@@ -17,7 +17,7 @@ func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL
 
 // stopProcess stops this process, and returns when it is continued. It signals the
 // calling thread, so that the thread stops before the call returns. If it signaled the
-// process, another thread could take the signal, later.
+// process, another thread could take the signal later.
 func stopProcess() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -25,10 +25,11 @@ func stopProcess() {
 }
 
 // stopAfter stops this process after do has stopped the others of its group, and returns
-// when it is continued. A SIGCONT before the stop prevents it, because a shell that sees
-// the others stopped may continue the group at once, and only once. So stopAfter blocks
-// its own stop signal, SIGTTIN, sends it first, and unblocks it after do: a SIGCONT
-// meanwhile discards it. SIGSTOP cannot be blocked, and Go catches SIGTSTP.
+// when it is continued. A SIGCONT that arrives before the stop prevents the stop, because
+// a shell may continue the group, once, as soon as the others have stopped. So stopAfter
+// blocks a stop signal, SIGTTIN, sends it to itself, and unblocks it after do: a SIGCONT
+// meanwhile discards it. It does not use SIGSTOP, which cannot be blocked, or SIGTSTP,
+// which Go catches.
 func stopAfter(do func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -53,7 +54,7 @@ func allDead(group int) bool {
 	for _, name := range stats {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // the process is gone
+			continue // the process has ended
 		}
 		// PID (NAME) STATE PPID GROUP ...; the name may be anything.
 		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])

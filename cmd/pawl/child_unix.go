@@ -47,10 +47,10 @@ type child struct {
 	pid       int // also the number of the group
 	ended     chan ending
 	paused    chan syscall.Signal // the signal that stopped it
-	toldToEnd bool                // pawl passed on a signal that asks it to end
+	toldToEnd bool                // pawl has sent it a signal that asks it to end
 
-	// undelivered reports the first signal that could not be sent to the group, as to a
-	// command that has changed its user. May be nil.
+	// undelivered reports the first signal that could not be sent to the group, for
+	// example because the command has changed its user. It may be nil.
 	undelivered func(s syscall.Signal, err error)
 
 	env      []string
@@ -62,11 +62,11 @@ type child struct {
 	cut    syscall.Signal // the signal that ended it, or 0; written before reaped is set
 
 	tty     *terminal      // nil if there is none
-	keys    chan os.Signal // Ctrl-Z, when it reaches pawl and not the child
+	keys    chan os.Signal // Ctrl-Z that reaches pawl and not the child
 	signals chan os.Signal // all other signals
 }
 
-// ignoresTTOU says whether pawl has ignored SIGTTOU for an earlier child. One goroutine
+// ignoresTTOU means that pawl has ignored SIGTTOU for an earlier child. One goroutine
 // starts all children.
 var ignoresTTOU bool
 
@@ -94,8 +94,8 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	started := make(chan error)
 	go c.run(path, argv, attr, started)
 	err := <-started
-	// Ignore SIGTTOU only now, because the child would inherit that. It lets pawl write
-	// to the terminal, and take it back, while another group is in its foreground.
+	// Ignore SIGTTOU after the start, because the child would inherit that. Pawl can then
+	// write to the terminal, and take it back, while another group is in the foreground.
 	ignoresTTOU = ignoresTTOU || !signal.Ignored(unix.SIGTTOU)
 	signal.Ignore(unix.SIGTTOU)
 	if err != nil {
@@ -105,8 +105,8 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	return c, nil
 }
 
-// run starts the child, and waits for it, in a thread that lives as long as pawl: on
-// Linux the kernel kills the child when the thread that forked it ends.
+// run starts the child, and waits for it, in a thread that never ends: on Linux the
+// kernel kills the child when the thread that forked it ends.
 func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started chan<- error) {
 	runtime.LockOSThread() // never unlocked
 	var err error
@@ -151,9 +151,9 @@ func (c *child) end(e ending) {
 	c.ended <- e
 }
 
-// check runs a line beside the child, in a group of its own, and returns nil if the line
-// ends with code 0. It kills the group when ctx or the child ends. It drops what the line
-// prints on standard output.
+// check runs a shell line while the child runs, in a group of its own, and returns nil if
+// the line ends with code 0. It kills the group when ctx or the child ends. It discards
+// the standard output of the line.
 func (c *child) check(ctx context.Context, line string) error {
 	runtime.LockOSThread() // dieWithParent kills the line when this thread ends
 	defer runtime.UnlockOSThread()
@@ -207,7 +207,6 @@ func (c *child) checked(pid int, status unix.WaitStatus) {
 	}
 }
 
-// killChecks kills the checks that still run.
 func (c *child) killChecks() {
 	c.checking.Lock()
 	defer c.checking.Unlock()
@@ -226,7 +225,7 @@ func (c *child) pass(s os.Signal) {
 	}
 }
 
-// hand sends a signal to the group, and leaves a stopped group stopped.
+// hand sends a signal to the group, and does not continue a stopped group.
 func (c *child) hand(s os.Signal) {
 	if asksToEnd(s) {
 		c.toldToEnd = true
@@ -241,9 +240,9 @@ func (c *child) kill(s syscall.Signal) {
 	}
 }
 
-// stop ends the group: SIGTERM, then SIGKILL at the time that killAt returns, which may
-// become earlier meanwhile. It returns true when nothing of the group is left, or false
-// some time after SIGKILL.
+// stop ends the group: with SIGTERM, and with SIGKILL at the time that killAt returns,
+// which may become earlier meanwhile. It returns true when no process of the group is
+// left, or false some time after SIGKILL.
 func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	begun := time.Now()
 	var killed time.Time // when it sent SIGKILL for the first time
@@ -255,9 +254,9 @@ func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	for looks := 1; !c.gone(looks%8 == 0); looks++ {
 		left := time.Until(killAt(begun))
 		if left <= 0 {
-			c.kill(unix.SIGKILL) // in each round, because a process may just have forked
+			c.kill(unix.SIGKILL) // repeatedly, because a process may just have forked
 			if killed.IsZero() {
-				killed = time.Now() // not the time when it was due, because pawl itself may have been stopped
+				killed = time.Now() // not the due time, because pawl itself may have been stopped
 			}
 		}
 		if !killed.IsZero() && time.Since(killed) > killPatience {
@@ -273,9 +272,9 @@ func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	return true
 }
 
-// gone reports whether nothing is left of the group. A dead process belongs to its group
-// until its parent, which may be a slow init, has waited for it. Only if thorough is set,
-// gone tells dead processes from living ones, because that costs more.
+// gone reports whether no process of the group is left. A dead process belongs to its
+// group until its parent, which may be a slow init, has waited for it. With thorough,
+// gone ignores dead processes, which costs more.
 func (c *child) gone(thorough bool) bool {
 	if !c.reaped.Load() {
 		return false // even if it is dead: run is about to reap it
@@ -291,7 +290,7 @@ func (c *child) gone(thorough bool) bool {
 	if !thorough || !allDead(c.pid) {
 		return false
 	}
-	c.kill(unix.SIGKILL) // for a process that was forked meanwhile
+	c.kill(unix.SIGKILL) // kill a process that was forked meanwhile
 	return allDead(c.pid)
 }
 
@@ -309,7 +308,7 @@ func (c *child) close() {
 	_ = unix.Close(c.tty.fd)
 }
 
-// key is the signal that ended the child, if a key of the terminal sent it.
+// key returns the signal that ended the child, if a key of the terminal sent it.
 func (c *child) key() os.Signal {
 	if c.tty != nil && c.tty.lent && (c.cut == unix.SIGINT || c.cut == unix.SIGQUIT) {
 		return c.cut

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent does nothing: this system has no such signal.
+// dieWithParent does nothing, because this system has no such signal.
 func dieWithParent(*syscall.SysProcAttr) {}
 
 // stopProcess stops this process. It returns when the process is continued, or, if the
@@ -22,5 +22,5 @@ func stopAfter(do func()) {
 	stopProcess()
 }
 
-// allDead is always false: this system has no /proc to look into.
+// allDead returns false, because this system has no /proc.
 func allDead(int) bool { return false }

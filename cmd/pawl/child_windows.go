@@ -37,9 +37,9 @@ type child struct {
 	ended     chan ending
 	paused    chan syscall.Signal // receives nothing, because Windows has no Ctrl-Z
 	keys      chan os.Signal      // receives nothing
-	toldToEnd bool                // always false, because Ctrl-C reaches all processes of the console by itself
+	toldToEnd bool                // always false, because the console sends Ctrl-C to all its processes
 
-	undelivered func(syscall.Signal, error) // pawl never calls it here
+	undelivered func(syscall.Signal, error) // never called on Windows
 	over        chan struct{}               // closed when the process has ended
 }
 
@@ -94,8 +94,8 @@ func limitJob(job windows.Handle, flags uint32) error {
 	return err
 }
 
-// adopt puts the process into the job. The job does not get processes that the process
-// has started before.
+// adopt puts the process into the job. Processes that it has started before are not in
+// the job.
 func (c *child) adopt() error {
 	return c.process.WithHandle(func(h uintptr) {
 		_ = windows.AssignProcessToJobObject(c.job, windows.Handle(h)) // fails if the process has ended already
@@ -107,7 +107,7 @@ func (c *child) pass(os.Signal) {}
 
 func (c *child) suspend(syscall.Signal, func() bool) {}
 
-// check runs a line beside the child, and returns nil if it ends with code 0.
+// check runs a line while the child runs, and returns nil if it ends with code 0.
 func (c *child) check(ctx context.Context, line string) error {
 	argv := shellCommand(line)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // that is what --health is for
@@ -132,7 +132,7 @@ func (c *child) stop(func(begun time.Time) time.Time) bool {
 
 func (c *child) key() os.Signal { return nil }
 
-// close lets the rest of the job run on.
+// close lets the remaining processes of the job run on.
 func (c *child) close() {
 	_ = limitJob(c.job, 0)
 	_ = windows.CloseHandle(c.job)

@@ -18,10 +18,10 @@ type claimed struct {
 	err    error
 }
 
-// claim opens the backend and waits for the lock, no longer than j.patience. It returns
-// then even if the backend does not notice the end of its ctx, for example when it waits
-// for a disk. A signal ends the wait, and is never lost: a signal at the moment of the
-// grant stays in j.signals, for hold.
+// claim opens the backend and waits for the lock, no longer than j.patience. Then it
+// returns even if the backend ignores the end of its ctx, for example while it waits for
+// a disk. A signal ends the wait. A signal at the moment of the grant stays in j.signals,
+// for hold.
 func (j *job) claim() (*pawl.Client, jobLease, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if j.patience > 0 {
@@ -34,7 +34,7 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 		if a.client, a.err = j.open(ctx); a.err == nil {
 			a.lease, a.err = j.acquire(ctx, a.client)
 			if a.err != nil {
-				a.lease = nil // make it a nil interface, not a nil of a concrete type
+				a.lease = nil // a nil interface, not a nil of a concrete type
 			}
 		}
 		got <- a
@@ -48,7 +48,7 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 			return a.client, a.lease, j.refused(isOver(ctx), a.err)
 		case <-late:
 			late, over = nil, time.After(lateAnswerTimeout)
-		case <-over: // the goroutine is left behind, and ends with pawl
+		case <-over: // the goroutine goes on, and ends with pawl
 			return nil, nil, j.refused(true, context.DeadlineExceeded)
 		case s := <-j.signals:
 			cancel()
@@ -66,7 +66,7 @@ func (j *job) interrupted(got chan claimed) *pawl.Client {
 	go func() {
 		defer close(ended)
 		if a = <-got; a.lease != nil {
-			j.letGo(a.lease)
+			j.releaseUnused(a.lease)
 		}
 	}()
 	if !j.await(ended) {
@@ -75,15 +75,15 @@ func (j *job) interrupted(got chan claimed) *pawl.Client {
 	return a.client
 }
 
-// isOver reports whether the deadline of ctx has passed. The same deadline on a socket
-// may fire before the timer of ctx.
+// isOver reports whether the deadline of ctx has passed. It does not use ctx.Err, because
+// the same deadline on a socket may fire before the timer of ctx.
 func isOver(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return bounded && !time.Now().Before(deadline)
 }
 
-// refused makes the error of a claim. over says whether pawl's patience is over. Other
-// limits, such as a backend's dial timeout, cause errors like any other.
+// refused returns the error of a claim. over means that j.patience has passed. Other
+// timeouts, such as a backend's dial timeout, are like any other error.
 func (j *job) refused(over bool, err error) error {
 	held, isHeld := errors.AsType[*pawl.HeldError](err)
 	switch {
@@ -105,7 +105,7 @@ func (j *job) refused(over bool, err error) error {
 	return &exit{code: codeOf(err), err: err}
 }
 
-// errNotAcquired marks the failures for which -E sets the exit code.
+// errNotAcquired matches the failures for which -E sets the exit code.
 var errNotAcquired = errors.New("not acquired")
 
 // notAcquiredError matches errNotAcquired, and has the text of its cause.
@@ -113,8 +113,8 @@ type notAcquiredError struct{ error }
 
 func (notAcquiredError) Is(target error) bool { return target == errNotAcquired }
 
-// letGo releases a lease under which no command has run.
-func (j *job) letGo(lease jobLease) {
+// releaseUnused releases a lease under which no command has run.
+func (j *job) releaseUnused(lease jobLease) {
 	if err := lease.ReleaseUnused(context.Background()); err != nil && !errors.Is(err, pawl.ErrLost) {
 		j.v.warn("%s; the name stays held until its lease expires", words.Bare(err))
 	}

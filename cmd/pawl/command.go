@@ -24,7 +24,6 @@ type commandFlags struct {
 
 const defaultGrace = 5 * time.Second
 
-// add adds the flags to a command.
 func (f *commandFlags) add(cmd *cobra.Command) {
 	f.grace = seconds(defaultGrace)
 	flags := cmd.Flags()
@@ -52,12 +51,12 @@ func (f *commandFlags) argv(args []string) []string {
 	return rest
 }
 
-// asFlock reports whether the arguments have flock's order: NAME -c LINE.
+// asFlock reports whether the arguments are in flock's order: NAME -c LINE.
 func asFlock(args []string) bool {
 	return len(args) == 3 && (args[1] == "-c" || args[1] == "--command")
 }
 
-// check refuses arguments that name no command, on any system.
+// check returns an error for arguments without a command.
 func (f *commandFlags) check(cmd *cobra.Command, args []string) error {
 	shell := cmd.Flags().Changed("shell")
 	problem := ""
@@ -89,7 +88,7 @@ func (f *commandFlags) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// checked adds the check of --health to the options of a lock.
+// checked returns the options of a lock with the check of --health.
 func (f *commandFlags) checked(options []pawl.LockOption, j *job) []pawl.LockOption {
 	if f.health == "" {
 		return options
@@ -106,8 +105,8 @@ func (f *commandFlags) checked(options []pawl.LockOption, j *job) []pawl.LockOpt
 // Grace and reserve take at most half of the lease: the other half is for renewals.
 func reserve(ttl time.Duration) time.Duration { return max(ttl/10, 10*time.Millisecond) }
 
-// graceFits refuses a --grace that is too long: after a loss of the lock, the command
-// would not get all of it.
+// graceFits returns an error for a --grace that is too long: after a loss of the lock,
+// the command would not get all of it.
 func (f *commandFlags) graceFits(cmd *cobra.Command, ttl time.Duration) error {
 	grace := time.Duration(f.grace)
 	if err := driver.ValidateDelay("--grace", grace); err != nil {
@@ -124,9 +123,9 @@ func (f *commandFlags) graceFits(cmd *cobra.Command, ttl time.Duration) error {
 	return usage(cmd, problem)
 }
 
-// margin returns how long before the end of its lease a lock counts as lost. That is
-// early enough for the child to have its grace, or the part that fits, before another
-// client can have the lock.
+// margin returns the time before the end of its lease at which a lock counts as lost. It
+// leaves the child its grace, or the part that fits, before another client can get the
+// lock.
 func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Duration {
 	grace := time.Duration(f.grace)
 	if !cmd.Flags().Changed("grace") {
@@ -135,7 +134,6 @@ func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Durati
 	return min(grace+reserve(ttl), ttl/2)
 }
 
-// has gives a job its command.
 func (f *commandFlags) has(j *job, path string, argv []string) {
 	j.path, j.argv, j.grace = path, argv, time.Duration(f.grace)
 	if f.hideURL {

@@ -24,9 +24,9 @@ func completeName(where *location) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string
-		look(where, cmd, func(ctx context.Context, c *pawl.Client) {
+		withQuickClient(where, cmd, func(ctx context.Context, c *pawl.Client) {
 			for e, err := range c.List(ctx, begun) {
-				if err != nil && e.Name == "" || len(names) == 1000 { // a name with a damaged row counts
+				if err != nil && e.Name == "" || len(names) == 1000 { // a name with a damaged row is a name, too
 					return
 				}
 				if isPlain(e.Name) {
@@ -38,10 +38,10 @@ func completeName(where *location) cobra.CompletionFunc {
 	}
 }
 
-// isPlain reports whether every shell takes this name literally. cobra's script for bash
-// inserts the common beginning of several candidates without quotes, and evaluates the
-// line at the next TAB; and other people choose the names. A name must not begin with
-// "=", because zsh replaces that with the path of a command.
+// isPlain reports whether every shell takes this name literally. That matters because
+// other people choose the names: cobra's script for bash inserts the common beginning of
+// several candidates without quotes, and evaluates the line at the next TAB. A plain name
+// does not begin with "=", which zsh replaces with the path of a command.
 func isPlain(name string) bool {
 	return strings.IndexAny(name, "-=") != 0 && !strings.ContainsFunc(name, func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) && !strings.ContainsRune("+,-./:=@_", r)
@@ -64,8 +64,8 @@ func completeFence(where *location) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var fences []string
 		if len(args) == 1 {
-			look(where, cmd, func(ctx context.Context, c *pawl.Client) {
-				e, _ := c.Inspect(ctx, args[0]) // without holders if it fails
+			withQuickClient(where, cmd, func(ctx context.Context, c *pawl.Client) {
+				e, _ := c.Inspect(ctx, args[0]) // after an error, it has no holders
 				for _, h := range e.Holders {
 					fences = append(fences, fmt.Sprintf("%d\t%s", h.Fence, visible.Text(h.Owner.String())))
 				}
@@ -75,8 +75,8 @@ func completeFence(where *location) cobra.CompletionFunc {
 	}
 }
 
-// look runs f with a client, if that can be opened quickly.
-func look(where *location, cmd *cobra.Command, f func(context.Context, *pawl.Client)) {
+// withQuickClient runs f with a client, if a client can be opened quickly.
+func withQuickClient(where *location, cmd *cobra.Command, f func(context.Context, *pawl.Client)) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
 	c, err := where.open(ctx, cmd)

@@ -72,7 +72,6 @@ cannot be examined, and 0 otherwise.`,
 	return cmd
 }
 
-// verdict is the exit error for some findings.
 func verdict(findings []pawl.Finding) error {
 	for _, f := range findings {
 		if f.Severity == pawl.SeverityError {

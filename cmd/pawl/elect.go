@@ -88,7 +88,7 @@ func (f *electFlags) run(v *output, where *location, cmd *cobra.Command, args []
 	if err != nil {
 		return err
 	}
-	e := &election{terms: make(chan turn)}
+	e := &election{terms: make(chan electionTerm)}
 	e.job = f.job(v, where, url, byDefault, args[0], 0)
 	f.has(e.job, path, argv)
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
@@ -103,23 +103,23 @@ func (f *electFlags) run(v *output, where *location, cmd *cobra.Command, args []
 }
 
 // An election is one `pawl elect`: a job that runs its command in each of its terms,
-// until the command ends by itself.
+// until the command ends without being stopped.
 type election struct {
 	*job
 	options []pawl.LockOption
 	leading *pawl.Lease // the last lease; written before its term is announced
 	down    atomic.Bool // pawl has warned that the backend fails
-	terms   chan turn
+	terms   chan electionTerm
 	key     stopKey // catches Ctrl-Z between two terms
 }
 
-// A turn is one term. The goroutine that gets the signals runs its command.
-type turn struct {
+// An electionTerm is one term. The goroutine that gets the signals runs its command.
+type electionTerm struct {
 	lease *pawl.Lease
 	end   chan error // nil if the lead was lost
 }
 
-// errDone ends a campaign: the command has ended by itself.
+// errDone ends a campaign, because the command has ended.
 var errDone = errors.New("done")
 
 // listening makes the client pass its leases to the election, and warn when the backend
@@ -145,7 +145,7 @@ func (e *election) listening(o *pawl.Options) *pawl.Options {
 	return o
 }
 
-// permanent reports whether a retry cannot mend an error, so that the election ends.
+// permanent reports whether a retry cannot cure an error, so that the election ends.
 func permanent(err error) bool {
 	trouble, ok := errors.AsType[*pawl.BackendError](err)
 	return ok && trouble.Permanent
@@ -154,10 +154,10 @@ func permanent(err error) bool {
 func (e *election) run() error {
 	client, _, err := e.claim()
 	if err != nil {
-		e.leave(client, nil, releaseTimeout)
+		e.releaseAndClose(client, nil, releaseTimeout)
 		return err
 	}
-	defer e.leave(client, nil, releaseTimeout)
+	defer e.releaseAndClose(client, nil, releaseTimeout)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var ran error
@@ -185,20 +185,20 @@ func (e *election) run() error {
 			e.key.stop()
 		case s := <-e.signals:
 			if continues(s) {
-				continue // the signal was for the command of an earlier term
+				continue // the signal was meant for the command of an earlier term
 			}
 			cancel()
 			e.askedToEnd()
-			e.await(over) // the campaign gives back a grant on its way
+			e.await(over) // the campaign releases a grant that arrives late
 			return stoppedBy(s)
 		}
 	}
 }
 
-// lead is the elected function. When the command ends, it returns an error. If it
-// returned nil, Election would campaign again if the lead were lost at the same moment.
+// lead is the elected function. When the command ends, it returns an error, because after
+// nil the Election would campaign again if the lead was lost at the same moment.
 func (e *election) lead(ctx context.Context) error {
-	t := turn{lease: e.leading, end: make(chan error, 1)}
+	t := electionTerm{lease: e.leading, end: make(chan error, 1)}
 	select {
 	case e.terms <- t:
 		return <-t.end
@@ -208,7 +208,7 @@ func (e *election) lead(ctx context.Context) error {
 }
 
 // term runs the command under a lease. It returns nil if the lead was lost, and the
-// command stopped; otherwise it returns how elect ends.
+// command stopped. Otherwise it returns the exit error of elect.
 func (e *election) term(lease *pawl.Lease) error {
 	e.toldLost, e.endBy = false, time.Time{}
 	e.key.leave()
@@ -216,7 +216,7 @@ func (e *election) term(lease *pawl.Lease) error {
 	e.key.catch()
 	switch {
 	case e.toldLost && errors.Is(end, errStillRunning):
-		return end // the next command would run beside the rest of this one
+		return end // another term could run the command while processes of this one still run
 	case e.toldLost:
 		return nil
 	case end == nil:
@@ -225,8 +225,8 @@ func (e *election) term(lease *pawl.Lease) error {
 	return end
 }
 
-// verdict returns the exit error of elect. end is the end of the last term, and err the
-// result of the election, or nil if it did not end in time.
+// verdict returns the exit error of elect. end is the result of the last term, and err
+// the result of the election, or nil if it did not end in time.
 func (e *election) verdict(end, err error) error {
 	if errors.Is(err, pawl.ErrLost) && !e.toldLost {
 		lost, _ := errors.AsType[*pawl.LostError](err)

@@ -24,7 +24,7 @@ func (refusing) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 func TestElectEndsOnAnErrorThatARetryCannotMend(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
-		e := &election{job: &job{v: &output{err: &said}, name: "x"}, terms: make(chan turn)}
+		e := &election{job: &job{v: &output{err: &said}, name: "x"}, terms: make(chan electionTerm)}
 		e.open = func(context.Context) (*pawl.Client, error) {
 			return pawl.New(refusing{engine.Full(memlock.New(nil))}, e.listening((&claimFlags{}).options(e.v, &location{v: e.v})))
 		}

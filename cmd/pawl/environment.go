@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// These variables tell a command under which lock it runs.
+// These variables contain the lock under which a command runs.
 const (
 	nameVariable   = "PAWL_NAME"
 	fenceVariable  = "PAWL_FENCE"
@@ -18,8 +18,8 @@ const (
 	fencesVariable = "PAWL_FENCES" // with several names: a line for each, its fence first
 )
 
-// environment is the environment of the child: pawl's own without the hidden variables,
-// plus the locks under which it runs.
+// environment returns the environment of the child: pawl's own without the hidden
+// variables, plus the locks under which the child runs.
 func (j *job) environment(l jobLease) []string {
 	hidden := append([]string{nameVariable, fenceVariable, fencesVariable, keyVariable}, j.hidden...)
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
@@ -44,7 +44,7 @@ func (j *job) environment(l jobLease) []string {
 	return append(env, nameVariable+"="+j.name, fmt.Sprintf("%s=%d", fenceVariable, fence))
 }
 
-// parent has the fences of the locks under which another pawl runs this one, by name.
+// parent has the fences, by name, of the locks under which another pawl runs this one.
 type parent map[string]uint64
 
 func parentsFences() parent {
@@ -60,7 +60,7 @@ func parentsFences() parent {
 }
 
 // holds reports whether the parent pawl, which waits for the end of this one, holds the
-// name. The fence shows whether it is the same name on the same backend.
+// name. If the fences are equal, the name is on the same backend.
 func (p parent) holds(name string, h pawl.Holder) bool {
 	return p[name] > 0 && h.Fence == p[name] && !h.Released
 }

@@ -28,7 +28,8 @@ func findCommand(name string) (string, error) {
 	return path, nil
 }
 
-// lookPath looks into /bin and /usr/bin if PATH is not set, as execvp does.
+// lookPath is exec.LookPath. It searches /bin and /usr/bin if PATH is not set, as execvp
+// does.
 func lookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if _, set := os.LookupEnv("PATH"); err == nil || set || name != filepath.Base(name) {
@@ -42,10 +43,10 @@ func lookPath(name string) (string, error) {
 	return path, err
 }
 
-// notStarted is the exit error for a command that could not run, with the codes that
-// shells use. path is the file that was found for it, or empty. If the interpreter is
-// missing, the system reports the same error as for a missing command, so notStarted
-// looks for it.
+// notStarted returns the exit error for a command that could not run, with the codes that
+// shells use. path is the file that was found for it, or empty. For a missing interpreter
+// the system returns the same error as for a missing command, so notStarted checks the
+// interpreter.
 func notStarted(name, path string, err error) error {
 	missing := errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 	by := ""
@@ -62,7 +63,7 @@ func notStarted(name, path string, err error) error {
 		return &exit{code: exitNotFound, err: fmt.Errorf("%s: command not found", words.Plain(name))}
 	}
 	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(err) {
-		err = cause // drop the path, which the message may have twice
+		err = cause // without the path, which the message may have twice
 	}
 	if _, found := exec.LookPath(by); by != "" && found != nil {
 		return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: interpreter %s cannot be executed: %w", words.Plain(name), words.Plain(by), err)}

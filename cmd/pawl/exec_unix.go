@@ -13,8 +13,8 @@ import (
 )
 
 // forkExec is syscall.ForkExec for a command that may be a script without #!. It runs
-// such a script with /bin/sh, as execvp and the shells do. A program for another machine
-// still fails.
+// such a script with /bin/sh, as execvp and the shells do. It still refuses a program for
+// another machine.
 func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if !errors.Is(err, syscall.ENOEXEC) || !isText(path) {
@@ -26,7 +26,7 @@ func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	return syscall.ForkExec(shellName, append([]string{shellName, path}, argv[1:]...), attr)
 }
 
-// begin reads the beginning of a file; empty if it cannot be read.
+// begin returns the beginning of a file, or nil if it cannot be read.
 func begin(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {
@@ -43,7 +43,7 @@ func isText(path string) bool {
 	return bytes.IndexByte(line, 0) < 0
 }
 
-// interpreterOf is the interpreter that a script names after #!, or empty.
+// interpreterOf returns the interpreter that a script names after #!, or "".
 func interpreterOf(path string) string {
 	line, _, _ := bytes.Cut(begin(path), []byte("\n"))
 	rest, is := bytes.CutPrefix(line, []byte("#!"))
@@ -54,8 +54,8 @@ func interpreterOf(path string) string {
 	return string(words[0]) // a \r from Windows stays, because it is the mistake to report
 }
 
-// loaderOf is the dynamic linker that a program names, or empty. A program for another C
-// library names another linker.
+// loaderOf returns the dynamic linker that a program names, or "". A program for another
+// C library names another linker.
 func loaderOf(path string) string {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // The exit codes. Those below 124 are from sysexits.h, those above are the shell's. `pawl
-// run` also passes on the exit code of its command.
+// run` also returns the exit code of its command.
 const (
 	exitOther         = 1   // any other error: standard output cannot be written, ...
 	exitNotHeld       = 1   // renew, release: the handle's lease is over
@@ -27,7 +27,6 @@ const (
 	exitSignal        = 128 // + n: signal n ended it
 )
 
-// exitCodes is in the help of run.
 const exitCodes = `The exit code is that of COMMAND, or 128 + n when signal n ended it, or:
 ` + runCodes
 
@@ -40,13 +39,11 @@ const runCodes = `   64  wrong usage; nothing was done
   126  COMMAND cannot be executed
   127  COMMAND or its interpreter was not found`
 
-// handleCodes is in the help of renew and release.
 const handleCodes = `The exit code is 0, or:
     1  the lease is not held any more
    64  there is no handle, or it is one of another kind of database
    69  the database is unavailable`
 
-// electCodes is in the help of elect.
 const electCodes = `The exit code is that of COMMAND, or 128 + n when signal n ended it, or:
    64  wrong usage; nothing was done
    69  the database was unavailable when elect started, or refuses pawl for good
@@ -59,7 +56,7 @@ type exit struct {
 	code int
 	err  error
 	key  os.Signal // the signal of the terminal's key that ended the child, or nil
-	dies os.Signal // the signal that ended pawl, and of which pawl dies; or nil
+	dies os.Signal // the signal with which pawl ends itself, or nil
 }
 
 func (e *exit) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e.err) }
@@ -80,10 +77,10 @@ func codeOf(err error) int {
 	return exitOther
 }
 
-// usage is the error for wrong arguments. It names the help.
+// usage returns the error for wrong arguments, which refers to the help.
 func usage(cmd *cobra.Command, err error) error {
 	return &exit{code: exitUsage, err: fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
 }
 
-// stoppedBy is the exit after a signal. It prints nothing.
+// stoppedBy returns the exit error after a signal, without a message.
 func stoppedBy(s os.Signal) error { return &exit{code: exitSignal + signalNumber(s)} }

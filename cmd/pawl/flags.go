@@ -21,7 +21,7 @@ type seconds time.Duration
 
 func (s *seconds) String() string {
 	if *s == 0 {
-		return "" // so that pflag shows no default
+		return "" // pflag then shows no default
 	}
 	return time.Duration(*s).String()
 }
@@ -118,7 +118,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage(cmd, err)
 }
 
-// flockOnly are flags of flock that run does not have.
+// flockOnly has the flags of flock that run does not have.
 var flockOnly = []string{"u", "unlock", "o", "close", "F", "no-fork"}
 
 // labels is a repeatable flag of the form key=value.

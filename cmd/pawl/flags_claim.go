@@ -60,7 +60,6 @@ func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
 	noFiles(cmd, "limit", "permits", "ttl", "min-hold", "lock-delay")
 }
 
-// addWait adds the flags for how long to wait.
 func (f *claimFlags) addWait(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -80,7 +79,7 @@ func (f *claimFlags) addRest(cmd *cobra.Command) {
 	noFiles(cmd, "conflict-exit-code")
 }
 
-// addOwner adds the flags for what the claim says of itself to people.
+// addOwner adds the flags that describe the claim to people.
 func (f *claimFlags) addOwner(cmd *cobra.Command) {
 	cmd.Flags().Var(&f.labels, "label", "a label to show with the lock; repeatable")
 	noFiles(cmd, "label")
@@ -110,7 +109,7 @@ func flockSpelling(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// contradiction returns what contradicts in the flags, or "".
+// contradiction returns the contradiction in the flags, or "".
 func (f *claimFlags) contradiction(given func(flag string) bool) string {
 	switch {
 	case f.noWait && f.wait > 0:
@@ -137,7 +136,8 @@ func (f *claimFlags) contradiction(given func(flag string) bool) string {
 	return ""
 }
 
-// check refuses flags that contradict or are out of range, before the first request.
+// check returns an error for flags that contradict or are out of range, before the first
+// request.
 func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 	given := cmd.Flags().Changed
 	if problem := f.contradiction(given); problem != "" {
@@ -164,9 +164,9 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 
 func validateLabels(all labels) error { return (&driver.Owner{Labels: all}).Validate() }
 
-// job makes a claim of the name by these flags. The caller decides what the lock is for.
+// job makes a job that claims the name with these flags. The caller adds the rest.
 func (f *claimFlags) job(v *output, where *location, url string, byDefault bool, name string, margin time.Duration) *job {
-	switch nested := os.Getenv(fenceVariable) != ""; { // then the outer pawl has warned
+	switch nested := os.Getenv(fenceVariable) != ""; { // if nested, the outer pawl has warned
 	case isMemory(url):
 		v.warn("mem: keeps locks in the memory of this process, so it excludes no other process")
 	case byDefault && !f.quiet && !nested && v.onTerminal():
@@ -185,7 +185,7 @@ func (f *claimFlags) job(v *output, where *location, url string, byDefault bool,
 	return j
 }
 
-// conflict sets the exit code of -E on an error, and applies -q, if the lock was not
+// conflict sets the exit code of -E, and applies -q, in an error of a lock that was not
 // acquired.
 func (f *claimFlags) conflict(err error) error {
 	if e, ok := errors.AsType[*exit](err); ok && errors.Is(err, errNotAcquired) {
@@ -197,7 +197,6 @@ func (f *claimFlags) conflict(err error) error {
 	return err
 }
 
-// options are the options of the client.
 func (f *claimFlags) options(v *output, where *location) *pawl.Options {
 	waited := false
 	own := parentsFences()
@@ -219,7 +218,7 @@ func (f *claimFlags) options(v *output, where *location) *pawl.Options {
 			}
 		}
 		o.Failed = func(e pawl.FailedEvent) {
-			if e.Op == pawl.OpAcquire { // not later, because a terminal may be slow, and a child needs pawl
+			if e.Op == pawl.OpAcquire { // not during renewals, because a terminal may be slow, and a child needs pawl
 				v.say("%s", words.Bare(e.Err))
 			}
 		}
@@ -232,8 +231,8 @@ func (f *claimFlags) options(v *output, where *location) *pawl.Options {
 	return options
 }
 
-// lockOptions are the options in the flags. With margin 0, the library chooses the
-// margin.
+// lockOptions returns the lock options of the flags. With margin 0, the library chooses
+// the margin.
 func (f *claimFlags) lockOptions(margin time.Duration) []pawl.LockOption {
 	options := []pawl.LockOption{
 		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithMinHold(time.Duration(f.minHold)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
@@ -244,7 +243,7 @@ func (f *claimFlags) lockOptions(margin time.Duration) []pawl.LockOption {
 	return options
 }
 
-// acquire claims the lock, and waits for it unless -n says otherwise.
+// acquire returns a function that claims the lock, and waits for it unless -n is set.
 func (f *claimFlags) acquire(name string, options []pawl.LockOption) func(context.Context, *pawl.Client) (jobLease, error) {
 	return func(ctx context.Context, c *pawl.Client) (jobLease, error) {
 		l := f.lock(c, name, options)

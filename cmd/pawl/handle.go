@@ -21,9 +21,9 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
-// A handle is the secret by which one process continues the lease of another. It travels
-// in files and pipes, never as an argument, which all users that can list processes would
-// see.
+// A handle is the secret with which one process continues the lease of another. Commands
+// pass it in files and pipes, never as an argument, because other users can list
+// arguments.
 
 const handleBegin = "pawl1_"
 
@@ -56,7 +56,8 @@ func (h *handleSource) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&h.file, "handle", "", "read the handle from this `FILE` (default: standard input)")
 }
 
-// refuseArgs does not repeat the argument, which may be a handle.
+// refuseArgs returns an error for arguments. It does not show them, because they may be a
+// handle.
 func (h *handleSource) refuseArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 0:
@@ -110,7 +111,7 @@ func (h *handleSource) read(ctx context.Context, cmd *cobra.Command) (string, er
 	return text, nil
 }
 
-// cause is an error of the system without the path, which the message has already.
+// cause returns an error of the system without the path, which the message already has.
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -119,7 +120,7 @@ func cause(err error) error {
 }
 
 // A handleFile is the file to which acquire writes the handle. The file appears only when
-// it is complete: acquire writes a temporary file beside it, and renames that.
+// it is complete: acquire writes a temporary file in the same folder, and renames that.
 type handleFile struct {
 	path  string
 	begun *os.File // the temporary file
@@ -127,10 +128,10 @@ type handleFile struct {
 	since time.Time
 }
 
-// newHandleFile creates the temporary file before the lock is claimed. Otherwise a user
-// could wait an hour for the lock, and learn only then that the file cannot be written.
-// It refuses an existing file, unless that has only a handle. replaceable checks later
-// whether the lease of that handle is over.
+// newHandleFile creates the temporary file before the lock is claimed, so that a user
+// need not wait for the lock to learn that the file cannot be written. It refuses an
+// existing file, unless its content is a handle. replaceable checks later whether the
+// lease of that handle is over.
 func newHandleFile(path string) (*handleFile, error) {
 	h := &handleFile{path: path}
 	info, err := os.Lstat(path)
@@ -165,7 +166,8 @@ func (h *handleFile) write(handle string) error {
 		return err
 	}
 	if h.old == "" {
-		// A link, unlike a rename, replaces no other file. Some file systems lack it.
+		// A link, unlike a rename, never replaces another file. Some file systems have no
+		// links.
 		if err := os.Link(h.begun.Name(), h.path); err == nil || errors.Is(err, fs.ErrExist) {
 			return err
 		}

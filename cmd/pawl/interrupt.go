@@ -15,8 +15,8 @@ import (
 )
 
 // interruptible returns a ctx that ends with SIGINT or SIGTERM. These signals then also
-// end writes to a standard output or error that no process reads. A second signal ends
-// pawl at once. stop undoes all of that.
+// end writes to standard output or error that block because no process reads. A second
+// signal ends pawl at once. stop restores the previous behaviour.
 func (v *output) interruptible(cmd *cobra.Command) (ctx context.Context, stop context.CancelFunc) {
 	ctx, cancel := untilSignal(cmd, func(s os.Signal) error { return &exit{code: exitSignal + signalNumber(s), dies: s} }, os.Interrupt, syscall.SIGTERM)
 	out, err := v.out, v.err
@@ -27,8 +27,8 @@ func (v *output) interruptible(cmd *cobra.Command) (ctx context.Context, stop co
 	}
 }
 
-// untilSignal returns a ctx that ends with one of the signals. end makes its cause. A
-// signal that pawl was started to ignore stays ignored.
+// untilSignal returns a ctx that ends with one of the signals. end returns its cause. A
+// signal that pawl ignored from its start stays ignored.
 func untilSignal(cmd *cobra.Command, end func(os.Signal) error, signals ...os.Signal) (context.Context, context.CancelFunc) {
 	ctx := cmd.Context()
 	if ctx == nil {
@@ -55,8 +55,7 @@ func untilSignal(cmd *cobra.Command, end func(os.Signal) error, signals ...os.Si
 	}
 }
 
-// orSignal returns the exit by the signal that has ended ctx, if err came of that
-// signal.
+// orSignal returns the exit error of the signal that has ended ctx, if that caused err.
 func orSignal(ctx context.Context, err error) error {
 	if end, ok := errors.AsType[*exit](context.Cause(ctx)); ok && errors.Is(err, context.Canceled) {
 		return end
@@ -64,8 +63,8 @@ func orSignal(ctx context.Context, err error) error {
 	return err
 }
 
-// An endingWriter ends a write at endFlush after the end of ctx, so that the signal also
-// ends a write that no process reads.
+// An endingWriter ends a write endFlush after the end of ctx, so that a signal also ends
+// a write that blocks because no process reads.
 type endingWriter struct {
 	ctx   context.Context
 	to    io.Writer

@@ -13,8 +13,9 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
-// A job is one `pawl run`: claim the lock, start the child, watch both, release. Other
-// commands use a part of it: `pawl acquire` claims, and `pawl elect` watches.
+// A job is one `pawl run`: it claims the lock, starts the child, watches both, and
+// releases. Other commands use a part of it: `pawl acquire` claims, and `pawl elect`
+// watches.
 //
 // It guarantees, in every order of events: the child does not start without the lock, and
 // no process of its group is alive when another client can be granted the name.
@@ -26,23 +27,23 @@ type job struct {
 	argv     []string
 	grace    time.Duration
 	try      bool          // do not wait for the lock
-	patience time.Duration // for the opening and the lock together; 0 is for ever
-	maxHold  time.Duration // how long the command may run; 0 is for ever
+	patience time.Duration // the limit for the opening and the lock together; 0 means no limit
+	maxHold  time.Duration // the longest run of the command; 0 is no limit
 	hidden   []string      // variables that the command does not get
 	key      string        // the key of the task, for once
 	signals  chan os.Signal
 	open     func(context.Context) (*pawl.Client, error)
 	acquire  func(context.Context, *pawl.Client) (jobLease, error)
 
-	// succeeded records that the command has ended with code 0, if that matters. It is
-	// called under the lease.
+	// succeeded records that the command has ended with code 0. It is called under the
+	// lease; it may be nil.
 	succeeded func(jobLease) error
 
-	toldLost bool                  // pawl has reported that the lock was lost
-	ran      bool                  // the command was started
-	endBy    time.Time             // when pawl must end; zero until a signal has asked pawl to end
-	hurries  bool                  // pawl waits no longer: a second signal has come, or endBy is over
-	child    atomic.Pointer[child] // the command, for --health
+	toldLost     bool                  // pawl has reported that the lock was lost
+	ran          bool                  // the command was started
+	endBy        time.Time             // when pawl must end; zero until a signal has asked pawl to end
+	stopsWaiting bool                  // pawl waits no longer, because of a second signal, or because endBy has passed
+	child        atomic.Pointer[child] // the command, for --health
 }
 
 // jobLease is the lease of a job: a [pawl.Lease], or the lease of several names.
@@ -56,14 +57,14 @@ type jobLease interface {
 func (j *job) run() error {
 	client, lease, err := j.claim()
 	if err != nil {
-		j.leave(client, nil, j.closeTimeout())
+		j.releaseAndClose(client, nil, j.closeTimeout())
 		return err
 	}
 	end := j.hold(lease)
 	if end == nil && j.succeeded != nil {
 		end = j.note(lease)
 	}
-	j.leave(client, lease, releaseTimeout)
+	j.releaseAndClose(client, lease, releaseTimeout)
 	return end
 }
 
@@ -78,8 +79,8 @@ func (v *output) warnReleased(err error) {
 	}
 }
 
-// hold runs the child under the lease, and returns when no process of the group may run
-// any more.
+// hold runs the child under the lease, and returns when no process of its group runs any
+// more.
 func (j *job) hold(lease jobLease) error {
 	j.v.flush(startFlush)
 	select {
@@ -115,7 +116,7 @@ func (j *job) hold(lease jobLease) error {
 		case <-lease.Done():
 			return j.lost(c, lease)
 		case s := <-j.signals:
-			if lease.Err() == nil { // SIGCONT must not continue a child after the loss
+			if lease.Err() == nil { // not after a loss, because SIGCONT would continue the child
 				c.pass(s)
 			}
 		case s := <-c.keys:
@@ -124,8 +125,8 @@ func (j *job) hold(lease jobLease) error {
 			c.suspend(s, func() bool { return lease.Err() == nil })
 		case end := <-c.ended:
 			if end.cut || c.toldToEnd {
-				// The signal went to the group. Its first process may be dead while the
-				// others still tidy up. They do that under the lock.
+				// The signal went to the group. Its first process may have ended while
+				// the others still run. So wait for the others before the release.
 				c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) })
 			}
 			if end.code == 0 {
@@ -168,8 +169,8 @@ func (v *output) sayLost(err error) { v.say("%s: stopping the command", words.Ba
 var errStillRunning = errors.New("some of the command is still running: it outlived SIGKILL, or may not be signalled; look for it before you run it again")
 
 // killTime returns the time at which to kill a group that was asked to stop at begun:
-// after its grace. After a loss of the lock, that is at least a tenth of the time, and
-// 20 ms, before another client can be granted the name.
+// after its grace. After a loss of the lock, it is earlier than the time at which another
+// client can be granted the name, by a tenth of the time until then, and 20 ms at least.
 func killTime(lease jobLease, begun time.Time, grace time.Duration) time.Time {
 	at := begun.Add(grace)
 	if lost, ok := errors.AsType[*pawl.LostError](lease.Err()); ok {

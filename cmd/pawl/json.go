@@ -19,7 +19,7 @@ import (
 type (
 	jsonEntry struct {
 		Name        string       `json:"name"`
-		Known       bool         `json:"known"`         // false: it was never locked, or is forgotten
+		Known       bool         `json:"known"`         // false: never locked, or deleted since
 		Fence       uint64       `json:"fence"`         // the last one granted; 0 if unknown
 		ClosedForMS int64        `json:"closed_for_ms"` // how long the name stays closed; 0 if it is open
 		Holders     []jsonHolder `json:"holders"`
@@ -53,7 +53,7 @@ type (
 		Name        string `json:"name"`
 		Fence       uint64 `json:"fence"`
 		Handle      string `json:"handle,omitempty"` // a secret; empty if it is in a file
-		ExpiresInMS int64  `json:"expires_in_ms"`    // for how long the holder can rely on it
+		ExpiresInMS int64  `json:"expires_in_ms"`    // how long the holder can rely on it
 	}
 	jsonBench struct {
 		Backend   string   `json:"backend"`
@@ -148,9 +148,9 @@ func ownerJSON(o pawl.Owner) pawl.Owner {
 	return o
 }
 
-// asciiControls escapes characters that JSON allows but a terminal would act on: DEL, the
-// C1 controls, and characters that turn the direction of text. They occur only inside
-// strings.
+// asciiControls escapes characters that JSON allows, but that control a terminal: DEL,
+// the C1 controls, and characters that change the direction of text. They occur only
+// inside strings.
 func asciiControls(line []byte) []byte {
 	safe := make([]byte, 0, len(line))
 	for _, r := range string(line) {

@@ -19,13 +19,14 @@ type latencyStats struct {
 	perSecond float64
 }
 
-// settle computes the result after all were added, over the given time.
+// settle sorts the durations, and computes the rate. in is the duration of the whole
+// measurement.
 func (p *latencyStats) settle(in time.Duration) {
 	slices.Sort(p.took)
 	p.perSecond = float64(len(p.took)) / in.Seconds()
 }
 
-// within is the longest duration of the fastest part: 0.5 gives the median.
+// within returns the longest duration of the fastest part: 0.5 gives the median.
 func (p *latencyStats) within(part float64) time.Duration {
 	if len(p.took) == 0 {
 		return 0
@@ -68,13 +69,13 @@ func fine(d time.Duration) string {
 	return d.Round(unit).String()
 }
 
-// released is the time of the last release of a name that several clients want. The lock
-// itself orders the accesses, but the race detector does not know that.
+// released has the time of the last release of a name that several clients want. The lock
+// orders the accesses; it is atomic only for the race detector.
 type released struct{ since atomic.Int64 }
 
 func (r *released) set(began time.Time) { r.since.Store(int64(time.Since(began)) + 1) }
 
-// swapZero returns the time of the release, and clears it; zero if it was cleared.
+// swapZero returns the time of the release, or zero, and clears it.
 func (r *released) swapZero(began time.Time) time.Time {
 	if since := r.since.Swap(0); since > 0 {
 		return began.Add(time.Duration(since))
@@ -123,7 +124,7 @@ func (p *progress) show() {
 	}
 }
 
-// bar is the line: how much of the time is over, and how many locks were taken.
+// bar returns the line: the part of the time that has passed, and the number of locks.
 func bar(elapsed, total time.Duration, done int64) string {
 	const width = 40
 	part := min(float64(elapsed)/float64(total), 1)
@@ -131,7 +132,6 @@ func bar(elapsed, total time.Duration, done int64) string {
 	return fmt.Sprintf("[%s%s] %3.0f%%  %d locked ", strings.Repeat("#", full), strings.Repeat(" ", width-full), part*100, done)
 }
 
-// end removes the bar.
 func (p *progress) end() {
 	if p == nil {
 		return

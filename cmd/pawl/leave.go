@@ -7,18 +7,18 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// sameSignal is the time after a signal within which the next one counts as the same:
-// timeout(1) sends one to its command, and one to the group.
+// sameSignal is the time after a signal within which the next one counts as the same one:
+// timeout(1) signals its command, and then the group.
 const sameSignal = 200 * time.Millisecond
 
 // askedToEnd bounds the rest of the job, because a signal has asked pawl to end.
 func (j *job) askedToEnd() { j.endBy = time.Now().Add(signalTimeout) }
 
-// leave releases the lease, if it is not nil, and closes the client, if it is not nil.
-// Closing takes back a place in the queue, or a grant on its way. The server may be gone,
-// so after a signal leave takes signalTimeout at most, and a second signal ends it at
-// once. The rest expires.
-func (j *job) leave(client *pawl.Client, lease jobLease, closing time.Duration) {
+// releaseAndClose releases the lease, if it is not nil, and closes the client, if it is
+// not nil. Closing releases a place in the queue, or a grant that arrives late. The
+// server may be gone, so after a signal leave takes at most signalTimeout, and a second
+// signal ends it at once. Leases and places that are left expire.
+func (j *job) releaseAndClose(client *pawl.Client, lease jobLease, closing time.Duration) {
 	if client == nil {
 		return
 	}
@@ -55,10 +55,10 @@ func (v *output) warnNotReleased(name string) {
 	v.warn("the release of %q has no answer yet; the name may stay held until its lease expires", name)
 }
 
-// await waits for the end of something, and reports whether it has ended. After a signal
-// it waits until j.endBy, or until a second signal.
+// await waits until gone is closed, and reports whether it is. After a signal it waits
+// until j.endBy, or until a second signal.
 func (j *job) await(gone <-chan struct{}) bool {
-	for !j.hurries {
+	for !j.stopsWaiting {
 		var late <-chan time.Time
 		if !j.endBy.IsZero() {
 			late = time.After(time.Until(j.endBy))
@@ -67,14 +67,14 @@ func (j *job) await(gone <-chan struct{}) bool {
 		case <-gone:
 			return true
 		case <-late:
-			j.hurries = true
+			j.stopsWaiting = true
 		case s := <-j.signals:
 			switch {
 			case !asksToEnd(s):
 			case j.endBy.IsZero():
 				j.askedToEnd()
 			case time.Until(j.endBy) < signalTimeout-sameSignal:
-				j.hurries = true
+				j.stopsWaiting = true
 			}
 		}
 	}

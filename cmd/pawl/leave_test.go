@@ -67,7 +67,7 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 				for _, after := range c.signals {
 					time.AfterFunc(after, func() { j.signals <- syscall.SIGTERM })
 				}
-				j.leave(client, lease, releaseTimeout)
+				j.releaseAndClose(client, lease, releaseTimeout)
 				if took := time.Since(began); took > c.within || name != "NoSignal" && took != c.within {
 					t.Errorf("it took %v, want %v", took, c.within)
 				}

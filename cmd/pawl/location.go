@@ -21,8 +21,8 @@ import (
 	"github.com/pawl-go/pawl/internal/below"
 )
 
-// location is the address of the locks: --url, otherwise PAWL_URL or the file that
-// PAWL_URL_FILE names, otherwise the file of this user.
+// location is the address of the locks: --url, otherwise PAWL_URL or the content of the
+// file PAWL_URL_FILE, otherwise the file of this user.
 type location struct {
 	v         *output
 	url       string
@@ -43,7 +43,7 @@ func isMemory(where string) bool { return strings.HasPrefix(where, "mem:") }
 // find returns the URL to open, and whether it is the default.
 func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err error) {
 	if cmd.Flags().Changed("url") {
-		if l.url == "" { // from an unset variable; the default file would exclude no other host
+		if l.url == "" { // maybe from an unset variable; the default file would exclude no other host
 			return "", false, usage(cmd, errors.New("--url is empty"))
 		}
 		return l.url, false, known(cmd, l.url)
@@ -53,13 +53,13 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 	switch {
 	case set && inFile:
 		return "", false, usage(cmd, errors.New(urlVariable+" and "+urlFileVariable+" are mutually exclusive"))
-	case set && where == "": // a missing secret
+	case set && where == "": // the secret is missing
 		return "", false, usage(cmd, errors.New(urlVariable+" is empty; set it to a URL, or unset it for the default file"))
 	case inFile:
 		if where, err = l.readURL(); err != nil {
 			return "", false, usage(cmd, fmt.Errorf("%s: %w", urlFileVariable, err))
 		}
-		if !hasScheme(where) { // the file may be another one, with secrets
+		if !hasScheme(where) { // do not show it: the file may be another one, with secrets
 			return "", false, usage(cmd, fmt.Errorf("%s: the first line of %s is no URL of a backend; want one of %s%s",
 				urlFileVariable, words.Plain(os.Getenv(urlFileVariable)), strings.Join(backends(), " "), leftOut))
 		}
@@ -74,7 +74,7 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 	return fileURL(file), true, nil
 }
 
-// findNamespace refuses an empty namespace: it may come from an unset variable, and all
+// findNamespace refuses an empty namespace, which may come from an unset variable: all
 // tenants would then share their names.
 func (l *location) findNamespace(cmd *cobra.Command) error {
 	value, set := os.LookupEnv(namespaceVariable)
@@ -111,7 +111,6 @@ func (l *location) path() ([]string, error) {
 	return path, nil
 }
 
-// options returns the options of a client of the namespace.
 func (l *location) options() *pawl.Options {
 	o := &pawl.Options{}
 	if l.namespace != "" {
@@ -129,7 +128,7 @@ func (l *location) inside(stored string) string {
 	return stored
 }
 
-// byteOrderMark begins files of some editors on Windows.
+// byteOrderMark is the beginning of files of some editors on Windows.
 const byteOrderMark = "\ufeff"
 
 // readURL reads the first line of the file that PAWL_URL_FILE names, such as a mounted
@@ -169,22 +168,22 @@ func (l *location) warn() {
 	}
 }
 
-// hasScheme reports whether a URL begins as that of a backend of this build.
+// hasScheme reports whether a URL has the scheme of a backend of this build.
 func hasScheme(where string) bool {
 	scheme, _, _ := strings.Cut(where, ":")
 	return slices.Contains(backends(), strings.ToLower(scheme)+":")
 }
 
-// known refuses a URL that no backend of this build takes. The library's error would name
-// a package to import.
+// known returns an error for a URL that no backend of this build accepts. The library's
+// error would name a package to import.
 func known(cmd *cobra.Command, where string) error {
 	scheme, rest, ok := strings.Cut(where, ":")
 	switch {
-	case !ok: // mostly a path; otherwise it may be a password
+	case !ok: // usually a path; if not, it may be a password
 		return usage(cmd, fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(backends(), " ")))
 	case hasScheme(where):
 		return nil
-	case strings.Contains(where, "@") && !strings.HasPrefix(rest, "//"): // it may be a user, or a password
+	case strings.Contains(where, "@") && !strings.HasPrefix(rest, "//"): // it may have a user or a password
 		return usage(cmd, fmt.Errorf("no backend for this URL; want one of %s%s", strings.Join(backends(), " "), leftOut))
 	}
 	return usage(cmd, fmt.Errorf("no backend for URLs that begin with %q; want one of %s%s", scheme+":", strings.Join(backends(), " "), leftOut))
@@ -210,12 +209,12 @@ func fileURL(path string) string {
 }
 
 // existing returns the URL for a command that takes no lock. Such a command must not
-// create a file: a typo would name a new, empty file, in which every lock is free. Only
-// opening a SQLite file can create it.
+// create a SQLite file: with a typo in the path, every lock would be free in the new,
+// empty file.
 func existing(where string) string {
 	u, err := url.Parse(where)
 	if err != nil || u.Scheme != "sqlite" {
-		return where // the library reports what is wrong
+		return where // the library returns the error
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -225,7 +224,7 @@ func existing(where string) string {
 		query.Del("create")
 		u.RawQuery = query.Encode()
 	}
-	// It is the last parameter, because an error may quote what precedes a mistake.
+	// It is the last parameter, because an error may quote the URL up to a mistake.
 	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&create=false", "&")
 	return u.String()
 }
@@ -257,9 +256,8 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 // closeSoon closes the client, and does not wait long for a backend that does not answer.
 func closeSoon(c *pawl.Client) error { return closeWithin(c, releaseTimeout) }
 
-// closeWithin gives Shutdown half of d. After that, Shutdown tries once more to release
-// what is left, which takes time, too. closeWithin returns after d in any case, and the
-// end of pawl ends what is left.
+// closeWithin gives Shutdown half of d, because Shutdown then tries once more to release
+// the remaining leases. closeWithin returns after d in any case.
 func closeWithin(c *pawl.Client, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d/2)
 	defer cancel()

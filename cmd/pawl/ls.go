@@ -70,7 +70,7 @@ type listing struct {
 	damaged []error
 }
 
-// list reads all names before the first is printed, to align the columns.
+// list reads all names before the first one is printed, so that the columns are aligned.
 func list(ctx context.Context, c *pawl.Client, prefix string) (all listing, err error) {
 	for e, err := range c.List(ctx, prefix) {
 		switch {
@@ -85,7 +85,8 @@ func list(ctx context.Context, c *pawl.Client, prefix string) (all listing, err 
 	return all, nil
 }
 
-// say prints the errors last, where they are seen. They also set the exit code.
+// say prints the errors, after the list, where the user sees them. They also set the exit
+// code.
 func (l *listing) say(v *output) error {
 	if len(l.damaged) == 0 {
 		return nil
@@ -114,14 +115,14 @@ func listJSON(ctx context.Context, v *output, c *pawl.Client, prefix string) err
 }
 
 // withClient runs f with a client. After a signal it returns the signal's exit code. If
-// the default file does not exist, it says so, and calls unused instead.
+// the default file does not exist, it prints that, and calls unused instead.
 func withClient(ctx context.Context, v *output, where *location, cmd *cobra.Command, f func(*pawl.Client) error, unused func() error) error {
 	c, err := where.open(ctx, cmd)
 	_, none := errors.AsType[*unusedError](err)
 	switch {
 	case err == nil:
 		err = f(c)
-		_ = closeSoon(c) // it holds nothing
+		_ = closeSoon(c) // it has no leases
 	case none:
 		v.sayError(err)
 		err = unused()
@@ -129,7 +130,7 @@ func withClient(ctx context.Context, v *output, where *location, cmd *cobra.Comm
 	return orSignal(ctx, err)
 }
 
-// nothing prints nothing, for a default file that does not exist.
+// nothing prints nothing. It is for a default file that does not exist.
 func nothing() error { return nil }
 
 func none(cmd *cobra.Command, args []string) error {

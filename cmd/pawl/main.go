@@ -46,7 +46,7 @@ func execute(v *output, args []string) int {
 	root := newRoot(v)
 	root.SetArgs(args)
 	out := &errorWriter{to: v.out}
-	root.SetOut(out) // cobra's own, such as the help
+	root.SetOut(out) // for cobra's output, such as the help
 	_, err := root.ExecuteC()
 	if err == nil {
 		err = out.err
@@ -76,7 +76,7 @@ func execute(v *output, args []string) int {
 // time.
 var setUpCobra = sync.OnceFunc(func() {
 	cobra.EnableCommandSorting = false
-	cobra.MousetrapHelpText = "" // Explorer may start it like any other program
+	cobra.MousetrapHelpText = "" // so that Explorer may start it
 })
 
 func newRoot(v *output) *cobra.Command {
@@ -151,7 +151,7 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 			shells(c)
 		}
 	}
-	// Not cobra's own flag, which has a -v.
+	// This replaces cobra's own flag, which has a -v.
 	root.Flags().BoolVar(&askedVersion, "version", false, "show the version of pawl and its backends")
 	return root
 }
@@ -159,7 +159,6 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 // others is the group of the commands about pawl itself.
 const others = "Other commands"
 
-// addGroup adds verbs under a heading of the help.
 func addGroup(root *cobra.Command, heading string, verbs ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: heading, Title: heading})
 	for _, c := range verbs {
@@ -196,7 +195,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// verbs lists the commands below a command that the help shows.
+// verbs returns the subcommands that the help shows.
 func verbs(of *cobra.Command) (names []string) {
 	for _, c := range of.Commands() {
 		if c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newMan is for packagers, and hidden.
+// newMan returns the hidden command man, for packagers.
 func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use:                   "man DIR",
@@ -50,7 +50,7 @@ func writeManuals(c *cobra.Command, dir string) error {
 	return nil
 }
 
-// manual is the page of a command, as roff: the words of its --help.
+// manual returns the page of a command, as roff, with the text of its --help.
 func manual(c *cobra.Command) string {
 	var b strings.Builder
 	title := strings.ReplaceAll(c.CommandPath(), " ", "-")
@@ -129,7 +129,6 @@ func roffText(b *strings.Builder, text string) {
 	}
 }
 
-// roff escapes text.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`).Replace(s)
 	if strings.HasPrefix(s, ".") {

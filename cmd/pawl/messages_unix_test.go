@@ -257,14 +257,14 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *output) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := acquiring{job: &job{v: &output{out: brokenPipe{}, err: out}, signals: make(chan os.Signal)}}
+	a := acquireCommand{job: &job{v: &output{out: brokenPipe{}, err: out}, signals: make(chan os.Signal)}}
 	v.sayError(a.handOver(c, lease).(*exit).err)
 	if e, err := c.Inspect(t.Context(), "y"); err != nil || len(e.Holders) > 0 {
 		t.Errorf("it is left held: %+v, %v", e, err)
 	}
 
 	fmt.Fprint(out, "\n# wait\n")
-	w := &freeing{name: "x", patience: time.Minute}
+	w := &waitCommand{name: "x", patience: time.Minute}
 	v.sayError(w.unanswered().(*exit).err)
 	v.sayError(fmt.Errorf("gave up after %v: %s", w.patience, inTheWay(&pawl.Entry{Name: "x", Holders: []pawl.Holder{held.Holder}})))
 }
@@ -317,7 +317,7 @@ func sayLosses(out *bytes.Buffer, v *output) {
 	v.sayDone("x", []byte("2026-01-02T03:04:05.000000000Z"), time.Hour)
 	v.sayError(keyed("2026-01-02").fits("x", []byte("k1")))
 	v.sayError(notNoted(unreachable).(*exit).err)
-	v.sayError((&job{hurries: true, succeeded: func(jobLease) error { return nil }}).note(nil).(*exit).err)
+	v.sayError((&job{stopsWaiting: true, succeeded: func(jobLease) error { return nil }}).note(nil).(*exit).err)
 	v.sayError(errStillRunning)
 	fmt.Fprint(out, "\n# when the command has ended\n")
 	v.warnReleased(nil)
@@ -342,7 +342,7 @@ func sayBreaks(t *testing.T, out *bytes.Buffer, v *output) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	b := &breaking{v: v, client: c, name: "x"}
+	b := &breakCommand{v: v, client: c, name: "x"}
 	say := func(what string, f func() error) {
 		fmt.Fprintf(out, "\n# %s\n", what)
 		err := f()

@@ -178,14 +178,14 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin ti
 	}
 	lease, err := f.acquire(j.name, f.checked(options, j))(ctx, c)
 	if done, ok := errors.AsType[*pawl.ValueNotGreaterError](err); ok {
-		if err := t.fits(j.name, done.Value); err != nil { // another client may just have written it
+		if err := t.fits(j.name, done.Value); err != nil { // another client may have just written it
 			return nil, err
 		}
 	}
 	return lease, err
 }
 
-// sayDone prints why the command did not run, with the stored key.
+// sayDone prints that the task is done, with the stored key.
 func (v *output) sayDone(name string, stored []byte, every time.Duration) {
 	last := words.Plain(string(stored))
 	if every > 0 {
@@ -212,7 +212,7 @@ func (j *job) note(lease jobLease) error {
 	return nil
 }
 
-// notNoted is the exit after a success that could not be recorded.
+// notNoted returns the exit error after a success that could not be recorded.
 func notNoted(err error) error {
 	return &exit{code: codeOf(err), err: fmt.Errorf("the command has succeeded, but that could not be noted, so another may run it again: %w", err)}
 }

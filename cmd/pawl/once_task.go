@@ -11,26 +11,25 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
-// A task is the task of one `pawl once`. Its key is stored as the value of the name. The
-// task is done if the stored key is equal to the field above, or greater. The grant
+// A task is the task of one `pawl once`. The value of the name is the key of the last
+// task. A task is done if that key is equal to its field above, or greater. The grant
 // compares the two in one step of the database.
 type task struct{ key, above string }
 
-// keyed is a task with the user's own key.
+// keyed returns a task with the user's own key.
 func keyed(key string) task { return task{key, key} }
 
-// startedAt is the task of a pawl with --every that has started at start. It is done if
-// the last start was less than half a period before, because both belong to one tick.
+// startedAt returns the task of a pawl with --every that has started at start. It is done
+// if the last start was less than half a period before, because both belong to one tick.
 func startedAt(start time.Time, every time.Duration) task {
 	return task{pawl.TimeKey(start), pawl.TimeKey(start.Add(-every / 2))}
 }
 
-// clockSuffix makes the name of a lock from which serverTime reads the clock.
+// clockSuffix is the end of the name of the lock that serverTime takes.
 const clockSuffix = "#clock"
 
-// serverTime returns the server's time at a time of this process, because the clocks of
-// hosts may be wrong. It takes a lock that all hosts share, and reads the time of the
-// grant in the entry of the name.
+// serverTime converts a time of this host's clock, which may be wrong, to the server's.
+// It takes a lock that all hosts share, and reads the time of the grant from the entry.
 func serverTime(ctx context.Context, c *pawl.Client, name string, at time.Time) (time.Time, error) {
 	name += clockSuffix
 	sent := time.Now()
@@ -52,9 +51,9 @@ func serverTime(ctx context.Context, c *pawl.Client, name string, at time.Time) 
 	return time.Time{}, fmt.Errorf("the time of the server is not known: %q (fence %d) was lost at once: %w", name, lease.Fence(), pawl.ErrUnavailable)
 }
 
-// fits refuses a task whose key has another form than the stored one. Text that is
-// compared with text of another form would be greater or smaller by chance, so tasks
-// would be skipped without a message, perhaps for ever.
+// fits returns an error if the task's key has another form than the stored one. Keys of
+// different forms would be greater or smaller by chance, so tasks would be skipped
+// without a message, maybe for ever.
 func (t task) fits(name string, stored []byte) error {
 	if stored == nil || formOf(string(stored)) == formOf(t.key) {
 		return nil
@@ -62,7 +61,8 @@ func (t task) fits(name string, stored []byte) error {
 	return &otherFormError{name, t.key, string(stored)}
 }
 
-// formOf is the form of a key: its length, its punctuation, and where it has digits.
+// formOf returns the form of a key: its length, its punctuation, and the positions of its
+// digits.
 func formOf(key string) string {
 	var form strings.Builder
 	word := []rune{} // a run of letters and digits
@@ -88,7 +88,7 @@ func formOf(key string) string {
 	return form.String()
 }
 
-// otherFormError refuses a key, as wrong usage.
+// otherFormError is the error for a key of another form, as wrong usage.
 type otherFormError struct{ name, key, stored string }
 
 func (e *otherFormError) Error() string {

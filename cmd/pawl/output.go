@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A output prints what the command prints.
+// An output prints everything that the command prints.
 //
 // Standard output has only the result: tables and JSON of ls and show, the receipt of
 // break, the handle of acquire, the version. `pawl run` and `pawl elect` never write
@@ -23,16 +23,16 @@ import (
 // name, by whom, and what can be done. It has no colour. Pawl asks a question only if
 // standard input is a terminal. The bar of `pawl bench` is for a terminal only.
 //
-// Pawl is silent when all is well. `pawl run` prints a message only when the command did
-// not run, or was stopped, or ran without the lock being certain until its end ("pawl:
+// Pawl prints no message if nothing fails. `pawl run` prints one only if the command did
+// not run, or was stopped, or if the lock may have been lost before its end ("pawl:
 // warning: "). With -v it also prints one while it waits; with -q it prints none if
 // another client has the lock.
 //
 // Other people write names, labels and hosts. Pawl escapes them wherever it prints them,
 // so that they cannot move a cursor, hide text or forge a line.
 //
-// Standard error may have no reader: Ctrl-S has stopped its terminal, or its pipe is
-// full. The commands that hold or wait for a lock call neverBlock first, and each command
+// A write to standard error may block: Ctrl-S has stopped its terminal, or its pipe is
+// full. So commands that hold or wait for a lock call neverBlock first, and each command
 // calls it before it prints its error.
 type output struct{ out, err io.Writer }
 
@@ -54,16 +54,16 @@ func (v *output) say(format string, args ...any) {
 	fmt.Fprintf(v.err, "pawl: %s\n", visible.Text(fmt.Sprintf(format, args...)))
 }
 
-// warn prints a warning: no failure, but worth knowing.
+// warn prints a warning, which is not a failure.
 func (v *output) warn(format string, args ...any) { v.say("warning: "+format, args...) }
 
 // sayError prints an error of the library, or of this command.
 func (v *output) sayError(err error) { v.say("%s", words.Bare(err)) }
 
-// neverBlock makes messages wait for a reader in another goroutine: pawl must stop its
-// command, pass signals on and campaign even if standard error has no reader.
+// neverBlock makes another goroutine write messages, because pawl must stop its command,
+// pass signals on and campaign even if a write to standard error blocks.
 func (v *output) neverBlock() {
-	if v.err == os.Stderr { // not the buffer of a test
+	if v.err == os.Stderr { // only then, because a test has a buffer
 		v.err = newAsyncWriter(os.Stderr)
 	}
 }
@@ -76,7 +76,7 @@ func (v *output) flush(d time.Duration) {
 	}
 }
 
-// onTerminal reports whether people see standard error.
+// onTerminal reports whether standard error is a terminal.
 func (v *output) onTerminal() bool {
 	to := v.err
 	if w, ok := to.(*endingWriter); ok {

@@ -19,7 +19,6 @@ import (
 // workerVerb is the verb of a worker process. The help does not show it.
 const workerVerb = "prove-work"
 
-// proof is one call of prove.
 type proof struct {
 	v       *output
 	where   *location
@@ -128,7 +127,7 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 	return cmd
 }
 
-// newProveWorker is a worker process. It is no command for people.
+// newProveWorker returns the hidden command of a worker process.
 func newProveWorker() *cobra.Command {
 	return &cobra.Command{
 		Use:    workerVerb,
@@ -152,7 +151,7 @@ func plantLines(names []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// valid refuses wrong flags before anything is sent.
+// valid returns an error for wrong flags, before the first request.
 func (p *proof) valid(cmd *cobra.Command, args []string) error {
 	plants, _ := worker.Plants()
 	problem := ""

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// again checks a history that was written before.
+// again checks a history from a file.
 func (p *proof) again() error {
 	out := p.out
 	if out == "" {
@@ -70,7 +70,7 @@ func (p *proof) say(v *check.Verdict, out, file string) error {
 }
 
 // sayViolations prints the first violation of each rule, with its number in the report.
-// The rule about a whole history comes last, because its text is the hardest to read.
+// The rule about a whole history comes last, because its text is the longest.
 func (p *proof) sayViolations(v *check.Verdict) {
 	shown := map[string]bool{}
 	for _, last := range []bool{false, true} {
@@ -114,7 +114,7 @@ func writeReport(file, out string, v *check.Verdict) error {
 	return errors.Join(report.Write(f, history.Read(in), v), f.Close())
 }
 
-// progress shows how far the run is, on a terminal.
+// progress shows the progress of the run, on a terminal.
 func (p *proof) progress(g prove.Progress) {
 	switch g.Phase {
 	case history.Drain:

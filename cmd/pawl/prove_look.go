@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/below"
 )
 
-// A looker looks at the names of a run, from the controller.
-type looker struct {
+// An inspector inspects the names of a run, for the controller.
+type inspector struct {
 	url   string
 	path  []string
 	names []history.Name
@@ -23,16 +23,17 @@ type looker struct {
 	begun bool
 }
 
-func (l *looker) open(ctx context.Context) (*pawl.Client, error) {
+func (l *inspector) open(ctx context.Context) (*pawl.Client, error) {
 	o := &pawl.Options{TTL: l.ttl}
 	below.SetNamespaces(o, l.path)
 	return pawl.Open(ctx, l.url, o)
 }
 
-// begin makes sure that the namespace is free, and notes what the database is.
-func (l *looker) begin(ctx context.Context, run *history.Run) error {
+// begin checks that the namespace is not in use, and records the properties of the
+// database.
+func (l *inspector) begin(ctx context.Context, run *history.Run) error {
 	c, err := l.open(ctx)
-	if l.waits && errors.Is(err, pawl.ErrUnavailable) { // a server listens before it answers
+	if l.waits && errors.Is(err, pawl.ErrUnavailable) { // a server may listen before it can answer
 		ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 		defer cancel()
 		c, err = l.openPatiently(ctx)
@@ -51,8 +52,8 @@ func (l *looker) begin(ctx context.Context, run *history.Run) error {
 	return nil
 }
 
-// versionOf returns the server's version as the doctor reports it. A user may lack the
-// right to ask for it, and the run does without it.
+// versionOf returns the server's version as the doctor reports it, or "" if the user
+// lacks the right.
 func versionOf(ctx context.Context, c *pawl.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -66,8 +67,8 @@ func versionOf(ctx context.Context, c *pawl.Client) string {
 	return strings.Join(all, "; ")
 }
 
-// openPatiently opens a client. It tries again until ctx ends.
-func (l *looker) openPatiently(ctx context.Context) (*pawl.Client, error) {
+// openPatiently opens a client, and retries until ctx ends.
+func (l *inspector) openPatiently(ctx context.Context) (*pawl.Client, error) {
 	for {
 		c, err := l.open(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -77,10 +78,10 @@ func (l *looker) openPatiently(ctx context.Context) (*pawl.Client, error) {
 	}
 }
 
-// left waits until the leases that killed workers left have expired, and lists what the
-// names still have.
-func (l *looker) left() ([]history.Left, error) {
-	if isMemory(l.url) { // only its worker can look into its memory
+// left waits until the leases of killed workers have expired, and returns the holders and
+// waiters that are left.
+func (l *inspector) left() ([]history.Left, error) {
+	if isMemory(l.url) { // only the worker can read its memory
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*l.ttl+60*time.Second)
@@ -100,7 +101,7 @@ func (l *looker) left() ([]history.Left, error) {
 	}
 }
 
-func (l *looker) look(ctx context.Context, c *pawl.Client) (left []history.Left, held bool, err error) {
+func (l *inspector) look(ctx context.Context, c *pawl.Client) (left []history.Left, held bool, err error) {
 	for _, n := range l.names {
 		e, err := c.Inspect(ctx, n.Name)
 		if err != nil {

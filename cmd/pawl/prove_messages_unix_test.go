@@ -101,7 +101,7 @@ func sayProofs(t *testing.T, out *bytes.Buffer, v *output) {
 	} {
 		fmt.Fprintf(out, "\n# prove, %s\n", c.what)
 		url := damagedFile(t, []string{"@prove-1:a"}, c.damaged)
-		err := (&looker{url: url, path: []string{"prove-1"}}).begin(t.Context(), &history.Run{})
+		err := (&inspector{url: url, path: []string{"prove-1"}}).begin(t.Context(), &history.Run{})
 		v.sayError(errors.New(strings.ReplaceAll(err.Error(), filepath.Dir(strings.TrimPrefix(url, "sqlite:")), "DIR")))
 	}
 	fmt.Fprint(out, "\n# prove, when all is well\n")
@@ -122,7 +122,7 @@ func TestProveLeavesOthersAlone(t *testing.T) {
 	if _, err := b.c.Mutex("a", pawl.WithTTL(time.Minute)).Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l := &looker{url: b.url, path: []string{"prove-1"}}
+	l := &inspector{url: b.url, path: []string{"prove-1"}}
 	var run history.Run
 	if err := l.begin(t.Context(), &run); err != nil || !strings.HasPrefix(run.Server, "SQLite 3.") {
 		t.Errorf("%v, version %q", err, run.Server)

@@ -21,7 +21,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// kinds returns the faults to do, or an error for a chosen fault that is not possible.
+// kinds returns the faults to inject, or an error for a chosen fault that is not
+// possible.
 func (p *proof) kinds(cmd *cobra.Command, url string) (kinds []string, err error) {
 	targets, reason := proxy.Split(url)
 	if p.server.Command != "" && len(targets) == 0 {
@@ -82,11 +83,11 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 		Forgets: p.forgets, CheckFences: p.planted != worker.FenceNotChecked, Namespace: path, Server: p.server,
 		History: file, Stderr: p.v.err, Say: p.v.say,
 	}
-	if isMemory(url) { // nothing is shared between processes
+	if isMemory(url) { // processes share no memory
 		o.Workers, o.Clients = 1, int(p.workers)
 	}
 	o.Run = history.Run{Version: version(), Command: p.repeat()}
-	look := &looker{url: url, path: path, names: o.Names, ttl: o.TTL, waits: p.server.Command != ""}
+	look := &inspector{url: url, path: path, names: o.Names, ttl: o.TTL, waits: p.server.Command != ""}
 	o.Begin, o.Left = func(ctx context.Context, run *history.Run) error {
 		err := look.begin(ctx, run)
 		if err == nil {
@@ -100,13 +101,13 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 	err = prove.Run(ctx, o)
 	p.endProgress()
 	err = errors.Join(err, file.Close())
-	if err != nil && !look.begun { // nothing has begun
+	if err != nil && !look.begun { // the run has not begun
 		return errors.Join(err, os.Remove(file.Name()))
 	}
 	return p.judge(beside(out), out)
 }
 
-// repeat is the command that runs the same again, without the URL, which may have a
+// repeat returns the command that repeats the run, without the URL, which may have a
 // password.
 func (p *proof) repeat() string {
 	words := []string{"pawl", "prove", "--for", time.Duration(p.time).String(), "--workers", p.workers.String(),
@@ -123,7 +124,7 @@ func (p *proof) repeat() string {
 	return strings.Join(append(words, "URL"), " ")
 }
 
-// beside is the file of the history of a report.
+// beside returns the path of the history of a report.
 func beside(report string) string {
 	return strings.TrimSuffix(report, filepath.Ext(report)) + ".jsonl"
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // awaitNoReader waits until no process can read the standard output of this one. It
-// returns false if that cannot be found out.
+// returns false if the system does not report that.
 func awaitNoReader() bool {
 	for {
-		out := []unix.PollFd{{Fd: 1}} // the only event is the end of the reader
+		out := []unix.PollFd{{Fd: 1}} // without events, poll reports only the end of the reader
 		_, err := unix.Poll(out, -1)
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -24,4 +24,4 @@ func awaitNoReader() bool {
 	}
 }
 
-var errNoReader = stoppedBy(unix.SIGPIPE) // a write without a reader ends so, too
+var errNoReader = stoppedBy(unix.SIGPIPE) // as after a write without a reader

@@ -2,8 +2,8 @@ package main
 
 import "errors"
 
-// awaitNoReader cannot find out when the reader of standard output ends. The next write
-// does.
+// awaitNoReader returns false, because Windows does not report the end of a reader. The
+// next write fails.
 func awaitNoReader() bool { return false }
 
 var errNoReader = errors.New("standard output has no reader")

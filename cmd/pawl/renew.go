@@ -124,8 +124,8 @@ func (e foreignError) Error() string {
 
 func (e foreignError) Unwrap() error { return e.InvalidError }
 
-// notHeldAnyMore is the exit for a lease that is over. A backend that has forgotten the
-// lease does not know why.
+// notHeldAnyMore returns the exit error for a lease that is over. After some time, the
+// backend no longer knows why it ended.
 func notHeldAnyMore(lost *pawl.LostError) error {
 	why := "released, expired or broken"
 	if lost.Reason != pawl.ReasonExpired {

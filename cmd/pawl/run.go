@@ -110,7 +110,7 @@ func (f *runFlags) run(v *output, where *location, cmd *cobra.Command, args []st
 		return err
 	}
 	argv := f.argv(args)
-	path, err := findCommand(argv[0]) // now, so that a typo shows before the wait for the lock
+	path, err := findCommand(argv[0]) // here, so that a typo shows before the wait for the lock
 	if err != nil {
 		return err
 	}

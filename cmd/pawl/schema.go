@@ -47,5 +47,5 @@ Give --schema and --prefix as in the URL that the locks are opened with.`,
 	return cmd
 }
 
-// tables are the flags that choose the tables.
+// tables has the flags that choose the tables.
 type tables struct{ schema, prefix string }

@@ -22,8 +22,7 @@ import (
 	"github.com/pawl-go/pawl/dashboard"
 )
 
-// A serving has the flags of one `pawl serve`.
-type serving struct {
+type serveCommand struct {
 	v          *output
 	listen     string
 	hosts      []string
@@ -35,7 +34,7 @@ type serving struct {
 }
 
 func newServe(v *output, where *location) *cobra.Command {
-	s := serving{v: v}
+	s := serveCommand{v: v}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Show the locks in a browser",
@@ -92,8 +91,8 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
 	return cmd
 }
 
-// check refuses flags that would let everyone in.
-func (s *serving) check(cmd *cobra.Command) error {
+// check returns an error for flags that would give everyone access.
+func (s *serveCommand) check(cmd *cobra.Command) error {
 	host, _, err := net.SplitHostPort(s.listen)
 	problem := ""
 	switch {
@@ -117,13 +116,13 @@ func (s *serving) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// noHost reports whether a browser could never send this as a host name.
+// noHost reports whether a browser can never send this as a host name.
 func noHost(name string) bool {
 	_, _, err := net.SplitHostPort(name)
 	return name == "" || err == nil || strings.ContainsAny(name, "/\\*@?#[] ")
 }
 
-// loopback reports whether only this host reaches an address. It trusts the name
+// loopback reports whether only this host can reach an address. It accepts the name
 // localhost, whatever the system resolves it to.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
@@ -131,7 +130,7 @@ func loopback(host string) bool {
 }
 
 // run serves until ctx ends.
-func (s *serving) run(ctx context.Context, c *pawl.Client) error {
+func (s *serveCommand) run(ctx context.Context, c *pawl.Client) error {
 	o, err := s.options()
 	if err != nil {
 		return err
@@ -152,7 +151,7 @@ func (s *serving) run(ctx context.Context, c *pawl.Client) error {
 	}
 	server := &http.Server{
 		Handler: panicsLogged(h, o.Log), TLSConfig: secure,
-		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // it would log clients' mistakes
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // not clients' mistakes
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
@@ -182,12 +181,12 @@ func (s *serving) run(ctx context.Context, c *pawl.Client) error {
 }
 
 func hostOf(address string) string {
-	host, _, _ := net.SplitHostPort(address) // check has parsed it
+	host, _, _ := net.SplitHostPort(address) // check has already parsed it
 	return host
 }
 
-// address is the address for a browser.
-func (s *serving) address(l net.Listener) string {
+// address returns the address for a browser.
+func (s *serveCommand) address(l net.Listener) string {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {
 		return l.Addr().String()
@@ -202,7 +201,7 @@ func (s *serving) address(l net.Listener) string {
 	return net.JoinHostPort(host, port)
 }
 
-func (s *serving) options() (*dashboard.Options, error) {
+func (s *serveCommand) options() (*dashboard.Options, error) {
 	o := &dashboard.Options{
 		Hosts:      append(dashboard.LocalHosts(), s.hosts...),
 		AllowBreak: s.allowBreak, BreakDelay: time.Duration(s.delay),
@@ -228,9 +227,9 @@ func (s *serving) options() (*dashboard.Options, error) {
 }
 
 // tls returns nil without a certificate. Each connection reads the files again, because
-// they are replaced while the page is served. If they cannot be used, perhaps because
-// another program is writing them, the connection uses their last usable content.
-func (s *serving) tls() (*tls.Config, error) {
+// they may be replaced while the page is served. If they are invalid, maybe because
+// another program is writing them, the connection uses their last valid content.
+func (s *serveCommand) tls() (*tls.Config, error) {
 	if s.cert == "" {
 		return nil, nil //nolint:nilnil // http.Server wants it so
 	}
@@ -254,7 +253,7 @@ func (s *serving) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-func (s *serving) readTLS() (*tls.Config, error) {
+func (s *serveCommand) readTLS() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
 	if err != nil {
 		return nil, &exit{code: exitUsage, err: fmt.Errorf("cannot use the certificate: %w", err)}
@@ -275,7 +274,7 @@ func (s *serving) readTLS() (*tls.Config, error) {
 }
 
 // openOrMake opens a client that takes no lock. If the default file does not exist, it
-// creates the file, so that the page shows the locks to come.
+// creates the file, so that the page shows later locks.
 func (l *location) openOrMake(ctx context.Context, cmd *cobra.Command) (*pawl.Client, error) {
 	c, err := l.open(ctx, cmd)
 	if _, unused := errors.AsType[*unusedError](err); !unused {

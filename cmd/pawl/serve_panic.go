@@ -9,7 +9,7 @@ import (
 )
 
 // panicsLogged logs a handler's panic. The server would log it to its own log, which pawl
-// discards, because mistakes of clients fill it.
+// discards, because it is full of clients' mistakes.
 func panicsLogged(h http.Handler, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

@@ -27,7 +27,7 @@ func TestServeTellsOfAPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, said := servedOf(t, serving{}, client)
+	page, said := servedOf(t, serveCommand{}, client)
 	answer, err := http.DefaultClient.Do(get(t, page+"health"))
 	if err == nil {
 		_, err = io.ReadAll(answer.Body)

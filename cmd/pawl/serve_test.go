@@ -47,7 +47,7 @@ func (w *written) String() string {
 }
 
 // served is a page, and its messages on standard error, until the test ends.
-func served(t *testing.T, s serving) (page string, client *pawl.Client, said *written) {
+func served(t *testing.T, s serveCommand) (page string, client *pawl.Client, said *written) {
 	t.Helper()
 	client, err := pawl.New(memlock.New(nil), nil)
 	if err != nil {
@@ -58,7 +58,7 @@ func served(t *testing.T, s serving) (page string, client *pawl.Client, said *wr
 }
 
 // servedOf is the page of a client, which it closes.
-func servedOf(t *testing.T, s serving, client *pawl.Client) (page string, said *written) {
+func servedOf(t *testing.T, s serveCommand, client *pawl.Client) (page string, said *written) {
 	t.Helper()
 	in, out := io.Pipe()
 	said = &written{}
@@ -111,7 +111,7 @@ func get(t *testing.T, to string) *http.Request {
 }
 
 func TestServeShowsAndBreaks(t *testing.T) {
-	page, client, said := served(t, serving{allowBreak: true})
+	page, client, said := served(t, serveCommand{allowBreak: true})
 	lease, err := client.Mutex("nightly").Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestServeShowsAndBreaks(t *testing.T) {
 // An open stream does not keep serve from ending: the cleanup requires that it returns no
 // error.
 func TestServeEndsWithAStreamOpen(t *testing.T) {
-	page, _, _ := served(t, serving{})
+	page, _, _ := served(t, serveCommand{})
 	answer, err := http.DefaultClient.Do(get(t, page+"events?view=list"))
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestServeForOthersAsksForTheToken(t *testing.T) {
 	if err := os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	page, _, said := served(t, serving{listen: "0.0.0.0:0", tokenFile: file, hosts: []string{"locks.example"}})
+	page, _, said := served(t, serveCommand{listen: "0.0.0.0:0", tokenFile: file, hosts: []string{"locks.example"}})
 	if !strings.HasPrefix(page, "http://locks.example:") || !strings.Contains(said.String(), "unencrypted") {
 		t.Errorf("the page is %s, and it says %s", page, said)
 	}
@@ -181,7 +181,7 @@ func TestServeWithCertificatesOfBothSides(t *testing.T) {
 	ca := newCertificate(t, dir, "ca", nil)
 	newCertificate(t, dir, "server", ca)
 	operator := newCertificate(t, dir, "operator", ca)
-	page, _, _ := served(t, serving{
+	page, _, _ := served(t, serveCommand{
 		listen: "0.0.0.0:0", cert: filepath.Join(dir, "server.pem"), key: filepath.Join(dir, "server.key"), clientCA: filepath.Join(dir, "ca.pem"),
 	})
 	roots := x509.NewCertPool()
@@ -207,7 +207,7 @@ func TestServeReadsReplacedCertificates(t *testing.T) {
 	dir := t.TempDir()
 	first := newCertificate(t, dir, "ca", nil)
 	newCertificate(t, dir, "server", first)
-	page, _, _ := served(t, serving{
+	page, _, _ := served(t, serveCommand{
 		listen: "0.0.0.0:0", cert: filepath.Join(dir, "server.pem"), key: filepath.Join(dir, "server.key"), clientCA: filepath.Join(dir, "ca.pem"),
 	})
 	answers := func(ca, operator *tls.Certificate) error {
@@ -243,7 +243,7 @@ func TestServeReadsReplacedCertificates(t *testing.T) {
 func TestServeRefusesACAThatIsNone(t *testing.T) {
 	dir := t.TempDir()
 	newCertificate(t, dir, "server", nil)
-	s := serving{cert: filepath.Join(dir, "server.pem"), key: filepath.Join(dir, "server.key")}
+	s := serveCommand{cert: filepath.Join(dir, "server.pem"), key: filepath.Join(dir, "server.key")}
 	for file, want := range map[string]string{"server.key": "has no certificate", "none": "cannot use the client CA"} {
 		s.clientCA = filepath.Join(dir, file)
 		if _, err := s.tls(); err == nil || !strings.Contains(err.Error(), want) {

@@ -2,8 +2,8 @@
 
 package main
 
-// The tag embedded leaves these out: their clients take most of the time of a first
-// build.
+// The tag embedded leaves these out, because their clients take most of the time of a
+// first build.
 import (
 	"github.com/pawl-go/pawl/driver"
 	_ "github.com/pawl-go/pawl/etcdlock"

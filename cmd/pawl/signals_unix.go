@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// catchSignals catches the signals to pass on to the child. A signal that pawl was
-// started to ignore, as by nohup, stays ignored, by the child too.
+// catchSignals catches the signals to pass on to the child. A signal that pawl ignored
+// from its start, as under nohup, stays ignored by both.
 func catchSignals() chan os.Signal {
 	caught := make(chan os.Signal, 64)
 	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {
@@ -20,31 +20,31 @@ func catchSignals() chan os.Signal {
 			signal.Notify(caught, s)
 		}
 	}
-	// Catch SIGPIPE: if the reader of standard error has ended, pawl must not die and
-	// leave the child alone.
+	// Catch SIGPIPE: pawl must not die, and leave the child alone, if the reader of
+	// standard error has ended.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	return caught
 }
 
-// sharedEnd ends pawl's group by the signal of the key that has ended the child, because
-// without pawl the key would have reached this group, too. Otherwise a script that runs
-// pawl would go on with its next line. A script for bash goes on unless pawl itself dies
-// of the signal. For the shell, the exit code is the same, 128 + n.
+// sharedEnd ends pawl's group with the signal of the key that has ended the child,
+// because without pawl the key would have reached this group, too. Otherwise a script
+// that runs pawl would go on with its next line. A bash script goes on unless pawl itself
+// dies of the signal. The shell's exit code is the same, 128 + n.
 func sharedEnd(s os.Signal) {
 	if s == unix.SIGINT {
 		signal.Reset(s)
 	} // a Go program does not die of SIGQUIT, but prints its stacks
 	if unix.Kill(0, s.(syscall.Signal)) == nil && s == unix.SIGINT { //nolint:forcetypeassert // see below
-		time.Sleep(time.Second) // the signal comes now
+		time.Sleep(time.Second) // until the signal arrives
 	}
 }
 
-// dieOf ends pawl by a signal, so that a script for bash does not go on after Ctrl-C. For
-// the shell that is the exit code 128 + n.
+// dieOf ends pawl with a signal, so that a bash script does not go on after Ctrl-C. The
+// shell's exit code is 128 + n.
 func dieOf(s os.Signal) {
 	signal.Reset(s)
 	if unix.Kill(unix.Getpid(), s.(syscall.Signal)) == nil { //nolint:forcetypeassert // all are, on these systems
-		time.Sleep(time.Second) // the signal comes now
+		time.Sleep(time.Second) // until the signal arrives
 	}
 }
 
@@ -59,8 +59,8 @@ func asksToEnd(s os.Signal) bool { return s == unix.SIGINT || s == unix.SIGTERM 
 // continues reports whether a signal only continues a stopped process.
 func continues(s os.Signal) bool { return s == unix.SIGCONT }
 
-// After the first command, stopKey catches Ctrl-Z while no command runs. Go does not
-// restore the default of a signal that was caught, so pawl has to stop itself.
+// A stopKey catches Ctrl-Z after the first command, while no command runs. Go does not
+// restore the default action of a signal that was caught, so pawl has to stop itself.
 type stopKey chan os.Signal
 
 func (k *stopKey) catch() {
@@ -72,7 +72,7 @@ func (k *stopKey) catch() {
 	}
 }
 
-// leave stops catching Ctrl-Z, because a command starts, and gets the key.
+// leave stops catching Ctrl-Z, because a command starts, which will get the key.
 func (k *stopKey) leave() {
 	if *k == nil {
 		return
@@ -84,18 +84,18 @@ func (k *stopKey) leave() {
 	}
 }
 
-// stop stops pawl, and returns when it is continued. The terminal has sent the key to the
-// others of the group, too.
+// stop stops pawl, and returns when it is continued. The terminal has sent the signal to
+// the others of the group, too.
 func (k *stopKey) stop() {
-	if unix.Getpgrp() != sessionID() { // otherwise no shell would continue it
+	if unix.Getpgrp() != sessionID() { // because no shell would continue a session's first process
 		stopProcess()
 	}
 }
 
-// stopper returns a function that stops pawl, or with group all of pawl's group, as
-// Ctrl-Z does, and returns when pawl is continued. The group also has a script that runs
-// pawl, for which a shell waits. stopper returns nil if pawl must not be stopped. The
-// function needs SIGTSTP ignored.
+// stopper returns a function that stops pawl, or with group pawl's whole group, as Ctrl-Z
+// does, and returns when pawl is continued. The group may contain a script that runs
+// pawl, for which a shell waits. stopper returns nil if pawl must not be stopped. SIGTSTP
+// must be ignored when the function is called.
 func stopper() func(group bool) {
 	if signal.Ignored(unix.SIGTSTP) || unix.Getpgrp() == sessionID() {
 		return nil // no shell would continue the first process of a session

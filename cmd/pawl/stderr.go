@@ -10,17 +10,17 @@ import (
 
 // Bounds of an asyncWriter.
 const (
-	asyncLinesMax = 256                    // lines that it keeps for a reader
+	asyncLinesMax = 256                    // the number of lines that it keeps
 	startFlush    = 100 * time.Millisecond // before the command starts, so that its first line comes after pawl's
-	endFlush      = time.Second            // at the end of the process
+	endFlush      = time.Second            // the flush at the end of the process
 )
 
 // An asyncWriter writes lines to standard error in a goroutine of its own, so that Write
-// never blocks. It keeps the first lines that find no reader, drops the next ones, and
-// later prints how many it dropped.
+// never blocks. If standard error blocks, it keeps the first lines, drops the next ones,
+// and later prints how many it dropped.
 type asyncWriter struct {
 	to   io.Writer
-	wake chan struct{} // has room for one
+	wake chan struct{} // capacity 1
 
 	mu      sync.Mutex
 	lines   [][]byte
@@ -58,7 +58,8 @@ func (w *asyncWriter) signal() {
 	}
 }
 
-// writeLines writes what is queued. It ignores errors: pawl goes on without a reader.
+// writeLines writes the queued lines. It ignores errors, because pawl goes on without a
+// reader.
 func (w *asyncWriter) writeLines() {
 	w.mu.Lock()
 	lines, dropped, flushes := w.lines, w.dropped, w.flushes

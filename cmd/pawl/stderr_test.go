@@ -102,7 +102,7 @@ func TestElectLeadsAsSoonAsTheBackendIsBackAlthoughStandardErrorIsNotRead(t *tes
 			backend := &failing{Driver: engine.Full(memlock.New(nil))}
 			backend.down.Store(true)
 			f := claimFlags{verbose: verbose}
-			e := &election{job: &job{v: &output{out: io.Discard, err: w}, name: "x"}, terms: make(chan turn)}
+			e := &election{job: &job{v: &output{out: io.Discard, err: w}, name: "x"}, terms: make(chan electionTerm)}
 			client, err := pawl.New(backend, e.listening(f.options(e.v, &location{v: e.v})))
 			if err != nil {
 				t.Fatal(err)

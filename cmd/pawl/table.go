@@ -22,7 +22,7 @@ func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
 	for _, e := range entries {
 		waiting := fmt.Sprint(len(e.Waiters))
 		if len(e.Holders) == 0 {
-			t.row(words.Plain(e.Name), "-", nobody(e), "-", "-", "-", waiting)
+			t.row(words.Plain(e.Name), "-", whyListed(e), "-", "-", "-", waiting)
 		}
 		differ := ""
 		if words.Limits(&e) != "" {
@@ -41,7 +41,7 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 	switch {
 	case len(e.Holders) > 0:
 	case e.ClosedFor > 0:
-		state = "is " + nobody(e)
+		state = "is " + whyListed(e)
 	case len(e.Waiters) > 0:
 		state = "is free, but has waiters"
 	case isKnown(&e):
@@ -50,7 +50,7 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 		state = "was never locked here, or is forgotten"
 	}
 	if len(e.Holders) > 0 && e.ClosedFor > 0 {
-		state += ", and " + nobody(e)
+		state += ", and " + whyListed(e)
 	}
 	if e.Fence > 0 {
 		state += fmt.Sprintf("; its last fence is %d", e.Fence)
@@ -96,15 +96,15 @@ func printHolders(out io.Writer, holders []pawl.Holder, now time.Time) error {
 	return t.flush()
 }
 
-// The reason for which a name without holders is listed.
-func nobody(e pawl.Entry) string {
+// whyListed returns why a name without holders is listed.
+func whyListed(e pawl.Entry) string {
 	if e.ClosedFor > 0 {
 		return fmt.Sprintf("closed for another %v, after a holder was broken or expired", words.Brief(e.ClosedFor))
 	}
 	return "-"
 }
 
-// clock is the time of day, with the date unless it is today's.
+// clock returns the time of day, with the date unless it is today's.
 func clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.Year() == now.Year() && t.YearDay() == now.YearDay() {

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the terminal that controls pawl's session, and what pawl did with it.
+// terminal is the controlling terminal of pawl's session.
 //
 // The child's group must be in the foreground to read from the terminal, and to get the
-// signals of Ctrl-C and Ctrl-Z. Pawl puts it there at once if the standard input and
-// output of pawl are the terminal. Otherwise another process of pawl's own group may need
-// the terminal, as in `pawl run x -- cat | less`. Then the child gets the terminal when
-// it has stopped for lack of it.
+// signals of Ctrl-C and Ctrl-Z. Pawl puts it there at once if pawl's standard input and
+// output are the terminal. Otherwise another process of pawl's own group may need the
+// terminal, as in `pawl run x -- cat | less`. Then the child gets the terminal after the
+// system has stopped it because it needs one.
 type terminal struct {
 	fd    int
 	modes *term.State
@@ -60,7 +60,7 @@ func (t *terminal) takeBack() {
 	}
 }
 
-// repair restores the modes of the terminal, which a killed child could not do.
+// repair restores the modes of the terminal, because a killed child cannot do so.
 func (t *terminal) repair() {
 	if t.ours() {
 		_ = term.Restore(t.fd, t.modes)
@@ -75,10 +75,10 @@ func (c *child) catchStop() {
 }
 
 // suspend handles a child that s has stopped. Without a terminal it does nothing, because
-// another process has stopped the child and will continue it. The child has the lock
-// meanwhile. With a terminal, the shell expects pawl to stop, so pawl stops, too. Pawl
-// does not renew then, so it checks the lease first when it continues. If the lease is
-// lost, the child stays stopped, and the caller kills it.
+// another process has stopped the child and will continue it; meanwhile the child keeps
+// the lock. With a terminal, the shell expects pawl to stop, so pawl stops, too. A
+// stopped pawl does not renew, so it checks the lease when it is continued. If the lease
+// is lost, the child stays stopped, and the caller kills it.
 func (c *child) suspend(s syscall.Signal, held func() bool) {
 	t := c.tty
 	if t == nil {
@@ -87,8 +87,8 @@ func (c *child) suspend(s syscall.Signal, held func() bool) {
 	asks := s == unix.SIGTTIN || s == unix.SIGTTOU
 	wants := asks || t.lent
 	// A child that asks for the terminal gets it, if pawl's group has it. Pawl may have
-	// given it before, but the shell that starts a pipe sets the foreground for each
-	// part, and the next part may start after pawl.
+	// given it before, but a shell that starts a pipe sets the foreground again for each
+	// part, maybe after pawl has started.
 	if !asks || !t.ours() {
 		t.takeBack()
 		c.stopOurselves()
@@ -102,12 +102,12 @@ func (c *child) suspend(s syscall.Signal, held func() bool) {
 	c.kill(unix.SIGCONT)
 }
 
-// stopOurselves stops pawl's whole group, as the terminal does, because the shell waits
-// for a script of the group that runs pawl. It returns when pawl is continued.
+// stopOurselves stops pawl's whole group, as the terminal does, because the shell may
+// wait for a script of the group. It returns when pawl is continued.
 func (c *child) stopOurselves() {
 	if unix.Getpgrp() == sessionID() {
-		// No shell would continue the group of the session's first process. The system
-		// does not stop it at a key, so pawl does not, either.
+		// No shell would continue the group of the session's first process. A key does
+		// not stop it, so pawl does not stop it, either.
 		time.Sleep(100 * time.Millisecond)
 		return
 	}

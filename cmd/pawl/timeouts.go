@@ -4,9 +4,9 @@ import "time"
 
 // These are the times for which pawl waits for a backend that does not answer.
 const (
-	lateAnswerTimeout = 500 * time.Millisecond  // after --wait: the answer may still name the holder
-	releaseTimeout    = 3 * time.Second         // to release a grant that is on its way
-	signalTimeout     = 2500 * time.Millisecond // the same after a signal, so that pawl ends within 3 s
+	lateAnswerTimeout = 500 * time.Millisecond  // after --wait, because a late answer may name the holder
+	releaseTimeout    = 3 * time.Second         // for the release of a grant that arrives late
+	signalTimeout     = 2500 * time.Millisecond // for the same after a signal, so that pawl ends within 3 s
 )
 
 // Tests set longer times.
@@ -20,8 +20,8 @@ var (
 	completionTimeout = 500 * time.Millisecond
 )
 
-// closeTimeout is the longest time for closing after a claim that has failed. A caller
-// whose --wait has passed should not wait much longer.
+// closeTimeout returns the longest time for closing after a failed claim. A caller whose
+// --wait has passed should not wait much longer.
 func (j *job) closeTimeout() time.Duration {
 	if j.patience > 0 {
 		return lateAnswerTimeout

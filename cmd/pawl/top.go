@@ -67,8 +67,8 @@ when it started; 128 + n after signal n.`,
 	return cmd
 }
 
-// liveTop is `pawl top` on a terminal. It reports an error of opening before it takes
-// over the terminal. If nothing was ever locked, it waits until something is.
+// liveTop is `pawl top` on a terminal. It returns an error of opening before it takes
+// over the terminal. If the default file does not exist, it waits for the file.
 func liveTop(where *location, cmd *cobra.Command, o top.Options) error {
 	ctx, stop := untilSignal(cmd, stoppedBy, screen.EndSignals...)
 	defer stop()
@@ -90,7 +90,7 @@ func liveTop(where *location, cmd *cobra.Command, o top.Options) error {
 	}
 	defer s.CloseOnPanic()
 	if top.Run(ctx, s, c, o) != nil || s.Close() != nil {
-		return &exit{code: exitOther} // the terminal cannot show an error, either
+		return &exit{code: exitOther} // no message, because the terminal has failed
 	}
 	return context.Cause(ctx)
 }

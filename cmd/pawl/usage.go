@@ -10,7 +10,7 @@ import (
 
 // showUsage writes the text of cobra's template, with lines of 80 columns. A custom
 // template would link package text/template, which calls methods by name. The linker
-// would then keep all methods, and the command would be half as large again.
+// would then keep all methods, and the command would be 1.5 times as large.
 func showUsage(c *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:")

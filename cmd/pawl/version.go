@@ -27,7 +27,7 @@ func printVersion(v *output) error {
 	return err
 }
 
-// version is the module's version, with the commit if it was built from a clone.
+// version returns the module's version, with the commit if it was built from a clone.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

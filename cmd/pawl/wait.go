@@ -45,7 +45,7 @@ The exit code is 0, or:
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
-			w := freeing{name: args[0], patience: time.Duration(patience), once: cmd.Flags().Changed("wait") && patience == 0}
+			w := waitCommand{name: args[0], patience: time.Duration(patience), once: cmd.Flags().Changed("wait") && patience == 0}
 			err := w.run(ctx, v, where, cmd)
 			if e, ok := errors.AsType[*exit](err); ok && quiet && errors.Is(err, errNotAcquired) {
 				e.err = nil
@@ -60,21 +60,20 @@ The exit code is 0, or:
 	return cmd
 }
 
-// A freeing is one `pawl wait`.
-type freeing struct {
+type waitCommand struct {
 	name     string
-	patience time.Duration // 0 is for ever
+	patience time.Duration // 0 is no limit
 	once     bool
 }
 
-func (w *freeing) run(ctx context.Context, v *output, where *location, cmd *cobra.Command) error {
+func (w *waitCommand) run(ctx context.Context, v *output, where *location, cmd *cobra.Command) error {
 	return w.on(ctx, func(ctx context.Context, f func(*pawl.Client) error) error {
 		return withClient(ctx, v, where, cmd, f, nothing)
 	})
 }
 
 // on waits, with the client that open passes to its function.
-func (w *freeing) on(ctx context.Context, open func(context.Context, func(*pawl.Client) error) error) error {
+func (w *waitCommand) on(ctx context.Context, open func(context.Context, func(*pawl.Client) error) error) error {
 	bound, cancel := context.WithCancel(ctx)
 	switch {
 	case w.once:
@@ -86,7 +85,7 @@ func (w *freeing) on(ctx context.Context, open func(context.Context, func(*pawl.
 	err := open(bound, func(c *pawl.Client) error {
 		err := w.watch(bound, c)
 		if isOver(bound) && errors.Is(err, context.DeadlineExceeded) {
-			return w.lookAgain(ctx, c)
+			return w.inspectOnce(ctx, c)
 		}
 		return err
 	})
@@ -96,9 +95,9 @@ func (w *freeing) on(ctx context.Context, open func(context.Context, func(*pawl.
 	return orSignal(ctx, err)
 }
 
-// lookAgain ends a wait whose time is up. The last event of the watch may be old: the
-// database may have failed since.
-func (w *freeing) lookAgain(ctx context.Context, c *pawl.Client) error {
+// inspectOnce ends a wait whose --wait has passed. It inspects the name once more,
+// because the last event of the watch may be old: the database may have failed since.
+func (w *waitCommand) inspectOnce(ctx context.Context, c *pawl.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	e, err := c.Inspect(ctx, w.name)
@@ -113,7 +112,7 @@ func (w *freeing) lookAgain(ctx context.Context, c *pawl.Client) error {
 	return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", w.patience, inTheWay(&e))}}
 }
 
-func (w *freeing) watch(ctx context.Context, c *pawl.Client) error {
+func (w *waitCommand) watch(ctx context.Context, c *pawl.Client) error {
 	if !w.once {
 		return c.WaitUntilFree(ctx, w.name)
 	}
@@ -130,7 +129,6 @@ func isFree(e *pawl.Entry) bool {
 	return len(e.Holders) == 0 && len(e.Waiters) == 0 && e.ClosedFor == 0
 }
 
-// inTheWay returns why the name is not free.
 func inTheWay(e *pawl.Entry) string {
 	held := &pawl.HeldError{Name: e.Name, Holders: len(e.Holders), ClosedFor: e.ClosedFor}
 	if held.Holders > 0 {
@@ -139,7 +137,7 @@ func inTheWay(e *pawl.Entry) string {
 	return words.Bare(held)
 }
 
-func (w *freeing) unanswered() error {
+func (w *waitCommand) unanswered() error {
 	patience := w.patience
 	if w.once {
 		patience = tryTimeout

@@ -68,7 +68,7 @@ func TestWaitEndsWithWhatIsSo(t *testing.T) {
 					d.deaf.Store(false)
 				})
 			}
-			w := &freeing{name: "x", patience: 2*time.Second + 600*time.Millisecond}
+			w := &waitCommand{name: "x", patience: 2*time.Second + 600*time.Millisecond}
 			began := time.Now()
 			err = w.on(t.Context(), func(_ context.Context, f func(*pawl.Client) error) error { return f(locks) })
 			if c.code == 0 && err != nil || c.code != 0 && !codeIs(err, c.code) {

@@ -17,7 +17,7 @@ import (
 )
 
 func newWatch(v *output, where *location) *cobra.Command {
-	w := &watching{v: v}
+	w := &watchCommand{v: v}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] NAME",
 		Short: "Print a line each time that a lock changes",
@@ -63,8 +63,7 @@ when watch started.`,
 	return cmd
 }
 
-// A watching is one `pawl watch`.
-type watching struct {
+type watchCommand struct {
 	v      *output
 	asJSON bool
 	last   string // the last line, without the parts that change with time alone
@@ -76,7 +75,7 @@ type watching struct {
 const watchPause = time.Second
 
 // whenUsed watches the default file once it exists.
-func (w *watching) whenUsed(ctx context.Context, where *location, cmd *cobra.Command, name string) error {
+func (w *watchCommand) whenUsed(ctx context.Context, where *location, cmd *cobra.Command, name string) error {
 	if err := w.print(pawl.Entry{Name: name}); err != nil {
 		return err
 	}
@@ -98,7 +97,7 @@ func (w *watching) whenUsed(ctx context.Context, where *location, cmd *cobra.Com
 	}
 }
 
-func (w *watching) run(ctx context.Context, c *pawl.Client, name string) error {
+func (w *watchCommand) run(ctx context.Context, c *pawl.Client, name string) error {
 	for {
 		for e, err := range c.Watch(ctx, name) {
 			switch {
@@ -129,9 +128,9 @@ func (w *watching) run(ctx context.Context, c *pawl.Client, name string) error {
 
 func (v *output) sayBack() { v.say("the database answers again") }
 
-// print prints an entry, unless it repeats the last one, as after the watch has begun
-// again.
-func (w *watching) print(e pawl.Entry) error {
+// print prints an entry, unless it is equal to the last one, for example after the watch
+// has begun again.
+func (w *watchCommand) print(e pawl.Entry) error {
 	line := watchLine(&e)
 	now := line
 	if w.asJSON { // JSON has more than the line
@@ -179,8 +178,8 @@ func watchLine(e *pawl.Entry) string {
 	return words.Plain(e.Name) + "  " + visible.Text(state)
 }
 
-// isKnown reports whether the backend knows anything about a name. It forgets an unused
-// name, by default after a day.
+// isKnown reports whether the backend has an entry of a name. It deletes an unused name,
+// by default after a day.
 func isKnown(e *pawl.Entry) bool {
 	return e.Fence > 0 || len(e.Holders) > 0 || len(e.Waiters) > 0 || e.ClosedFor > 0 || e.Value != nil
 }

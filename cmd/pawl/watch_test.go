@@ -36,7 +36,7 @@ func TestWatchJSONPrintsEachState(t *testing.T) {
 		{pawl.Entry{Name: "x", Fence: 18}, true},
 	}
 	var out bytes.Buffer
-	w := &watching{v: &output{out: &out}, asJSON: true}
+	w := &watchCommand{v: &output{out: &out}, asJSON: true}
 	for i, s := range states {
 		out.Reset()
 		if err := w.print(s.entry); err != nil {
@@ -71,7 +71,7 @@ func TestWatchSaysWhenTheDatabaseAnswersAgain(t *testing.T) {
 		defer c.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		var out, said bytes.Buffer
-		w := &watching{v: &output{out: &out, err: &said}}
+		w := &watchCommand{v: &output{out: &out, err: &said}}
 		over := make(chan error, 1)
 		go func() { over <- w.run(ctx, c, "x") }()
 		for _, down := range []bool{false, true, false, true, false} {

@@ -16,8 +16,8 @@ import (
 // NewLocker returns a locker for gocron.WithDistributedLocker: a job runs on the instance
 // that gets its lock first, and the others skip the run. o may be nil.
 //
-// gocron does not notify a job that its lock was lost. If a job must not go on then, call
-// [pawl.Mutex.TryDo] in it.
+// gocron does not notify a job that its lock was lost. If the job must stop after a loss,
+// call [pawl.Mutex.TryDo] in it.
 func NewLocker(locks *pawl.Client, o *cronlock.Options) gocron.Locker {
 	return locker{cronlock.NewLocker(locks, o)}
 }
@@ -28,7 +28,7 @@ type locker struct{ jobs *cronlock.Locker }
 func (l locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	lease, err := l.jobs.Lock(ctx, job)
 	if err != nil {
-		return nil, err // not an unlocker with a nil lease
+		return nil, err // nil, not an unlocker with a nil lease
 	}
 	return unlocker{lease}, nil
 }

@@ -3,7 +3,7 @@ package engine
 import "github.com/pawl-go/pawl/driver"
 
 // Driver is a driver with all abilities of memlock. A fake around a memlock driver embeds
-// a Driver, so that it need not look for each ability.
+// a Driver, and so gets all abilities.
 type Driver interface {
 	driver.Driver
 	driver.Signaler

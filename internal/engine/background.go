@@ -2,17 +2,17 @@ package engine
 
 import "sync"
 
-// Background is work that a backend leaves to goroutines, and for which its Close waits.
-// The zero value is ready.
+// Background runs a backend's goroutines, and lets its Close wait for them. The zero
+// value is ready.
 type Background struct {
 	all sync.WaitGroup
 
-	mu     sync.Mutex // protects what follows; held while a goroutine is added
+	mu     sync.Mutex // protects the fields below; held while a goroutine is added
 	closed bool
 }
 
-// Go runs f in a goroutine. After Close has begun, Go runs f itself, because Close may no
-// longer be waiting.
+// Go runs f in a goroutine. After Close has begun, Go runs f in the caller's goroutine,
+// because Close may no longer be waiting.
 func (b *Background) Go(f func()) {
 	b.mu.Lock()
 	if b.closed {

@@ -11,34 +11,34 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Claims are the claims of a client that wait or hold, and the times until which they do.
-// A backend passes them the answers to its own steps, the signals that come in, and the
-// entries that it reads.
+// Claims are a client's claims that wait or hold, each with its expiry. A backend passes
+// to Claims the answers to its own steps, the signals that it receives, and the entries
+// that it reads.
 //
-// A claim that another client has ended stays until it lapses. Until then a few looks
-// find nothing.
+// A claim that another client has ended stays in Claims until it expires. Until then a
+// few polls find nothing.
 type Claims struct {
 	mu           sync.Mutex // protects all below
 	waits, holds map[driver.Token]*Claim
 	due          due
 	swept        time.Time
-	awake        bool          // a Poller knows that there is a claim to look for
-	hurry        chan struct{} // has room for one; receives when a look is due sooner than a Poller knows
+	awake        bool          // a Poller has a time for its next poll
+	hurry        chan struct{} // capacity 1; see Hurry
 }
 
 // A Claim is one of Claims.
 type Claim struct {
 	Token driver.Token
 	Name  string
-	Until time.Time // when the claim lapses, unless the client keeps it
-	Fence uint64    // the last fence granted on its name, as far as the client knows
-	Queue int       // how many wait for its name, as far as the client knows
+	Until time.Time // when the claim expires, unless the client renews it
+	Fence uint64    // the last fence that the client has seen on its name
+	Queue int       // the length of the queue that the client has seen last
 
-	held  bool              // the client knows of its grant
-	ahead int               // how many wait ahead of it
-	noted time.Time         // when the client last got an answer or a signal about it
-	moved time.Time         // when something last happened on its name
-	opens locktable.Instant // when its name opens by itself, as the client knows
+	held       bool              // the client knows of its grant
+	ahead      int               // the number of claims ahead of it
+	answeredAt time.Time         // the time of the last answer or signal for it
+	changedAt  time.Time         // when its name was last granted
+	opens      locktable.Instant // when its name opens by itself, as the client has seen it
 }
 
 // NewClaims returns an empty list.
@@ -46,12 +46,13 @@ func NewClaims() *Claims {
 	return &Claims{waits: map[driver.Token]*Claim{}, holds: map[driver.Token]*Claim{}, hurry: make(chan struct{}, 1)}
 }
 
-// Hurry receives when a look is due sooner than a Poller knows, for example for the first
-// claim.
+// Hurry receives a value when the next poll is due earlier than the Poller has computed,
+// for example for the first claim.
 func (c *Claims) Hurry() <-chan struct{} { return c.hurry }
 
-// Acquired notes the answer to a claim that was sent at `sent`. It reports whether the
-// claim surely waits or holds: an error that is no answer leaves that unknown.
+// Acquired records the answer to a claim that was sent at sent. It reports whether the
+// claim waits or holds according to the answer. It returns false if err is not an answer
+// of the backend.
 func (c *Claims) Acquired(claim *driver.Claim, sent time.Time, err error) bool {
 	held, refused := errors.AsType[*driver.HeldError](err)
 	switch {
@@ -60,7 +61,7 @@ func (c *Claims) Acquired(claim *driver.Claim, sent time.Time, err error) bool {
 	case refused && held.Position > 0:
 		c.wait(claim, held, sent)
 	case refused, errors.Is(err, driver.ErrValueNotGreater):
-		c.Drop(claim.Token) // it has no place
+		c.Drop(claim.Token) // the claim has no place
 		return false
 	default:
 		return false
@@ -77,31 +78,31 @@ func (c *Claims) wait(claim *driver.Claim, held *driver.HeldError, sent time.Tim
 	x := c.waits[claim.Token]
 	isNew := x == nil
 	if isNew {
-		x = &Claim{Token: claim.Token, Name: claim.Name, Fence: held.Fence, moved: now}
+		x = &Claim{Token: claim.Token, Name: claim.Name, Fence: held.Fence, changedAt: now}
 		c.waits[claim.Token] = x
 	}
 	sooner := isNew || held.Position-1 < x.ahead
-	x.Until, x.noted, x.ahead, x.Queue = sent.Add(claim.QueueTTL), now, held.Position-1, max(x.Queue, held.Position)
+	x.Until, x.answeredAt, x.ahead, x.Queue = sent.Add(claim.QueueTTL), now, held.Position-1, max(x.Queue, held.Position)
 	if sooner {
-		c.due.sooner(x)
+		c.due.add(x)
 		c.wake()
 	}
 }
 
-// Hold notes a lease that ends at `until`, unless it is renewed.
+// Hold records a lease that ends at until, unless it is renewed.
 func (c *Claims) Hold(t driver.Token, name string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	c.sweepNowAndThen(now)
 	delete(c.waits, t)
-	c.holds[t] = &Claim{Token: t, Name: name, Until: until, held: true, noted: now}
-	if !c.awake { // waking a Poller for each lease would cost more than the rest
+	c.holds[t] = &Claim{Token: t, Name: name, Until: until, held: true, answeredAt: now}
+	if !c.awake { // not for each lease, because waking a Poller costs more than all else here
 		c.wake()
 	}
 }
 
-// Renewed notes the answers to renewals that were sent at `sent`.
+// Renewed records the answers to renewals that were sent at sent.
 func (c *Claims) Renewed(leases []driver.LeaseRef, sent time.Time, answers []error) {
 	for i, answer := range answers {
 		switch {
@@ -113,7 +114,7 @@ func (c *Claims) Renewed(leases []driver.LeaseRef, sent time.Time, answers []err
 	}
 }
 
-// Drop notes that a token neither waits nor holds.
+// Drop removes the claim of a token that neither waits nor holds.
 func (c *Claims) Drop(t driver.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,25 +122,25 @@ func (c *Claims) Drop(t driver.Token) {
 	delete(c.holds, t)
 }
 
-// Heard notes a signal for this client. A lease that a waiter got from the queue lasts as
-// long as its place would have lasted.
+// Heard records a signal for this client. Until stays the same, because a lease that was
+// granted from the queue lasts as long as the place would have lasted.
 func (c *Claims) Heard(s driver.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if x := c.find(s.Token); x != nil && s.Kind == driver.SignalGranted {
-		c.told(x, true)
-		x.noted = time.Now()
+		c.markSignaled(x, true)
+		x.answeredAt = time.Now()
 	}
 }
 
 // Compare compares some claims with the entry of their name, which was requested at
-// `asked`. It returns signals for the client about changes. It skips claims about which
-// the client has learned something since the request.
+// asked. It returns the changes as signals for the client. It skips claims for which the
+// client got an answer or a signal after asked.
 func (c *Claims) Compare(some []Claim, e *locktable.Entry, asked time.Time) (news []driver.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range some {
-		if x := c.find(one.Token); x != nil && !x.noted.After(asked) {
+		if x := c.find(one.Token); x != nil && !x.answeredAt.After(asked) {
 			if s, isNews := c.compare(x, e, asked); isNews {
 				news = append(news, s)
 			}
@@ -150,8 +151,8 @@ func (c *Claims) Compare(some []Claim, e *locktable.Entry, asked time.Time) (new
 
 func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s driver.Signal, news bool) {
 	if x.Fence != e.Fence {
-		x.Fence, x.moved = e.Fence, asked
-		c.due.sooner(x)
+		x.Fence, x.changedAt = e.Fence, asked
+		c.due.add(x)
 	}
 	x.Queue = len(e.Queue)
 	place := slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == x.Token })
@@ -163,7 +164,7 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 	case place >= 0:
 		s.Kind = driver.SignalLook
 		if place < x.ahead {
-			c.due.sooner(x)
+			c.due.add(x)
 		}
 		x.ahead = place
 		if at := e.OpensAt(); place == 0 && at != 0 && at != x.opens {
@@ -173,20 +174,21 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 	case grant >= 0:
 		s.Kind, s.Fence, s.Fences = driver.SignalGranted, e.Holders[grant].Fence, e.Holders[grant].Fences
 	default:
-		s.Kind = driver.SignalLook // it has lost its place, or waits apart from the entry
+		s.Kind = driver.SignalLook // the claim has lost its place, or its place is stored apart from the entry
 	}
-	c.told(x, grant >= 0)
+	c.markSignaled(x, grant >= 0)
 	return s, true
 }
 
-// told moves a claim from waits to holds, because its client gets a signal: the claim was
-// granted, or has to ask. A Poller then looks for its loss only.
-func (c *Claims) told(x *Claim, granted bool) {
+// markSignaled moves a claim from waits to holds, because its client gets a signal: the
+// claim was granted, or has to ask again. From then on, a Poller polls only for the loss
+// of the claim.
+func (c *Claims) markSignaled(x *Claim, granted bool) {
 	delete(c.waits, x.Token)
 	c.holds[x.Token], x.held = x, granted
 }
 
-// All are the claims that wait or hold at that time.
+// All returns the claims that wait or hold at that time.
 func (c *Claims) All(now time.Time) []Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,9 +204,9 @@ func (c *Claims) Any(now time.Time) bool {
 	return len(c.waits)+len(c.holds) > 0
 }
 
-// nextLook returns the time of the next look of a Poller that looked last at looked. It
-// is zero if there is nothing to look for.
-func (c *Claims) nextLook(looked time.Time, pace Pace, losses time.Duration) (next time.Time) {
+// nextPoll returns the time of the next poll of a Poller. looked is the time of its last
+// poll. nextPoll returns zero if no claim waits or holds.
+func (c *Claims) nextPoll(looked time.Time, pace Pace, losses time.Duration) (next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waits) > 0 {
@@ -217,7 +219,7 @@ func (c *Claims) nextLook(looked time.Time, pace Pace, losses time.Duration) (ne
 	return next
 }
 
-// Waiting are the claims that wait at that time.
+// Waiting returns the claims that wait at that time.
 func (c *Claims) Waiting(now time.Time) []Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +227,7 @@ func (c *Claims) Waiting(now time.Time) []Claim {
 	return copies(c.waits)
 }
 
-// some reports whether any claim waits or holds, or did a moment ago.
+// some reports whether any claim waits or holds, or did within the last sweepInterval.
 func (c *Claims) some(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,7 +235,7 @@ func (c *Claims) some(now time.Time) bool {
 	return len(c.waits)+len(c.holds) > 0
 }
 
-// ByName are the names of some claims, and the claims of each.
+// ByName returns the names of some claims, and the claims of each name.
 func ByName(some []Claim) (names []string, byName map[string][]Claim) {
 	byName = map[string][]Claim{}
 	for _, x := range some {
@@ -266,8 +268,8 @@ func (c *Claims) sweep(now time.Time) {
 	maps.DeleteFunc(c.holds, lapsed)
 }
 
-// sweepInterval is the shortest time between two sweeps, which drop lapsed claims. There
-// may be thousands of claims, so not every step sweeps.
+// sweepInterval is the shortest time between two sweeps, which drop expired claims. Not
+// every step sweeps, because there may be thousands of claims.
 const sweepInterval = time.Second
 
 func (c *Claims) sweepNowAndThen(now time.Time) {

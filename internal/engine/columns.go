@@ -7,16 +7,16 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Columns are the readable part of an entry in an SQL table. A client writes them along
-// with the stored form. When a lease runs out, no client writes.
+// Columns are the readable part of an entry in an SQL table. A client writes them
+// together with the stored form. They do not change when a lease expires.
 type Columns struct {
 	Holders string            // the owners of the holders; empty if the name is free
 	Fence   uint64            // the last fence granted
-	Until   locktable.Instant // when the last of the leases runs out, unless its holder renews it; 0 without holders
+	Until   locktable.Instant // when the last of the leases expires, unless its holder renews it; 0 without holders
 }
 
-// mostHolders is the number of holders that are listed.
-const mostHolders = 8
+// maxHolders is the number of holders that are listed.
+const maxHolders = 8
 
 // ColumnsOf returns the columns of an entry.
 func ColumnsOf(e *locktable.Entry) Columns {
@@ -25,9 +25,9 @@ func ColumnsOf(e *locktable.Entry) Columns {
 	for i, h := range e.Holders {
 		c.Until = max(c.Until, h.Expires)
 		switch {
-		case i == mostHolders:
+		case i == maxHolders:
 			b.WriteString(", ...")
-		case i < mostHolders:
+		case i < maxHolders:
 			if i > 0 {
 				b.WriteString(", ")
 			}

@@ -1,6 +1,6 @@
 // Package engine has what the client side of every backend needs: opening and registering
-// (open.go, tls.go), failures, findings of a doctor, a signal as text, the claims that
-// this client waits for or holds (claims.go), when to look where nothing is pushed
-// (poll.go), subscriptions that are kept up (resubscribe.go), the lower bound of a
-// server's clock (serverclock.go), and the columns of a table that people read.
+// (open.go, tls.go), failures, findings of a doctor, signals as text, the client's claims
+// that wait or hold (claims.go), polling where the server pushes nothing (poll.go),
+// subscriptions that are renewed (resubscribe.go), the lower bound of a server's clock
+// (serverclock.go), and the columns of a table for people.
 package engine

@@ -6,41 +6,41 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// due computes the time of the next look. A look concerns all waiting claims, which may
-// be thousands, so due computes the time from all of them only once after each look.
-// Until the next look it takes only those claims into account that may be due earlier.
+// due computes the time of the next poll. A poll serves all waiting claims, which may be
+// thousands. So due computes the time from all of them only once after each poll, and
+// then from the claims that have changed since.
 type due struct {
-	looked  time.Time // the look after which first was computed
-	first   time.Time
-	changed []*Claim // claims that may be due before first
+	polledAt time.Time // the poll after which first was computed
+	first    time.Time
+	changed  []*Claim // claims that may be due before first
 }
 
-// mostChanged bounds due.changed, because a client without a Poller never empties it.
-// After more changes, next looks at all claims again.
-const mostChanged = 64
+// maxChanged bounds due.changed, because a client without a Poller never empties it.
+// After more changes, next computes the time from all claims again.
+const maxChanged = 64
 
-// sooner notes that a claim may be due sooner than before.
-func (d *due) sooner(x *Claim) {
-	if len(d.changed) == mostChanged {
-		d.looked, d.changed = time.Time{}, d.changed[:0]
+// add adds a claim that may be due sooner than before.
+func (d *due) add(x *Claim) {
+	if len(d.changed) == maxChanged {
+		d.polledAt, d.changed = time.Time{}, d.changed[:0]
 	}
 	d.changed = append(d.changed, x)
 }
 
-// next returns the time of the next look of a Poller that looked last at looked. It may
-// be too early, if the claim that was due first is due later by now, or waits no more.
+// next returns the time of the next poll of a Poller that polled last at looked. The time
+// is too early if the claim that determined it is due later by now, or no longer waits.
 func (d *due) next(waits map[driver.Token]*Claim, looked time.Time, pace Pace) time.Time {
 	count := func(x *Claim) {
 		from := looked
-		if x.moved.After(from) {
-			from = x.moved
+		if x.changedAt.After(from) {
+			from = x.changedAt
 		}
-		if t := from.Add(pace(from.Sub(x.moved), x.ahead)); d.first.IsZero() || t.Before(d.first) {
+		if t := from.Add(pace(from.Sub(x.changedAt), x.ahead)); d.first.IsZero() || t.Before(d.first) {
 			d.first = t
 		}
 	}
-	if !looked.Equal(d.looked) {
-		d.looked, d.first = looked, time.Time{}
+	if !looked.Equal(d.polledAt) {
+		d.polledAt, d.first = looked, time.Time{}
 		for _, x := range waits {
 			count(x)
 		}

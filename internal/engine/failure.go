@@ -8,8 +8,8 @@ import (
 )
 
 // Failure turns an error of an engine's client into a [*driver.Error]. The hint comes
-// from [CertificateHint], or otherwise from advice. It returns errors of that type, and
-// driver.ErrClosed, as they are.
+// from [CertificateHint], or otherwise from advice. Failure returns a *driver.Error, and
+// driver.ErrClosed, unchanged.
 func Failure(err error, backend string, op driver.Op, advice func(error) (hint string, permanent bool)) error {
 	if _, typed := errors.AsType[*driver.Error](err); err == nil || typed || errors.Is(err, driver.ErrClosed) {
 		return err

@@ -6,13 +6,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Found is one finding of a doctor, as a list that can be returned, or appended to
-// others.
+// Found returns a list of one finding.
 func Found(severity driver.Severity, subject, detail, advice string) []driver.Finding {
 	return []driver.Finding{{Severity: severity, Subject: subject, Detail: detail, Advice: advice}}
 }
 
-// Findings is the list that a doctor makes.
+// Findings are the results of a Diagnose.
 type Findings []driver.Finding
 
 // Add adds a finding if a condition is bad.

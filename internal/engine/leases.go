@@ -13,7 +13,7 @@ import (
 )
 
 // Leases are the leases that a transaction checks, in the order of their names. Each
-// transaction locks the rows in this order, so two of them cannot wait for each other.
+// transaction locks the rows in this order, so two transactions cannot deadlock.
 type Leases []CheckedLease
 
 // A CheckedLease is one of Leases.
@@ -23,9 +23,9 @@ type CheckedLease struct {
 }
 
 // LeasesOf checks leases before anything is sent. It refuses an empty list, a nil lease,
-// and a lease that its client knows to be over. foreign checks the backend that granted a
-// lease. It returns the Problem and the Allowed of an InvalidError, or "" if the check
-// covers that backend.
+// and a lease that its client knows to be over. foreign gets the backend that granted a
+// lease. If that is another backend than the checked one, foreign returns the Problem and
+// the Allowed of an InvalidError, and otherwise "".
 func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allowed string)) (Leases, error) {
 	if len(given) == 0 {
 		return nil, &driver.InvalidError{What: "check", Problem: "has no lease", Allowed: "one or more"}
@@ -52,7 +52,8 @@ func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allow
 		}
 		all = append(all, c)
 	}
-	// Only now, so that a mistake of the program is reported before a lease that is over.
+	// This loop comes last, so that a mistake of the program is reported before a lease
+	// that is over.
 	for i, l := range given {
 		if l, ok := l.(interface{ Err() error }); ok && l.Err() != nil {
 			return nil, fmt.Errorf("%w (%q, fence %d): %w", driver.ErrStale, all[i].Name, all[i].Fence, l.Err())
@@ -62,10 +63,11 @@ func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allow
 	return slices.Compact(all), nil
 }
 
-// GrantedElsewhere returns a foreign for LeasesOf. It accepts a lease of this kind of
-// backend if the description of the backend ends in tail, the part of Properties.Where
-// that names the tables. A server has many addresses, so the text before tail may differ.
-// If that text contains one of options, such as " schema=", the tables are others.
+// GrantedElsewhere returns a foreign function for LeasesOf. The function accepts a lease
+// of this kind of backend if the backend's description ends in tail, the part of
+// Properties.Where that names the tables. The text before tail may differ, because a
+// server may have several addresses. But that text must contain none of options, such as
+// " schema=", because they name other tables.
 func GrantedElsewhere(kind, tail string, options ...string) func(backend string) (problem, allowed string) {
 	return func(backend string) (problem, allowed string) {
 		if backend != kind && !strings.HasPrefix(backend, kind+" ") {
@@ -79,7 +81,7 @@ func GrantedElsewhere(kind, tail string, options ...string) func(backend string)
 	}
 }
 
-// Names are the names of the leases, each once.
+// Names returns the names of the leases, each once.
 func (all Leases) Names() (names []string) {
 	for _, l := range all {
 		names = append(names, l.Name)
@@ -87,8 +89,8 @@ func (all Leases) Names() (names []string) {
 	return slices.Compact(names)
 }
 
-// LockedRows are the entries of names whose rows a transaction has locked, each with the
-// time at which it had the lock.
+// LockedRows are the entries in the rows that a transaction has locked, each with the
+// time at which it had the row's lock.
 type LockedRows map[string]lockedRow
 
 type lockedRow struct {
@@ -122,7 +124,8 @@ func (all Leases) Stale(rows LockedRows, tables string) error {
 	return nil
 }
 
-// Failed is the error of a check that failed. It contains the cause of the end of ctx.
+// Failed returns the error of a check that failed. If ctx has ended, it contains the
+// cause.
 func (all Leases) Failed(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
 		err = fmt.Errorf("%w (%w)", err, why)
@@ -130,7 +133,6 @@ func (all Leases) Failed(ctx context.Context, err error) error {
 	return fmt.Errorf("pawl: check the lease of %s: %w", all, err)
 }
 
-// String is the names, for messages.
 func (all Leases) String() string {
 	var quoted []string
 	for _, name := range all.Names() {

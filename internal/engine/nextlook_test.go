@@ -47,14 +47,14 @@ func TestTheNextLookIsThatOfTheClaimThatIsDueFirst(t *testing.T) {
 			var want time.Time
 			for _, x := range c.waits {
 				from := looked
-				if x.moved.After(from) {
-					from = x.moved
+				if x.changedAt.After(from) {
+					from = x.changedAt
 				}
-				if at := from.Add(pace(from.Sub(x.moved), x.ahead)); want.IsZero() || at.Before(want) {
+				if at := from.Add(pace(from.Sub(x.changedAt), x.ahead)); want.IsZero() || at.Before(want) {
 					want = at
 				}
 			}
-			if got := c.nextLook(looked, pace, 24*time.Hour); got.After(want) || got.Before(want) && !later {
+			if got := c.nextPoll(looked, pace, 24*time.Hour); got.After(want) || got.Before(want) && !later {
 				t.Fatalf("%d wait; the next look is in %v; want %v", len(c.waits), got.Sub(looked), want.Sub(looked))
 			}
 		}
@@ -78,7 +78,7 @@ func BenchmarkNextLook(b *testing.B) {
 			looked := time.Now()
 			for b.Loop() {
 				token := wait()
-				c.nextLook(looked, pace, time.Second)
+				c.nextPoll(looked, pace, time.Second)
 				c.Drop(token)
 			}
 		})

@@ -8,15 +8,15 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Noted is a driver over a table that notes the answers to its steps in Claims.
+// Noted is a driver over a table that records the answers to its steps in Claims.
 type Noted struct {
 	*locktable.Driver
 	claims *Claims
 	begun  func()
 }
 
-// NewNoted notes the answers of d in c. begun is called after each step by which a claim
-// waits or holds; it may be nil.
+// NewNoted makes a Noted that records the answers of d in c. It calls begun after each
+// step that leaves a claim waiting or holding. begun may be nil.
 func NewNoted(d *locktable.Driver, c *Claims, begun func()) Noted {
 	if begun == nil {
 		begun = func() {}
@@ -34,7 +34,7 @@ func (d *Noted) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	return g, err
 }
 
-// NotedAll is Noted over a table that can take steps of several names as one.
+// NotedAll is Noted over a table that is locktable.Grouped.
 type NotedAll struct {
 	Noted
 	grouped *locktable.GroupedDriver

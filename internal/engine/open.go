@@ -29,8 +29,8 @@ func openedBy(ctx context.Context, u *url.URL, open driver.Opener) (driver.Drive
 	return d, err
 }
 
-// Address completes HOST or HOST:PORT of a URL. Without a host it is localhost; ok
-// reports whether the port is a number that can be.
+// Address completes HOST or HOST:PORT of a URL. Without a host, it uses localhost. ok
+// reports whether the port is a valid number.
 func Address(hostport, defaultPort string) (address string, ok bool) {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -53,8 +53,8 @@ func Open(ctx context.Context, rawURL string, open driver.Opener) (driver.Driver
 	return openedBy(ctx, u, open)
 }
 
-// Made turns a backend's own type into the result of its New and Open. After an error it
-// returns a nil driver.Driver, which a nil pointer would not be.
+// Made converts the results of a backend's constructor to those of its New and Open.
+// After an error it returns a nil interface, and not an interface with a nil pointer.
 func Made[D driver.Driver](d D, err error) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func IsNil(x any) bool {
 }
 
 // Dial bounds a dial that takes no ctx. If ctx ends first, the dial goes on in the
-// background, and discard closes the client that it brings.
+// background, and discard closes the resulting client.
 func Dial[C any](ctx context.Context, dial func() (C, error), discard func(C)) (C, error) {
 	type result struct {
 		client C

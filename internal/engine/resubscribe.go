@@ -12,36 +12,35 @@ import (
 // A Subscription describes what a server pushes to this client, and how the client
 // subscribes again after a failure.
 type Subscription struct {
-	// Run subscribes, calls hears when messages sent from then on will arrive, and
-	// returns when the subscription has failed or ctx has ended. A client that subscribes
-	// again by itself calls hears each time.
+	// Run subscribes, and calls hears once the subscription is up: messages sent from
+	// then on arrive. It returns when the subscription has failed or ctx has ended. If
+	// the engine's client subscribes again by itself, Run calls hears each time.
 	Run func(ctx context.Context, hears func())
 
-	// Turned must not block. A call of hears calls it with true: earlier messages may be
-	// lost, so the backend looks at everything. After a failure Keep calls it with false,
-	// but only once before the next call of hears.
+	// Turned reports whether the subscription is up, and must not block. Each call of
+	// hears calls Turned(true): earlier messages may be lost, so the backend has to poll.
+	// The first failure after that calls Turned(false).
 	Turned func(hears bool)
 
 	// Deaf, if not nil, counts the subscriptions that have failed and are not up again
 	// yet.
 	Deaf *atomic.Int64
 
-	// FirstPause comes after the first failure, and pauses up to LongestPause come after
-	// the next ones. Failures before a subscription that was up for LongestPause do not
-	// count.
+	// FirstPause is the pause after the first failure. It doubles with each further
+	// failure, up to LongestPause. A subscription that was up for LongestPause resets it.
 	FirstPause, LongestPause time.Duration
 }
 
-// Keep keeps the subscription up until ctx ends.
+// Keep subscribes, and subscribes again after each failure, until ctx ends.
 func (s Subscription) Keep(ctx context.Context) {
 	if s.Deaf == nil {
 		s.Deaf = new(atomic.Int64)
 	}
 	deaf := false
 	for failures := 0; ctx.Err() == nil; failures++ {
-		var mu sync.Mutex // protects what follows, and deaf while Run runs
+		var mu sync.Mutex // protects the variables below, and deaf while Run runs
 		var heard time.Time
-		over := false // a client may call hears late
+		over := false // Run has returned; an engine's client may still call hears
 		s.Run(ctx, func() {
 			mu.Lock()
 			defer mu.Unlock()

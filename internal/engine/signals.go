@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// EncodeSignal is a signal as the text that a backend sends: its kind, its token in
-// hexadecimal digits, its fence and the number of its fences, separated by spaces.
+// EncodeSignal returns a signal as text: its kind, its token in hexadecimal digits, its
+// fence and the number of its fences, separated by spaces.
 func EncodeSignal(s driver.Signal) string {
 	b := strconv.AppendInt(make([]byte, 0, 64), int64(s.Kind), 10)
 	b = hex.AppendEncode(append(b, ' '), s.Token[:])

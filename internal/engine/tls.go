@@ -13,27 +13,27 @@ import (
 )
 
 // TLSParameters are the names of the URL parameters that configure TLS. They are the same
-// for all backends, except where the engine's client reads the URL.
+// for all backends, except those whose client library reads the URL.
 var TLSParameters = []string{"ca_cert", "client_cert", "client_key", "server_name", "skip_verify"}
 
 // A TLS is the configuration of TLS in a URL. Its files may be replaced while a client
-// runs: each new connection uses what they contain then. While the files cannot be used,
-// perhaps because another program is writing them, it uses what they contained before.
+// runs: each new connection uses their present content. While the files are invalid,
+// maybe because another program is writing them, it uses their last valid content.
 type TLS struct {
 	config        *tls.Config // without the content of the files
 	ca, cert, key string      // the files, or empty
 
-	mu    sync.Mutex // protects what the files contained
+	mu    sync.Mutex // protects the last valid content of the files
 	roots *x509.CertPool
 	pair  *tls.Certificate
 }
 
-// NewTLS is the configuration of TLS without any parameter.
+// NewTLS returns the configuration of TLS without any parameter.
 func NewTLS() *TLS { return &TLS{config: &tls.Config{MinVersion: tls.VersionTLS12}} }
 
 // ParseTLS makes the configuration that the [TLSParameters] of a query describe, or nil
-// without any of them. Its errors are of type [*driver.InvalidError]; their field What
-// has the text of what, such as "etcd URL".
+// without any of them. Its errors are of type [*driver.InvalidError]; what is the text
+// for their field What, such as "etcd URL".
 func ParseTLS(query url.Values, what string) (*TLS, error) {
 	t, found := NewTLS(), false
 	for _, name := range TLSParameters {
@@ -87,7 +87,7 @@ func (t *TLS) Config() *tls.Config {
 	return config
 }
 
-// Roots returns the authorities to trust, or nil for those of the machine.
+// Roots returns the certificate authorities to trust, or nil for those of the machine.
 func (t *TLS) Roots() *x509.CertPool {
 	if t.ca == "" {
 		return nil
@@ -102,8 +102,8 @@ func (t *TLS) Roots() *x509.CertPool {
 	return t.roots
 }
 
-// certificate returns the client's certificate. If the files cannot be used, it returns
-// what they contained last; it fails only if they never could be used.
+// certificate returns the client's certificate, from the last valid content of the files.
+// It fails only if the files never were valid.
 func (t *TLS) certificate() (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(t.cert, t.key)
 	t.mu.Lock()

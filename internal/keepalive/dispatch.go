@@ -2,21 +2,21 @@ package keepalive
 
 import "time"
 
-// Dispatch decides which renewals are sent now, and in which batches, so that a name, a
-// node or a backend that hangs costs no other lease. Leases that were answered go in
-// large batches. Leases of a batch without an answer go in small batches and then alone,
-// each time in a class of their own, until the lease that hangs is found. From then on it
-// goes in the last class.
+// Dispatch decides which renewals are sent now, and in which batches, so that a name or a
+// node that hangs costs no other lease. Leases that were answered go in large batches.
+// After a batch without an answer, its leases go in small batches, and then alone. Each
+// of these stages has a class of its own. A lease that got no answer alone stays in the
+// last class.
 //
-// After youngAge a batch counts only for the larger of two limits on the batches under
-// way, because a batch that hangs hardly burdens the backend.
+// Two limits bound the batches under way: a small one for batches younger than youngAge,
+// and a large one for all, because a batch that hangs hardly burdens the backend.
 //
-// Leases with a short TTL have classes of their own. There is no time to wait for the
-// requests of longer leases.
+// Leases with a short TTL have classes of their own, because they have no time to wait
+// for the requests of other leases.
 type Dispatch[T any] struct {
-	lines     [classes][]T // the leases that wait
+	lines     [classes][]T // the leases that wait, by class
 	batches   map[*Batch]struct{}
-	nextRetry time.Time // when the next batch of leases without an answer may go, after a failure; zero after an answer
+	nextRetry time.Time // after a failure, the earliest time of the next retry; zero after an answer
 }
 
 // Health is the state of one lease in Dispatch.
@@ -48,15 +48,15 @@ const (
 	classes = spans * healths
 
 	youngAge     = 20 * time.Millisecond // the age up to which a batch may still be answered soon
-	failurePause = 20 * time.Millisecond // between two failures of leases without an answer
-	maxAlone     = 64                    // how many leases go alone while nothing at all is answered
+	failurePause = 20 * time.Millisecond // the pause between two failed retries
+	maxAlone     = 64                    // the number of leases that go alone while the backend answers nothing
 )
 
 // The limits of a class, by health.
 var (
 	batchSizes = [healths]int{BatchSize, 16, 1, 1}
-	maxBatches = [healths]int{96, 64, 64, 16} // under way
-	maxYoung   = [healths]int{4, 8, 8, 4}     // under way, and sent within youngAge
+	maxBatches = [healths]int{96, 64, 64, 16} // batches under way
+	maxYoung   = [healths]int{4, 8, 8, 4}     // batches under way that are younger than youngAge
 )
 
 // span groups TTLs: below a second, below ten, and longer ones.
@@ -78,7 +78,8 @@ func (d *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
 }
 
 // Take returns leases to send now; the caller must pass their batch to Done. If there are
-// none, wait is the time until there may be; negative means not before Add or Done.
+// none, wait is the time until Take may return some. A negative wait means: after the
+// next Add or Done.
 func (d *Dispatch[T]) Take(now time.Time) (leases []T, b *Batch, wait time.Duration) {
 	wait = -1
 	for class := range d.lines {
@@ -96,8 +97,8 @@ func (d *Dispatch[T]) Take(now time.Time) (leases []T, b *Batch, wait time.Durat
 	return nil, nil, wait
 }
 
-// untilRoom returns the time until another batch may go: 0 is now, and negative means not
-// before one is done.
+// untilRoom returns the time until another batch of the class may be sent. 0 means now; a
+// negative time means after the next Done.
 func (d *Dispatch[T]) untilRoom(class int, now time.Time) time.Duration {
 	health := class % healths
 	all, young, first := 0, 0, time.Duration(0)
@@ -125,13 +126,12 @@ func (d *Dispatch[T]) untilRoom(class int, now time.Time) time.Duration {
 	return max(0, d.nextRetry.Sub(now))
 }
 
-// take takes a batch from the head of a line.
 func (d *Dispatch[T]) take(class int, now time.Time) ([]T, *Batch) {
 	line, health := &d.lines[class], Health(class%healths)
 	size := min(len(*line), batchSizes[health])
 	leases := (*line)[:size:size]
 	if *line = (*line)[size:]; len(*line) == 0 {
-		*line = nil // otherwise its array would keep the leases that were sent
+		*line = nil // so that its array does not keep the sent leases alive
 	}
 	if health != Normal && !d.nextRetry.IsZero() {
 		d.nextRetry = now.Add(failurePause)
@@ -144,14 +144,13 @@ func (d *Dispatch[T]) take(class int, now time.Time) ([]T, *Batch) {
 	return leases, b
 }
 
-// Done notes that a batch is no longer under way, and whether it was answered. It returns
-// whether any lease waits.
+// Done ends a batch, and reports whether any lease waits.
 func (d *Dispatch[T]) Done(b *Batch, now time.Time, answered bool) (more bool) {
 	delete(d.batches, b)
 	switch {
 	case answered:
 		d.nextRetry = time.Time{}
-	case b.health != Normal && now.Sub(b.sent) < youngAge: // a batch that hangs needs no pause
+	case b.health != Normal && now.Sub(b.sent) < youngAge: // no pause after a batch that took long
 		d.nextRetry = now.Add(failurePause)
 	}
 	for _, line := range d.lines {
@@ -160,15 +159,14 @@ func (d *Dispatch[T]) Done(b *Batch, now time.Time, answered bool) (more bool) {
 	return more
 }
 
-// forget forgets a batch that was not sent.
 func (d *Dispatch[T]) forget(b *Batch) { delete(d.batches, b) }
 
-// Again reports whether the leases of the batch were asked for before, without an answer.
+// Again reports whether the batch is a retry, after requests without an answer.
 func (b *Batch) Again() bool { return b.health != Normal }
 
-// Failed returns the new health of a lease, if n leases of its batch, itself included,
-// got no answer. alone is the number of leases that go alone now. down means that nothing
-// at all is answered. Then only maxAlone leases go alone.
+// Failed returns the new health of a lease that got no answer. n is the number of such
+// leases in its batch, and alone the number of leases that go alone now. down means that
+// the backend answers nothing. Then only maxAlone leases go alone.
 func (b *Batch) Failed(n, alone int, down bool) Health {
 	switch {
 	case b.n == 1:
@@ -179,7 +177,7 @@ func (b *Batch) Failed(n, alone int, down bool) Health {
 	return Alone
 }
 
-// Rest takes out all leases that wait.
+// Rest removes and returns all leases that wait.
 func (d *Dispatch[T]) Rest() (all []T) {
 	for i, line := range d.lines {
 		all = append(all, line...)

@@ -1,8 +1,8 @@
-// Package keepalive decides when the leases of a client are renewed and given back: which
-// is due next, which go in one request, and how many requests may be under way at once.
-// It sends nothing and reads no clock; the root package does, and package returner.
+// Package keepalive decides when the leases of a client are renewed and released: which
+// lease is due next, which leases share a request, and how many requests may be under way
+// at once. It sends nothing and reads no clock; the root package and package returner do.
 //
-// Renewals are the leases that are held, ordered by when they are due. Dispatch has the
-// leases that are due until they are sent, so that one that hangs does not delay the
-// others. Returns are the leases to give back in the background.
+// Renewals has the held leases, ordered by the times at which they are due. Dispatch has
+// the leases that are due, until they are sent, so that one that hangs does not delay the
+// others. Returns has the leases to release in the background.
 package keepalive

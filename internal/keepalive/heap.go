@@ -2,15 +2,16 @@ package keepalive
 
 import "time"
 
-// A dueHeap has the item that is due first at its top. Each item knows its own index.
+// A dueHeap is a heap with the item that is due first at its top. Each item stores its
+// own index.
 type dueHeap[T interface{ heapIndex() *int32 }] []dueItem[T]
 
 type dueItem[T any] struct {
-	at   time.Duration // counted from a time that the owner of the heap has chosen
+	at   time.Duration // since a start that the owner of the heap has chosen
 	item T
 }
 
-// heaped is a part of each item.
+// heaped is the part of each item that stores its index.
 type heaped struct {
 	index int32 // in the heap, from 1; 0 if the item is not in it
 }
@@ -38,7 +39,7 @@ func (h *dueHeap[T]) remove(item T) {
 	}
 }
 
-// move moves x to i, or to its right place above or below i.
+// move puts x at i, and then moves it up or down to its right place.
 func (h dueHeap[T]) move(x dueItem[T], i int) {
 	for parent := (i - 1) / 2; i > 0 && x.at < h[parent].at; parent = (i - 1) / 2 {
 		h.set(i, h[parent])

@@ -10,32 +10,32 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// Renewals are the leases of a client, however many. They are in a heap by the time at
-// which they are due, and leases that are due at about the same time go out as one batch.
+// Renewals has the held leases of a client, in a heap ordered by the times at which they
+// are due. Leases that are due at about the same time are sent as one batch.
 //
-// A lease is due when it is time to renew it, and again at the end of its term. Only two
-// things end it: the backend's answer that the token no longer holds, or the end of the
-// term. A request that fails is repeated until then.
+// A lease is due when it is time to renew it, and again at the end of its term. Only the
+// end of its term, or the backend's answer that the token holds no lease, ends the lease.
+// A failed request is repeated until then.
 type Renewals[L Lease] struct {
-	wake       chan struct{} // has room for one
+	wake       chan struct{} // capacity 1
 	began      time.Time
-	lastAnswer atomic.Int64 // since began: when the backend last answered any request, in nanoseconds
+	lastAnswer atomic.Int64 // the time of the backend's last answer, in nanoseconds since began
 
-	mu        sync.Mutex // protects all below, and all renewals
+	mu        sync.Mutex // protects the fields below, and all renewals
 	heap      dueHeap[*Renewal[L]]
 	dispatch  Dispatch[*Renewal[L]] // the leases that are due, until they are sent
-	slept     time.Duration         // how long the machine had slept at the last Due
+	slept     time.Duration         // the clock reading Slept at the last Due
 	alone     int                   // how many leases are Alone
-	nextDue   time.Duration         // since began: when Due is called again anyway; 0 if its caller was woken
-	scheduled bool                  // something was scheduled since the last Due
+	nextDue   time.Duration         // the time of the next call of Due, since began; 0 if its caller was woken
+	scheduled bool                  // a renewal was scheduled since the last Due
 	stopped   bool
 	emptied   chan struct{} // closed when no lease is left; made by Empty
 }
 
-// A Lease is a lease as far as Renewals has to know it.
+// A Lease is the part of a lease that Renewals needs.
 type Lease interface {
-	// Plan describes the lease at that time. It is called under the lock of the
-	// renewals: it does not block, and does not call methods of Renewals.
+	// Plan describes the lease at that time. Renewals calls it with its mutex locked, so
+	// Plan must not block, and must not call methods of Renewals.
 	Plan(now clock.Reading) RenewalPlan
 }
 
@@ -43,40 +43,41 @@ type Lease interface {
 type RenewalPlan struct {
 	Left   time.Duration // the rest of its term; at zero the term is over
 	TTL    time.Duration // the TTL that a renewal would ask for
-	Longer time.Duration // by how much a renewal would extend it, if it is above zero
+	Longer time.Duration // the time by which a renewal would extend the lease; 0 or less if it would not
 }
 
-// A Renewal is the state of one lease in Renewals. It is a part of the lease, and begins
-// empty.
+// A Renewal is the state of one lease in Renewals. The lease contains it. The zero value
+// is ready.
 type Renewal[L Lease] struct {
 	Lease L
 
-	// Protected by the lock of the renewals.
+	// Protected by Renewals.mu.
 	heaped
 	ttl    time.Duration
-	slack  time.Duration // how much earlier it may be renewed, along with others
+	slack  time.Duration // the time by which it may be renewed earlier, together with others
 	health Health
 	fails  uint8
 	asking bool          // a renewal is under way, or waits to be sent
-	sent   bool          // the renewal is under way: a release waits for its end
-	check  bool          // renew the lease even if that does not make it longer
-	idle   chan struct{} // closed when no renewal is under way any more; made by Idle
+	sent   bool          // a renewal is under way, and a release waits for its end
+	check  bool          // renew the lease even if that does not extend it
+	idle   chan struct{} // closed when the renewal under way has ended; made by Idle
 
 	doubt atomic.Bool // a check was requested, and is not answered yet
 }
 
 const (
-	heartbeat = time.Second     // how soon a sleep of the machine is noticed
+	heartbeat = time.Second     // the interval at which Due checks whether the machine slept
 	silentFor = 5 * time.Second // the time without any answer after which the backend seems to be down
 )
 
-// NewRenewals makes empty renewals. now is a reading from before the first lease.
+// NewRenewals returns Renewals without leases. now is a reading from before the first
+// lease.
 func NewRenewals[L Lease](now clock.Reading) *Renewals[L] {
 	return &Renewals[L]{wake: make(chan struct{}, 1), began: now.Mono, slept: now.Slept}
 }
 
-// Add begins to renew x, which belongs to lease, and whose last request asked for ttl.
-// The first renewal is due after `in`, see [RenewIn]. Add returns false after Stop.
+// Add adds lease, whose state is x. ttl is the TTL of the request that granted it. The
+// first renewal is due after in, see [RenewIn]. Add returns false after Stop.
 func (r *Renewals[L]) Add(x *Renewal[L], lease L, ttl, in time.Duration, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +89,8 @@ func (r *Renewals[L]) Add(x *Renewal[L], lease L, ttl, in time.Duration, now tim
 	return true
 }
 
-// Remove ends the renewing of x. A renewal that is under way goes on, and its answer
-// changes nothing.
+// Remove removes the lease of x. A renewal under way goes on, and its answer has no
+// effect.
 func (r *Renewals[L]) Remove(x *Renewal[L]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +101,7 @@ func (r *Renewals[L]) Remove(x *Renewal[L]) {
 	r.closeEmptiedLocked()
 }
 
-// Stop makes Add refuse new leases, and returns those that are left.
+// Stop makes Add refuse new leases, and returns the remaining leases.
 func (r *Renewals[L]) Stop() (left []L) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +126,8 @@ func (r *Renewals[L]) Len() int {
 	return len(r.heap)
 }
 
-// Empty is closed when no lease is left. Call it when no lease is added any more.
+// Empty returns a channel that is closed when no lease is left. Call it when no lease is
+// added any more.
 func (r *Renewals[L]) Empty() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +139,6 @@ func (r *Renewals[L]) Empty() <-chan struct{} {
 	return emptied
 }
 
-// closeEmptiedLocked closes emptied if no lease is left.
 func (r *Renewals[L]) closeEmptiedLocked() {
 	if r.emptied != nil && len(r.heap) == 0 {
 		close(r.emptied)
@@ -151,7 +152,7 @@ func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(some) == 0 {
-		for _, x := range r.heap { // scheduling reorders the heap
+		for _, x := range r.heap { // copy the heap, because scheduling reorders it
 			some = append(some, x.item)
 		}
 	}
@@ -161,7 +162,7 @@ func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 		}
 		x.check = true
 		x.doubt.Store(true)
-		if !x.asking { // otherwise Answered schedules it: that answer may be older than the reason for the check
+		if !x.asking { // if a request is under way, Answered schedules the check: its answer may be outdated
 			r.scheduleLocked(x, now, 0)
 		}
 	}
@@ -170,7 +171,8 @@ func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 // InDoubt reports whether a check was requested, and is not answered yet.
 func (x *Renewal[L]) InDoubt() bool { return x.doubt.Load() }
 
-// Idle is closed when the renewal of x has ended, or nil if no renewal is under way.
+// Idle returns a channel that is closed when the renewal of x has ended, or nil if none
+// is under way.
 func (r *Renewals[L]) Idle(x *Renewal[L]) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,7 +185,8 @@ func (r *Renewals[L]) Idle(x *Renewal[L]) <-chan struct{} {
 	return x.idle
 }
 
-// Wake is readable when there may be something to do sooner than Due and Take have said.
+// Wake returns a channel that receives a value when Due or Take may have work earlier
+// than they said.
 func (r *Renewals[L]) Wake() <-chan struct{} { return r.wake }
 
 func (r *Renewals[L]) wakeCaller() {
@@ -208,21 +211,21 @@ func (r *Renewals[L]) scheduleLocked(x *Renewal[L], at time.Time, slack time.Dur
 }
 
 // Due queues the leases that have to be renewed now, returns those whose term is over,
-// and says when to call it again. After the machine slept, it looks at all leases,
-// because the clock that orders the heap stood still.
+// and the time until its next call. After the machine slept, it checks all leases,
+// because the clock of the heap stood still meanwhile.
 func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	passed := now.Mono.Sub(r.began)
 	if now.Slept > r.slept {
-		for i := range r.heap { // equal times keep the order of a heap
+		for i := range r.heap { // items with equal times form a valid heap
 			r.heap[i].at = passed
 		}
 	}
 	r.slept = now.Slept
-	next = time.Hour // no lease is held: scheduleLocked wakes the caller
+	next = time.Hour // without leases, scheduleLocked wakes the caller
 	if r.scheduled {
-		next = heartbeat // most leases are released before the next Due: none has to wake the caller
+		next = heartbeat // soon, so that new leases need not wake the caller; most are released before
 	}
 	r.scheduled = false
 	for len(r.heap) > 0 {
@@ -256,7 +259,7 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 
 // Take returns leases to send now. The caller must pass each of them to Answered, and
 // then their batch to Done; or both to Drop. If there are none, wait is the time until
-// there may be; negative means not before Wake.
+// Take may return some. A negative wait means: wait for Wake.
 func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,7 +269,7 @@ func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait 
 		}
 		leases = slices.DeleteFunc(leases, func(x *Renewal[L]) bool {
 			x.sent = x.index > 0
-			if !x.sent { // it was released, or lost, while it waited
+			if !x.sent { // the lease was released or lost before it was sent
 				x.endLocked()
 			}
 			return !x.sent
@@ -298,7 +301,6 @@ func (r *Renewals[L]) DropRest() {
 	}
 }
 
-// endLocked notes that no renewal of x is under way any more.
 func (x *Renewal[L]) endLocked() {
 	x.asking, x.sent = false, false
 	if x.idle != nil {
@@ -314,13 +316,13 @@ func (r *Renewals[L]) Answered(x *Renewal[L], b *Batch, unanswered int, left tim
 	defer r.mu.Unlock()
 	x.endLocked()
 	if x.index == 0 {
-		return // it was released, or lost, while the answer was under way
+		return // the lease was released or lost meanwhile
 	}
 	in := RenewIn(x.ttl, now.Sub(b.sent), left)
 	if unanswered > 0 {
 		x.fails = min(x.fails+1, 200)
 		in = min(RetryIn(int(x.fails), x.ttl), left)
-		x.check = true // the request has not done what it was sent for
+		x.check = true // the failed request may have been a check
 		down := b.sent.Sub(r.began)-time.Duration(r.lastAnswer.Load()) > silentFor
 		r.setHealthLocked(x, b.Failed(unanswered, r.alone, down))
 	} else {
@@ -329,13 +331,13 @@ func (r *Renewals[L]) Answered(x *Renewal[L], b *Batch, unanswered int, left tim
 		if x.check {
 			in = 0
 		} else {
-			x.doubt.Store(false) // the request was sent after the last signal
+			x.doubt.Store(false) // the request was sent after the last call of Check
 		}
 	}
 	r.scheduleLocked(x, now.Add(in), in/16)
 }
 
-// Done notes that a batch is no longer under way, and whether it was answered.
+// Done ends a batch.
 func (r *Renewals[L]) Done(b *Batch, now time.Time, answered bool) {
 	if answered {
 		r.Alive(now)
@@ -347,10 +349,10 @@ func (r *Renewals[L]) Done(b *Batch, now time.Time, answered bool) {
 	}
 }
 
-// Alive notes that the backend answered some other request: then it is worth splitting
-// the leases that got no answer.
+// Alive reports to r that the backend answered another request. Then leases without an
+// answer may be sent alone, see Batch.Failed.
 func (r *Renewals[L]) Alive(now time.Time) {
-	if at := int64(now.Sub(r.began)); at-r.lastAnswer.Load() > int64(silentFor/8) { // most requests write nothing
+	if at := int64(now.Sub(r.began)); at-r.lastAnswer.Load() > int64(silentFor/8) { // most calls write nothing
 		r.lastAnswer.Store(at)
 	}
 }

@@ -9,31 +9,30 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// A Return is a lease, or a claim with an unknown outcome, that has to be given back to
-// the backend. C is the type of the data that the caller keeps with it.
+// A Return is a lease, or a claim with an unknown outcome, that the client has to
+// release. C is the type of the caller's data.
 type Return[C any] struct {
 	Claim C
 	Lease driver.LeaseRef
-	TTL   time.Duration // of the claim
+	TTL   time.Duration // the TTL of the claim
 
-	// Again is the time at which to release it once more, because an Acquire of its token
-	// may arrive until then. The answer to a release that was sent at this time or later
-	// is final.
+	// Again is the time of another release, because an Acquire of its token may take
+	// effect until then. The answer to a release that was sent at Again or later is
+	// final.
 	Again time.Time
-	// Until is the time at which the lease has ended by itself. No release is sent after
-	// it.
+	// Until is the time at which the lease has expired. No release is sent after it.
 	Until time.Time
 
 	heaped
 	fails int  // the failed releases in a row
-	last  bool // it was sent in the last round
+	last  bool // its last request was sent
 }
 
-// Returns are the returns of one client. New returns go out at once, as far as there is
-// room. Returns that failed go out again a few at a time, or one at a time while nothing
-// succeeds, with pauses between. So a backend that refuses everything gets one request a
-// second, however many returns there are. Once it answers, all go out as fast as it can
-// take them.
+// Returns has the returns of one client. New returns are sent at once, up to Most
+// requests. Failed returns are sent again a few at a time, or one at a time while no
+// release succeeds, with pauses. So a backend that refuses everything gets one request a
+// second, however many returns there are. Once it answers, the returns are sent as fast
+// as it answers.
 type Returns[C any] struct {
 	Most int // the largest number of requests under way; 0 means Out
 
@@ -43,10 +42,10 @@ type Returns[C any] struct {
 	failed      []*Return[C]        // due again after a failure
 	inFlight    int                 // requests under way
 	retrying    int                 // requests under way for returns that failed before
-	maxRetrying int                 // how many returns that failed may be under way
+	maxRetrying int                 // the largest number of retrying
 	pause       time.Duration
-	nextRetry   time.Time // when the next return that failed may go
-	lastRound   bool      // no return is tried again any more
+	nextRetry   time.Time // the earliest time of the next retry
+	lastRound   bool      // no return is retried any more
 	givenUp     int       // how many returns were given up since Closing
 	done        int       // how many requests were answered
 }
@@ -71,22 +70,22 @@ func (r *Returns[C]) Add(x *Return[C], now time.Time) {
 	r.fresh = append(r.fresh, x)
 }
 
-// AddSent is Add after a first release of x. If the backend answered it, x is released
-// again only while an unanswered Acquire may still be granted.
+// AddSent adds a return after its first release. If the backend answered that release, x
+// is released again only if an unanswered Acquire may still be granted.
 func (r *Returns[C]) AddSent(x *Return[C], now time.Time, answered bool) {
 	switch {
 	case !answered:
 		x.fails = 1
 		r.Add(x, now)
 	case now.Before(x.Again):
-		x.Lease.MinHold = 0 // a late Acquire is not the lease that had a minimum hold
+		x.Lease.MinHold = 0 // a lease of a late Acquire needs no minimum hold
 		r.postpone(x, x.Again)
 	}
 }
 
 // Take returns the next return to send now; the caller must pass its outcome to Answered.
-// If there is none, wait is the time until there may be one; negative means not before
-// Add or Answered.
+// If there is none, wait is the time until Take may return one. A negative wait means:
+// after the next Add or Answered.
 func (r *Returns[C]) Take(now time.Time) (x *Return[C], wait time.Duration) {
 	for len(r.later) > 0 && r.later[0].at <= now.Sub(r.began) {
 		x := r.later[0].item
@@ -96,8 +95,8 @@ func (r *Returns[C]) Take(now time.Time) (x *Return[C], wait time.Duration) {
 			r.fresh = append(r.fresh, x)
 		}
 	}
-	// A return that failed goes first if no such return is under way. Otherwise a steady
-	// stream of new returns would keep it waiting for ever.
+	// A failed return goes first if no other failed return is under way. Otherwise a
+	// steady stream of new returns would keep it waiting for ever.
 	if x := r.retry(now, 1); x != nil {
 		return x, 0
 	}
@@ -114,7 +113,7 @@ func (r *Returns[C]) Take(now time.Time) (x *Return[C], wait time.Duration) {
 	return nil, r.next(now)
 }
 
-// retry takes a return that failed, if fewer than room of these are under way.
+// retry takes a failed return, if fewer than room failed returns are under way.
 func (r *Returns[C]) retry(now time.Time, room int) *Return[C] {
 	if r.retrying >= room || r.inFlight >= r.most() || now.Before(r.nextRetry) {
 		return nil
@@ -127,7 +126,7 @@ func (r *Returns[C]) retry(now time.Time, room int) *Return[C] {
 	return x
 }
 
-// next returns the time until something may be due.
+// next returns the time until a return may be due.
 func (r *Returns[C]) next(now time.Time) time.Duration {
 	wait := time.Duration(-1)
 	if len(r.later) > 0 {
@@ -150,7 +149,7 @@ const (
 	Never                 // the backend will never answer it
 )
 
-// Answered notes the outcome of a return from Take, whose request was sent then.
+// Answered records the outcome of a return from Take. sent is the time of its request.
 func (r *Returns[C]) Answered(x *Return[C], sent, now time.Time, o Outcome) {
 	r.inFlight--
 	if x.fails > 0 {
@@ -160,7 +159,7 @@ func (r *Returns[C]) Answered(x *Return[C], sent, now time.Time, o Outcome) {
 	case o == Done:
 		r.done++
 		r.maxRetrying, r.pause, r.nextRetry = min(2*max(r.maxRetrying, 1), r.most()), 0, time.Time{}
-		x.fails, x.Lease.MinHold = 0, 0 // a late Acquire is not the lease that had a minimum hold
+		x.fails, x.Lease.MinHold = 0, 0 // a lease of a late Acquire needs no minimum hold
 		switch {
 		case !sent.Before(x.Again):
 		case r.lastRound:
@@ -175,11 +174,11 @@ func (r *Returns[C]) Answered(x *Return[C], sent, now time.Time, o Outcome) {
 	}
 }
 
-// failure schedules another try for x, and a pause for all returns that failed. The
-// pause grows while no release succeeds.
+// failure schedules a retry of x, and a pause for all failed returns. The pause grows
+// while no release succeeds.
 func (r *Returns[C]) failure(x *Return[C], now time.Time) {
 	r.maxRetrying = 1
-	if x.fails > 0 || r.pause == 0 { // otherwise failures of new returns would keep the others waiting
+	if x.fails > 0 || r.pause == 0 { // failures of new returns must not prolong the pause
 		r.pause = min(max(2*r.pause, firstPause), maxPause)
 		r.nextRetry = now.Add(r.pause)
 	}
@@ -187,7 +186,6 @@ func (r *Returns[C]) failure(x *Return[C], now time.Time) {
 	r.postpone(x, now.Add(backoff.Doubled(firstPause, x.fails, min(max(x.TTL/20, 2*time.Millisecond), maxPause))))
 }
 
-// postpone makes x due at that time.
 func (r *Returns[C]) postpone(x *Return[C], at time.Time) {
 	if r.lastRound {
 		x.fails = 0
@@ -204,7 +202,7 @@ func (r *Returns[C]) postpone(x *Return[C], at time.Time) {
 func (r *Returns[C]) Closing() { r.givenUp = 0 }
 
 // LastRound makes every return due at once, for the last time. A return that is under way
-// goes out once more if that request fails.
+// is sent once more if its request fails.
 func (r *Returns[C]) LastRound() {
 	r.lastRound = true
 	for _, x := range r.later {
@@ -217,8 +215,8 @@ func (r *Returns[C]) LastRound() {
 	r.later, r.failed = nil, nil
 }
 
-// Progress returns how many requests have been answered, and whether a request is under
-// way, or has failed and not been answered since.
+// Progress returns the number of answered requests. unanswered reports whether a return
+// is under way, or failed and was not answered since.
 func (r *Returns[C]) Progress() (done int, unanswered bool) {
 	failed := func(x dueItem[*Return[C]]) bool { return x.item.fails > 0 }
 	return r.done, r.inFlight > 0 || len(r.failed) > 0 || slices.ContainsFunc(r.later, failed)
@@ -227,11 +225,11 @@ func (r *Returns[C]) Progress() (done int, unanswered bool) {
 // Len returns the number of returns, including those under way.
 func (r *Returns[C]) Len() int { return len(r.later) + len(r.fresh) + len(r.failed) + r.inFlight }
 
-// Left returns the number of returns that are not known to be released: those still
-// there, and those given up since Closing.
+// Left returns the number of returns without a confirmed release: those in r, and those
+// given up since Closing.
 func (r *Returns[C]) Left() int { return r.Len() + r.givenUp }
 
-// pop takes the first return that has not ended by itself, if there is one.
+// pop removes and returns the first return whose lease has not expired, or nil.
 func pop[C any](line *[]*Return[C], now time.Time) *Return[C] {
 	for len(*line) > 0 {
 		x := (*line)[0]

@@ -1,6 +1,6 @@
-// Package lazyctx bounds a context in time, and makes the timer only when a caller asks
-// for Done. Each request to a backend is bounded, and one that is answered from memory or
-// cache would spend more on the timer than on the lock.
+// Package lazyctx has a context with a deadline that starts its timer only when Done is
+// called. Each request to a backend has a deadline, and for a fast request the timer
+// would cost more than the lock.
 package lazyctx
 
 import (
@@ -14,7 +14,7 @@ type Context struct {
 	context.Context // the parent
 	deadline        time.Time
 
-	mu   sync.Mutex // protects both below
+	mu   sync.Mutex // protects the fields below
 	real *timed     // nil until it is needed
 	over bool
 }
@@ -38,11 +38,11 @@ func (c *Context) bind(parent context.Context, deadline time.Time) *Context {
 	return c
 }
 
-// A Room has room for one context, as a part of the request's own struct: usually there
-// is only one. Each further one is allocated, because a driver may keep the first. A Room
-// is not for several goroutines at once.
+// A Room is the memory for one context, as a part of the request's own struct. Each
+// further context is allocated, because a driver may keep the first. Only one goroutine
+// at a time may use a Room.
 type Room struct {
-	first Context // it has a parent if it is used
+	first Context // in use if it has a parent
 }
 
 // WithDeadline is the function of the package. A nil Room has no room.
@@ -53,7 +53,7 @@ func (r *Room) WithDeadline(parent context.Context, deadline time.Time) *Context
 	return r.first.bind(parent, deadline)
 }
 
-// Lasting is ctx without its end.
+// Lasting returns ctx without its end.
 func Lasting(ctx context.Context) context.Context {
 	if _, bounded := ctx.Deadline(); !bounded && ctx.Done() == nil {
 		return ctx // the usual case for the release of a lease
@@ -61,7 +61,7 @@ func Lasting(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// Cancel ends it.
+// Cancel ends c.
 func (c *Context) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,8 +99,8 @@ func (c *Context) Err() error {
 	return c.Context.Err() // a child context learns of the parent's end a moment later than a caller of CallerDone
 }
 
-// Value calls the real context once there is one, so that the context package finds its
-// own value in it.
+// Value calls the real context if there is one, so that the context package finds its own
+// value in it.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
 	inner := c.real

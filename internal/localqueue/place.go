@@ -1,9 +1,9 @@
 package localqueue
 
-// ranks counts the waiters up to one of them that have not left, in logarithmic time. It
-// is a Fenwick tree: the n-th number counts the waiters in the n&-n slots that end with
-// n. Slots are numbered from 1 in the order of coming, and are not used again; when too
-// many are empty the queue makes new ranks.
+// ranks computes the position of a waiter in logarithmic time. It is a Fenwick tree: the
+// n-th number counts the waiters in the n&-n slots that end with n. Slots are numbered
+// from 1 in the order of arrival, and are not reused; when too many are empty the queue
+// makes new ranks.
 type ranks []int32
 
 // add returns the next slot.

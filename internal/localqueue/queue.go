@@ -7,12 +7,12 @@ import (
 )
 
 // A queue is the queue of one name. It exists while there are waiters, or a hold that may
-// be passed on. Its shard has the lock.
+// be passed on. Its shard's mutex protects it.
 type queue[W any] struct {
 	shard *shard[W]
 	name  string
 
-	// The waiters, in the order of their coming: first those that ask the backend or are
+	// The waiters, in the order of their arrival: first those that ask the backend or are
 	// in its queue, then those whose turn has not come.
 	front, back *Waiter[W]
 	local       *Waiter[W] // the first waiter whose turn has not come
@@ -68,7 +68,7 @@ func (q *queue[W]) push(w *Waiter[W]) {
 	}
 }
 
-// unlink takes a waiter out of the queue and sets its new state.
+// unlink removes a waiter from the queue and sets its new state.
 func (q *queue[W]) unlink(w *Waiter[W], became state) {
 	if w.state != local {
 		q.weight -= int64(w.weight)
@@ -96,7 +96,7 @@ func (q *queue[W]) unlink(w *Waiter[W], became state) {
 	if q.ranks != nil {
 		q.ranks.remove(w.slot)
 		if len(q.ranks) > 2*q.length+64 {
-			q.ranks = nil // so many have left that new ranks are worth their cost
+			q.ranks = nil // make new ranks, because many slots are empty
 		}
 	}
 	w.queue, w.prev, w.next, w.state = nil, nil, nil, became
@@ -108,8 +108,8 @@ func (q *queue[W]) advance(now time.Time) {
 		q.shard.looked++
 		switch {
 		case w != q.front:
-			// w may ask beside the waiters ahead only if all could be granted together,
-			// and no answer says that they could not.
+			// w may ask before the waiters ahead are answered only if all could hold at
+			// the same time, and no claim was answered "held".
 			if q.queued > 0 || q.weight+int64(w.weight) > int64(w.limit) || q.maxAsking > 0 && q.asks >= q.maxAsking {
 				return
 			}
@@ -156,20 +156,19 @@ func (q *queue[W]) wakeAtPassEnd(now time.Time) {
 	q.stop = s.after(closes.Sub(now), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if q.hold == h { // otherwise the hold was given back, and the timer was stopped too late
+		if q.hold == h { // if not, the timer fired although it was stopped
 			q.endHold(closes)
 		}
 	})
 }
 
-// endHold forgets the hold, and lets the waiters that waited for it ask.
+// endHold removes the hold, and lets the waiters that waited for it ask.
 func (q *queue[W]) endHold(now time.Time) {
 	q.forgetHold()
 	q.advance(now)
 	q.shard.tidy(q)
 }
 
-// forgetHold forgets the hold.
 func (q *queue[W]) forgetHold() {
 	if q.stop != nil {
 		q.stop()
@@ -177,7 +176,7 @@ func (q *queue[W]) forgetHold() {
 	q.hold, q.passesLeft, q.stop = nil, 0, nil
 }
 
-// answered notes that the backend answers.
+// answered records that the backend answers.
 func (q *queue[W]) answered() { q.failing, q.failure = time.Time{}, nil }
 
 // waitedSince returns the time since which w has waited for a failing backend.

@@ -9,14 +9,14 @@ import (
 )
 
 // A Hold is an exclusive hold of a name in the backend, from which several leases can be
-// made, one after the other. Its methods are called under the lock of the queue: they do
-// not block, and do not come back here.
+// made, one after the other. Its methods are called with the queue locked: they must not
+// block, or call methods of Queues.
 type Hold[W any] interface {
 	// Alike reports whether a lease of this hold would serve the claim as well as a lease
 	// of its own.
 	Alike(claim W) bool
-	// Pass makes the next lease of the hold, whose last one was released, and leaves it
-	// in the claim. It returns false if the hold is not good for that.
+	// Pass makes the next lease of the hold, after the last one was released, and stores
+	// it in the claim. It returns false if that is not possible.
 	Pass(claim W) bool
 	// Lost reports whether the hold has ended without a release.
 	Lost() bool
@@ -24,9 +24,8 @@ type Hold[W any] interface {
 	Holder() driver.Holder
 }
 
-// Names are independent of each other, so their queues are in several shards with a mutex
-// each. Otherwise goroutines on different names would spend more time on the mutex than
-// on their locks.
+// The queues are in several shards with a mutex each. With a single mutex, goroutines
+// with different names would spend more time on it than on their locks.
 const shards = 16
 
 // Queues are the queues of all names. W is the type of the data that the caller keeps
@@ -35,7 +34,7 @@ type Queues[W any] struct {
 	seed  maphash.Seed
 	shard [shards]struct {
 		shard[W]
-		_ [64]byte // keeps neighbours out of each other's cache line
+		_ [64]byte // keeps two shards out of one cache line
 	}
 }
 
@@ -45,7 +44,7 @@ type shard[W any] struct {
 	handoff time.Duration
 	after   func(d time.Duration, f func()) (stop func() bool)
 
-	mu     sync.Mutex // protects all below, and the queues and waiters
+	mu     sync.Mutex // protects the fields below, and the queues and waiters
 	queues map[string]*queue[W]
 	idle   *queue[W]   // an unused queue for the next name: an uncontended lock uses a queue only for a moment
 	open   []window[W] // the holds that can be passed on, or could, in the order of their passUntil
@@ -109,8 +108,9 @@ func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time)
 	}
 }
 
-// Tried returns an error if waiters here are in the way of a try. Waiters that ask, and
-// could hold beside the try, are not in its way. Tried does not ask the backend.
+// Tried returns an error if waiters of this process are ahead of a try. It ignores
+// waiters that ask the backend, and could hold at the same time as the try. Tried does
+// not ask the backend.
 func (q *Queues[W]) Tried(c *driver.Claim) error {
 	s := q.of(c.Name)
 	s.mu.Lock()
@@ -168,8 +168,8 @@ func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now
 	s.tidy(x)
 }
 
-// Pass hands a hold whose lease was released to the first waiter, if that is allowed.
-// Otherwise the hold goes back to the backend, and the waiter asks there.
+// Pass passes a hold whose lease was released to the first waiter, if that is allowed. If
+// it returns false, the caller releases the hold, and the waiter asks the backend.
 func (q *Queues[W]) Pass(name string, h Hold[W], now time.Time) bool {
 	s := q.of(name)
 	s.mu.Lock()
@@ -194,7 +194,7 @@ func (q *Queues[W]) Pass(name string, h Hold[W], now time.Time) bool {
 	return true
 }
 
-// Drop forgets a hold that can no longer be passed on.
+// Drop removes a hold that can no longer be passed on.
 func (q *Queues[W]) Drop(name string, h Hold[W], now time.Time) {
 	s := q.of(name)
 	s.mu.Lock()
@@ -204,7 +204,7 @@ func (q *Queues[W]) Drop(name string, h Hold[W], now time.Time) {
 	}
 }
 
-// Queued is the claim of the first waiter, if it is in the backend's queue.
+// Queued returns the claim of the first waiter, if it is in the backend's queue.
 func (q *Queues[W]) Queued(name string) (claim W, ok bool) {
 	s := q.of(name)
 	s.mu.Lock()
@@ -228,8 +228,8 @@ func (s *shard[W]) at(name string) *queue[W] {
 	return q
 }
 
-// sweep forgets holds whose time to be passed on is over, so that a long lease does not
-// keep a queue.
+// sweep removes holds whose hand-off window is over, so that a long lease does not keep a
+// queue.
 func (s *shard[W]) sweep(now time.Time) {
 	for len(s.open) > 0 {
 		if q := s.open[0].queue; q.hold == s.open[0].hold {
@@ -243,7 +243,7 @@ func (s *shard[W]) sweep(now time.Time) {
 	}
 }
 
-// tidy forgets a queue without waiters and hold.
+// tidy removes a queue without waiters and hold.
 func (s *shard[W]) tidy(q *queue[W]) {
 	if q.front == nil && q.hold == nil {
 		delete(s.queues, q.name)

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A Waiter is a claim in a queue. It is a part of the claim, and begins empty.
+// A Waiter is a claim in a queue. The claim contains it. The zero value is ready.
 type Waiter[W any] struct {
 	Claim W // the caller's own
 
@@ -23,8 +23,9 @@ type Waiter[W any] struct {
 	err        *error        // why it is out of the queue; written before turn is closed
 }
 
-// Turn is closed when w need not wait for its turn any more: it may ask, or Hold.Pass has
-// left a lease in its claim, or Err says why it is out. Turn is nil if w may ask at once.
+// Turn returns a channel that is closed when w's turn has come: it may ask, or Hold.Pass
+// has stored a lease in its claim, or Err returns an error. Turn returns nil if w may ask
+// at once.
 func (w *Waiter[W]) Turn() <-chan struct{} { return w.turn }
 
 // wake closes Turn.
@@ -60,7 +61,7 @@ func (w *Waiter[W]) Alike(most int, alike func(W) bool) (n int, all bool) {
 	return n, x == nil && !w.queue.hasRivals
 }
 
-// Told notes the answer "held" to w. rivals means that other processes hold the name.
+// Told records the answer "held" to w. rivals means that other processes hold the name.
 func (w *Waiter[W]) Told(held *driver.HeldError, rivals bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -119,9 +120,9 @@ func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time)
 	q.advance(now)
 }
 
-// Heard returns the reason for which w waits, as far as this process knows it: the error
-// of the backend, or a *driver.HeldError with w's own place, which includes the claims of
-// other processes that were ahead at the last answer. It is nil if w has left.
+// Heard returns why w waits, according to the last answer: the error of the backend, or a
+// *driver.HeldError with w's position, which includes the claims of other processes that
+// were ahead then. It is nil if w has left.
 func (w *Waiter[W]) Heard() error {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -137,9 +138,8 @@ func (w *Waiter[W]) Heard() error {
 	return held
 }
 
-// Leave takes w out of the queue, and lets the next one have its turn. It returns true if
-// a lease was passed to w in the meantime: a waiter that gives up at that moment has to
-// pass it on.
+// Leave removes w from the queue, and gives the next waiter its turn. It returns true if
+// a lease was passed to w meanwhile: a waiter that gives up has to pass that lease on.
 func (w *Waiter[W]) Leave(now time.Time) (passedOn bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Acquire implements driver.Driver. It prepares a claim, sends it, reads the answer, and
-// has replicas confirm the grant if they have to acknowledge it.
+// Acquire implements driver.Driver. It prepares a claim, sends it and reads the answer.
+// With WaitReplicas, it then waits until replicas acknowledge the grant.
 func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
@@ -20,13 +20,13 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	}
 	who, err := d.subscribeForClaim(ctx, &c)
 	if err != nil {
-		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
+		return driver.Grant{}, d.wrapErr(ctx, "acquire", c.Name, err)
 	}
 	p := d.runWithEnd(ctx, now, c.Name, &c, func(end int64) Reply { return d.claim(ctx, now, &c, end, who) })
 	g, refused, err := readClaim(p, &c)
 	now = time.Now()
 	if err == nil && refused == nil {
-		err = endedAt(ctx, now) // an error if the caller no longer waits for the grant
+		err = endedAt(ctx, now) // an error if the caller has given up; its client releases the claim
 	}
 	if err == nil && refused == nil && d.WaitReplicas > 0 {
 		err = d.confirm(ctx, &c)
@@ -36,7 +36,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	}
 	switch {
 	case err != nil:
-		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
+		return driver.Grant{}, d.wrapErr(ctx, "acquire", c.Name, err)
 	case refused != nil:
 		return driver.Grant{}, refused
 	}
@@ -45,7 +45,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 
 // subscribeForClaim subscribes before the claim is sent, because the signal may arrive
 // before the answer that says "queued". Meanwhile it asks the server for the time, if the
-// driver does not know that time. It returns what is stored of the claimant.
+// driver does not know that. It returns the stored form of the claimant.
 func (d *Driver) subscribeForClaim(ctx context.Context, c *driver.Claim) (who string, err error) {
 	asked := d.clock.begin()
 	who, err = d.signals.subscribeFor(ctx, c)
@@ -60,10 +60,10 @@ func (d *Driver) subscribeForClaim(ctx context.Context, c *driver.Claim) (who st
 	}
 }
 
-// claim sends a claim: together with other steps if possible, otherwise by itself.
+// claim sends a claim: in a common script with other steps if possible, otherwise alone.
 func (d *Driver) claim(ctx context.Context, now time.Time, c *driver.Claim, end int64, who string) Reply {
-	if isQuick(c) && d.shares(c.Name) {
-		p, done := d.quickly(ctx, now, c.Name, quickStep{
+	if isQuick(c) && d.canSendTogether(c.Name) {
+		p, done := d.sendTogether(ctx, now, c.Name, quickStep{
 			token: c.Token, end: end, terms: d.termsOf(c, who), fences: fencesOf(c), minFence: c.MinFence,
 		})
 		defer d.coalescer.endStep()

@@ -41,16 +41,17 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	case moving(err):
 		return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err) // nothing was run
 	case err != nil:
-		return nil, d.trouble(ctx, "acquire", d.blamed(ctx, claims, err), err)
+		return nil, d.wrapErr(ctx, "acquire", d.nameForErr(ctx, claims, err), err)
 	case refused != nil:
 		return nil, refused
 	}
 	return grants, nil
 }
 
-// blamed returns the name for the error of a step. If the error is about stored data,
-// that is the first name whose keys cannot be read, otherwise the first name.
-func (d *Driver) blamed(ctx context.Context, claims []driver.Claim, err error) string {
+// nameForErr returns the name to put into the error of a step: the first name whose
+// stored data cannot be read if the error is about stored data, and otherwise the first
+// name.
+func (d *Driver) nameForErr(ctx context.Context, claims []driver.Claim, err error) string {
 	if isDamage(Trouble("", "", "", err)) {
 		for i := range claims {
 			if _, bad := d.Inspect(ctx, claims[i].Name); isDamage(bad) {
@@ -78,15 +79,14 @@ func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.
 	}
 	grants, refused, err = readAll(p, claims)
 	if refused != nil && first != nil {
-		// Some of the claims may still have leases that the lost request granted, until
+		// The lost request may have granted leases to some of the claims. They last until
 		// the caller releases them.
 		return nil, nil, first
 	}
 	return grants, refused, err
 }
 
-// mayResendAll reports whether claims may be sent once more, as unanswered.add does for
-// one.
+// mayResendAll reports whether claims may be sent once more, see unanswered.add.
 func (d *Driver) mayResendAll(ctx context.Context, claims []driver.Claim) bool {
 	end := driver.End(ctx)
 	return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.unanswered.add(&c, end) })
@@ -105,7 +105,7 @@ func (o *Options) allCall(claims []driver.Claim, end int64, who []string) Call {
 	return c
 }
 
-// readAll reads what lua/all.lua answers.
+// readAll reads the answer of lua/all.lua.
 func readAll(p Reply, claims []driver.Claim) (grants []driver.Grant, refused, err error) {
 	if p.Err == nil && len(p.Text) > 5 && p.Text[0] == 'r' {
 		if i := binary.BigEndian.Uint32([]byte(p.Text[1:])); i < uint32(len(claims)) {

@@ -9,20 +9,20 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// A bounded Conn is one whose requests end with their ctx, whatever the client waits for:
-// an answer, a connection, or a free place in its pool. Neither rueidis nor go-redis does
+// A bounded Conn ends each request with its ctx, even if the client library waits for an
+// answer, a connection, or a free place in its pool. Neither rueidis nor go-redis does
 // that in all cases.
 //
-// In general a goroutine makes the request, and its caller waits for the answer or for
-// the end of ctx. The server refuses a claim after its end, and an answer that comes
-// later is discarded. While there are maxRequests, a new request waits, until its own ctx
-// ends.
+// In general another goroutine makes the request, and the caller waits for the answer or
+// for the end of ctx. A late answer is discarded; a late claim is refused by the server,
+// because claims have an end. While maxRequests are under way, a new request waits until
+// its own ctx ends.
 //
-// The hand-over to a goroutine costs half as much as the request, because it wakes a
-// thread. So the caller makes the request itself while the server answers quickly, if the
-// client keeps the deadline. If the caller gives up, the driver closes the connection
-// that the request waits on. It does not do that to a server that is slow or far away,
-// because the requests of others may share the connection.
+// Passing a request to another goroutine costs half as much as the request, because it
+// wakes a thread. So while the server answers quickly, the caller makes the request
+// itself, if the library keeps the deadline. If such a caller gives up, the driver closes
+// the connection on which the request waits. It does not do so if the server is slow or
+// far away, because other requests may share the connection.
 type bounded struct {
 	Conn
 	*bounds
@@ -32,8 +32,8 @@ type bounded struct {
 type bounds struct {
 	client *Client
 	life   context.Context
-	free   chan struct{} // has one for each further request that a goroutine may make
-	next   chan func()   // received by goroutines that are idle
+	free   chan struct{} // has a value for each request that may still be started
+	next   chan func()   // idle goroutines receive from it
 	idle   atomic.Int32
 	began  time.Time
 	quick  atomic.Int64 // the time of the last answer, since began; 0 if it was slow or an error
@@ -43,20 +43,20 @@ const (
 	maxRequests = 512
 	maxIdle     = 64
 
-	// quickAnswerMaxAge is the age of the last quick answer up to which the driver takes
-	// the connection to be alive. It is also the least time that a request needs to its
-	// deadline, because the client closes the connection then.
+	// quickAnswerMaxAge is the age of the last quick answer up to which callers make
+	// requests themselves. It is also the least time to the deadline of such a request,
+	// because the library closes the connection at the deadline.
 	quickAnswerMaxAge = time.Second
 
-	// quickAnswerTime is the longest time for an answer of a server that counts as quick.
+	// quickAnswerTime is the longest time for an answer that counts as quick.
 	quickAnswerTime = 5 * time.Millisecond
 
-	// serverTimeout is the time that one server has for its answers to a request of the
-	// driver itself, which no ctx of a caller bounds.
+	// serverTimeout bounds a request that the driver makes for itself, because no ctx of
+	// a caller does.
 	serverTimeout = 5 * time.Second
 
-	// answerGrace is the time that the server still has for an answer after the caller
-	// has given up.
+	// answerGrace is the time after the caller has given up in which the server may still
+	// answer.
 	answerGrace = 20 * time.Millisecond
 )
 
@@ -70,7 +70,7 @@ func newBounded(c *Client, life context.Context) bounded {
 
 // Do implements Conn.
 func (b bounded) Do(ctx context.Context, c Command) (p Reply) {
-	if _, limited := ctx.Deadline(); !limited && lazyctx.CallerDone(ctx) == nil { // it never ends
+	if _, limited := ctx.Deadline(); !limited && lazyctx.CallerDone(ctx) == nil { // ctx never ends
 		return b.Conn.Do(ctx, c)
 	}
 	now := time.Now()
@@ -133,7 +133,7 @@ func (b bounded) DoMany(ctx context.Context, all []Command, together bool) []Rep
 	return replies
 }
 
-// nodes returns the servers, whose requests are bounded, too.
+// nodes returns the servers. Requests to them are bounded, too.
 func (b bounded) nodes(ctx context.Context, masters bool) ([]Node, error) {
 	var failed error
 	all, err := inTime(ctx, b.bounds, func(ctx context.Context) (all []Node) {
@@ -149,11 +149,11 @@ func (b bounded) nodes(ctx context.Context, masters bool) ([]Node, error) {
 	return all, failed
 }
 
-// inTime makes a request in a goroutine. Its error says why the caller does not wait for
-// the answer; the request's own error is in the answer.
+// inTime makes a request in another goroutine. Its error says why the caller no longer
+// waits; an error of the request itself is in the answer.
 func inTime[T any](ctx context.Context, b *bounds, f func(ctx context.Context) T) (answer T, err error) {
 	own := ctx
-	if b.client.Idle == nil { // at its deadline, the client would close the connection that all requests share
+	if b.client.Idle == nil { // own has no deadline, because the library would then close its only connection
 		own = context.WithoutCancel(ctx)
 	}
 	if b.life.Err() != nil {
@@ -170,8 +170,8 @@ func inTime[T any](ctx context.Context, b *bounds, f func(ctx context.Context) T
 	return await(ctx, b, done)
 }
 
-// await receives from c, or returns why the caller of ctx does not wait any longer. It
-// does not call ctx.Done, because a lazyctx.Context then makes a context with a timer.
+// await receives from c, or returns why the caller no longer waits. It does not call
+// ctx.Done, because then a lazyctx.Context would start a timer.
 func await[T any](ctx context.Context, b *bounds, c <-chan T) (v T, err error) {
 	select {
 	case v = <-c:
@@ -196,8 +196,8 @@ func await[T any](ctx context.Context, b *bounds, c <-chan T) (v T, err error) {
 	}
 }
 
-// start runs f in a goroutine that has made another request, or in a new one, whose stack
-// has yet to grow.
+// start runs f in an idle goroutine, or in a new one. An idle one is quicker, because its
+// stack has already grown.
 func (b *bounds) start(f func()) {
 	select {
 	case b.next <- f:
@@ -219,8 +219,8 @@ func (b *bounds) start(f func()) {
 	}()
 }
 
-// close waits until the client has given up the requests that are under way, but not for
-// ever, because a client may be set to wait for ever.
+// close waits until the library has ended the requests under way. Its wait has a limit,
+// because a library may be configured without timeouts.
 func (b *bounds) close() {
 	timeout := time.After(2 * serverTimeout)
 	for range maxRequests {

@@ -17,7 +17,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	call := d.breakCall(name, fence, delay, by)
 	p := d.atMostOnce(ctx, func() Reply { return d.run(ctx, Break, call) })
 	if p.Err != nil {
-		return d.trouble(ctx, "break", name, p.Err)
+		return d.wrapErr(ctx, "break", name, p.Err)
 	}
 	return readEnd(p)
 }

@@ -15,26 +15,25 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// A coalescer puts the steps that several goroutines of this process take at the same
-// time, each on a name of its own, into one script, because sending is most of the cost
-// of a step, here and on the server. It takes quick cases only. It is not used in a
+// A coalescer puts steps of several goroutines, each on another name, into one script,
+// because sending is most of the cost of a step, here and on the server. It takes quick
+// cases only: names without waiters, and for a claim without holders. It is not used in a
 // cluster, where all keys of a script have to be in one slot.
 //
-// A caller whose step begins while no other is under way sends it by itself. Later
-// callers leave their steps to the two lanes: goroutines that each take all steps that
-// have gathered, send them, and come back for more. One lane gathers while the other
-// waits for its answer; with more lanes, scripts would be smaller. There are more lanes
-// only while the server answers slowly, or is far away, so that no step has to wait for a
-// lane.
+// A caller whose step begins while no other is under way sends it alone. Later callers
+// leave their steps to the two lanes. A lane is a goroutine that sends all gathered
+// steps, waits for the answer, and repeats that. Steps gather for one lane while the
+// other waits for its answer; with more lanes, scripts would be smaller. More lanes start
+// only if the server is slow or far away, so that no step has to wait for a lane.
 type coalescer struct {
 	conn          Conn
 	life          context.Context
-	clock         *clock       // learns from each answer
+	clock         *clock       // answers update it
 	prefix        string       // of the keys
 	stepsUnderWay atomic.Int32 // steps that are under way
 	free          sync.Pool    // of *step
 
-	mu       sync.Mutex // protects all below, and the fields of each step
+	mu       sync.Mutex // protects the fields below, and the fields of each step
 	next     []*step    // steps that no lane has taken yet
 	lanes    []*lane
 	timer    *time.Timer
@@ -42,16 +41,15 @@ type coalescer struct {
 }
 
 const (
-	// maxStepsPerScript is the largest number of steps in one script, so that other
-	// clients wait for it little longer than 0.1 ms.
+	// maxStepsPerScript is the largest number of steps in one script, so that it blocks
+	// other clients for little more than 0.1 ms.
 	maxStepsPerScript = 64
 
 	// usualLanes is the number of lanes while the server answers within slowLane.
 	usualLanes = 2
 	slowLane   = time.Millisecond
 
-	// giveUpCheckInterval is the time between two checks for callers that have given up,
-	// while there are callers.
+	// giveUpCheckInterval is the time between two checks for callers that have given up.
 	giveUpCheckInterval = 5 * time.Millisecond
 
 	// maxLanes is the largest number of scripts under way at once. If the server does not
@@ -61,7 +59,7 @@ const (
 
 // A lane has one script under way.
 type lane struct {
-	aside bool // on a connection of its own
+	aside bool // uses a connection of its own
 	since time.Time
 	batch []*step // nil while no script is under way
 }
@@ -77,7 +75,7 @@ type step struct {
 	answer    int64
 	err       error
 	abandoned bool          // its caller has given up, and a lane may still refer to it
-	done      chan struct{} // holds one
+	done      chan struct{} // capacity 1
 }
 
 func newCoalescer(conn Conn, prefix string, life context.Context, c *clock) *coalescer {
@@ -86,12 +84,13 @@ func newCoalescer(conn Conn, prefix string, life context.Context, c *clock) *coa
 	}}}
 }
 
-// shares reports whether a step on this name may share a script with others.
-func (d *Driver) shares(name string) bool { return !d.client.Cluster && !d.busy.is(name) }
+// canSendTogether reports whether a step on this name may share a script with others.
+func (d *Driver) canSendTogether(name string) bool { return !d.client.Cluster && !d.busy.is(name) }
 
-// quickly takes a step together with others, if there are any. If done is false, the
-// caller sends the step by itself. In both cases the caller then calls coalescer.endStep.
-func (d *Driver) quickly(ctx context.Context, now time.Time, name string, q quickStep) (p Reply, done bool) {
+// sendTogether sends a step in a common script, if other steps are under way. If done is
+// false, the caller must send the step alone. In both cases the caller then calls
+// coalescer.endStep.
+func (d *Driver) sendTogether(ctx context.Context, now time.Time, name string, q quickStep) (p Reply, done bool) {
 	answer, first, err := d.coalescer.do(ctx, now, name, q)
 	if err != nil || answer != 0 {
 		return Reply{Int: answer, Err: err}, true
@@ -102,15 +101,15 @@ func (d *Driver) quickly(ctx context.Context, now time.Time, name string, q quic
 	return Reply{}, false
 }
 
-// do takes a step together with others. alone reports that there were no others; then do
-// has not taken the step. Answer 0 means that the step is not the quick case.
+// do sends a step in a common script. If alone is true, no other step was under way, and
+// do has sent nothing. Answer 0 means that the step is not the quick case.
 //
-// A caller that gives up leaves its step to the lane, which then does not send it. If the
-// lane is just sending a claim, the caller's release may overtake it. Then the claim's
-// end limits how late it can be granted.
+// If a caller gives up, its step is not sent. If a lane is sending a claim at that
+// moment, the caller's release may reach the server first. Then the end of the claim
+// limits how late the server can grant it.
 func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quickStep) (answer int64, alone bool, err error) {
 	if co.stepsUnderWay.Add(1) == 1 {
-		// The caller sends the step by itself, which counts as under way until endStep.
+		// The caller sends the step alone. It counts as under way until endStep.
 		return 0, true, nil
 	}
 	s, _ := co.free.Get().(*step)
@@ -147,7 +146,7 @@ func (co *coalescer) slowLocked(now time.Time) bool {
 	return true
 }
 
-// openLocked begins another lane.
+// openLocked starts another lane.
 func (co *coalescer) openLocked() {
 	aside := 0
 	for _, other := range co.lanes {
@@ -160,7 +159,7 @@ func (co *coalescer) openLocked() {
 	go co.runLane(l)
 }
 
-// runLane is a lane's goroutine. It ends when there is no step to take.
+// runLane is a lane's goroutine. It ends when no step has gathered.
 func (co *coalescer) runLane(l *lane) {
 	for {
 		// The last answers woke many callers at once. Let them add their next steps
@@ -199,7 +198,7 @@ func (co *coalescer) takeBatch(l *lane) (batch []*step) {
 func (co *coalescer) send(l *lane, batch []*step) Reply {
 	c := pack(co.prefix, batch)
 	began := l.since // only this goroutine writes it
-	p := runScript(unwaited{co.life, began.Add(serverTimeout)}, co.conn, Many, c, l.aside)
+	p := runScript(deadlineContext{co.life, began.Add(serverTimeout)}, co.conn, Many, c, l.aside)
 	if p.Err == nil && len(p.List) != len(batch)+1 {
 		p.Err = &damage{"fewer answers than steps"}
 	}
@@ -209,15 +208,15 @@ func (co *coalescer) send(l *lane, batch []*step) Reply {
 	return p
 }
 
-// unwaited is a ctx that is never cancelled: a lane waits for nothing but its request,
-// and the client ends that at the deadline. A ctx without Done costs rueidis less.
-type unwaited struct {
+// deadlineContext is a ctx with a deadline that is never cancelled. The library ends the
+// request of a lane at the deadline. A ctx without Done costs rueidis less.
+type deadlineContext struct {
 	context.Context
 	deadline time.Time
 }
 
-func (u unwaited) Deadline() (time.Time, bool) { return u.deadline, true }
-func (unwaited) Done() <-chan struct{}         { return nil }
+func (u deadlineContext) Deadline() (time.Time, bool) { return u.deadline, true }
+func (deadlineContext) Done() <-chan struct{}         { return nil }
 
 // answer stores the answers of a batch in its steps, and returns the steps whose callers
 // still wait.
@@ -242,7 +241,7 @@ func (co *coalescer) answer(l *lane, batch []*step, p Reply) []*step {
 	return waiting
 }
 
-// scheduleSweepLocked sets the timer to look for callers that have given up.
+// scheduleSweepLocked sets the timer for sweepGivenUp.
 func (co *coalescer) scheduleSweepLocked(in time.Duration) {
 	co.timerSet = true
 	if co.timer == nil {
@@ -253,8 +252,8 @@ func (co *coalescer) scheduleSweepLocked(in time.Duration) {
 }
 
 // sweepGivenUp ends the steps whose callers have given up, whether they are gathered or
-// sent. If each caller waited for its own deadline and ctx, that would cost more than the
-// rest of the step.
+// sent. It is cheaper than a timer and a ctx for each caller, which would cost more than
+// the rest of the step.
 func (co *coalescer) sweepGivenUp() {
 	co.mu.Lock()
 	defer co.mu.Unlock()
@@ -300,13 +299,14 @@ func (co *coalescer) givenUpLocked(s *step, now time.Time, closed bool) bool {
 	return true
 }
 
-// refused reports whether the server ran nothing of the script, perhaps because the user
-// may not use the key of a single step. Each caller then sends its step by itself.
+// refused reports whether the server refused the whole script, maybe because the user may
+// not use one of its keys. Each caller then sends its step alone.
 func refused(err error) bool { return strings.HasPrefix(err.Error(), "NOPERM") }
 
-// busy remembers for busyFor which names were not the quick case, because they were held
-// or had waiters. The driver sends their steps alone, because in a common script they
-// would fail. Two names may share an element of until, which costs a little speed.
+// busy remembers for busyFor the names that were not the quick case, because they were
+// held or had waiters. The driver sends their steps alone, because they would fail in a
+// common script. Names with equal hashes share an element of until; that only makes some
+// steps slower.
 type busy struct {
 	seed  maphash.Seed
 	began time.Time
@@ -328,12 +328,12 @@ func (b *busy) is(name string) bool {
 	return until != 0 && int64(time.Since(b.began)) < until
 }
 
-// The first argument of a common script has the settings that its claims share. A step
-// then adds no more than its token, and a claim also its end. lua/many.lua reads these
-// arguments.
+// The first argument of a common script has the settings that its claims share. The
+// argument of a step then has only its token, and for a claim also its end. lua/many.lua
+// reads these arguments.
 
-// A quickStep is a step that lua/many.lua may take, without its name: a claim, or a
-// release, which has only a token.
+// A quickStep has the fields of a step for lua/many.lua, except its name: of a claim, or
+// of a release, which has only a token.
 type quickStep struct {
 	token    driver.Token
 	terms    *terms // nil for a release
@@ -342,11 +342,11 @@ type quickStep struct {
 	minFence uint64
 }
 
-// terms are the settings that the claims of a process mostly share, and their encoding.
+// terms are the settings that most claims of a process share, and their encoding.
 type terms struct {
 	ttl, keep, delay time.Duration
 	who              string
-	times, rest      string // encoded: what comes before the end of a claim, and what comes after it
+	times, rest      string // encoded: the parts before and after the end of a claim
 }
 
 // termsOf returns the terms of a claim. If the last claim had equal terms, it returns the
@@ -363,7 +363,7 @@ func (d *Driver) termsOf(c *driver.Claim, who string) *terms {
 	return t
 }
 
-// pack makes the call of a batch. All keys and arguments are pieces of one string.
+// pack makes the call of a batch. All keys and arguments are slices of one string.
 func pack(prefix string, batch []*step) Call {
 	var common *terms
 	var latest int64
@@ -394,7 +394,7 @@ func pack(prefix string, batch []*step) Call {
 		case s.terms == common && s.fences == 1 && s.minFence == 0 && before < 1<<32:
 			all = binary.BigEndian.AppendUint32(append(all, s.token[:]...), uint32(before))
 		default:
-			// The claim does not fit the short form, and has the argument of claimArg.
+			// The claim does not fit the short form, so it has the argument of claimArg.
 			all = number(number(append(append(all, quickAcquire), s.terms.times...), fenceArg(s.minFence)), s.end)
 			all = append(append(binary.BigEndian.AppendUint32(all, uint32(s.fences)), s.token[:]...), s.terms.rest...)
 		}

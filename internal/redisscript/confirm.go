@@ -13,28 +13,28 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Confirmed grants. Replication is asynchronous, so at first only the master has a new
-// grant, and it is lost with the master. With WaitReplicas the driver returns a grant
+// Confirmed grants: replication is asynchronous, so a new grant is lost if the master
+// fails before it has replicated the grant. With WaitReplicas the driver returns a grant
 // only when that many replicas have acknowledged it.
 //
-// WAIT counts the replicas that have what its own connection has written. Another
-// connection may have written the grant: the connection of the holder that passed the
-// name on, or of an attempt whose reply was lost. Replication is one stream in the order
-// of the writes. So the driver writes something itself after it has learned of the
-// grant, and waits until the replicas have that. One script checks the lease and writes,
-// because after a fail-over the server may never have had the lease.
+// WAIT counts the replicas that have all writes of its own connection. But another
+// connection may have written the grant: the connection of the last holder, whose release
+// granted it, or of an attempt whose reply was lost. Replication keeps the order of
+// writes. So the driver makes another write after it has learned of the grant, and waits
+// until the replicas have that write. The script that writes also checks the lease,
+// because after a fail-over the server may not have it.
 
 const (
 	maxReplicas       = 100
 	maxReplicaTimeout = time.Minute
 )
 
-// confirm waits for the replicas. If too few acknowledge in time, it gives the grant
-// back, and the error says so. If ctx ends first, or giving back fails, the outcome is
-// unknown, as it is after any lost request: the caller asks again, or releases.
+// confirm waits for the replicas. If too few acknowledge in time, it releases the grant,
+// and returns an error with their number. If ctx ends first, or the release fails, the
+// outcome is unknown, as after any lost request: the caller claims again, or releases.
 func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	timeout := d.WaitTimeout
-	if end, ok := ctx.Deadline(); ok { // the rest of the time is for giving the grant back
+	if end, ok := ctx.Deadline(); ok { // the rest of the time is for the release
 		timeout = max(min(timeout, time.Until(end)*3/4), time.Millisecond)
 	}
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
@@ -58,13 +58,13 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 }
 
 // confirmed runs the script Confirm, and then WAIT on the same connection. It returns the
-// reply of the script, and how many replicas have acknowledged it. It follows a name that
-// moves to another node of a cluster. A client would send the script to the new node, but
-// the WAIT to the old.
+// reply of the script, and the number of replicas that have acknowledged it. If the name
+// has moved to another node of a cluster, confirmed sends both to that node. The library
+// would send the script to the new node, but the WAIT to the old one.
 func (d *Driver) confirmed(ctx context.Context, c Call, timeout time.Duration) (_ Reply, replicas int64) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+serverTimeout)
 	defer cancel()
-	if d.client.ReadTimeout > 0 { // the client would give up on the answer
+	if d.client.ReadTimeout > 0 { // otherwise the library gives up before the answer
 		timeout = min(timeout, d.client.ReadTimeout*3/4)
 	}
 	on, script, asking := Conn(d.conn), Confirm.command(c), []Command(nil)

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// Diagnose implements driver.Diagnoser. It examines each server that keeps keys on its
-// own, and a finding begins with the addresses of the servers that it is about. If a
-// server hides something, as a managed server that forbids CONFIG, that is a finding, not
-// an error. Diagnose returns an error if no server answers.
+// Diagnose implements driver.Diagnoser. It examines each server that keeps keys; a
+// finding begins with the addresses of its servers. A server that forbids a question,
+// such as a managed one that forbids CONFIG, is a finding, not an error. Diagnose returns
+// an error if no server answers.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := d.ready(ctx); err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	x := &examination{d: d}
 	servers, err := d.conn.nodes(ctx, false)
 	if err != nil {
-		return nil, d.trouble(ctx, "diagnose", "", err)
+		return nil, d.wrapErr(ctx, "diagnose", "", err)
 	}
 	answered := false
 	for _, s := range servers {
@@ -47,11 +47,11 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 // doctorsName is a name that no client locks.
 const doctorsName = "pawl doctor"
 
-// An examination collects what is found.
+// An examination collects the findings.
 type examination struct {
-	d     *Driver
-	found []finding
-	mute  []string // the servers on which the user may not publish
+	d             *Driver
+	found         []finding
+	cannotPublish []string // the servers on which the user may not publish
 }
 
 type finding struct {
@@ -59,8 +59,8 @@ type finding struct {
 	servers []string
 }
 
-// say adds a finding of a server. A finding that several servers share is listed once,
-// with the names of all.
+// say adds a finding about a server. If several servers have the same finding, it is
+// listed once, with the names of all.
 func (x *examination) say(server string, severity driver.Severity, subject, detail, advice string) {
 	f := finding{Finding: driver.Finding{Severity: severity, Subject: subject, Detail: detail, Advice: advice}}
 	at := slices.IndexFunc(x.found, func(other finding) bool { return other.Finding == f.Finding })
@@ -84,13 +84,12 @@ func (x *examination) report() (all []driver.Finding) {
 	return all
 }
 
-// refusal matches an error that the server has answered, unlike one of a client that
-// could not ask the server.
-var refusal = regexp.MustCompile(`^[A-Z]+ `) // EOF has no space behind it
+// refusal matches an error that the server returned, and not an error of the connection.
+var refusal = regexp.MustCompile(`^[A-Z]+ `) // the space excludes "EOF"
 
 func refuses(err error) bool { return err != nil && refusal.MatchString(err.Error()) }
 
-// sentinels asks each Sentinel whether a dead master would be replaced.
+// sentinels asks each Sentinel whether it could replace a dead master.
 func (x *examination) sentinels(ctx context.Context) {
 	group, masters := x.d.client.MasterSet, map[string]bool{}
 	for _, s := range x.d.client.Sentinels {

@@ -10,8 +10,8 @@ import (
 
 var rightsScript = script("rights")
 
-// rights tries each command that the scripts call. It does not use ACL DRYRUN, which is
-// for administrators, and in Redis 7.0 or later only.
+// rights tries each command that the scripts call. It does not use ACL DRYRUN, which
+// requires an administrator and Redis 7.0.
 func (p *examinedServer) rights() {
 	key, inbox, shard := key(p.d.Prefix, doctorsName)+"x", "", ""
 	if !p.d.NoPush {
@@ -34,7 +34,7 @@ func (p *examinedServer) rights() {
 			missing = append(missing, strings.ToLower(name))
 		}
 		if strings.HasSuffix(name, "PUBLISH") {
-			p.mute = append(p.mute, p.Name)
+			p.cannotPublish = append(p.cannotPublish, p.Name)
 		}
 	}
 	if len(unknown) > 0 {
@@ -71,8 +71,8 @@ func (x *examination) push(ctx context.Context) {
 	switch {
 	case err != nil || !x.d.signals.works():
 		x.say("", driver.SeverityWarning, "push", "no channel can be subscribed to: waiters ask now and then, which is slower and more load", rights)
-	case len(x.mute) > 0:
-		for _, at := range x.mute {
+	case len(x.cannotPublish) > 0:
+		for _, at := range x.cannotPublish {
 			x.say(at, driver.SeverityWarning, "push", "it cannot publish: those who wait for what it releases are not told, and ask now and then", rights)
 		}
 	case x.d.client.Cluster && shard == "":

@@ -28,7 +28,7 @@ func (x *examination) server(ctx context.Context, s Node) bool {
 	defer cancel()
 	p := &examinedServer{examination: x, Node: s, ctx: ctx}
 	var err error
-	for range 2 { // again, because the connection may have been lost meanwhile
+	for range 2 { // twice, because a pooled connection may be dead
 		if p.info, err = s.ask(ctx, "INFO"); err == nil || refuses(err) {
 			break
 		}
@@ -40,7 +40,7 @@ func (x *examination) server(ctx context.Context, s Node) bool {
 		p.finds(driver.SeverityError, "server", "it does not answer: "+err.Error(), "what it keeps can be neither locked nor released until it does")
 		return false
 	case x.d.client.Cluster && p.field("role") == "slave":
-		return true // only masters grant
+		return true // no more to examine, because only masters grant
 	default:
 		p.version()
 		p.memory()
@@ -90,7 +90,7 @@ func (p *examinedServer) setting(name string) (string, bool) {
 }
 
 func (p *examinedServer) version() {
-	if v := p.field("valkey_version"); v != "" { // every version will do
+	if v := p.field("valkey_version"); v != "" { // every version of Valkey is new enough
 		p.is("Valkey", v)
 		return
 	}
@@ -128,8 +128,9 @@ func (p *examinedServer) memory() {
 	}
 }
 
-// persistence examines what a restart forgets. The server grants a forgotten lock to
-// others while its holder still trusts its lease. Fences then rise by the clock alone.
+// persistence examines which data a restart loses. After the loss of a lock, the server
+// grants it to others while its holder still relies on it. Fences then rise by the clock
+// alone.
 func (p *examinedServer) persistence() {
 	if p.field("loading") == "1" {
 		p.finds(driver.SeverityError, "persistence", "the server is still reading its data", "wait until it has")
@@ -156,10 +157,10 @@ func (p *examinedServer) persistence() {
 		"appendonly yes, or let writers check the fence")
 }
 
-// password examines whether our password protects anything: if the default user needs no
-// password, the server accepts any. It does not ask if the URL has another user. The
-// operator who made that user knew of passwords. Besides, such a user may seldom ask, and
-// each refusal adds a line to the server's ACL LOG.
+// password examines whether the password has any effect: if the default user needs no
+// password, the server accepts any. It examines nothing if the URL has another user,
+// because the operator has then configured users. Such a user may often not ask, and each
+// refusal adds a line to the server's ACL LOG.
 func (p *examinedServer) password() {
 	if !p.d.client.Password {
 		return
@@ -170,8 +171,8 @@ func (p *examinedServer) password() {
 	}
 }
 
-// replication examines what a fail-over may lose. Replication is asynchronous, so no
-// setting makes a fail-over keep all grants.
+// replication examines which grants a fail-over may lose. Replication is asynchronous, so
+// no setting makes a fail-over keep all grants.
 func (p *examinedServer) replication() {
 	if role := p.field("role"); role != "master" {
 		p.finds(driver.SeverityError, "role", "the server is a "+role+": it cannot grant anything", "give the master's address, or those of the Sentinels with master_set")
@@ -207,8 +208,8 @@ func (p *examinedServer) replication() {
 	}
 }
 
-// RunID returns the run ID of a single server, which each start changes, or "" if the
-// server does not answer.
+// RunID returns the run ID of a single server, or "" if the server does not answer. Each
+// start of the server changes it.
 func RunID(ctx context.Context, d *Driver) string {
 	servers, err := d.conn.nodes(ctx, false)
 	if err != nil || len(servers) != 1 {
@@ -251,8 +252,8 @@ func (p *examinedServer) cluster() {
 	}
 }
 
-// clock compares the server's clock with ours. Fences follow the server's clock, and an
-// operator who notices that it is wrong may set it back.
+// clock compares the server's clock with this host's. A wrong clock matters: fences
+// follow it, and an operator may later set it back.
 func (p *examinedServer) clock() {
 	sent := time.Now()
 	answer, err := p.ask(p.ctx, "TIME")

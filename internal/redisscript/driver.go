@@ -22,7 +22,7 @@ type Driver struct {
 	unanswered unanswered
 	busy       *busy
 	agreed     atomic.Pointer[terms]
-	noStates   atomic.Bool // the user may not run a command that States calls
+	noStates   atomic.Bool // the server has refused a command that States calls
 	closed     atomic.Bool
 }
 
@@ -76,6 +76,6 @@ func (d *Driver) Close() error {
 	if d.client.Close != nil {
 		d.client.Close()
 	}
-	d.conn.close() // closing our own connections has ended the requests under way
+	d.conn.close() // the closed connections have ended the requests under way
 	return nil
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// trouble adds the backend, the step and the name to an error of the client, and a hint
-// if the operator can do something about it. ErrClosed, and the end of the caller's own
-// ctx, are returned as they are.
-func (d *Driver) trouble(ctx context.Context, op driver.Op, name string, err error) error {
+// wrapErr adds the backend, the step and the name to an error of the client, and a hint
+// if an operator can help. It returns ErrClosed, and the end of the caller's own ctx,
+// unchanged.
+func (d *Driver) wrapErr(ctx context.Context, op driver.Op, name string, err error) error {
 	if d.closed.Load() || errors.Is(err, driver.ErrClosed) {
 		return driver.ErrClosed
 	}
-	// The deadline of ctx, or the one that the client has set on the connection, may have
-	// ended the request.
+	// The deadline of ctx, or the library's deadline on the connection, may have ended
+	// the request.
 	isEnd := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 	if over := ended(ctx); over != nil && (isEnd || errors.Is(err, over)) {
 		return over
@@ -35,8 +35,8 @@ func (d *Driver) trouble(ctx context.Context, op driver.Op, name string, err err
 // ctx may fire late.
 func ended(ctx context.Context) error { return endedAt(ctx, time.Now()) }
 
-// endedAt is for a caller that has just read the clock. Reading the clock costs as much
-// as a mutex, and a step would read it many times.
+// endedAt is ended for a caller that has just read the clock, because reading the clock
+// costs as much as a mutex.
 func endedAt(ctx context.Context, now time.Time) error {
 	select {
 	case <-lazyctx.CallerDone(ctx):
@@ -49,9 +49,9 @@ func endedAt(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// gaveUp returns why the caller of ctx has given up, after lazyctx.CallerDone has
-// reported that. It never returns nil, which would mean an answer, although a context
-// derived from the caller's may not be cancelled yet.
+// gaveUp returns the error of a caller that has given up, according to
+// lazyctx.CallerDone. It never returns nil, even if ctx, which is derived from the
+// caller's context, is not cancelled yet.
 func gaveUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -68,9 +68,9 @@ func (d *Driver) readyAt(ctx context.Context, now time.Time) error {
 	return endedAt(ctx, now)
 }
 
-// lost reports whether an error says that the connection was lost: the server has closed
-// it, or could not be reached.
-func lost(err error) bool {
+// isConnectionLost reports whether an error means that the connection was lost: the
+// server has closed it, or could not be reached.
+func isConnectionLost(err error) bool {
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED} {
 		if errors.Is(err, end) {
 			return true
@@ -79,14 +79,13 @@ func lost(err error) bool {
 	return false
 }
 
-// Trouble makes a *driver.Error of an error of a client of Redis.
+// Trouble makes a *driver.Error of an error of a client library.
 func Trouble(backend string, op driver.Op, name string, err error) error {
 	hint, permanent := advice(err)
 	return &driver.Error{Backend: backend, Op: op, Name: name, Hint: hint, Permanent: permanent, Err: err}
 }
 
-// Each of the hints is for the errors of Redis that contain its text. The first match
-// counts.
+// A hint is for errors that contain its text. The first match counts.
 var hints = []struct {
 	says      string
 	permanent bool

@@ -18,14 +18,14 @@ func TestWhatEndsAtTheDeadlineOfItsCtxSaysSo(t *testing.T) {
 	silent := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	if err := d.trouble(over, "read", "job", silent); !errors.Is(err, context.DeadlineExceeded) {
+	if err := d.wrapErr(over, "read", "job", silent); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v; want the end of the ctx", err)
 	}
-	if _, is := errors.AsType[*driver.Error](d.trouble(t.Context(), "read", "job", silent)); !is {
+	if _, is := errors.AsType[*driver.Error](d.wrapErr(t.Context(), "read", "job", silent)); !is {
 		t.Error("a timeout that is not the caller's is the server's")
 	}
 	refused := errors.New("OOM command not allowed")
-	if _, is := errors.AsType[*driver.Error](d.trouble(over, "read", "job", refused)); !is {
+	if _, is := errors.AsType[*driver.Error](d.wrapErr(over, "read", "job", refused)); !is {
 		t.Error("what the server said is lost")
 	}
 }

@@ -26,7 +26,7 @@ func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry,
 		seen, p.Err = readEntry(p.Text, name)
 	}
 	if p.Err != nil {
-		return driver.Entry{}, d.trouble(ctx, "read", name, p.Err)
+		return driver.Entry{}, d.wrapErr(ctx, "read", name, p.Err)
 	}
 	return seen, nil
 }
@@ -34,8 +34,8 @@ func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry,
 // page is the number of entries that one script, or one pipeline, reads.
 const page = 100
 
-// List implements driver.Lister. It scans the whole keyspace of each master, which takes
-// a while if there is much other data. It blocks no other client.
+// List implements driver.Lister. It scans the whole keyspace of each master. That takes a
+// while if there is much other data, but blocks no other client.
 func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
 		if err := d.ready(ctx); err != nil {
@@ -45,7 +45,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 		found := map[string]bool{}
 		for key, err := range d.scan(ctx, pattern(d.Prefix, prefix)) {
 			if err != nil {
-				yield(driver.Entry{}, d.trouble(ctx, "list", prefix, err))
+				yield(driver.Entry{}, d.wrapErr(ctx, "list", prefix, err))
 				return
 			}
 			if name, ok := nameOf(d.Prefix, key); ok && strings.HasPrefix(name, prefix) {
@@ -100,7 +100,7 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 		yield(driver.Entry{}, err)
 		return false
 	}
-	var calls []Call // for the names without an entry in seen
+	var calls []Call // for the names for which seen has no entry
 	for i, name := range names {
 		if seen[i] == nil {
 			calls = append(calls, d.readCall(name))
@@ -130,7 +130,7 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 			continue
 		}
 		if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
-			continue // a free name, remembered only for its fence or its value
+			continue // a free name that only has a fence or a value
 		}
 		if !yield(e, nil) {
 			return false

@@ -12,8 +12,7 @@ import (
 
 // Options are the options of a Driver, and so of redislock and goredislock. Each of the
 // two packages declares the fields again, so that its documentation shows them. The
-// comment of a field there begins with the comment that the field has here, and goes on
-// where the client differs.
+// comment of a field there begins with the comment here, and adds what differs.
 type Options struct {
 	// Prefix begins all keys and channels. Clients that must exclude each other need the
 	// same prefix. It must not contain braces. Default: "pawl:".
@@ -45,7 +44,7 @@ type Options struct {
 
 const defaultPrefix = "pawl:"
 
-// Validate fills in the defaults, and refuses what cannot be used.
+// Validate fills in the defaults, and returns an error for invalid options.
 func (o *Options) Validate() error {
 	o.Prefix = cmp.Or(o.Prefix, defaultPrefix)
 	o.Retention = cmp.Or(o.Retention, 24*time.Hour)
@@ -65,7 +64,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Place names a database, for people: two databases of one server are two backends.
+// Place returns the description of a database, because two databases of one server are
+// two backends.
 func Place(server string, database int) string {
 	if database == 0 {
 		return server

@@ -21,13 +21,13 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64
 	d.tracking.held(l.Token, 0)
 	switch {
 	case p.Err != nil:
-		return 0, d.trouble(ctx, "raise", l.Name, p.Err)
+		return 0, d.wrapErr(ctx, "raise", l.Name, p.Err)
 	case p.Text == "" && p.Int > 0:
 		return uint64(p.Int), nil
 	case isRefusal(p):
 		held, err := readRefusal(p.Text, l.Name)
 		if err != nil {
-			return 0, d.trouble(ctx, "raise", l.Name, err)
+			return 0, d.wrapErr(ctx, "raise", l.Name, err)
 		}
 		return 0, held
 	}

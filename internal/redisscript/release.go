@@ -27,12 +27,13 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 		p = d.atMostOnce(ctx, func() Reply { return d.release(ctx, now, &l, 0) })
 	}
 	if p.Err != nil {
-		return d.trouble(ctx, "release", l.Name, p.Err)
+		return d.wrapErr(ctx, "release", l.Name, p.Err)
 	}
 	return readEnd(p)
 }
 
-// releaseUnanswered releases a lease that an unanswered claim may have been granted.
+// releaseUnanswered releases the lease that the server may have granted to an unanswered
+// claim.
 func (d *Driver) releaseUnanswered(l driver.LeaseRef) {
 	if d.closed.Load() {
 		return
@@ -42,10 +43,11 @@ func (d *Driver) releaseUnanswered(l driver.LeaseRef) {
 	_ = d.Release(ctx, l)
 }
 
-// release sends a release: together with other steps if possible, otherwise by itself.
+// release sends a release: in a common script with other steps if possible, otherwise
+// alone.
 func (d *Driver) release(ctx context.Context, now time.Time, l *driver.LeaseRef, end int64) Reply {
-	if !hasEnd(l) && l.MinHold == 0 && d.shares(l.Name) {
-		p, done := d.quickly(ctx, now, l.Name, quickStep{token: l.Token})
+	if !hasEnd(l) && l.MinHold == 0 && d.canSendTogether(l.Name) {
+		p, done := d.sendTogether(ctx, now, l.Name, quickStep{token: l.Token})
 		defer d.coalescer.endStep()
 		if done {
 			return p

@@ -11,7 +11,7 @@ import (
 
 // Renew implements driver.Driver. It sends one script for each 64 leases, or in a cluster
 // for each lease, and all scripts in one pipeline. One script for thousands of leases
-// would block the server as long as it runs.
+// would block the server for its whole run.
 func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error, error) {
 	calls := make([]Call, len(renewals))
 	for i := range renewals {
@@ -33,7 +33,7 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 	for i, p := range d.renewAll(ctx, now, renewals, calls) {
 		l := &renewals[i]
 		if p.Err != nil {
-			answers[i] = d.trouble(ctx, "renew", l.Name, p.Err)
+			answers[i] = d.wrapErr(ctx, "renew", l.Name, p.Err)
 			d.tracking.held(l.Token, 0)
 			failed++
 			continue
@@ -45,12 +45,12 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 		}
 	}
 	if failed == len(answers) && (failed > 1 || ended(ctx) != nil) {
-		return nil, answers[0] // nothing is known of any lease
+		return nil, answers[0] // no lease has an answer
 	}
 	return answers, nil
 }
 
-// renewAll sends renewals. A renewal that writes a value has an end, and goes alone.
+// renewAll sends renewals. A renewal that writes a value has an end, and is sent alone.
 func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.LeaseRef, calls []Call) []Reply {
 	writes := func(l driver.LeaseRef) bool { return l.Value != nil }
 	if !slices.ContainsFunc(renewals, writes) {
@@ -78,8 +78,8 @@ func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.
 	return replies
 }
 
-// runAllQuickly runs calls that have one argument each, many of them in one script.
-// Afterwards it runs the calls that are not quick cases by themselves.
+// runAllQuickly runs calls that have one argument each, many in one script. Then it runs
+// the calls that are not quick cases alone.
 func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []Reply {
 	if d.client.Cluster || len(calls) == 1 {
 		return d.runAll(ctx, s, calls)

@@ -10,30 +10,31 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A client may notice only when it sends something that the server, or a device on the
-// way, has dropped an idle connection. Then the driver tries once more, on a new
-// connection and within the same ctx. A client that keeps several idle connections may
-// take another one that was dropped, too, so the driver tries once more for each of them.
+// A server, or a device between it and the client, may drop an idle connection. The
+// library may detect that only when it sends the next request. Then the driver sends the
+// request once more, within the same ctx. A library with several idle connections may use
+// another dropped one for that, so the driver tries once more for each of them.
 //
-// An attempt to acquire may then be under way twice, and its caller does not know. A
-// server that has closed a connection reads no more of it, but a proxy on the way may
-// still have the request. So a token that is released before the end of its claim is
-// released once more after that end: see unanswered.
+// Then a claim may be under way twice. A server that has closed a connection reads no
+// more from it, but a proxy may still have the first request. So if the caller releases
+// the token before the end of the claim, the driver releases it once more after that end:
+// see unanswered.
 
-// A retry counts the attempts at a step whose connection turned out to be dead.
+// A retry counts the attempts at a step whose connections were dead.
 type retry struct {
-	sent          int  // how often the step was sent again
+	sent          int  // the number of times that the step was sent again
 	newConnection bool // the last attempt was on a new connection
 }
 
-// maxRetries bounds the attempts while other callers keep returning connections.
+// maxRetries bounds the attempts, because other callers may keep returning dead
+// connections to the pool.
 const maxRetries = 100
 
-// mayResend reports whether a step that got this reply may be sent once more. If its
+// mayResend reports whether a step that got this reply may be sent once more. If the
 // connection was lost, mayResend also forgets the server's clock, because the next
-// connection may lead to another server.
+// connection may go to another server.
 func (a *retry) mayResend(ctx context.Context, d *Driver, p Reply) bool {
-	if p.Err == nil || !lost(p.Err) {
+	if p.Err == nil || !isConnectionLost(p.Err) {
 		return false
 	}
 	d.clock.forget()
@@ -45,8 +46,8 @@ func (a *retry) mayResend(ctx context.Context, d *Driver, p Reply) bool {
 	return true
 }
 
-// resendIfLost sends a step that gives the same answer when it is repeated, and repeats
-// it if its connection was lost.
+// resendIfLost sends a step, and repeats it if its connection was lost. The step must
+// return the same answer when it is repeated.
 func (d *Driver) resendIfLost(ctx context.Context, send func() Reply) Reply {
 	var a retry
 	p := send()
@@ -56,8 +57,9 @@ func (d *Driver) resendIfLost(ctx context.Context, send func() Reply) Reply {
 	return p
 }
 
-// atMostOnce sends a step whose repetition answers "not held". After that answer it
-// returns the error of the first attempt, whose outcome is unknown.
+// atMostOnce sends a step that cannot succeed twice, and repeats it if its connection was
+// lost. If the repetition is answered "not held", the outcome of the first attempt is
+// unknown, and atMostOnce returns its error.
 func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
 	var a retry
 	first := send()
@@ -71,15 +73,15 @@ func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
 	return p
 }
 
-// runWithEnd sends a step with an end on the server's clock. If the server refuses it
-// because of its end, that end was too early, or the request came too late. The answer
-// has the server's time, so runWithEnd sends the step again with a new end, until ctx
-// ends.
+// runWithEnd sends a step with an end on the server's clock. If the server refuses the
+// step because of that end, the end was computed too early, or the request came too late.
+// The answer has the server's time. So runWithEnd sends the step again with a new end,
+// until ctx ends.
 //
 // If c, the claim, is nil, runWithEnd does not send again after a lost connection. now is
 // the current time, or a little earlier.
 func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, c *driver.Claim, send func(end int64) Reply) Reply {
-	until := now.Add(driver.MaxRequest) // as driver.End, without another look at the clock
+	until := now.Add(driver.MaxRequest) // as driver.End, without reading the clock again
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
 		until = deadline
 	}
@@ -104,19 +106,19 @@ func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, c *
 	}
 }
 
-// maxLateTries is the number of times that a step is sent again to a server that finds it
-// late although its ctx is not over. The second end is right, unless the clock jumps, or
-// the name moves between servers.
+// maxLateTries is the number of times that a step is sent again after the server refused
+// it because of its end. Usually the second end is right, unless the clock jumps, or the
+// name moves between servers.
 const maxLateTries = 5
 
 var errNoTime = errors.New("the server's clock jumps: it says each time that the request has come too late")
 
-// unanswered are the claims that were sent twice, until the end of the first request,
-// which was not answered.
+// unanswered has the tokens of claims that were sent twice, until the end of the first,
+// unanswered request.
 type unanswered struct {
 	release func(driver.LeaseRef)
 
-	everUsed atomic.Bool           // released has had a token
+	everUsed atomic.Bool           // add was called
 	mu       sync.Mutex            // protects released
 	released map[driver.Token]bool // for each token: whether its caller has released it
 }
@@ -152,7 +154,7 @@ func (u *unanswered) remove(l driver.LeaseRef) {
 	}
 }
 
-// noteRelease notes that the caller releases a token.
+// noteRelease records that the caller releases a token.
 func (u *unanswered) noteRelease(t driver.Token) {
 	if !u.everUsed.Load() {
 		return // the usual case

@@ -18,8 +18,8 @@ type Script struct {
 	words  []string // before the keys of one name
 }
 
-// The scripts that work on one name. Each is a file, whose header says what the script
-// takes, answers and calls; redislock/cost_test.go counts the calls.
+// The scripts that work on one name. The header of each file says what the script takes
+// and answers, and which commands it calls; redislock/cost_test.go counts these.
 var (
 	Acquire = script("acquire")
 	Force   = script("force")
@@ -41,15 +41,15 @@ var States = script("states")
 // All takes claims of several names, all or none.
 var All = script("all")
 
-// script loads a script as it is sent, from sent/NAME.lua. The tests make that file from
-// lua/NAME.lua, because making it at start-up would cost each program that imports this
+// script loads the text of a script from sent/NAME.lua. The tests generate that file from
+// lua/NAME.lua. Generating it at start-up would cost each program that imports this
 // package 2 ms.
 func script(name string) *Script {
 	source, err := files.ReadFile("sent/" + name + ".lua")
 	if err != nil {
 		panic(err) // it is embedded
 	}
-	sum := sha1.Sum(source) // the name that Redis has for it, not a signature
+	sum := sha1.Sum(source) // EVALSHA requires SHA-1; it is not a signature
 	s := &Script{Name: name, Source: string(source), SHA: hex.EncodeToString(sum[:])}
 	s.words = []string{"EVALSHA", s.SHA, "4"}
 	return s

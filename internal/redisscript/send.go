@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// run runs a script on all keys of a name. A cluster that is moving a slot refuses that
-// for most names, see details() in lua/lib/entry.lua. Then run tries the first key alone,
-// which may be enough.
+// run runs a script on all keys of a name. A cluster that is moving the slot refuses a
+// script on several keys, see details() in lua/lib/entry.lua. Then run tries the first
+// key alone, which is often enough.
 func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
 	p := runScript(ctx, d.conn, s, c, false)
 	if moving(p.Err) {
@@ -42,12 +42,12 @@ func (s *Script) command(c Call) Command {
 // text are the words before the keys of a call that sends the text of the script.
 func (s *Script) text(keys int) []string { return []string{"EVAL", s.Source, strconv.Itoa(keys)} }
 
-// unknown reports whether the server does not know the script: it was restarted, or
+// unknown reports whether the server does not have the script: it was restarted, or
 // another node has taken over.
 func unknown(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") }
 
-// runScript runs a script on the keys of one name, or in common on those of several, and
-// sends its text if the server does not know it.
+// runScript runs a script on the keys of one or several names. It sends the text of the
+// script if the server does not have it.
 func runScript(ctx context.Context, on Conn, s *Script, c Call, aside bool) Reply {
 	command := s.command(c)
 	command.Aside = aside
@@ -59,8 +59,8 @@ func runScript(ctx context.Context, on Conn, s *Script, c Call, aside bool) Repl
 	return p
 }
 
-// runScripts runs a script for each of the calls, pipelined. The calls of one name are
-// run in order.
+// runScripts runs a script once for each call, in a pipeline. The calls of one name run
+// in order.
 func runScripts(ctx context.Context, on Conn, s *Script, calls []Call) []Reply {
 	all := make([]Command, len(calls))
 	for i, c := range calls {

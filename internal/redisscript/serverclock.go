@@ -12,21 +12,21 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A clock is a lower bound for the clock of a driver's server. The driver computes the
-// ends of its requests from it. The server refuses a request that comes after its end,
-// and answers with its time. So an end that is too early costs one more round trip. An
-// end that is too late would let a request take effect after its caller has given up.
+// A clock is a lower bound of the server's clock. The driver computes the ends of its
+// requests from it. The server refuses a request that arrives after its end, and answers
+// with its time. So an end that is too early costs one more round trip. An end that is
+// too late would let a request take effect after its caller has given up.
 //
-// The driver learns the bound from answers that carry the time, and from a TIME that it
-// sends with the first subscription, and then once a minute. It forgets the bound when a
-// connection was lost, because the next connection may lead to another server. It cannot
-// use the fence of a grant, which may be ahead of the clock.
+// The driver learns the bound from answers that have the time, and from the command TIME,
+// which it sends with the first subscription, and then once a minute. It forgets the
+// bound when a connection is lost, because the next one may go to another server. It
+// cannot use the fence of a grant, which may be ahead of the clock.
 //
-// In a cluster each master has its own clock. The driver uses the one that is furthest
-// behind. If a master is so far ahead of that clock that it refuses a request, the driver
-// remembers the master's time for a minute, by the slot of the name. A master that has
-// not answered yet may be behind all others. Its steps may take effect later than they
-// should, by that difference, for which driver.MaxLead allows.
+// In a cluster each master has its own clock. The driver uses the clock that is furthest
+// behind. If another master's clock is so far ahead that it refuses a request, the driver
+// remembers that master's time for a minute, by the slot of the name. A master that has
+// not answered yet may be behind all others. Then steps there may take effect too late by
+// the difference, which driver.MaxLead allows.
 type clock struct {
 	conn    bounded
 	cluster bool
@@ -47,8 +47,8 @@ func newClock(conn bounded, life context.Context, loops *sync.WaitGroup) *clock 
 	return &clock{conn: conn, life: life, loops: loops, cluster: conn.client.Cluster}
 }
 
-// end converts t to the server's clock, and never returns a later moment than t. If no
-// clock is known, it returns 0, a time that has always passed.
+// end converts t to a time on the server's clock that is not later than t. If no clock is
+// known, it returns 0, which the server always refuses.
 func (c *clock) end(t time.Time, name string) int64 {
 	if c.cluster {
 		if r, ok := c.slots.Load(slot(name)); ok {
@@ -75,7 +75,7 @@ func (c *clock) learnRefused(is int64, sent time.Time, name string) {
 // learn takes a time that the server read between sent and now.
 func (c *clock) learn(is int64, sent time.Time) {
 	if c.cluster || is <= 0 {
-		return // which master has answered is not known
+		return // it is not known which master has answered
 	}
 	old, now := c.known.Load(), time.Now()
 	if old == nil || old.Outdated(locktable.Instant(is), 0, sent, now) {
@@ -83,20 +83,20 @@ func (c *clock) learn(is int64, sent time.Time) {
 	}
 }
 
-// forget drops the bound, when another server may give the next answer.
+// forget drops the bound, because another server may answer next.
 func (c *clock) forget() {
 	if c.known.Swap(nil) != nil && c.cluster {
 		c.slots.Clear()
 	}
 }
 
-// Reconnected tells the driver that there is a new connection, which may lead to another
-// server. It does not block.
+// Reconnected notifies the driver of a new connection, which may go to another server. It
+// does not block.
 func (d *Driver) Reconnected() { d.clock.forget() }
 
-// begin asks the servers for their time unless it is known, and starts asking again each
+// begin asks the servers for their time unless it is known, and then asks again each
 // minute. It closes the channel when they have answered, or after a second. The channel
-// is nil if there is nothing to wait for.
+// is nil if the caller need not wait.
 func (c *clock) begin() (asked <-chan struct{}) {
 	if c.known.Load() != nil {
 		return nil
@@ -142,15 +142,15 @@ func (c *clock) askEachMinute() {
 	}
 }
 
-// stop keeps begin from asking any more.
+// stop makes begin send no more requests.
 func (c *clock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
 }
 
-// ask asks each server for its time. In a cluster it takes the clock that is furthest
-// behind, of the servers that answer.
+// ask asks each server for its time. In a cluster it keeps the time that is furthest
+// behind.
 func (c *clock) ask() {
 	ctx, cancel := context.WithTimeout(c.life, subscribeTimeout)
 	defer cancel()
@@ -185,7 +185,7 @@ func (c *clock) ask() {
 	}
 }
 
-// readTime reads the two lines of an answer to TIME: seconds and microseconds.
+// readTime parses the two lines of an answer to TIME: seconds and microseconds.
 func readTime(answer string) int64 {
 	seconds, rest, _ := strings.Cut(answer, "\n")
 	s, err := strconv.ParseInt(seconds, 10, 64)

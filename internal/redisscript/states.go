@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// List gets the stored states of a page with one script, and this file reads them,
-// because a script for each name would cost the server ten times as much. A name with
-// details, or a state that this file cannot read, then gets a script of its own.
+// List reads the stored states of a page with one script, and this file decodes them. A
+// script for each name would cost the server ten times as much. Only a name with details,
+// or with a state that this file cannot decode, gets a script of its own.
 
-// readStates returns an entry for each name, or nil where the name has to be read by
-// itself.
+// readStates returns an entry for each name, or nil if the name needs a script of its
+// own.
 func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entry, error) {
 	all := make([]*driver.Entry, len(names))
 	if d.client.Cluster || d.noStates.Load() { // in a cluster the keys are of different slots
@@ -27,9 +27,9 @@ func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entr
 	}
 	p := d.resendIfLost(ctx, func() Reply { return runScript(ctx, d.conn, States, c, false) })
 	if p.Err != nil {
-		return nil, d.trouble(ctx, "read", names[0], p.Err)
+		return nil, d.wrapErr(ctx, "read", names[0], p.Err)
 	}
-	if p.Text == "-" { // do not try again: each refusal is a line in the server's ACL LOG
+	if p.Text == "-" { // do not try again, because each refusal adds a line to the server's ACL LOG
 		d.noStates.Store(true)
 		return all, nil
 	}
@@ -48,8 +48,8 @@ func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entr
 	return all, nil
 }
 
-// readState reads the stored state of a name without details, as lua/lib/layout.lua has
-// it. It reports false for any other state.
+// readState decodes the stored state of a name without details, see lua/lib/layout.lua.
+// It returns false for any other state.
 func readState(s string) (e locktable.Entry, ok bool) {
 	const (
 		leased, detailed, valued = 1, 2, 4
@@ -57,8 +57,8 @@ func readState(s string) (e locktable.Entry, ok bool) {
 	)
 	r := reader{rest: s}
 	version, flags := r.byte(), r.byte()
-	e.Fence, e.Closed = r.fence(), r.whole()
-	r.instant() // until when S is kept: it was not always a whole number
+	e.Fence, e.Closed = r.fence(), r.wholeNumber()
+	r.instant() // the expiry of S; earlier versions stored fractions
 	if version != storedVersion || flags >= 2*waySlot || flags&detailed != 0 {
 		return locktable.Entry{}, false
 	}
@@ -74,7 +74,7 @@ func readState(s string) (e locktable.Entry, ok bool) {
 	}
 	if flags >= wayPlain {
 		w := tail(ofWatch)
-		w.whole()
+		w.wholeNumber()
 		r.failed = r.failed || w.failed
 	}
 	if flags&valued != 0 {
@@ -88,11 +88,11 @@ func readState(s string) (e locktable.Entry, ok bool) {
 	if flags&leased != 0 {
 		var h locktable.Holder
 		h.Weight, h.Limit = driver.Exclusive, driver.Exclusive
-		h.Expires, h.Since, h.Fences = r.whole(), r.whole(), int(r.uint32())
+		h.Expires, h.Since, h.Fences = r.wholeNumber(), r.wholeNumber(), int(r.uint32())
 		if token := r.take(len(driver.Token{})); token != string(make([]byte, len(token))) {
 			h.Token = held
 		}
-		h.LockDelay = time.Duration(r.whole()) * time.Microsecond
+		h.LockDelay = time.Duration(r.wholeNumber()) * time.Microsecond
 		h.Fence = e.Fence - uint64(h.Fences) + 1
 		r.failed = r.failed || h.Fences < 1 || h.Fence > e.Fence
 		r.who(&h.Carried)
@@ -101,8 +101,8 @@ func readState(s string) (e locktable.Entry, ok bool) {
 	return e, !r.failed && len(r.rest) == 0
 }
 
-// whole reads an instant or a duration as strictly as lua/lib/entry.lua does.
-func (r *reader) whole() locktable.Instant {
+// wholeNumber reads an instant or a duration as strictly as lua/lib/entry.lua does.
+func (r *reader) wholeNumber() locktable.Instant {
 	at := *r
 	i := r.instant()
 	const never = 1 << 53
@@ -114,7 +114,7 @@ func (r *reader) whole() locktable.Instant {
 
 func (r *reader) fence() uint64 {
 	const queueFrom = 1 << 52
-	f := r.whole()
+	f := r.wholeNumber()
 	r.failed = r.failed || f >= queueFrom
 	return uint64(f)
 }

@@ -17,45 +17,45 @@ import (
 // A subscriber receives the signals of one driver, on the driver's own channel. The name
 // of that channel is stored with the claims.
 //
-// In a cluster a message on a plain channel goes to every node. For "lost", which is
-// rare, that is good enough. "Granted" is frequent, so it is published on a sharded
-// channel with a hash tag of the name's slot, and no other node gets it. There are 16384
-// slots; the driver subscribes to the slots in which it waits.
+// In a cluster a message on a plain channel goes to every node. Signals of a loss are
+// rare, so they use it. Signals of a grant are frequent, so the server publishes them on
+// a sharded channel with a hash tag of the name's slot, and only the node of that slot
+// gets them. There are 16384 slots; the driver subscribes to the slots in which it waits.
 type subscriber struct {
 	client               *Client
 	prefix               string
 	id                   string
 	push                 bool
-	grantNeedsConfirming bool            // a grant has yet to be confirmed, so a signal only makes the waiter ask
+	grantNeedsConfirming bool            // with WaitReplicas, a signaled waiter asks again to confirm its grant
 	life                 context.Context // ends with close
 	tracking             *tracker        // gets the grants before the listeners
-	clock                *clock          // forgotten when a server, perhaps another one, confirms a subscription again
+	clock                *clock          // forgotten when a server, maybe another one, confirms a subscription again
 	end                  context.CancelFunc
 	loops                sync.WaitGroup
 
-	mu     sync.Mutex // protects all three below; never held during a wait
+	mu     sync.Mutex // protects the three fields below; never held during a wait
 	box    *subscription
 	shards map[uint16]shard
 	closed bool
 
 	listeners driver.Listeners
-	claimant  atomic.Pointer[string] // the last claimant in its stored form: most processes have only one
+	claimant  atomic.Pointer[string] // the stored form of the last claimant; most processes have only one
 }
 
 // A subscription keeps one channel subscribed until end is called.
 type subscription struct {
 	Channel
 	end    context.CancelFunc
-	tried  chan struct{} // closed when the server has answered, or after subscribeTimeout
+	tried  chan struct{} // closed when the server has answered, and after subscribeTimeout
 	once   sync.Once
 	up     atomic.Bool
-	failed atomic.Bool // an attempt has failed since it was last up
+	failed atomic.Bool // an attempt has failed since the subscription was last up
 }
 
 // A shard is the subscription to the channel of a slot.
 type shard struct {
 	*subscription
-	until time.Time // the end of the last place in the queue that it was opened for
+	until time.Time // the latest expiry of a place in a queue that uses the shard
 }
 
 func newSubscriber(c *Client, prefix string, push bool) *subscriber {
@@ -64,8 +64,8 @@ func newSubscriber(c *Client, prefix string, push bool) *subscriber {
 	return b
 }
 
-// subscribeFor subscribes to the channels for the signals of a claim, and returns what is
-// stored of the claimant: the channels, the owner and the TTL.
+// subscribeFor subscribes to the channels for the signals of a claim. It returns the
+// stored form of the claimant: the channels, the owner and the TTL.
 func (b *subscriber) subscribeFor(ctx context.Context, c *driver.Claim) (who string, err error) {
 	box, shard, err := b.channelsFor(ctx, c)
 	if err != nil {
@@ -81,9 +81,9 @@ func (b *subscriber) subscribeFor(ctx context.Context, c *driver.Claim) (who str
 	return text, nil
 }
 
-// channelsFor returns the channels for the signals of a claim, once the server has
+// channelsFor returns the channels for the signals of a claim, after the server has
 // answered the subscriptions. If a subscription fails, the claim goes on, and its waiter
-// polls now and then.
+// polls.
 func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
 	if !b.push {
 		return "", "", nil
@@ -113,7 +113,7 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, sha
 		}
 	}
 	if b.life.Err() != nil {
-		return "", "", driver.ErrClosed // close ended the attempt, so no signal would arrive
+		return "", "", driver.ErrClosed // close has ended the subscription, so no signal would arrive
 	}
 	if second != nil && !second.refused() {
 		shard = second.Name
@@ -121,15 +121,15 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, sha
 	return first.Name, shard, nil
 }
 
-// refused reports whether the last attempt to subscribe failed: the server may be too old
-// for sharded channels.
+// refused reports whether the last attempt to subscribe failed, for example because the
+// server is too old for sharded channels.
 func (s *subscription) refused() bool { return !s.up.Load() && s.failed.Load() }
 
-// maxShards is the number of subscribed slots at which the driver leaves the slots in
-// which it has no place in a queue any more.
+// maxShards is the number of subscribed slots from which on the driver unsubscribes from
+// slots in which it no longer waits.
 const maxShards = 64
 
-// shardLocked finds or makes the subscription of a slot.
+// shardLocked returns the subscription of a slot, and starts it if needed.
 func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 	s, known := b.shards[slot]
 	if !known {
@@ -167,27 +167,27 @@ func (b *subscriber) subscribe(life context.Context, c Channel) *subscription {
 }
 
 // subscribeTimeout is the time for which claims wait for the answer to a subscription. A
-// server or a proxy that never answers delays them only once, by this time.
+// server or a proxy that never answers delays claims only once.
 const subscribeTimeout = time.Second
 
 // giveUp lets claims go on without a subscription that takes too long. If the server
-// confirms it later, the driver notifies all claims to look.
+// confirms it later, the driver makes all claims ask the server again.
 func (s *subscription) giveUp() {
 	s.failed.Store(true)
-	if s.up.Load() { // subscriptionChanged has just set it, and may have cleared failed before us
+	if s.up.Load() { // the subscription has come up meanwhile, so undo failed
 		s.failed.Store(false)
 		return
 	}
-	s.settle()
+	s.wakeClaims()
 }
 
-// settle wakes the claims that wait for the first answer.
-func (s *subscription) settle() { s.once.Do(func() { close(s.tried) }) }
+// wakeClaims wakes the claims that wait for the subscription.
+func (s *subscription) wakeClaims() { s.once.Do(func() { close(s.tried) }) }
 
-// receive keeps a subscription up until ctx ends.
+// receive runs a subscription until ctx ends.
 func (b *subscriber) receive(ctx context.Context, s *subscription) {
 	defer s.end()
-	defer s.settle() // ctx may end before the server answers
+	defer s.wakeClaims() // ctx may end before the server answers
 	engine.Subscription{
 		Run: func(ctx context.Context, hears func()) {
 			_ = b.client.Subscribe(ctx, s.Channel, hears, b.heard) // Keep tries again after any error
@@ -197,13 +197,13 @@ func (b *subscriber) receive(ctx context.Context, s *subscription) {
 	}.Keep(ctx)
 }
 
-// subscriptionChanged notes whether the subscription is up. When it comes up again, it
-// notifies all claims to look, because messages that were published in between are lost.
+// subscriptionChanged records whether the subscription is up. When it comes up again, all
+// claims ask the server again, because messages in between are lost.
 func (b *subscriber) subscriptionChanged(s *subscription, hears bool) {
 	if !hears {
 		s.failed.Store(true)
 		s.up.Store(false)
-		s.settle()
+		s.wakeClaims()
 		return
 	}
 	s.up.Store(true)
@@ -213,15 +213,16 @@ func (b *subscriber) subscriptionChanged(s *subscription, hears bool) {
 		reconfirmed = true
 	default:
 	}
-	if s.settle(); reconfirmed {
+	if s.wakeClaims(); reconfirmed {
 		b.clock.forget()
 		b.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
 	}
 }
 
-// bars reports whether an error says that a channel can never be subscribed to.
-func bars(err error) bool {
-	if err == nil || strings.HasPrefix(err.Error(), "MOVED") { // at another node it can be
+// cannotSubscribe reports whether an error means that the channel cannot be subscribed to
+// at all.
+func cannotSubscribe(err error) bool {
+	if err == nil || strings.HasPrefix(err.Error(), "MOVED") { // another node has the channel
 		return false
 	}
 	_, permanent := advice(err)
@@ -242,8 +243,7 @@ func (b *subscriber) heard(message string) {
 	b.listeners.Notify(signal)
 }
 
-// works reports whether signals arrive, as far as the driver knows. Before the first
-// claim it assumes that they do.
+// works reports whether the subscriptions are up. Before the first claim it returns true.
 func (b *subscriber) works() bool {
 	if !b.push {
 		return false
@@ -273,7 +273,7 @@ func (b *subscriber) close() {
 	b.loops.Wait()
 }
 
-// appendClaimant appends what is stored of a claimant: the two channels for its signals,
+// appendClaimant appends the stored form of a claimant: the two channels for its signals,
 // the owner, and the TTL. The scripts read the channels, and replace the TTL.
 func appendClaimant(b []byte, box, shard string, c *driver.Claim) []byte {
 	b = append(binary.BigEndian.AppendUint16(b, uint16(len(box))), box...)

@@ -13,37 +13,38 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// watchAfter is the age of a lease at which the driver begins to watch it. Most leases
-// end earlier, and cost nothing.
+// watchAfter is the age of a lease at which the driver begins to watch its name. Most
+// leases end earlier, and so cost nothing.
 const watchAfter = 10 * time.Millisecond
 
-// A tracker notifies holders at once when their name is deleted, flushed or evicted, or a
-// client without our scripts overwrites it. A nil *tracker does nothing.
+// A tracker notifies holders at once when their name is deleted, flushed or evicted, or
+// overwritten by another program. It uses Redis' client tracking. To arm a name means to
+// ask the server to report its next change. A nil *tracker does nothing.
 //
-// Watching ends with each change, even our own, so the tracker arms the name again after
-// a renewal. Watching also ends with the connection, and when another node of a cluster
-// gets the name. The server or the client reports both. The holder then renews its lease,
-// and so arms the name again.
+// The server reports one change only, even a change by this driver. So the tracker arms
+// the name again after each renewal. It also has to do so after the loss of the
+// connection, and when the name moves to another node of a cluster. The server or the
+// library reports both; then the holder renews its lease, which arms the name again.
 //
-// Most changes come from other clients that hold or wait for the same name. Such a change
-// costs the holder no more than arming the name again: at once, or, after a recent
-// change, once in watchPace. Arming also reads the state, which shows whether the name is
-// gone, or another client's.
+// Most changes come from other clients that hold or wait for the same name. After such a
+// change, the tracker arms the name again: at once, or once in watchPace if changes are
+// frequent. Arming also reads the state of the name, which shows whether the lease may be
+// gone.
 type tracker struct {
-	watch  func(ctx context.Context, keys []string) []Armed // of the Client
-	prefix string
-	began  time.Time
-	wake   chan struct{} // holds one: wakes run, because firstArm or rearmLater is no longer empty
-	hurry  chan struct{} // holds one: rearmNow is no longer empty
-	fails  atomic.Bool   // the last attempt to arm failed for some name
+	watch   func(ctx context.Context, keys []string) []Armed // of the Client
+	prefix  string
+	began   time.Time
+	wake    chan struct{} // capacity 1: wakes run, because firstArm or rearmLater is no longer empty
+	wakeNow chan struct{} // capacity 1: wakes run, because rearmNow is no longer empty
+	fails   atomic.Bool   // the last attempt to arm failed for some name
 
-	mu         sync.Mutex // protects all below
+	mu         sync.Mutex // protects the fields below
 	byToken    map[driver.Token]watched
-	byName     map[string]*watchedName // names that were armed at least once; most leases end before that
+	byName     map[string]*watchedName // names that were armed; most leases end before that
 	firstArm   []driver.Token          // to be armed, in the order of their grants
 	rearmNow   []string                // to be armed again at once, after a change
 	rearmLater []string                // to be armed again later, in the order of their times
-	awake      bool                    // run looks at firstArm and rearmLater by itself
+	awake      bool                    // run has a timer for firstArm and rearmLater
 	swept      time.Duration
 }
 
@@ -51,32 +52,31 @@ type watched struct {
 	name      string
 	armFrom   time.Duration // the earliest time to arm it, since tracker.began; 0 while it is not granted
 	until     time.Duration // the latest end of the lease, since tracker.began
-	exclusive bool          // it holds all of the name
+	exclusive bool          // the lease is exclusive
 	listed    bool          // in byName
-	armed     bool          // its name was armed, and since then no renewal began, and the holder was not notified
+	armed     bool          // since the last arming, no renewal began, and the holder was not notified
 }
 
 type watchedName struct {
 	tokens    []driver.Token
-	rearmedAt time.Duration // the time of the last arming for a change, since tracker.began; may be ahead
-	rearmFrom time.Duration // the earliest time to arm it again, since tracker.began; 0 if it need not be
+	rearmedAt time.Duration // the time of the last arming for a change, since tracker.began; may be in the future
+	rearmFrom time.Duration // the time to arm it again, since tracker.began; 0 if that is not needed
 
-	// changes counts the changes of the name. asked is the value of changes at the last
-	// arming, and known its value at the last arming whose answer was read. A change that
-	// is reported while the name is being armed may be later than the state that arming
-	// reads.
+	// changes counts the reported changes of the name. asked is its value when the last
+	// arming was sent. known is its value when the last answered arming was sent. If
+	// changes is greater than known, the name may have changed after its state was read.
 	changes, asked, known int
 }
 
 func newTracker(watch func(ctx context.Context, keys []string) []Armed, prefix string) *tracker {
 	return &tracker{
-		watch: watch, prefix: prefix, began: time.Now(), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		watch: watch, prefix: prefix, began: time.Now(), wake: make(chan struct{}, 1), wakeNow: make(chan struct{}, 1),
 		byName: map[string]*watchedName{}, byToken: map[driver.Token]watched{},
 	}
 }
 
-// claim notes a claim before the driver sends it alone. Such a claim may queue, and
-// another client may pass the name to it before its own answer arrives.
+// claim adds a claim before the driver sends it alone. Such a claim may queue, and be
+// granted by another client's release before its own answer arrives.
 func (w *tracker) claim(c *driver.Claim) {
 	if w == nil {
 		return
@@ -92,7 +92,8 @@ func (w *tracker) claim(c *driver.Claim) {
 	}
 }
 
-// granted notes that a claim was granted at now. It may be the first call for this claim.
+// granted records that a claim was granted at now. It may be the first call for this
+// claim.
 func (w *tracker) granted(c *driver.Claim, now time.Time) {
 	if w == nil {
 		return
@@ -120,8 +121,8 @@ func (w *tracker) sweepLocked(now time.Duration) {
 	}
 }
 
-// renewing notes that the next change is our own. The driver calls it before a renewal,
-// and held afterwards.
+// renewing marks a name as not armed, because the renewal that the driver sends next ends
+// the watching. The driver calls held afterwards.
 func (w *tracker) renewing(t driver.Token) {
 	if w == nil {
 		return
@@ -134,7 +135,7 @@ func (w *tracker) renewing(t driver.Token) {
 	}
 }
 
-// held notes that a token holds its lease, for ttl from now. A ttl of 0 is unknown.
+// held records that a token holds its lease, for ttl from now. A ttl of 0 is unknown.
 func (w *tracker) held(t driver.Token, ttl time.Duration) {
 	if w == nil {
 		return
@@ -148,7 +149,7 @@ func (w *tracker) held(t driver.Token, ttl time.Duration) {
 	w.holdsLocked(t, l, ttl, time.Since(w.began))
 }
 
-// holdsLocked notes l for a token that holds its lease.
+// holdsLocked stores l for a token that holds its lease, and schedules the arming.
 func (w *tracker) holdsLocked(t driver.Token, l watched, ttl, now time.Duration) {
 	if ttl > 0 {
 		l.until = now + ttl
@@ -156,19 +157,19 @@ func (w *tracker) holdsLocked(t driver.Token, l watched, ttl, now time.Duration)
 	l.armFrom = cmp.Or(l.armFrom, now+watchAfter)
 	w.byToken[t] = l
 	w.firstArm = append(w.firstArm, t)
-	w.rouseLocked()
+	w.wakeRunLocked()
 }
 
-// rouseLocked makes run look at firstArm and rearmLater.
-func (w *tracker) rouseLocked() {
-	if !w.awake { // waking it for each lease would cost more than the rest
+// wakeRunLocked wakes run, so that it reads firstArm and rearmLater.
+func (w *tracker) wakeRunLocked() {
+	if !w.awake { // not for each lease, because waking a goroutine costs more than all else here
 		w.awake = true
 		w.wake <- struct{}{} // there is room: run has read the last value before it cleared awake
 	}
 }
 
-// answered notes the answer to a claim. After an error the outcome is unknown: the claim
-// may be granted now, or later from the queue.
+// answered records the answer to a claim. After an error the outcome is unknown: the
+// claim may be granted now, or later from the queue.
 func (w *tracker) answered(c *driver.Claim, now time.Time, refused bool, err error) {
 	switch {
 	case err != nil:
@@ -202,15 +203,15 @@ func (w *tracker) dropLocked(t driver.Token) {
 		delete(w.byName, l.name)
 	} else if i := slices.Index(n.tokens, t); i >= 0 {
 		n.tokens = slices.Delete(n.tokens, i, i+1)
-		w.rearmLocked(l.name, n) // the end of t is a change of our own, which the server does not report
+		w.rearmLocked(l.name, n) // the server does not report the end of t, because this driver ended it
 	}
 }
 
 // watchPace is the shortest time between two armings of a name because of changes.
 const watchPace = 500 * time.Millisecond
 
-// rearmLocked schedules a name to be armed again: at once, or, if that happened within
-// the last watchPace, later.
+// rearmLocked schedules a name to be armed again: at once, or later if it was armed
+// within the last watchPace.
 func (w *tracker) rearmLocked(name string, n *watchedName) {
 	now := time.Since(w.began)
 	n.changes++
@@ -220,20 +221,20 @@ func (w *tracker) rearmLocked(name string, n *watchedName) {
 		n.rearmFrom, n.rearmedAt = now, now
 		w.rearmNow = append(w.rearmNow, name)
 		select {
-		case w.hurry <- struct{}{}:
+		case w.wakeNow <- struct{}{}:
 		default:
 		}
 	default:
 		n.rearmFrom = now + watchPace
 		n.rearmedAt = n.rearmFrom
 		w.rearmLater = append(w.rearmLater, name)
-		w.rouseLocked()
+		w.wakeRunLocked()
 	}
 }
 
-// changed notes that another client has changed the state of a name. If a renewal of each
-// of its tokens is under way, changed does nothing, because the answers show whether the
-// leases still hold.
+// changed records that another client has changed the state of a name, and schedules the
+// arming. It does nothing if a renewal of each of the name's tokens is under way, because
+// the answers show whether the leases still hold.
 func (w *tracker) changed(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -243,15 +244,14 @@ func (w *tracker) changed(name string) {
 	}
 }
 
-// watchAgain is the pause before a name that could not be armed is tried again. The next
-// pauses are longer.
+// watchAgain is the pause after a name could not be armed. The next pauses are longer.
 const (
 	watchAgain    = 50 * time.Millisecond
 	watchAgainMax = 5 * time.Second
 )
 
-// run arms what is due, until ctx ends. It calls lost with the tokens whose name is gone,
-// or may have been gone for a while.
+// run arms the names that are due, until ctx ends. It calls lost with the tokens whose
+// lease may be gone.
 func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 	pace, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer pace.Stop()
@@ -262,7 +262,7 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.hurry:
+		case <-w.wakeNow:
 			w.mu.Lock()
 			names := w.rearmNow
 			w.rearmNow = nil
@@ -276,8 +276,8 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 				pace.Reset(watchAfter / 2)
 			}
 		case <-again.C:
-			// The server may be another one, or another client may hold a name. So all
-			// names are armed, and then their holders check.
+			// A failed name could not be watched for a while, and the server may be
+			// another one. So arm these names again, and let all their holders check.
 			failed, waits = w.arm(ctx, failed, lost, true), false
 		}
 		w.fails.Store(len(failed) > 0)
@@ -291,12 +291,11 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 	}
 }
 
-// works reports whether the server reports changes of other clients, as far as the driver
-// knows.
+// works reports whether all armings of the last attempt succeeded.
 func (w *tracker) works() bool { return w != nil && !w.fails.Load() }
 
-// takeDue returns the names whose time has come, which may be none. If no name is
-// scheduled, it returns nil, and run sleeps.
+// takeDue returns the names that are due, maybe an empty list. If no name is scheduled,
+// it returns nil, and run sleeps.
 func (w *tracker) takeDue() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -336,9 +335,8 @@ func (w *tracker) takeDue() []string {
 	return names
 }
 
-// arm makes the server watch names, and returns the names for which it failed. It calls
-// lost for names that are gone, for names that were changed and cannot be read, and, if
-// doubtful, for all.
+// arm arms names, and returns those for which it failed. It calls lost with the tokens
+// whose lease may be gone; if doubtful, with all.
 func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.Token), doubtful bool) (failed []string) {
 	slices.Sort(names)
 	for some := range slices.Chunk(slices.Compact(names), 256) {
@@ -358,9 +356,9 @@ func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.To
 	return failed
 }
 
-// list marks the tokens of names as armed before the request is sent, because the server
-// may report a change before it answers. It returns the names that are still held, and
-// their keys.
+// list marks the tokens of names as armed. It does so before the request, because the
+// server may report a change before it answers. It returns the names that are still held,
+// and their keys.
 func (w *tracker) list(names []string) (known, states []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -380,8 +378,8 @@ func (w *tracker) list(names []string) (known, states []string) {
 	return known, states
 }
 
-// tokensToNotify returns the tokens of a name that, judging by its state, may hold
-// nothing any more. It returns a token once until the name is armed again.
+// tokensToNotify returns the tokens of a name whose lease may be gone, according to the
+// state of the name. It returns a token once until the name is armed again.
 func (w *tracker) tokensToNotify(name string, p Armed, doubtful bool) (tokens []driver.Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -403,8 +401,8 @@ func (w *tracker) tokensToNotify(name string, p Armed, doubtful bool) (tokens []
 // storedVersion is the first byte of the stored state of a name.
 const storedVersion = 164
 
-// mayHold reports whether a token may hold its lease, by the first fields of the state:
-// the token of an exclusive holder, and the number of shared holders, see
+// mayHold reports whether a token may hold its lease, according to the first fields of
+// the state: the token of an exclusive holder, and the number of shared holders. See
 // lua/lib/layout.lua.
 func mayHold(state string, t driver.Token, exclusive bool) bool {
 	const details, shared = 26, 26 + 8 + 8
@@ -422,8 +420,8 @@ func mayHold(state string, t driver.Token, exclusive bool) bool {
 	return state[1]%2 == 0 && more && len(state) >= at && binary.BigEndian.Uint32([]byte(state[shared:shared+4])) > 0
 }
 
-// Invalidated tells the driver that another client has changed these keys; nil means that
-// any key may have changed. It does not block.
+// Invalidated notifies the driver that another client has changed these keys; nil means
+// that any key may have changed. It does not block.
 func (d *Driver) Invalidated(keys []string) {
 	if d.tracking == nil || d.closed.Load() {
 		return
@@ -439,7 +437,7 @@ func (d *Driver) Invalidated(keys []string) {
 	}
 }
 
-// lost notifies the claimants of these tokens that they may hold nothing any more, and
+// lost notifies the holders of these tokens that they may have lost their leases, and
 // have to check.
 func (d *Driver) lost(tokens []driver.Token) {
 	for _, t := range tokens {

@@ -11,23 +11,23 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// To watch a name, the driver subscribes to its channel, and the watch script notes in
-// the state of the name that it is watched, and until when. The other scripts read that
-// note with the state, and publish changes only if the note is there. So a name that is
-// not watched costs no further call.
+// To watch a name, the driver subscribes to its channel. The watch script then stores a
+// note in the state of the name: until when the name is watched. The other scripts
+// publish changes only if the state has such a note. So a name that is not watched costs
+// no further call.
 //
-// The note expires, and the driver renews it before that. If it is missing (a client
-// deleted the name, or a replica without the note took over), the driver may have missed
-// changes, and calls the watchers.
+// The note expires, and the driver renews it before that. If the note is missing (a
+// client deleted the name, or a replica without the note took over), the driver may have
+// missed changes, and notifies the watchers.
 const (
 	watchFor  = time.Minute
-	watchKeep = 20 * time.Second // the driver renews the note at this interval, or a bit sooner
+	watchKeep = 20 * time.Second // the driver renews the note at this interval, or a little earlier
 )
 
 // watching is the state of a driver's watchers.
 type watching struct {
 	driver.Watchers
-	watchesDown atomic.Int64 // how many watched names have no working subscription now
+	watchesDown atomic.Int64 // the number of watched names whose subscription is down
 
 	mu    sync.Mutex               // protects ended
 	ended map[string]chan struct{} // for each name: closed when its last watch has ended
@@ -44,8 +44,8 @@ type watch struct {
 // Watch implements driver.Watcher.
 func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watches.Watch(name, f) }
 
-// follow is the function that driver.Watchers calls to watch a name. The last watch of
-// the same name has to end first, because it unsubscribes from the same channel.
+// follow watches a name; driver.Watchers calls it. It waits for the end of the previous
+// watch of the name, because that one unsubscribes from the same channel.
 func (d *Driver) follow(name string, f func()) (stop func()) {
 	w, b := &d.watches, d.signals
 	if !b.push {
@@ -88,8 +88,7 @@ func (w *watching) endWatch(name string, ended chan struct{}) {
 	}
 }
 
-// listen calls tell at each change of the name, as long as the subscription and the note
-// last.
+// listen reports each change of the name, while the subscription and the note last.
 func (x *watch) listen(ctx context.Context, hears func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	confirmed := make(chan struct{}, 1)
@@ -107,7 +106,7 @@ func (x *watch) listen(ctx context.Context, hears func()) {
 	}, func(string) { x.tell() })
 	cancel()
 	noting.Wait()
-	x.sharded = x.sharded && !bars(err) // a plain channel next time: before Redis 7.0, or without the right
+	x.sharded = x.sharded && !cannotSubscribe(err) // next time a plain channel, if the server refuses sharded ones
 }
 
 // keepNoted writes the note whenever the server has confirmed the subscription, and
@@ -135,8 +134,8 @@ func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, hears 
 	}
 }
 
-// note makes the scripts publish changes from now on. missing reports that they did not
-// do so before.
+// note stores the note, so that the scripts publish changes from now on. missing reports
+// that there was no note before.
 func (x *watch) note(ctx context.Context) (missing, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()

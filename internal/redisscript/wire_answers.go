@@ -14,7 +14,7 @@ import (
 // But the claimants and owners in them, which are stored, and the signals, which the
 // scripts of any client publish, may be of another version.
 
-// damage is the error for stored data, or a script's answer, that cannot be read.
+// damage is the error for stored data, or an answer of a script, that cannot be decoded.
 type damage struct{ problem string }
 
 func (d *damage) Error() string {
@@ -23,7 +23,7 @@ func (d *damage) Error() string {
 
 const maxPeople = 1 << 20
 
-// readEntry reads what lua/read.lua answers.
+// readEntry reads the answer of lua/read.lua.
 func readEntry(s, name string) (driver.Entry, error) {
 	r, e := reader{rest: s}, locktable.Entry{}
 	r.take(1) // 'e'
@@ -48,8 +48,7 @@ func readEntry(s, name string) (driver.Entry, error) {
 	return e.Public(now, name), nil
 }
 
-// readRefusal reads what lua/lib/refusal.lua wrote: what is in the way of a claim, and
-// when that may change by itself.
+// readRefusal reads the output of lua/lib/refusal.lua: the HeldError of a claim.
 func readRefusal(s, name string) (answer, err error) {
 	r, e := reader{rest: s}, locktable.Entry{}
 	r.take(1) // 'h'
@@ -81,8 +80,8 @@ func readTimeOfRefusal(p Reply) int64 {
 
 func isRefusal(p Reply) bool { return strings.HasPrefix(p.Text, "h") }
 
-// held stands for the token of a holder that has not released. The real tokens do not
-// leave Redis.
+// held replaces the token of a holder that has not released, because tokens do not leave
+// Redis.
 var held = driver.Token{1}
 
 // readClaim reads the answer to a claim: granted, or refused for now.
@@ -123,7 +122,7 @@ func readGrant(p Reply, c *driver.Claim) (driver.Grant, error) {
 	return g, nil
 }
 
-// readEnd reads whether a token held something.
+// readEnd reads the answer to a release or a renewal: whether the token held a lease.
 func readEnd(p Reply) error {
 	if p.Text == "" {
 		if p.Int == 1 {
@@ -141,7 +140,7 @@ func readEnd(p Reply) error {
 	return &driver.BrokenError{By: by, ClosedFor: closed}
 }
 
-// readSignal reads a message on one of our channels.
+// readSignal reads a message on a channel of the driver.
 func readSignal(s string) (driver.Signal, bool) {
 	r := reader{rest: s}
 	out := driver.Signal{Kind: driver.SignalKind(r.byte())}
@@ -150,8 +149,8 @@ func readSignal(s string) (driver.Signal, bool) {
 	return out, !r.failed && (out.Kind >= driver.SignalLook && out.Kind <= driver.SignalLost)
 }
 
-// reader reads fields one after the other. After the first missing field, everything
-// reads as zero.
+// reader reads fields one after the other. After the first missing field, it returns
+// zeros.
 type reader struct {
 	rest   string
 	failed bool
@@ -197,7 +196,6 @@ func (r *reader) instant() locktable.Instant {
 
 func (r *reader) duration() time.Duration { return time.Duration(r.instant()) * time.Microsecond }
 
-// holder reads what lua/lib/shown.lua wrote.
 func (r *reader) holder() locktable.Holder {
 	h := locktable.Holder{Fence: uint64(r.instant())}
 	h.Fences, h.Weight, h.Limit = int(r.uint32()), int(r.uint32()), int(r.uint32())
@@ -209,7 +207,7 @@ func (r *reader) holder() locktable.Holder {
 	return h
 }
 
-// value reads the value of a name, with its fence and its length before it.
+// value reads the fence of the value, its length, and the value.
 func (r *reader) value() (v locktable.Value) {
 	v.Fence = uint64(r.instant())
 	if s := r.take(2); s != "" && s != "\x00\x00" {
@@ -218,8 +216,7 @@ func (r *reader) value() (v locktable.Value) {
 	return v
 }
 
-// claimant reads what appendClaimant wrote, with its length before it. It skips the
-// channels.
+// claimant reads a length, and the output of appendClaimant. It skips the channels.
 func (r *reader) claimant(c *locktable.Carried) {
 	in := reader{rest: r.take(int(r.uint32()))}
 	in.who(c)
@@ -237,7 +234,6 @@ func (r *reader) who(c *locktable.Carried) {
 	c.Owner, c.TTL = r.owner(), r.duration()
 }
 
-// owner reads what locktable.AppendOwner wrote.
 func (r *reader) owner() driver.Owner {
 	o, rest, err := locktable.DecodeOwner([]byte(r.rest))
 	r.rest = string(rest)

@@ -9,15 +9,15 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The arguments of a script are packed into one string, because each argument costs Redis
-// more than its bytes. Numbers are doubles, because Lua has no others; they are exact up
-// to 2^53. The header of each script says what it takes.
+// Most arguments of a script are packed into one string, because each further argument
+// costs Redis more than its bytes. Numbers are doubles, because Lua has no others; they
+// are exact up to 2^53. The header of each script says what it takes.
 //
 // The script is of the same version as the arguments. But it stores the last part of a
 // claim, see claimArg and appendClaimant, and the owner of a break, and clients of other
 // versions read these.
 
-// The first argument of a step begins with one of these.
+// The first argument of a step begins with one of these letters.
 const (
 	quickAcquire = 'a' // an exclusive claim that is not forced
 	otherAcquire = 'A'
@@ -46,14 +46,14 @@ func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Ca
 	switch {
 	case c.Force:
 		if b = locktable.AppendOwner(b, c.Owner); !usesValue(c) {
-			return Force, cut(b, keys, first, second)
+			return Force, callOf(b, keys, first, second)
 		}
 		third := len(b)
-		return Force, cut(valueArg(b, c), keys, first, second, third)
+		return Force, callOf(valueArg(b, c), keys, first, second, third)
 	case usesValue(c):
-		return Acquire, cut(valueArg(b, c), keys, first, second)
+		return Acquire, callOf(valueArg(b, c), keys, first, second)
 	}
-	return Acquire, cut(b, keys, first)
+	return Acquire, callOf(b, keys, first)
 }
 
 // renewCall makes the call of the scripts Renew and Confirm.
@@ -79,10 +79,10 @@ func (o *Options) releaseCall(l *driver.LeaseRef, end int64) Call {
 	keys := len(b)
 	b = releaseArg(b, l, o.Retention, end)
 	if l.Value == nil {
-		return cut(b, keys)
+		return callOf(b, keys)
 	}
 	first := len(b)
-	return cut(append(b, l.Value...), keys, first)
+	return callOf(append(b, l.Value...), keys, first)
 }
 
 func (o *Options) raiseCall(l *driver.LeaseRef, fence uint64) Call {
@@ -110,13 +110,13 @@ func (o *Options) watchCall(name string, sharded bool) Call {
 
 func (o *Options) readCall(name string) Call { return Call{Keys: keys(o.Prefix, name)} }
 
-// room is large enough for what most steps send. Such a step allocates no more than one
-// string, and the list of its pieces.
+// room is large enough for the arguments of most steps. Such a step allocates only one
+// string, and the list of its slices.
 type room [512]byte
 
-// cut makes a call of pieces of b: the keys of a name, then the arguments. ends has the
-// end of the keys, and the end of each argument except the last.
-func cut(b []byte, ends ...int) Call {
+// callOf makes a call whose keys and arguments are slices of b. ends has the end of the
+// keys, and the end of each argument except the last.
+func callOf(b []byte, ends ...int) Call {
 	const kinds = 4
 	text, keys := string(b), len(b)
 	if len(ends) > 0 {
@@ -140,10 +140,10 @@ func number(b []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(b, math.Float64bits(float64(v)))
 }
 
-// micros rounds up, so that nothing ends early.
+// micros rounds up, so that no lease ends early.
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-// isQuick reports whether a claim may be granted by lua/lib/quick_acquire.lua.
+// isQuick reports whether lua/lib/quick_acquire.lua may grant a claim.
 func isQuick(c *driver.Claim) bool {
 	return c.Weight == driver.Exclusive && !c.Force && !usesValue(c)
 }
@@ -151,7 +151,6 @@ func isQuick(c *driver.Claim) bool {
 // usesValue reports whether a claim writes the value of its name, or compares with it.
 func usesValue(c *driver.Claim) bool { return c.Value != nil || c.Above != nil }
 
-// valueArg appends the argument of lua/lib/value.lua.
 func valueArg(b []byte, c *driver.Claim) []byte {
 	for _, v := range [][]byte{c.Value, c.Above} {
 		n := 0
@@ -163,7 +162,6 @@ func valueArg(b []byte, c *driver.Claim) []byte {
 	return append(append(b, c.Value...), c.Above...)
 }
 
-// fencesOf returns the number of fences that a claim is granted.
 func fencesOf(c *driver.Claim) int {
 	if c.Weight == driver.Exclusive {
 		return max(c.Fences, 1)
@@ -171,9 +169,9 @@ func fencesOf(c *driver.Claim) int {
 	return 1
 }
 
-// claimArg appends the first argument of a claim. For an exclusive holder, Redis stores
-// its last part: the number of fences, the token, the lock-delay and who. end is on the
-// server's clock.
+// claimArg appends the first argument of a claim. Redis stores the last part of it for an
+// exclusive holder: the number of fences, the token, the lock-delay and who. end is on
+// the server's clock.
 func claimArg(b []byte, c *driver.Claim, keep time.Duration, end int64, who string) []byte {
 	kind := byte(otherAcquire)
 	if isQuick(c) {
@@ -212,8 +210,8 @@ func releaseArg(b []byte, l *driver.LeaseRef, keep time.Duration, end int64) []b
 	return b
 }
 
-// hasEnd reports whether a release has an end.
 func hasEnd(l *driver.LeaseRef) bool { return l.OnTime || l.Value != nil }
 
-// fenceArg returns the fence, or 2^52 if that is less. All granted fences are below.
+// fenceArg returns the fence, or 2^52 if that is less. All granted fences are less than
+// 2^52.
 func fenceArg(fence uint64) int64 { return int64(min(fence, 1<<52)) }

@@ -5,15 +5,14 @@ import (
 	"sync"
 )
 
-// The keys of a name are PREFIX{NAME} and a letter. Redis Cluster hashes what is between
-// the first { and the first } after it, so all keys of one name are in one slot if the
-// name has no braces. So braces of names are escaped, and with them the %, so that no two
-// names get the same keys. Redis Cluster ignores an empty tag, but no name is empty. All
-// versions use the same keys and channels.
+// The keys of a name are PREFIX{NAME} and a letter. Redis Cluster hashes the text between
+// the first { and the next }, so all keys of one name are in one slot if the name has no
+// braces. So braces in names are escaped, and the % as well, so that no two names get the
+// same keys. All versions use the same keys and channels.
 var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
 
-// key is the key of the state of a name: S.
+// key returns the key of the state of a name, S.
 func key(prefix, name string) string {
 	if strings.ContainsAny(name, "%{}") {
 		name = escaper.Replace(name)
@@ -31,7 +30,7 @@ func appendKey(b []byte, prefix, name string) []byte {
 // keys returns all keys of a name in the order of the scripts: S, D, L, E.
 func keys(prefix, name string) []string {
 	var r room
-	return cut(appendKeys(r[:0], prefix, name)).Keys
+	return callOf(appendKeys(r[:0], prefix, name)).Keys
 }
 
 // appendKeys appends the keys of a name, which all have the same length.
@@ -48,15 +47,15 @@ func appendKeys(b []byte, prefix, name string) []byte {
 	return b
 }
 
-// watchChannel is the channel for the changes of a name. It is in the slot of the name,
-// and lua/lib/entry.lua makes the same channel from the key.
+// watchChannel returns the channel for the changes of a name. It is in the slot of the
+// name; lua/lib/entry.lua derives the same channel from the key.
 func watchChannel(prefix, name string) string {
 	k := key(prefix, name)
 	return k[:len(k)-1] + "w"
 }
 
-// nameOf returns the name whose state is stored at key, or false if key is no key of a
-// state.
+// nameOf returns the name whose state is stored at key, or false if key is not the key of
+// a state.
 func nameOf(prefix, key string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, prefix+"{")
 	if !ok {
@@ -68,14 +67,14 @@ func nameOf(prefix, key string) (string, bool) {
 
 var globs = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`)
 
-// pattern matches the states of all names that begin with start, and no other key.
+// pattern returns a pattern for the state keys of all names that begin with start.
 func pattern(prefix, start string) string {
 	return globs.Replace(prefix) + "{" + globs.Replace(escaper.Replace(start)) + "*}s"
 }
 
 const slots = 16384
 
-// slot is the slot of Redis Cluster in which the keys of a name are.
+// slot returns the Redis Cluster slot of the keys of a name.
 func slot(name string) uint16 { return crc16(escaper.Replace(name)) % slots }
 
 // crc16 returns the CRC16 of the cluster specification (XMODEM).
@@ -93,8 +92,8 @@ func crc16(s string) (crc uint16) {
 	return crc
 }
 
-// tags has a hash tag for each slot. A channel with that tag is in the slot of the names
-// that its messages are about, and there are no more channels than slots.
+// tags has a hash tag for each slot. A channel with the tag of a name's slot is in the
+// same slot as the name, and there are no more channels than slots.
 var tags = sync.OnceValue(func() *[slots]string {
 	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
 	all, found := new([slots]string), 0

@@ -30,7 +30,7 @@ var skeleton = []struct {
 	{"config.go", []string{"store.checkConfig"}}, // what makes an engine unfit for locks
 	{"signals.go", []string{"sender.Receive"}},
 	{"poll.go", []string{ // polls where the engine pushes nothing
-		"newPoller", "store.lookAtClaims", "listener.lookAtClaims", "store.lookAtSignals", "table.lookAtSignals",
+		"newPoller", "store.pollClaims", "listener.pollClaims", "store.pollSignals", "table.pollSignals",
 	}},
 	{"watch.go", []string{"watch", "store.Watch"}}, // clients that follow a name
 	{"errors.go", []string{"advice"}},

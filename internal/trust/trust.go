@@ -1,5 +1,4 @@
-// Package trust computes how long a holder may trust its lease. It works on values only,
-// and reads no clock.
+// Package trust computes how long a holder may rely on its lease. It reads no clock.
 package trust
 
 import (
@@ -10,17 +9,17 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// A Term is the time for which a holder may trust its lease. It counts from before the
-// sending of the request that granted or renewed the lease. The backend counts its TTL
-// from the moment it handled that request, which is later. So the term ends before the
-// lease does, however long the reply took.
+// A Term is the time for which a holder may rely on its lease. It begins before the
+// client sends the request that grants or renews the lease. The backend counts the TTL
+// from the moment at which it handles that request, which is later. So the term ends
+// before the lease does, however long the reply takes.
 type Term struct {
 	from  clock.Reading
 	lasts time.Duration // the lease's TTL less the margin
-	ttl   time.Duration // how long the backend keeps the lease, at least, counted from `from`
+	ttl   time.Duration // the least time for which the backend keeps the lease, since from
 }
 
-// NewTerm is the term of a lease that lasts ttl from a request that was sent then.
+// NewTerm returns the term of a lease that lasts ttl, and whose request was sent at sent.
 func NewTerm(sent clock.Reading, ttl, margin time.Duration) Term {
 	return Term{from: sent, lasts: ttl - margin, ttl: ttl}
 }
@@ -31,19 +30,20 @@ func (t Term) TTL() time.Duration { return t.ttl }
 // Since returns the time since the term began.
 func (t Term) Since(now clock.Reading) time.Duration { return now.Since(t.from) }
 
-// Left is the rest of the term; at zero it is over.
+// Left returns the rest of the term. At zero, the term is over.
 func (t Term) Left(now clock.Reading) time.Duration { return t.lasts - t.Since(now) }
 
 // LeaseLeft returns the least time for which the backend still keeps the lease. The lease
 // outlasts the term by the margin.
 func (t Term) LeaseLeft(now clock.Reading) time.Duration { return t.ttl - t.Since(now) }
 
-// Fresh reports whether enough of the term is left to begin work in it, or to pass it on:
-// a quarter. With less, another request is worth its cost.
+// Fresh reports whether enough of the term is left, a quarter, to begin work or to pass
+// the lease on. With less, the client sends another request first.
 func (t Term) Fresh(now clock.Reading) bool { return t.lasts > 0 && t.Left(now) > t.lasts/4 }
 
-// Renewed is the term after a renewal that was sent then. A renewal never shortens a
-// term: with a smaller TTL than before, the old end may be the later one.
+// Renewed returns the term after a renewal that was sent at sent. A renewal never
+// shortens a term: if ttl is smaller than before, the old end may be later, and then
+// stays.
 func (t Term) Renewed(sent clock.Reading, ttl, margin time.Duration) Term {
 	if next := NewTerm(sent, ttl, margin); next.Left(sent) > t.Left(sent) {
 		return next
@@ -51,20 +51,22 @@ func (t Term) Renewed(sent clock.Reading, ttl, margin time.Duration) Term {
 	return t
 }
 
-// DefaultMargin covers the drift between two clocks, and the time from a timer's end
-// until the holder learns of it. A tenth of the TTL is far more than clocks drift; a busy
-// scheduler may take 10 ms. A very short lease gives up half of its TTL.
+// DefaultMargin returns the time by which a term is shorter than its lease. It covers the
+// drift between two clocks, and the delay from a timer to its goroutine. A tenth of the
+// TTL is far more than clocks drift; a busy scheduler may take 10 ms. The margin is at
+// most half of the TTL.
 func DefaultMargin(ttl time.Duration) time.Duration {
 	return min(max(ttl/10, 10*time.Millisecond), ttl/2)
 }
 
-// RequestTimeout bounds one request for a lease, so that a server that stopped answering
-// costs a part of the term and not the whole.
+// RequestTimeout returns the time limit of one request for a lease. It is a part of the
+// TTL, so that other requests fit into the term if a server does not answer.
 func RequestTimeout(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
 
-// BreakDelay returns the time after which a holder that does not learn of a break gives
-// up the lease with this fence: its TTL, or 0 if that is not shown. Only the first fence
-// of a range is shown; for another fence the delay is the longest TTL of all holders.
+// BreakDelay returns the time after which a holder that is not notified of a break has
+// given up the lease with this fence: its TTL, or 0 if holders do not show it. An entry
+// shows only the first fence of a range. So for another fence, the delay is the longest
+// TTL of all holders.
 func BreakDelay(holders []driver.Holder, fence uint64) time.Duration {
 	if i := slices.IndexFunc(holders, func(h driver.Holder) bool { return h.Fence == fence }); i >= 0 {
 		return holders[i].TTL

@@ -36,7 +36,7 @@ func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 		}
 		if err != nil {
 			for _, name := range names {
-				t.cache.drop(name) // the steps may have been taken all the same
+				t.cache.drop(name) // the steps may have taken effect in spite of the error
 			}
 		}
 		if done || err != nil {
@@ -45,14 +45,14 @@ func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 	}
 }
 
-// tryAll computes all steps, and swaps in what they changed. It reports whether that took
-// effect. The swaps of steps that were all taken prove that the known values are the
-// current ones. If f ends early, the values have to be fresh for that.
+// tryAll computes all steps, and swaps in the changed values. It reports whether that
+// took effect. If f runs all steps, their swaps prove that the known values were current.
+// If f ends early, only fresh values prove that.
 func (t *Table) tryAll(
 	ctx context.Context, store AllSwapper, steps []locktable.Step, names []string, fresh bool,
 	f func(i int, e *locktable.Entry, now locktable.Instant) bool,
 ) (done bool, err error) {
-	seen, err := t.lookAll(ctx, names, fresh)
+	seen, err := t.lastKnownAll(ctx, names, fresh)
 	if err != nil {
 		return false, err
 	}

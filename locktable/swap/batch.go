@@ -13,10 +13,9 @@ import (
 // maxBatchSteps is the number of steps that are computed before they are swapped. A
 // client computes some hundred steps within a window, even on a busy machine; beyond
 // stepsPerWindow, each step makes the window wider by windowPerStep. If more than
-// retryTogetherAbove swaps failed, the table tries their steps together once more. It
-// tries the steps that were late again in parts: quarters, then sixteenths, and so on. It
-// tries the rest together as long as each try halves it, and takes the steps that are
-// left one by one.
+// retryTogetherAbove swaps fail, the table tries them together once more. Then it retries
+// late steps in quarters, sixteenths and so on, and other steps together while each try
+// halves their number. At last it takes the remaining steps one by one.
 const (
 	maxBatchSteps      = 1024
 	stepsPerWindow     = 500
@@ -42,11 +41,11 @@ func groupsOf(steps []locktable.Step) (groups []group) {
 	return groups
 }
 
-// many takes several steps, as many as it can at a time. It adds to failed the steps
-// whose swap has an error of its own.
+// many takes several steps with few requests. It adds to failed the steps whose swap has
+// an error of its own.
 func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) error {
 	left, late, err := t.together(ctx, steps, groups, f, failed)
-	if err == nil && len(left)+len(late) > retryTogetherAbove { // usually they were late: the store's clock has gone on
+	if err == nil && len(left)+len(late) > retryTogetherAbove { // usually the known time was old
 		left, late, err = t.together(ctx, steps, slices.Concat(left, late), f, failed)
 	}
 	for size := len(late) / lateParts; err == nil && size > retryTogetherAbove; size /= lateParts {
@@ -62,7 +61,7 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group
 	}
 	left = append(left, late...)
 	for before := 2 * len(groups); err == nil && len(left) > retryTogetherAbove && 2*len(left) <= before; left = append(left, late...) {
-		before = len(left) // swaps on names that other clients change fail again
+		before = len(left) // the next try fails again for names that other clients change
 		left, late, err = t.together(ctx, steps, left, f, failed)
 	}
 	if err != nil {
@@ -86,14 +85,14 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group
 }
 
 // together takes the steps of several names in one request. left has the groups whose
-// swap failed, or that must be taken alone. late has those that missed their window. It
-// adds to failed the steps whose swap has an error of its own.
+// swap failed, or that must be taken alone. late has the groups that missed their window.
+// It adds to failed the steps whose swap has an error of its own.
 func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (left, late []group, err error) {
 	n, names := 0, make([]string, len(groups))
 	for k, g := range groups {
 		n, names[k] = n+len(g), steps[g[0]].Name
 	}
-	seen, err := t.lookAll(ctx, names, false)
+	seen, err := t.lastKnownAll(ctx, names, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,7 +129,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 	swapped, err := t.store.Swap(ctx, swaps)
 	if err != nil {
 		for k := range swaps {
-			t.cache.drop(swaps[k].Name) // they may have taken effect all the same
+			t.cache.drop(swaps[k].Name) // the swaps may have taken effect in spite of the error
 		}
 		return left, nil, err
 	}
@@ -150,10 +149,10 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 	return left, late, nil
 }
 
-// lookAll returns the last known values of several names. They may be outdated even if
-// it loads them, see [Store]: a step that changes nothing loads its own. With fresh, it
-// loads all of them.
-func (t *Table) lookAll(ctx context.Context, names []string, fresh bool) (map[string]knownValue, error) {
+// lastKnownAll returns the last known values of several names. Values may be outdated
+// even if lastKnownAll loads them, see [Store.Load]. So a step that changes nothing loads
+// its value again. With fresh, lastKnownAll loads all values.
+func (t *Table) lastKnownAll(ctx context.Context, names []string, fresh bool) (map[string]knownValue, error) {
 	seen := make(map[string]knownValue, len(names))
 	var unknown []string
 	for _, name := range names {
@@ -179,14 +178,14 @@ func (t *Table) lookAll(ctx context.Context, names []string, fresh bool) (map[st
 
 // A swapQueue puts the swaps of several goroutines into one request. While few requests
 // are under way, each swap is sent alone. Later swaps gather until one of those requests
-// is answered, or until gatherTime after the last one was sent. Then a sender, which is a
-// goroutine, sends them together. A quick server needs only two senders: swaps gather for
-// one while it answers the other.
+// is answered, or until gatherTime after the last one was sent. Then a goroutine, the
+// sender, sends them together. Two senders are enough for a quick server: swaps gather
+// for one sender while the server answers the other.
 type swapQueue struct {
 	store Store
 	fit   func([]Swap) int
 
-	mu       sync.Mutex    // protects all below, and the fields of each queuedSwap and batch
+	mu       sync.Mutex    // protects the fields below, and the fields of each queuedSwap and batch
 	gathered []*queuedSwap // not sent yet
 	inFlight int           // requests under way
 	lastSent time.Time     // when the last request was sent
@@ -200,8 +199,8 @@ const (
 	// answer blocks each of them until its callers have given up.
 	maxRequests = 64
 
-	// gatherTime is the time after the last request at which another one is sent, even if
-	// none was answered. So no swap waits much longer for others.
+	// gatherTime is the time after which the next request is sent, even if none was
+	// answered. So a swap waits hardly longer than that for others.
 	gatherTime = 2 * time.Millisecond
 )
 
@@ -221,7 +220,7 @@ type batch struct {
 	cancel  context.CancelFunc
 }
 
-// swap makes one swap, perhaps together with others.
+// swap makes one swap, maybe in a request with others.
 func (q *swapQueue) swap(ctx context.Context, s Swap) (Swapped, error) {
 	q.mu.Lock()
 	if q.inFlight < freeRequests && len(q.gathered) == 0 {
@@ -348,7 +347,7 @@ func (q *swapQueue) startTimerLocked() {
 	}
 }
 
-// startSenderIfSlow starts one more sender if the others are slow.
+// startSenderIfSlow starts one more sender if no request was sent for gatherTime.
 func (q *swapQueue) startSenderIfSlow() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,7 +9,7 @@ type cache struct {
 	seen map[string]Stored
 }
 
-const maxCachedNames = 1 << 14 // names, at most
+const maxCachedNames = 1 << 14
 
 func (c *cache) get(name string) (Stored, bool) {
 	c.mu.Lock()
@@ -25,7 +25,7 @@ func (c *cache) put(name string, s Stored) {
 		c.seen = map[string]Stored{}
 	}
 	if _, known := c.seen[name]; !known && len(c.seen) >= maxCachedNames {
-		for old := range c.seen { // any name: dropping it costs at most a load
+		for old := range c.seen { // any name, because dropping it costs only a load
 			delete(c.seen, old)
 			break
 		}

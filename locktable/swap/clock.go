@@ -10,23 +10,23 @@ import (
 )
 
 // Clock is a client's estimate of its server's clock, from the times that the server has
-// stated: a lower bound of its time now, and a window for a request that is sent now. The
-// zero value knows nothing.
+// sent: a lower bound of the present time, and a window for a request that is sent now.
+// The zero value knows no time.
 type Clock struct {
-	// Tick is for a server that states its time in whole ticks, such as seconds. That
-	// clock stands still for a Tick at a time. So windows begin with a tick, and the
-	// store must be a DelayedWriter. The store's MaxOverrun must be Widest.
+	// Tick is the resolution of the server's clock if it is coarse, such as a second.
+	// Such a clock stands still for a Tick at a time. So windows begin with a tick, and
+	// the store must be a DelayedWriter. The store's MaxOverrun must be Widest.
 	Tick time.Duration
 
-	mu    sync.Mutex        // protects what follows
-	known engine.ServerTime // zero if the client has to ask the server
-	trip  time.Duration     // how long the request took whose answer set known
-	wider int               // how often to double the width: OutsideWindow adds 1, InsideWindow subtracts 1
+	mu        sync.Mutex        // protects the fields below
+	known     engine.ServerTime // zero if the client has to ask the server
+	trip      time.Duration     // the round-trip time of the request that set known
+	doublings int               // doublings of the width: OutsideWindow adds 1, InsideWindow subtracts 1
 }
 
 const (
 	// askServerAfter is the age of the known time at which the client asks again. By then
-	// the clocks may differ by a thousandth of that age.
+	// the clocks may have drifted apart by a thousandth of that age.
 	askServerAfter = 30 * time.Second
 
 	// minWindow is the least width of a window. A lease lasts that much longer.
@@ -34,9 +34,9 @@ const (
 	maxWindow = 5 * time.Second
 )
 
-// Window returns the server's time now, and the latest time on its clock at which a
-// request that is sent now should arrive. ok is false if the client has to ask the server
-// for its time first.
+// Window returns the window of a request that is sent now: the server's present time, and
+// the latest time at which the request should arrive. ok is false if the client has to
+// ask the server for its time first.
 func (c *Clock) Window(now time.Time) (w Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,22 +50,22 @@ func (c *Clock) Window(now time.Time) (w Window, ok bool) {
 	return Window{From: from, To: from.Add(c.width())}, true
 }
 
-// width is the width of the next window. The known time may lag by a tick, and when the
-// window begins, a part of another tick may have passed.
+// width returns the width of the next window. It includes two ticks: the known time may
+// lag by one, and From is rounded down by up to one.
 func (c *Clock) width() time.Duration {
 	width := min(max(minWindow, 4*c.trip), maxWindow)
-	for range c.wider {
+	for range c.doublings {
 		width = min(2*width, maxWindow)
 	}
 	return width + 2*c.Tick
 }
 
-// Widest is the greatest width of a window: a lease may last that much longer.
+// Widest returns the greatest width of a window: a lease may last longer by that.
 func (c *Clock) Widest() time.Duration { return maxWindow + 2*c.Tick }
 
-// Ask is Window for a caller that may ask the server: the function ask sends the request,
-// and calls Learn with the answer. Ask calls it again if a concurrent swap finds out that
-// the known time is wrong.
+// Ask returns Window, and first calls ask if the client has to ask the server. ask sends
+// the request, and calls Learn with the answer. Ask calls ask again if a concurrent swap
+// finds out that the known time is wrong.
 func (c *Clock) Ask(ctx context.Context, ask func(ctx context.Context) error) (Window, error) {
 	for {
 		if w, ok := c.Window(time.Now()); ok {
@@ -77,8 +77,8 @@ func (c *Clock) Ask(ctx context.Context, ask func(ctx context.Context) error) (W
 	}
 }
 
-// Learn takes the server's time from an answer. The request was sent at sent, and the
-// answer received at now.
+// Learn updates the known time with the server's time in an answer. The request was sent
+// at sent, and the answer received at now.
 func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,36 +87,36 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 	}
 }
 
-// OutsideWindow notes that the store's clock was not within the window of a swap. It
-// makes the next window wider, unless that window is already wider than w. So of many
-// swaps that are late for one reason, only the first makes it wider. Before the next
-// window the client asks the server for its time, unless the server has stated it since.
+// OutsideWindow reports to c that the store's clock was outside of w, the window of a
+// swap. It makes the next window wider, unless that is already wider than w. So if many
+// swaps are late for one reason, only the first makes it wider. OutsideWindow also drops
+// the known time, unless that is newer than w.
 func (c *Clock) OutsideWindow(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if width := c.width(); width < c.Widest() && w.width() >= width-width/8 {
-		c.wider++
+		c.doublings++
 	}
 	if w.From >= c.known.Is {
 		c.known = engine.ServerTime{}
 	}
 }
 
-// InsideWindow notes that a window was wide enough. If the next window would be as wide,
-// or wider, InsideWindow makes it narrower.
+// InsideWindow reports to c that w was wide enough. It makes the next window narrower if
+// that would be at least as wide as w.
 func (c *Clock) InsideWindow(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if width := c.width(); w.width() <= width+width/8 {
-		c.wider = max(0, c.wider-1)
+		c.doublings = max(0, c.doublings-1)
 	}
 }
 
-// width is the width of a window. A store may have rounded it, so callers compare widths
-// with a tolerance of an eighth.
+// width returns the width of a window. A store may have rounded the window, so callers
+// compare widths with a tolerance of an eighth.
 func (w Window) width() time.Duration { return w.From.Until(w.To) }
 
-// Forget drops the known time, when another server may give the next answer.
+// Forget drops the known time. A store calls it when another server may answer next.
 func (c *Clock) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,10 +6,9 @@ import (
 	"sync"
 )
 
-// nameLocks let one goroutine of a process work on a name at a time, because several
-// would only get in each other's way at the store: of their swaps, one succeeds.
-// Goroutines get the lock of a name in the order in which they came. The zero value is
-// ready.
+// nameLocks are locks within the process: one goroutine at a time works on a name,
+// because only one of several concurrent swaps on a name can succeed. Goroutines get the
+// lock of a name in the order of their calls. The zero value is ready.
 type nameLocks struct {
 	mu     sync.Mutex
 	queues map[string][]nameWaiter // for each name that is locked
@@ -17,11 +16,11 @@ type nameLocks struct {
 
 type nameWaiter struct {
 	locked chan struct{}
-	ahead  bool // of those whose ahead is false
+	ahead  bool // goes before waiters whose ahead is false
 }
 
-// lock locks a name, as long as ctx lasts. With ahead, it goes ahead of all that wait
-// without it.
+// lock locks a name, and waits for it until ctx ends. With ahead, it goes before all
+// waiters that have no ahead.
 func (l *nameLocks) lock(ctx context.Context, name string, ahead bool) error {
 	l.mu.Lock()
 	queue, taken := l.queues[name]
@@ -51,7 +50,7 @@ func (l *nameLocks) lock(ctx context.Context, name string, ahead bool) error {
 	return ctx.Err()
 }
 
-// quit takes out a waiter, and reports whether it was still waiting.
+// quit removes a waiter, and reports whether it was still waiting.
 func (l *nameLocks) quit(name string, locked chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +64,7 @@ func (l *nameLocks) quit(name string, locked chan struct{}) bool {
 	return false
 }
 
-// unlock passes the lock on.
+// unlock passes the lock to the first waiter.
 func (l *nameLocks) unlock(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,38 +16,38 @@ import (
 // A knownValue is a value of a name, as this client last saw it.
 type knownValue struct {
 	Stored
-	fresh bool // this step loaded it alone, or its swap returned it; otherwise the value may be outdated
+	fresh bool // this step loaded the value alone, or its swap returned it; if false, the value may be outdated
 }
 
 // A result is the result of one try of a step.
 type result struct {
 	end     ending
-	refused error // with taken: the store's error for this step alone, see Swapped
+	refused error // with taken: the store's error for this step alone, see Swapped.Err
 	value   knownValue
 	load    bool          // the next try has to load the value
-	took    time.Duration // the time of the try
+	took    time.Duration // the duration of the try
 }
 
-// An ending says how a try ended.
+// An ending is the way in which a try ended.
 type ending int
 
 const (
-	taken    ending = iota // the swap took effect or was refused, or there is nothing to change
-	outdated               // there is nothing to change in a value that may be outdated
-	yielded                // a claim that waits leaves room for other clients, see stepBack
-	beaten                 // the name has changed
-	late                   // the store's clock was not within the window
+	taken      ending = iota // the swap took effect or was refused, or a current value needs no change
+	outdated                 // the value needs no change, but may be outdated
+	yielded                  // a waiting claim pauses in favor of other clients, see stepBack
+	conflicted               // the name has changed
+	late                     // the store's clock was not within the window
 )
 
 // retriesWithoutPause is the number of times that a step whose swap failed is repeated
-// without a pause. That is enough for several processes on one name to make progress; the
-// pause only keeps them from failing like that for ever.
+// without a pause. Usually these are enough, even if several processes change the name.
+// The pause prevents that such processes make each other fail for ever.
 const retriesWithoutPause = 4
 
 // step takes one step: it computes the step from the last known value of its name, swaps
-// the result in, and learns from the answer, until the step is taken. At each name one
-// step of this process does so at a time; a claim that leaves room for other clients
-// unlocks the name, too. refused is the store's error for this step alone.
+// the result in, and repeats that with the value in the answer until it succeeds. It
+// locks the name within this process, and unlocks it while a claim pauses. refused is the
+// store's error for this step alone.
 func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) (refused, err error) {
 	back, locked := stepBack{}, false
 	defer func() {
@@ -55,14 +55,14 @@ func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.
 			t.names.unlock(s.Name)
 		}
 		if err != nil {
-			t.cache.drop(s.Name) // the step may have been taken all the same
+			t.cache.drop(s.Name) // the step may have taken effect in spite of the error
 			err = back.explain(err)
 		}
 	}()
 	var r result
 	for first, fails := true, 0; err == nil; first = false {
 		if !locked {
-			if err = t.names.lock(ctx, s.Name, !s.Place); err != nil { // steps other than claims go first
+			if err = t.names.lock(ctx, s.Name, !s.Place); err != nil { // steps that are not claims go first
 				break
 			}
 			locked = true
@@ -89,8 +89,8 @@ func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.
 			t.names.unlock(s.Name)
 			locked, fails = false, 0
 			err = back.pause(ctx)
-		case beaten, late:
-			if fails++; fails > retriesWithoutPause { // after a pause the known value is outdated
+		case conflicted, late:
+			if fails++; fails > retriesWithoutPause { // after a pause, the known value is probably outdated
 				r.load, err = true, r.pause(ctx, fails-retriesWithoutPause)
 			}
 		}
@@ -98,8 +98,8 @@ func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.
 	return r.refused, err
 }
 
-// pause waits after a step has failed several times. A step that is late waits for
-// longer, because the server may be busy.
+// pause waits after a step has failed several times. It waits for longer after a late
+// step, because the server may be busy.
 func (r *result) pause(ctx context.Context, times int) error {
 	d := r.took / 2
 	if r.end == late {
@@ -128,13 +128,13 @@ func (t *Table) try(
 		return r, err
 	}
 	c.run(s, t.delayed, f)
-	place := onlyWaits(s, c.entry)
+	place := waitingPlace(s, c.entry)
 	switch {
 	case !c.entry.Changed && seen.fresh:
 		return r, nil
-	case !c.entry.Changed: // the answer has to be about the current value
+	case !c.entry.Changed: // the answer must come from the current value
 		return result{end: outdated, load: true}, nil
-	case place != nil && back.makesRoom(place, c.entry, w.From):
+	case place != nil && back.yieldsToHolder(place, c.entry, w.From):
 		return result{end: yielded, load: true}, nil
 	}
 	is, err := t.swap(ctx, t.swapOf(c))
@@ -142,7 +142,7 @@ func (t *Table) try(
 		return result{refused: is.Err}, err
 	}
 	back.noteFailure(seen, is)
-	r = result{end: beaten, value: seen, load: !is.Known && !is.OutsideWindow, took: time.Since(began)}
+	r = result{end: conflicted, value: seen, load: !is.Known && !is.OutsideWindow, took: time.Since(began)}
 	if is.Known {
 		r.value = knownValue{is.Now, true}
 	}
@@ -156,7 +156,7 @@ func (t *Table) try(
 	return r, nil
 }
 
-// enterSwap waits until there is room for a swap.
+// enterSwap waits for a free slot for a swap, see AtOnce.
 func (t *Table) enterSwap(ctx context.Context) (leave func(), err error) {
 	if t.swapSlots == nil {
 		return func() {}, nil
@@ -175,20 +175,20 @@ func (t *Table) enterSwap(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// A computation takes steps on one name, from its known value.
+// A computation runs steps on the known value of one name.
 type computation struct {
 	name   string
 	seen   knownValue
 	window Window
 	onTime bool
 	claims int              // the number of holders and waiters before the steps
-	entry  *locktable.Entry // with the changes and the signals of all the steps
+	entry  *locktable.Entry // has the changes and the signals of all the steps
 }
 
 func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
 
-// window returns a window of the store's clock that begins now, wider by `wider`. If the
-// steps have an end, the window ends before it. blur is the width without that.
+// window returns a window that begins now, widened by wider. With onTime, the window ends
+// before the end of ctx. blur is its width without that cut.
 func (t *Table) window(ctx context.Context, onTime bool, wider time.Duration) (w Window, blur time.Duration, err error) {
 	if w, err = t.store.Time(ctx); err != nil {
 		return w, 0, err
@@ -196,7 +196,7 @@ func (t *Table) window(ctx context.Context, onTime bool, wider time.Duration) (w
 	w.To = w.To.Add(wider)
 	blur = w.From.Until(w.To)
 	if onTime {
-		// A lower bound of the store's clock at the end, see driver.End.
+		// This is a lower bound of the store's clock at the end of ctx, see driver.End.
 		w.To = min(w.To, engine.ServerTime{At: time.Now(), Is: w.From}.By(driver.End(ctx)))
 		if ctx.Err() != nil || w.To < w.From {
 			return w, 0, cmp.Or(ctx.Err(), context.DeadlineExceeded)
@@ -205,14 +205,14 @@ func (t *Table) window(ctx context.Context, onTime bool, wider time.Duration) (w
 	return w, blur, nil
 }
 
-// begin begins a computation at the beginning of a window.
+// begin starts a computation whose time is the beginning of a window.
 func (t *Table) begin(name string, seen knownValue, w Window, blur time.Duration) (*computation, error) {
 	e, err := decode(seen.Value)
 	if err != nil {
 		t.cache.drop(name)
 		return nil, fmt.Errorf("the entry of %.80q: %w", name, err)
 	}
-	e.Blur = blur // even if an end made w shorter: not every store knows when in w a swap takes effect
+	e.Blur = blur // even if onTime has cut w
 	e.Day = w.Day
 	return &computation{name: name, seen: seen, window: w, claims: countClaims(e), entry: e}, nil
 }
@@ -222,17 +222,18 @@ func (c *computation) run(s locktable.Step, delayed bool, f func(e *locktable.En
 	e := c.entry
 	changed, signals := e.Changed, e.Signals
 	f(e, c.window.From)
-	e.Changed = e.Changed || changed || delayed && overtakes(s, e)
+	e.Changed = e.Changed || changed || delayed && mustWrite(s, e)
 	if len(signals) > 0 {
 		e.Signals = append(signals, e.Signals...)
 	}
 	c.onTime = c.onTime || s.OnTime
 }
 
-// overtakes reports whether a step has to invalidate, or wait for, an earlier request
-// that was given up, see DelayedWriter. A release has to do so because of an earlier
-// claim. A claim that stays granted or queued has to do so because of an earlier release.
-func overtakes(s locktable.Step, e *locktable.Entry) bool {
+// mustWrite reports whether a step must write, so that an earlier request that was given
+// up can no longer take effect, see DelayedWriter. A release must write because of an
+// earlier claim. A claim that is already granted or queued must write because of an
+// earlier release.
+func mustWrite(s locktable.Step, e *locktable.Entry) bool {
 	if s.Token.IsZero() || !s.Place {
 		return !s.Token.IsZero()
 	}
@@ -245,7 +246,7 @@ func (t *Table) swapOf(c *computation) Swap {
 		Name: c.name, OnTime: c.onTime, Version: c.seen.Version, Value: c.entry.Append(nil), Previous: c.seen.Value, StoreState: c.seen.StoreState,
 		Window: c.window, Entry: c.entry,
 	}
-	if c.claims > 0 && countClaims(c.entry) > c.claims { // one more holder or waiter, beside others
+	if c.claims > 0 && countClaims(c.entry) > c.claims { // the steps added a holder or waiter to others
 		s.ReserveBytes = len(s.Value)/8 + 2*driver.MaxValue
 	}
 	for _, to := range c.entry.Signals {
@@ -256,7 +257,8 @@ func (t *Table) swapOf(c *computation) Swap {
 	return s
 }
 
-// swap makes one swap, together with those of other goroutines if the store can do that.
+// swap makes one swap, in one request with those of other goroutines if the store is a
+// Gatherer.
 func (t *Table) swap(ctx context.Context, s Swap) (r Swapped, err error) {
 	if t.queue != nil {
 		r, err = t.queue.swap(ctx, s)
@@ -276,14 +278,14 @@ func (t *Table) swap(ctx context.Context, s Swap) (r Swapped, err error) {
 // would fail.
 const maxCachedQueue = 8
 
-// note caches the result of a swap, and delivers this client's own signals. It caches
-// first, because a listener may begin the next step on the name.
+// note caches the result of a swap, and then delivers this client's own signals. It
+// caches first, because a listener may begin the next step on the name.
 func (t *Table) note(s Swap, r Swapped) {
 	switch {
 	case r.Err != nil:
 		t.cache.drop(s.Name)
 	case r.Done && len(s.Entry.Queue) > maxCachedQueue:
-		t.cache.drop(s.Name) // waiters keep their places in the queue, so a swap from this value would fail
+		t.cache.drop(s.Name) // waiters renew their places, so a swap from this value would fail
 	case r.Done:
 		t.cache.put(s.Name, Stored{s.Value, r.Version, r.StoreState})
 	case r.Known:

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// onlyWaits returns the place in the queue that a step has given to its claim, or kept
-// for it. It is nil if there is none, or if the step has granted a claim.
-func onlyWaits(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
+// waitingPlace returns the place in the queue of the step's claim. It is nil if there is
+// none, or if the step has granted a claim.
+func waitingPlace(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 	granted := func(s locktable.Signal) bool { return s.Kind == driver.SignalGranted }
 	i := slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return s.Place && w.Token == s.Token })
 	if i < 0 || slices.ContainsFunc(e.Signals, granted) {
@@ -23,20 +23,19 @@ func onlyWaits(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 	return &e.Queue[i]
 }
 
-// A stepBack makes a claim that waits leave room for the other clients on its name. Only
-// one swap on a name can succeed per round trip; the swaps computed beside it fail. A
-// renewal or a release cannot wait, so these try again at once. A place in the queue
-// lasts a while longer, so a claim that keeps its place pauses when it has lost a race,
-// and when a holder seems to be losing races.
+// A stepBack makes a waiting claim pause in favor of other clients on its name. Only one
+// swap on a name can succeed per round trip; concurrent swaps fail. Renewals and releases
+// are urgent, so they retry at once. Renewing a place is not urgent. So a claim that has
+// a place pauses after its swap has failed, and when the swaps of a holder seem to fail.
 type stepBack struct {
 	times int           // how often the claim has paused
-	lost  int           // how many races the claim has lost
-	trip  time.Duration // how long the store takes to answer; 0 means unknown
+	lost  int           // the number of the claim's failed swaps
+	trip  time.Duration // the store's round-trip time; 0 means unknown
 
-	// The failures of the step, for the person who reads its error. A step is repeated as
-	// long as its ctx lasts, because it may still succeed.
+	// The failed swaps of the step, for its error when ctx ends. Until then the step is
+	// repeated.
 	version uint64 // the version of the value that a swap failed to replace
-	same    int    // how often in a row Load gave that version again after the swap failed
+	same    int    // how often in a row Load returned that version after the swap failed
 	late    int    // how often in a row the store's clock was outside of the window
 }
 
@@ -44,26 +43,27 @@ type stepBack struct {
 // renewed. A renewal needs two round trips without another swap.
 const maxPausesForHolder = 3
 
-// makesRoom reports whether a live holder should already have renewed its lease. A holder
-// renews after a third of its TTL, so it is late when less than half is left. The claim
-// takes its own QueueTTL for that TTL. A dead holder costs the claim a few round trips.
-func (b *stepBack) makesRoom(own *locktable.Waiter, e *locktable.Entry, now locktable.Instant) bool {
+// yieldsToHolder reports whether the claim should pause because a holder is late with its
+// renewal. A holder renews after a third of its TTL, so it is late when less than half is
+// left. yieldsToHolder compares with half of the claim's own QueueTTL. If the holder is
+// dead, the claim loses a few round trips.
+func (b *stepBack) yieldsToHolder(own *locktable.Waiter, e *locktable.Entry, now locktable.Instant) bool {
 	half := now + (own.Expires-now)/2
 	return b.times-b.lost < maxPausesForHolder && slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool {
 		return !h.Token.IsZero() && h.Expires < half
 	})
 }
 
-// pause waits for some round trips, more of them after each lost race, but only for a
-// part of the time that is left, so that enough is left for another try.
+// pause waits for some round trips, and for more after each failed swap. It uses only a
+// part of the time until ctx ends, so that another try is possible.
 func (b *stepBack) pause(ctx context.Context) error {
 	b.times++
 	d := backoff.Around(backoff.Doubled(2*b.trip, max(b.lost-1, 0), 64*b.trip))
 	return backoff.Wait(ctx, min(d, time.Until(driver.End(ctx))/4))
 }
 
-// failuresToMention is the least number of failures that an error mentions. Contention
-// alone does not reach it, because then other clients succeed in between.
+// failuresToMention is the least number of failures that an error mentions. Mere
+// contention does not reach it, because the version changes when another client succeeds.
 const failuresToMention = 16
 
 func (b *stepBack) noteFailure(seen knownValue, r Swapped) {
@@ -79,7 +79,7 @@ func (b *stepBack) noteFailure(seen knownValue, r Swapped) {
 	b.late = 0
 }
 
-// explain adds the failures to the error of a ctx that has ended.
+// explain adds the failures to err, the error of a ctx that has ended.
 func (b *stepBack) explain(err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err

@@ -9,30 +9,30 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A Store keeps one value per name and replaces it by compare-and-swap, no more.
+// A Store keeps one value per name, and replaces it by compare-and-swap.
 //
-// The store's clock decides what has expired. But a step's function cannot run at the
-// moment in which the store swaps. So it runs before, at a lower bound of the store's
-// clock, and the store swaps only while its clock is within the swap's window. A lease or
-// place that begins with the step lasts longer by the width of that window, see
-// [locktable.Entry.Blur]. So no lease is found expired too early, and none ends sooner
-// than its holder knows.
+// The store's clock decides what has expired. But a step's function runs in the client,
+// before the store swaps. So it gets a lower bound of the store's clock, and the store
+// swaps only while its clock is within the swap's window. A lease or place that begins
+// with the step lasts longer by the width of that window, see [locktable.Entry.Blur]. So
+// no step removes a lease too early, and no lease ends sooner than its holder expects.
 type Store interface {
 	// Load reads the values of some names, in their order. A name without a value has the
-	// zero Stored. With one name, the value is no older than the call. With several they
-	// may be older, for example from a replica.
+	// zero Stored. The value of a single name is no older than the call. The values of
+	// several names may be older, for example from a replica.
 	Load(ctx context.Context, names []string) ([]Stored, error)
 
-	// Time returns the store's time: its clock has reached From, and will not have passed
-	// To when a swap that begins now takes effect. Time sends a request only if it cannot
-	// compute the time. Only Swap can find out that Time was wrong.
+	// Time returns a window for a swap that begins now: the store's clock has reached
+	// From, and should not have passed To when the swap takes effect. Time sends a
+	// request only if it cannot compute the time. If the window was wrong, Swap returns
+	// OutsideWindow.
 	Time(ctx context.Context) (Window, error)
 
-	// Swap replaces values, each on its own, and returns the results in their order. A
-	// swap takes effect only if the value still has its version and the store's clock is
-	// within the window, and never after the caller gave up. If it takes effect, Swap
-	// sends its signals to the inboxes of other clients. After an error the outcome of
-	// all swaps is unknown.
+	// Swap replaces values independently of each other, and returns the results in their
+	// order. A swap takes effect only if the value still has its version and the store's
+	// clock is within the window, and never after the caller gave up. If it takes effect,
+	// Swap sends its signals to the inboxes of other clients. After an error the outcome
+	// of all swaps is unknown.
 	Swap(ctx context.Context, swaps []Swap) ([]Swapped, error)
 
 	// Scan yields the values of the names that start with a prefix, as the Scan of
@@ -47,13 +47,13 @@ type Store interface {
 type Stored struct {
 	Value []byte // the stored form of an entry; empty if there is no entry
 
-	// Version tells the values of a name apart; 0 means no value. Two values never have
-	// the same version, even if data was lost between them: otherwise a client that
-	// remembers the old value would replace the new one. If the engine can begin to count
-	// again after a loss, the store draws its versions at random.
+	// Version identifies a value of the name; 0 means no value. Two values never have the
+	// same version, even if data was lost between them: otherwise a client that remembers
+	// the old value could replace the new one. If the engine's counter may start again
+	// after a loss, the store draws its versions at random.
 	Version uint64
 
-	StoreState any // what the store wants to get back, in Swap.StoreState
+	StoreState any // private to the store; the table returns it in Swap.StoreState
 }
 
 // Named is a value of a scan.
@@ -66,7 +66,7 @@ type Named struct {
 // A Window is a span of time on the store's clock, both ends included.
 type Window struct {
 	From, To locktable.Instant
-	Day      locktable.Instant // see [locktable.Entry]; 0 where the clock is the time of day
+	Day      locktable.Instant // see [locktable.Entry.Day]; 0 if the store's clock is the time of day
 }
 
 // A Swap is the replacement of one value.
@@ -75,15 +75,15 @@ type Swap struct {
 	Version    uint64 // the version of the value that the swap replaces; 0 if there must be no value
 	Value      []byte // the new value
 	Previous   []byte // the old value, for a store that may have to restore it
-	StoreState any    // of the old value, see Stored
+	StoreState any    // the StoreState of the old value, see Stored
 	Window     Window
 	OnTime     bool // the step has an end, and the window ends before it
 	Signals    []locktable.Signal
 
 	// ReserveBytes is not 0 if a claim joins others on the name. A store with a size
-	// limit refuses such a swap, with an error that says what is full, unless a value
-	// that is larger by ReserveBytes would also fit. Otherwise a crowd could fill an
-	// entry, and the next renewal, value or release of its holders would not fit.
+	// limit then refuses the swap unless ReserveBytes more would also fit. Otherwise many
+	// claims could fill an entry, and the next renewal, value or release of its holders
+	// would not fit.
 	ReserveBytes int
 
 	// Entry is the entry that Value encodes, for columns that people read, and for
@@ -96,18 +96,19 @@ type Swapped struct {
 	Done    bool   // the swap took effect
 	Version uint64 // the version of the new value, if Done
 
-	// OutsideWindow means that the store's clock was not within the window. Then the next
-	// Time is more exact. Unless Known is set, the table takes the value to be unchanged.
+	// OutsideWindow means that the store's clock was not within the window. After it,
+	// Time must return a better window. Unless Known is set, the table assumes that the
+	// value is unchanged.
 	OutsideWindow bool
 
 	// Known means that Now is the stored value; otherwise the table loads it.
 	Known bool
 	Now   Stored
 
-	StoreState any // of the new value, see Stored
+	StoreState any // the StoreState of the new value, see Stored
 
-	// Err concerns this swap alone: only its own step fails. If every step fails, and not
-	// with ErrLocked, the table takes that as a failure of the store.
+	// Err is the error of this swap alone: only its own step fails. If every step fails,
+	// and not with ErrLocked, the table reports a failure of the store.
 	Err error
 }
 
@@ -115,29 +116,29 @@ type Swapped struct {
 // time.
 var ErrLocked = errors.New("it is locked by a transaction")
 
-// A DelayedWriter is a Store with one of two properties. Its swaps may take effect after
-// the caller gave up, while its clock stands still. Or its Load may miss, while its clock
-// stands still, a swap that took effect in time, although the next Swap compares with
-// that swap's version. Therefore a release writes the entry even if it finds nothing to
-// release: a claim that was given up before the release, and arrives after it, then finds
-// another version. A repeated claim that is already granted or queued also writes, so
-// that a release that was given up before does not end its lease or place.
+// A DelayedWriter is a Store with one of two properties while its clock stands still: a
+// swap may take effect after its caller gave up, or Load may miss a swap that took
+// effect, although the next Swap compares with its version. So on a DelayedWriter a
+// release writes the entry even if it finds nothing to release: an earlier claim that was
+// given up, and arrives later, then fails, because the version has changed. For the same
+// reason, a repeated claim that is already granted or queued writes the entry: an earlier
+// release that was given up then fails.
 type DelayedWriter interface{ DelaysWrites() }
 
 // A Gatherer is a Store that can send the swaps of several goroutines in one request,
-// which costs little more than one swap. Such a request goes on when one of its callers
-// gives up, so a Gatherer is a DelayedWriter, too.
+// which costs little more than one swap. A caller that gives up does not end such a
+// request, so a Gatherer must be a DelayedWriter, too.
 type Gatherer interface {
 	DelayedWriter
 
-	// Fit returns the number of these swaps, from the first on, that share a request.
-	// Less than 1 counts as 1.
+	// Fit returns how many of the first swaps fit into one request. Less than 1 counts as
+	// 1.
 	Fit(swaps []Swap) int
 }
 
-// An AllSwapper is a Store that can replace several values as one. A driver of
-// [locktable.NewGrouped] then grants several names in one step. Its Load of several
-// names, too, is no older than the call.
+// An AllSwapper is a Store that can replace several values in one atomic step. A driver
+// of [locktable.NewGrouped] then grants several names in one step. Its Load must never
+// return values older than the call, even for several names.
 type AllSwapper interface {
 	// SwapAll is Swap, but either all swaps take effect or none of them.
 	SwapAll(ctx context.Context, swaps []Swap) ([]Swapped, error)

@@ -23,12 +23,12 @@ type Table struct {
 	cache     cache
 	names     nameLocks     // one step of this process per name at a time
 	queue     *swapQueue    // nil if the store does not gather
-	swapSlots chan struct{} // has room for the swaps that may be under way at once; nil: any number
+	swapSlots chan struct{} // its capacity is the number of concurrent swaps; nil: no limit
 }
 
-// New makes a Table. The store sends the signals of a step to other clients. deliver gets
-// the signals for inbox, which is this client's own: it is the [locktable.Driver.Deliver]
-// of the driver over this table.
+// New makes a Table. The store sends the signals for other clients. The table passes the
+// signals for inbox, this client's own, to deliver: the [locktable.Driver.Deliver] of the
+// driver over this table.
 func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
 	_, delayed := s.(DelayedWriter)
 	t := &Table{store: s, inbox: inbox, deliver: deliver, delayed: delayed}
@@ -38,9 +38,9 @@ func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
 	return t
 }
 
-// AtOnce limits the table to n swaps at a time, for a store that has n connections. Steps
-// wait for their turn in order, and before they are computed: otherwise a window would
-// close while its swap waits for a connection.
+// AtOnce limits the table to n swaps at a time, for a store that has n connections. A
+// step waits for its turn before it is computed: otherwise its window could end while the
+// swap waits for a connection.
 func (t *Table) AtOnce(n int) *Table {
 	t.swapSlots = make(chan struct{}, n)
 	return t

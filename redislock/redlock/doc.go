@@ -1,5 +1,5 @@
-// Package redlock keeps locks in several independent Redis or Valkey servers, a majority
-// of which decides. It is quorumlock over redislock. Most programs need only its URL:
+// Package redlock keeps locks in several independent Redis or Valkey servers. A majority
+// of them decides. It is quorumlock over redislock. Most programs need only its URL:
 //
 //	import _ "github.com/pawl-go/pawl/redislock/redlock"
 //
@@ -7,8 +7,8 @@
 //
 // With rueidis clients of your own, [New] makes the driver.
 //
-// The documentation of quorumlock has the promises, and when a server that lost its data
-// may come back. The documentation of redislock says what each server needs.
+// The documentation of quorumlock says what is guaranteed, and when a server that lost
+// its data may return. The documentation of redislock says what each server needs.
 //
 // # Which URLs are there?
 //
@@ -43,9 +43,9 @@
 //
 // The servers have to be independent: no two of them may be a master and its replica, or
 // on one machine. Pawl refuses two addresses of one server, if the user may call INFO.
-// All clients have to name the same servers. If a server is down when the URL is opened,
-// or later, each step tries it again, as long as a majority answers. If another client
-// deletes the key of a lock, the holder notices that with its next renewal.
+// All clients have to name the same servers. If a server is down at the opening, or
+// later, each step tries it again, while a majority answers. If another client deletes
+// the key of a lock, the holder detects that with its next renewal.
 //
 // # What can its driver do?
 //

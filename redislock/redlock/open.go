@@ -79,9 +79,8 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 }
 
 // New makes a driver over 3 or more clients of your own, one for each server. An odd
-// number is best. The clients stay open when the driver is closed. For options that
-// differ from the defaults of redislock, use quorumlock.New. The error is a
-// [*driver.InvalidError].
+// number is best. Closing the driver does not close the clients. For other options than
+// the defaults of redislock, use quorumlock.New. The error is a [*driver.InvalidError].
 func New(clients ...rueidis.Client) (driver.Driver, error) {
 	if len(clients) < 3 {
 		return nil, &driver.InvalidError{What: "quorum", Problem: "has fewer than 3 clients, and could not lose one", Allowed: "3 or more, 3 or 5 in most cases"}
@@ -106,8 +105,8 @@ func New(clients ...rueidis.Client) (driver.Driver, error) {
 	return d, err
 }
 
-// lazy is a node. It leaves out a finding that a user of redlock cannot act on: a driver
-// that is opened without its server has no tracking.
+// lazy is a node. Its Diagnose drops a finding that a user of redlock cannot change: a
+// driver that is opened without its server has no tracking.
 type lazy struct{ *redisscript.Driver }
 
 // Diagnose implements driver.Diagnoser.
@@ -116,9 +115,9 @@ func (l lazy) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return slices.DeleteFunc(found, func(f driver.Finding) bool { return f.Subject == "tracking" }), err
 }
 
-// identify asks each server for its run ID. The function that it returns refuses two
-// addresses of one server, which would vote twice. It waits a moment for the answers, and
-// accepts servers that do not reveal their ID.
+// identify asks each server for its run ID. It returns a function that waits a moment for
+// the answers, and returns an error if two addresses lead to one server, which would vote
+// twice. Servers that do not reveal their ID are accepted.
 func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
 	type answer struct{ id, where string }
 	answers := make(chan answer, len(nodes))
@@ -148,7 +147,7 @@ func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
 	}
 }
 
-// unanswered returns an error for a ctx that has ended, and lists the servers in it.
+// unanswered returns an error for a ctx that has ended, with a list of the servers.
 func unanswered(ended error, d driver.Driver, nodes []driver.Driver) error {
 	var places []string
 	for _, node := range nodes {

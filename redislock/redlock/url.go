@@ -20,7 +20,7 @@ var schemes = map[string]string{"redlock": "redis", "redlocks": "rediss"}
 // that redlock sets itself.
 var unsupportedParameters = []string{"cluster", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking"}
 
-// split makes a URL for each node. redislock finds the mistakes that all these URLs have.
+// split makes a URL for each node. redislock finds the other mistakes.
 func split(u *url.URL) ([]string, error) {
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")

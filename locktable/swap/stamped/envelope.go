@@ -11,27 +11,27 @@ import (
 
 // An Envelope is the stored record of a name.
 type Envelope struct {
-	Window swap.Window // the window in which the swap had to be stored to count
+	Window swap.Window // the swap counts if its stamp is within this window
 	Value  []byte      // the value of the name, if the swap counts
 	Before []byte      // the value of the name, if the swap does not count: the value that it replaced
 
-	// Void are the versions of earlier swaps that were void, in order; only the last
-	// maxVoid of them. It is for stores whose writers read their stamps afterwards.
+	// Void has the versions of the last maxVoid void swaps, in order. It is for stores
+	// whose writers read their stamps afterwards.
 	Void []uint64
 }
 
-// Next is the envelope of a swap that replaces a value. void is the [Envelope.VoidAt] of
-// the replaced envelope.
+// Next returns the envelope of a swap that replaces a value. void is the
+// [Envelope.VoidAt] of the replaced envelope.
 func Next(s swap.Swap, void []uint64) *Envelope {
 	return &Envelope{Window: s.Window, Value: s.Value, Before: s.Previous, Void: void}
 }
 
-// InsideWindow reports whether an envelope that was stored at that time counts.
+// InsideWindow reports whether an envelope with that stamp counts.
 func (e *Envelope) InsideWindow(stamp locktable.Instant) bool {
 	return e.Window.From <= stamp && stamp <= e.Window.To
 }
 
-// At is the value of the name according to an envelope that was stored at that time.
+// At returns the value of the name, according to an envelope with that stamp.
 func (e *Envelope) At(stamp locktable.Instant) []byte {
 	if e.InsideWindow(stamp) {
 		return e.Value
@@ -39,11 +39,12 @@ func (e *Envelope) At(stamp locktable.Instant) []byte {
 	return e.Before
 }
 
-// maxVoid is the number of void swaps that are remembered. Usually a writer finds its
-// void swap before that many others follow.
+// maxVoid is the number of void swaps that are remembered. Usually a writer looks for its
+// swap before that many others follow.
 const maxVoid = 32
 
-// VoidAt is the Void of the next envelope, if this envelope has that version and stamp.
+// VoidAt returns the Void of the next envelope, if this envelope has that version and
+// stamp.
 func (e *Envelope) VoidAt(version uint64, stamp locktable.Instant) []uint64 {
 	if e.InsideWindow(stamp) {
 		return e.Void
@@ -111,7 +112,7 @@ func damaged(problem string) error {
 	return &locktable.CorruptError{Problem: "its envelope: " + problem}
 }
 
-// reader reads the parts of a stored envelope. After a failure it is bad, and reads
+// reader reads the parts of a stored envelope. After an error bad is set, and it returns
 // zeros.
 type reader struct {
 	rest []byte
@@ -132,7 +133,8 @@ func (r *reader) uvarint() uint64 {
 	return v
 }
 
-// skip goes on behind a number of n bytes; if n is 0 or less, there was no number.
+// skip moves behind a number of n bytes. If n is 0 or less, there was no number, and skip
+// sets bad.
 func (r *reader) skip(n int) {
 	if r.bad = r.bad || n <= 0; !r.bad {
 		r.rest = r.rest[n:]
