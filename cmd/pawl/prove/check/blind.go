@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	fewLeases = 100 // fewer prove nothing
-	slowdown  = 3   // the faults may make the lock this many times slower
-
-	// Porcupine may give up on one piece in this many.
-	gaveUpOften = 100
+	fewLeases    = 100 // fewer prove nothing
+	slowdown     = 3   // the faults may make the lock this many times slower
+	slowOften    = 100 // one request in this many may have no answer
+	gaveUpOften  = 100 // porcupine may give up on one piece in this many
+	pausedAtMost = 10  // the machine may pause a process for this part of the time
 )
 
 // blindness finds reasons why a history without a violation proves nothing.
 func (w *world) blindness() {
-	n := &w.numbers
-	say := func(format string, args ...any) { w.blind = append(w.blind, fmt.Sprintf(format, args...)) }
+	n := &w.Numbers
+	say := func(format string, args ...any) { w.Blind = append(w.Blind, fmt.Sprintf(format, args...)) }
 	if w.end.Interrupted {
 		say("The run was interrupted after %s.", at(w.end.At))
 		return // the other reasons follow from that
@@ -53,7 +53,7 @@ func (w *world) blindness() {
 		say("%s no answer in time, although no fault was in the way: the database or this machine is too slow for the TTL.", plural(n.Unanswered, "request had", "requests had"))
 	}
 	if n.Paused > n.Took/pausedAtMost {
-		say("This machine kept a process from running for %s of %s: it is too busy.", length(int64(n.Paused)), length(int64(n.Took)))
+		say("This machine kept a process from running for %s of %s: it is too busy.", length(n.Paused), length(n.Took))
 	}
 	if w.run.Ordered && n.QueuePairs == 0 {
 		say("No two claims waited in such a way that the queue could have served them in the wrong order.")

@@ -1,10 +1,6 @@
 package check
 
-import (
-	"fmt"
-
-	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
-)
+import "github.com/pawl-go/pawl/cmd/pawl/prove/history"
 
 // calmLoss finds leases that were lost, and claims that failed, before the first fault.
 // A claim that was asked for before the calm part may have failed because processes were
@@ -17,13 +13,11 @@ func (w *world) calmLoss() {
 	calm = min(calm, w.untouched)
 	for _, c := range w.claims {
 		when, what := mishap(c)
-		if c.Asked < begun || when == 0 || when >= calm || w.touchedClaim(c, c.Asked-settled, when) || w.full(CalmLoss, c.Name) {
+		if c.Asked < begun || when == 0 || when >= calm || w.touchedClaim(c, c.Asked-settled, when) {
 			continue
 		}
-		w.add(Violation{
-			Rule: CalmLoss, Name: c.Name, From: c.Asked, To: when, Claims: ids(c),
-			Text: fmt.Sprintf("%s asked for %q at %s, and at %s %s. No fault had begun.", upper(c), c.Name, at(c.Asked), at(when), what),
-		})
+		w.add(Violation{Rule: CalmLoss, Name: c.Name, From: c.Asked, To: when, Claims: ids(c)},
+			"%s asked for %q at %s, and at %s %s. No fault had begun.", upper{c}, c.Name, at(c.Asked), at(when), what)
 	}
 }
 

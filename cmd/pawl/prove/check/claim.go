@@ -6,6 +6,47 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
+// class is the part of a claim that decides beside which others it can be held.
+type class struct {
+	mode   string
+	weight int
+}
+
+func classOf(c *history.Claim) class { return class{c.Mode, c.Weight} }
+
+// excludes reports whether two claims of a name cannot be held at one time.
+func (n *name) excludes(a, b *history.Claim) bool {
+	switch {
+	case a.Mode == history.Whole || b.Mode == history.Whole:
+		return true
+	case a.Mode == history.Permits && b.Mode == history.Permits:
+		return a.Weight+b.Weight > n.Limit
+	}
+	return false
+}
+
+// against returns the holders beside which a claim cannot be held. If a claim for permits
+// finds too few, these are all holders of permits.
+func (n *name) against(holders []*history.Claim, c *history.Claim) (no []*history.Claim) {
+	free := n.Limit
+	for _, h := range holders {
+		if h.Mode == history.Permits {
+			free -= h.Weight
+		}
+	}
+	for _, h := range holders {
+		if n.excludes(h, c) || h.Mode == history.Permits && c.Mode == history.Permits && c.Weight > free {
+			no = append(no, h)
+		}
+	}
+	return no
+}
+
+// alone reports whether the holder of a claim has the name for itself.
+func (n *name) alone(c *history.Claim) bool {
+	return c.Mode == history.Whole || c.Mode == history.Permits && c.Weight >= n.Limit
+}
+
 // sure reports whether the holder of a granted claim was sure for some time.
 func sure(c *history.Claim) bool { return c.Believed > c.Got }
 

@@ -2,7 +2,6 @@ package check
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -80,11 +79,9 @@ func (w *world) free(n *name, from, to int64) {
 		if a == b {
 			continue
 		}
-		w.add(Violation{
-			Rule: Idle, Name: n.Name.Name, From: a, To: b, Claims: ids(c),
-			Text: fmt.Sprintf("%s asked for %q at %s and waited until %s. From %s to %s no claim could hold the name, and no fault was in the way.",
-				upper(c), n.Name.Name, at(c.Asked), at(w.over(c)), at(a), at(b)),
-		})
+		w.add(Violation{Rule: Idle, Name: n.Name, From: a, To: b, Claims: ids(c)},
+			"%s asked for %q at %s and waited until %s. From %s to %s no claim could hold the name, and no fault was in the way.",
+			upper{c}, n.Name, at(c.Asked), at(w.over(c)), at(a), at(b))
 		return
 	}
 }

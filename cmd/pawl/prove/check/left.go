@@ -12,18 +12,15 @@ func (w *world) left() {
 	looked := map[string]bool{}
 	for _, l := range w.lefts {
 		looked[l.Name] = true
-		if l.Holders <= 0 && l.Waiters <= 0 {
-			continue
+		if l.Holders > 0 || l.Waiters > 0 {
+			w.add(Violation{Rule: Left, Name: l.Name, From: l.At, To: l.At},
+				"After all workers had closed, %q still had %s and %s at %s.",
+				l.Name, plural(l.Holders, "holder", "holders"), plural(l.Waiters, "waiter", "waiters"), at(l.At))
 		}
-		w.add(Violation{
-			Rule: Left, Name: l.Name, From: l.At, To: l.At,
-			Text: fmt.Sprintf("After all workers had closed, %q still had %s and %s at %s.",
-				l.Name, plural(l.Holders, "holder", "holders"), plural(l.Waiters, "waiter", "waiters"), at(l.At)),
-		})
 	}
 	for _, n := range w.run.Names {
 		if !looked[n.Name] {
-			w.blind = append(w.blind, fmt.Sprintf("The end of %q was not looked at, so that holders and waiters may be left.", n.Name))
+			w.Blind = append(w.Blind, fmt.Sprintf("The end of %q was not looked at, so that holders and waiters may be left.", n.Name))
 		}
 	}
 }
@@ -34,18 +31,14 @@ func (w *world) failures() {
 	for _, p := range w.workers {
 		switch p.End {
 		case "done", "killed", "crashed":
-			continue
+		default:
+			w.add(Violation{Rule: WorkerFailed, From: p.From, To: p.To},
+				"Process %d of worker %d (PID %d) failed at %s: %s", p.Life, p.Worker, p.PID, at(p.To), p.End)
 		}
-		w.add(Violation{
-			Rule: WorkerFailed, From: p.From, To: p.To,
-			Text: fmt.Sprintf("Process %d of worker %d (PID %d) failed at %s: %s", p.Life, p.Worker, p.PID, at(p.To), p.End),
-		})
 	}
 	if w.end.Error != "" {
-		w.add(Violation{
-			Rule: RunFailed, From: w.end.At, To: w.end.At,
-			Text: fmt.Sprintf("The run ended at %s before its time: %s", at(w.end.At), w.end.Error),
-		})
+		w.add(Violation{Rule: RunFailed, From: w.end.At, To: w.end.At},
+			"The run ended at %s before its time: %s", at(w.end.At), w.end.Error)
 	}
 }
 
@@ -53,44 +46,36 @@ func (w *world) failures() {
 // that died may have reported only some of its grants.
 func (w *world) allOrNothing() {
 	groups := map[int64][]*history.Claim{}
-	var order []int64
 	for _, c := range w.claims {
-		if c.Group == 0 {
-			continue
+		if c.Group != 0 {
+			groups[c.Group] = append(groups[c.Group], c)
 		}
-		if groups[c.Group] == nil {
-			order = append(order, c.Group)
-		}
-		groups[c.Group] = append(groups[c.Group], c)
 	}
-	for _, g := range order {
+	for _, claims := range groups {
 		var got, not []*history.Claim
 		apart := false
-		for _, c := range groups[g] {
+		for _, c := range claims {
 			switch {
 			case c.Answer == history.Granted:
 				got = append(got, c)
-			case c.Answered == 0 && c.Died != 0:
-				continue
-			default:
+			case c.Answered != 0 || c.Died == 0:
 				not = append(not, c)
+			default:
+				continue
 			}
-			apart = apart || c.Answered != groups[g][0].Answered
+			apart = apart || c.Answered != claims[0].Answered
 		}
 		switch {
 		case len(got) == 0:
-			continue
 		case len(not) > 0:
-			w.part(got[0], not[0], fmt.Sprintf("it got %q but not %q", got[0].Name, not[0].Name))
+			w.part(got[0], not[0], "it got %q but not %q", got[0].Name, not[0].Name)
 		case apart:
 			w.part(got[0], got[len(got)-1], "it did not get them at the same time")
 		}
 	}
 }
 
-func (w *world) part(a, b *history.Claim, what string) {
-	w.add(Violation{
-		Rule: AllOrNothing, Name: a.Name, From: a.Asked, To: a.Got, Claims: ids(a, b),
-		Text: fmt.Sprintf("%s asked at %s for several names together, and %s.", upper(a), at(a.Asked), what),
-	})
+func (w *world) part(a, b *history.Claim, what string, args ...any) {
+	w.add(Violation{Rule: AllOrNothing, Name: a.Name, From: a.Asked, To: a.Got, Claims: ids(a, b)},
+		"%s asked at %s for several names together, and "+what+".", append([]any{upper{a}, at(a.Asked)}, args...)...)
 }

@@ -24,14 +24,14 @@ const (
 // explain are left out, too.
 func (w *world) linearizable(n *name) {
 	s := w.newStory(n)
-	if s.tighten(); s.clash != nil {
-		w.notLinearizable(n, s.clash.from, s.clash.to, s.clash.claims, s.clash.why)
+	if clash := s.tighten(); clash != nil {
+		w.notLinearizable(n, *clash)
 		return
 	}
 	decided := true
 	for piece := range s.pieces() {
-		w.numbers.PorcupinePieces++
-		w.numbers.PorcupineOperations += len(piece.steps)
+		w.Numbers.PorcupinePieces++
+		w.Numbers.PorcupineOperations += len(piece.steps)
 		result := porcupine.Unknown
 		if len(piece.steps) <= pieceMost {
 			result = porcupine.CheckOperationsTimeout(s.model(piece), piece.operations(), pieceTime)
@@ -41,13 +41,13 @@ func (w *world) linearizable(n *name) {
 			w.illegal(n, s, piece)
 			return // what was held after that is not known
 		case porcupine.Unknown:
-			w.numbers.PorcupineGaveUp++
+			w.Numbers.PorcupineGaveUp++
 			decided = false
 		case porcupine.Ok:
 		}
 	}
 	if decided {
-		w.numbers.PorcupineNames++
+		w.Numbers.PorcupineNames++
 	}
 }
 
@@ -83,13 +83,12 @@ func (w *world) illegal(n *name, s *story, p *piece) {
 			about = append(about, st.claim)
 		}
 	}
-	why := fmt.Sprintf("%s %s between %s and %s, and that does not fit.", upper(c), first.kind, at(first.from), at(first.to))
-	w.notLinearizable(n, first.from, first.to, about, why)
+	w.notLinearizable(n, Violation{From: first.from, To: first.to, Claims: ids(about...),
+		Text: fmt.Sprintf("%s %s between %s and %s, and that does not fit.", upper{c}, first.kind, at(first.from), at(first.to))})
 }
 
-func (w *world) notLinearizable(n *name, from, to int64, claims []*history.Claim, why string) {
-	w.add(Violation{
-		Rule: Linearizable, Name: n.Name.Name, From: from, To: max(from, to), Claims: ids(claims...),
-		Text: fmt.Sprintf("No order of the grants and releases of %q explains the answers. %s", n.Name.Name, why),
-	})
+// notLinearizable reports a violation whose text is the reason.
+func (w *world) notLinearizable(n *name, v Violation) {
+	v.Rule, v.Name, v.To = Linearizable, n.Name, max(v.From, v.To)
+	w.add(v, "No order of the grants and releases of %q explains the answers. %s", n.Name, v.Text)
 }

@@ -13,7 +13,6 @@ type story struct {
 	name   *name
 	leases []lease // in the order in which they began; a step of a lease has its index
 	tries  []step  // that were refused
-	clash  *clash
 }
 
 // lease is a granted claim: it began and ended on the server within these times.
@@ -21,13 +20,6 @@ type lease struct {
 	claim              *history.Claim
 	beginFrom, beginTo int64
 	endFrom, endTo     int64
-}
-
-// clash is a reason for which no order of the leases explains the answers.
-type clash struct {
-	from, to int64
-	claims   []*history.Claim
-	why      string
 }
 
 // newStory orders the leases by their fences. Without fences it orders them by the times

@@ -115,7 +115,7 @@ func TestTightenChangesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.linearizable(w.names[2])
-			narrowed := w.counts[Linearizable] == 0
+			narrowed := w.Count[Linearizable] == 0
 			explained := explained(w, w.names[2])
 			// Without fences some leases are left out.
 			if narrowed != explained && (fenced || explained || !slices.ContainsFunc(claims, leftOut)) {

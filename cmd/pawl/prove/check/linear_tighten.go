@@ -15,24 +15,24 @@ import (
 //
 // A lease begins after the leases before it in the order have begun, and after enough of
 // them may have ended. It begins before the leases after it begin, and ends before one
-// begins that excludes it. If no time is left, no order explains the answers.
-func (s *story) tighten() {
-	s.fromLeft()
-	if s.clash == nil {
-		s.fromRight()
+// begins that excludes it. If no time is left, no order explains the answers, and tighten
+// returns the reason.
+func (s *story) tighten() (clash *Violation) {
+	if clash := s.fromLeft(); clash != nil {
+		return clash
 	}
+	return s.fromRight()
 }
 
 // fromLeft narrows the earliest times.
-func (s *story) fromLeft() {
+func (s *story) fromLeft() (clash *Violation) {
 	var held []int // leases that have begun, and surely have not ended
 	at := int64(0)
 	latest := -1 // the lease that sets at
 	for k := range s.leases {
 		l := &s.leases[k]
 		if k > 0 && l.claim.Fence != 0 && l.claim.Fence == s.leases[k-1].claim.Fence {
-			s.clashed(k-1, k)
-			return
+			return s.clashed(k-1, k)
 		}
 		if l.beginFrom >= at {
 			at, latest = l.beginFrom, k
@@ -44,11 +44,11 @@ func (s *story) fromLeft() {
 		l.beginFrom = at
 		l.endFrom = max(l.endFrom, at)
 		if at > l.beginTo {
-			s.clashed(latest, k)
-			return
+			return s.clashed(latest, k)
 		}
 		held = append(held, k)
 	}
+	return nil
 }
 
 // room is the lease that has to end, after others that end earlier, before a claim fits
@@ -76,21 +76,16 @@ func (s *story) room(held []int, c *history.Claim) int {
 }
 
 // fromRight narrows the latest times.
-func (s *story) fromRight() {
-	type class struct {
-		mode   string
-		weight int
-	}
+func (s *story) fromRight() (clash *Violation) {
 	next := map[class]int{} // the first lease after k that asks for this
 	at, earliest := int64(math.MaxInt64), -1
-	for k := len(s.leases) - 1; k >= 0; k-- {
+	for k := range slices.Backward(s.leases) {
 		l := &s.leases[k]
 		for _, j := range next {
 			if s.name.excludes(l.claim, s.leases[j].claim) && s.leases[j].beginTo < l.endTo {
 				l.endTo = s.leases[j].beginTo
 				if l.endFrom > l.endTo {
-					s.clashed(k, j)
-					return
+					return s.clashed(k, j)
 				}
 			}
 		}
@@ -100,30 +95,31 @@ func (s *story) fromRight() {
 		}
 		l.beginTo = at
 		if l.beginFrom > l.beginTo {
-			s.clashed(earliest, k)
-			return
+			return s.clashed(earliest, k)
 		}
-		next[class{l.claim.Mode, l.claim.Weight}] = k
+		next[classOf(l.claim)] = k
 	}
+	return nil
 }
 
-// clashed notes that the leases j and k leave no time for each other.
-func (s *story) clashed(j, k int) {
+// clashed says why the leases j and k leave no time for each other.
+func (s *story) clashed(j, k int) *Violation {
 	a, b := s.leases[min(j, k)].claim, s.leases[max(j, k)].claim
-	s.clash = &clash{from: min(a.Got, b.Got), to: max(a.Got, b.Got), claims: []*history.Claim{a, b}}
+	v := &Violation{From: min(a.Got, b.Got), To: max(a.Got, b.Got), Claims: ids(a, b)}
 	switch {
 	case j == k:
-		s.clash.claims = s.clash.claims[:1]
-		s.clash.why = fmt.Sprintf("%s got it at %s, and the leases after it leave no time for that.", upper(a), at(a.Got))
+		v.Claims = ids(a)
+		v.Text = fmt.Sprintf("%s got it at %s, and the leases after it leave no time for that.", upper{a}, at(a.Got))
 	case a.Fence == 0:
-		s.clash.why = fmt.Sprintf("%s got it at %s, and %s got it at %s. Their times leave no room for both.",
-			upper(a), at(a.Got), who(b), at(b.Got))
+		v.Text = fmt.Sprintf("%s got it at %s, and %s got it at %s. Their times leave no room for both.",
+			upper{a}, at(a.Got), who{b}, at(b.Got))
 	case a.Fence == b.Fence:
-		s.clash.why = fmt.Sprintf("%s got it at %s, and %s got it at %s. Both have the fence %d.",
-			upper(a), at(a.Got), who(b), at(b.Got), a.Fence)
+		v.Text = fmt.Sprintf("%s got it at %s, and %s got it at %s. Both have the fence %d.",
+			upper{a}, at(a.Got), who{b}, at(b.Got), a.Fence)
 	default:
-		s.clash.why = fmt.Sprintf("%s got it at %s with the fence %d, and %s got it at %s with the fence %d. "+
+		v.Text = fmt.Sprintf("%s got it at %s with the fence %d, and %s got it at %s with the fence %d. "+
 			"So the first fence was granted first, but their times leave no room for that.",
-			upper(a), at(a.Got), a.Fence, who(b), at(b.Got), b.Fence)
+			upper{a}, at(a.Got), a.Fence, who{b}, at(b.Got), b.Fence)
 	}
+	return v
 }

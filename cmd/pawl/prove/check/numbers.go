@@ -10,17 +10,11 @@ import (
 
 // count counts what happened, whether it is right or not.
 func (w *world) count() {
-	n := &w.numbers
-	n.FaultsByKind = w.hit
+	n := &w.Numbers
 	n.Took = time.Duration(w.last)
 	var waits, handovers []int64
 	for _, c := range w.claims {
 		switch c.Answer {
-		case history.Granted:
-			n.Leases++
-			if c.How == history.Wait {
-				waits = append(waits, c.Got-c.Asked)
-			}
 		case history.Held:
 			n.Refused++
 		case history.TimedOut:
@@ -30,6 +24,10 @@ func (w *world) count() {
 		}
 		if c.Answer != history.Granted {
 			continue
+		}
+		n.Leases++
+		if c.How == history.Wait {
+			waits = append(waits, c.Got-c.Asked)
 		}
 		if c.Lost != 0 || c.Release == history.Late {
 			n.Lost++
@@ -42,12 +40,8 @@ func (w *world) count() {
 		}
 	}
 	for _, name := range w.names {
-		for i, c := range name.granted {
-			if i == 0 {
-				continue
-			}
-			before := name.granted[i-1]
-			switch {
+		for i, before := range name.granted[:max(len(name.granted)-1, 0)] {
+			switch c := name.granted[i+1]; {
 			case before.Release == history.OK && c.Asked < before.Released && c.Got >= before.Released:
 				handovers = append(handovers, c.Got-before.Released)
 			case before.Release != history.OK && (before.Lost != 0 || before.Died != 0 || before.Release == history.Late):

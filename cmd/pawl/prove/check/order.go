@@ -2,7 +2,7 @@ package check
 
 import (
 	"cmp"
-	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -30,24 +30,20 @@ func (w *world) order(n *name) {
 	if !w.run.Ordered {
 		return
 	}
-	type what struct {
-		mode   string
-		weight int
-	}
-	waits := map[what][]*history.Claim{}
-	var kinds []what
+	waits := map[class][]*history.Claim{}
+	var classes []class
 	behind := w.behindOwn(n)
 	for _, c := range n.claims {
 		if c.How != history.Wait && c.How != history.Lead || behind[c] {
 			continue
 		}
-		k := what{c.Mode, c.Weight}
+		k := classOf(c)
 		if waits[k] == nil {
-			kinds = append(kinds, k)
+			classes = append(classes, k)
 		}
 		waits[k] = append(waits[k], c)
 	}
-	for _, k := range kinds {
+	for _, k := range classes {
 		w.orderOf(n, waits[k])
 	}
 }
@@ -84,49 +80,45 @@ func (w *world) behindOwn(n *name) map[*history.Claim]bool {
 	return behind
 }
 
-// orderOf compares claims of one kind, which are in the order of Asked.
+// orderOf compares claims of one class, which are in the order of Asked.
 func (w *world) orderOf(n *name, claims []*history.Claim) {
-	served := make([]*history.Claim, 0, len(claims))
-	for _, c := range claims {
-		if c.Answer == history.Granted {
-			served = append(served, c)
-		}
-	}
+	served := slices.DeleteFunc(slices.Clone(claims), func(c *history.Claim) bool { return c.Answer != history.Granted })
 	// Count the pairs in which the queue could have been wrong.
-	waits := newChain(claims)
-	for _, y := range served {
-		waits.each(func(x *history.Claim) (gone, on bool) {
-			switch {
-			case x.Asked+earlier >= y.Asked:
-				return false, false
-			case w.over(x) <= y.Asked:
-				return true, true
-			case x.Answer == history.Granted && w.comparable(x, y):
-				w.numbers.QueuePairs++
-			}
-			return false, true
-		})
+	for x, y := range w.waiting(claims, served, func(y *history.Claim) int64 { return y.Asked }) {
+		if x.Answer == history.Granted && w.comparable(x, y) {
+			w.Numbers.QueuePairs++
+		}
 	}
 	// Find the pairs in which it was wrong.
 	slices.SortStableFunc(served, func(a, b *history.Claim) int { return cmp.Compare(a.Got, b.Got) })
-	waits = newChain(claims)
-	for _, y := range served {
-		waits.each(func(x *history.Claim) (gone, on bool) {
-			switch {
-			case x.Asked+earlier >= y.Asked:
-				return false, false
-			case w.over(x)-sooner <= y.Got:
-				return true, true
+	for x, y := range w.waiting(claims, served, func(y *history.Claim) int64 { return y.Got + sooner }) {
+		grace := sooner
+		if !n.excludes(x, y) {
+			grace = earlier
+		}
+		if w.over(x) > y.Got+grace && w.comparable(x, y) && !w.stops.touched(x.Worker, y.Got, y.Got+grace) {
+			w.passed(n, x, y)
+		}
+	}
+}
+
+// waiting yields the pairs of a claim x that was asked for much earlier than the claim y,
+// and that still waited at a time of y. These times ascend.
+func (w *world) waiting(claims, served []*history.Claim, time func(y *history.Claim) int64) iter.Seq2[*history.Claim, *history.Claim] {
+	return func(yield func(x, y *history.Claim) bool) {
+		var waiting []*history.Claim
+		for _, y := range served {
+			t := time(y)
+			for ; len(claims) > 0 && claims[0].Asked+earlier < t; claims = claims[1:] {
+				waiting = append(waiting, claims[0])
 			}
-			grace := sooner
-			if !n.excludes(x, y) {
-				grace = earlier
+			waiting = slices.DeleteFunc(waiting, func(x *history.Claim) bool { return w.over(x) <= t })
+			for _, x := range waiting {
+				if x.Asked+earlier < y.Asked && !yield(x, y) {
+					return
+				}
 			}
-			if w.over(x)-grace > y.Got && w.comparable(x, y) && !w.stops.touched(x.Worker, y.Got, y.Got+grace) {
-				w.passed(n, x, y)
-			}
-			return false, true
-		})
+		}
 	}
 }
 
@@ -138,16 +130,12 @@ func (w *world) comparable(x, y *history.Claim) bool {
 }
 
 func (w *world) passed(n *name, x, y *history.Claim) {
-	if w.full(Order, n.Name.Name) {
-		return
-	}
-	then := "was not served at all"
+	text, args := "%s asked for %q at %s and ", []any{upper{x}, n.Name, at(x.Asked)}
 	if x.Answer == history.Granted {
-		then = "got it only at " + at(x.Got)
+		text, args = text+"got it only at %s", append(args, at(x.Got))
+	} else {
+		text += "was not served at all"
 	}
-	w.add(Violation{
-		Rule: Order, Name: n.Name.Name, From: x.Asked, To: w.over(x), Claims: ids(x, y),
-		Text: fmt.Sprintf("%s asked for %q at %s and %s. %s asked later, at %s, and got it at %s.",
-			upper(x), n.Name.Name, at(x.Asked), then, upper(y), at(y.Asked), at(y.Got)),
-	})
+	w.add(Violation{Rule: Order, Name: n.Name, From: x.Asked, To: w.over(x), Claims: ids(x, y)},
+		text+". %s asked later, at %s, and got it at %s.", append(args, upper{y}, at(y.Asked), at(y.Got))...)
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
@@ -17,7 +16,7 @@ func (w *world) overlap(n *name) {
 			continue
 		}
 		holders = slices.DeleteFunc(holders, func(h *history.Claim) bool { return h.Believed <= c.Got })
-		if no := n.against(holders, c); no != nil {
+		if n.against(holders, c) != nil {
 			w.overlapped(n, holders, c)
 		}
 		holders = append(holders, c)
@@ -27,36 +26,20 @@ func (w *world) overlap(n *name) {
 // overlapped reports a holder that does not fit beside the others, except where the
 // server was allowed to forget one of them.
 func (w *world) overlapped(n *name, holders []*history.Claim, c *history.Claim) {
-	kept := make([]*history.Claim, 0, len(holders))
-	for _, h := range holders {
-		if !w.forgot(h, c.Got) {
-			kept = append(kept, h)
-		}
-	}
-	no := n.against(kept, c)
-	switch {
-	case no == nil:
-		w.announced++
-		return
-	case w.full(Overlap, n.Name.Name):
+	no := n.against(slices.DeleteFunc(slices.Clone(holders), func(h *history.Claim) bool { return w.forgot(h, c.Got) }), c)
+	if no == nil {
+		w.Announced++
 		return
 	}
-	until := no[0].Believed
+	weight, until := c.Weight, int64(0)
 	for _, h := range no {
-		until = max(until, h.Believed)
+		weight, until = weight+h.Weight, max(until, h.Believed)
 	}
 	until = min(until, c.Believed)
-	text := fmt.Sprintf("%s got %q at %s and was sure of it until %s. At the same time %s was sure to hold it, for %s.",
-		upper(c), n.Name.Name, at(c.Got), at(c.Believed), list(no), length(until-c.Got))
+	text := "%s got %q at %s and was sure of it until %s. At the same time %s was sure to hold it, for %s."
+	args := []any{upper{c}, n.Name, at(c.Got), at(c.Believed), list(no), length(until - c.Got)}
 	if c.Mode == history.Permits {
-		sum := c.Weight
-		for _, h := range no {
-			sum += h.Weight
-		}
-		text += fmt.Sprintf(" That makes %d permits of %d.", sum, n.Limit)
+		text, args = text+" That makes %d permits of %d.", append(args, weight, n.Limit)
 	}
-	w.add(Violation{
-		Rule: Overlap, Name: n.Name.Name, Text: text, From: c.Got, To: until,
-		Claims: append(ids(no...), c.ID),
-	})
+	w.add(Violation{Rule: Overlap, Name: n.Name, From: c.Got, To: until, Claims: append(ids(no...), c.ID)}, text, args...)
 }

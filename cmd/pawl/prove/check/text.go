@@ -9,8 +9,17 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// who names the holder or the waiter of a claim.
-func who(c *history.Claim) string {
+// The types of the arguments of [world.add] have a method String instead of being texts,
+// because most texts of a broken history are never needed.
+type (
+	who    struct{ *history.Claim } // the holder or the waiter of a claim
+	upper  struct{ *history.Claim } // the same, at the begin of a sentence
+	list   []*history.Claim         // several of them, but not very many
+	at     int64                    // a time of the history
+	length int64                    // a duration in nanoseconds
+)
+
+func (c who) String() string {
 	process := ""
 	if c.Life > 1 {
 		process = fmt.Sprintf(", process %d", c.Life)
@@ -18,26 +27,9 @@ func who(c *history.Claim) string {
 	return fmt.Sprintf("worker %d (claim %d%s)", c.Worker, c.ID, process)
 }
 
-// upper returns who with a capital, for the begin of a sentence.
-func upper(c *history.Claim) string { return "W" + who(c)[1:] }
+func (c upper) String() string { return "W" + who(c).String()[1:] }
 
-// at is a time of the history.
-func at(t int64) string { return fmt.Sprintf("%.3f s", float64(t)/1e9) }
-
-// length returns a duration for people to read.
-func length(ns int64) string {
-	d := time.Duration(ns)
-	switch {
-	case d >= time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d >= time.Millisecond:
-		return fmt.Sprintf("%.0f ms", math.Floor(float64(d)/1e6))
-	}
-	return fmt.Sprintf("%.3f ms", float64(d)/1e6)
-}
-
-// list names several claims, but not very many.
-func list(claims []*history.Claim) string {
+func (claims list) String() string {
 	const most = 8
 	var b strings.Builder
 	for i, c := range claims {
@@ -50,9 +42,21 @@ func list(claims []*history.Claim) string {
 		case i > 0:
 			b.WriteString(", ")
 		}
-		b.WriteString(who(c))
+		b.WriteString(who{c}.String())
 	}
 	return b.String()
+}
+
+func (t at) String() string { return fmt.Sprintf("%.3f s", float64(t)/1e9) }
+
+func (ns length) String() string {
+	switch d := time.Duration(ns); {
+	case d >= time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.0f ms", math.Floor(float64(d)/1e6))
+	}
+	return fmt.Sprintf("%.3f ms", float64(ns)/1e6)
 }
 
 // ids returns the IDs of claims, at most twenty.

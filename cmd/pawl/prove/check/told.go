@@ -2,9 +2,7 @@ package check
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
@@ -20,10 +18,10 @@ const (
 // that the lock did not wake up. A holder that is stopped sees nothing; it must see the
 // loss when it goes on.
 func (w *world) lostNotTold(n *name) {
-	next := w.newSuccessors(n)
+	next := w.successors(n)
 	for _, a := range n.granted {
 		w.notWoken(n, a)
-		b := next.of(n, a)
+		b := next[a]
 		if b == nil {
 			continue
 		}
@@ -32,35 +30,40 @@ func (w *world) lostNotTold(n *name) {
 			continue
 		}
 		if running := max(superseded, w.stops.lastTouch(a.Worker, a.Lost)); a.Lost > running {
-			w.numbers.WorstTold = max(w.numbers.WorstTold, time.Duration(a.Lost-running))
+			w.Numbers.WorstTold = max(w.Numbers.WorstTold, time.Duration(a.Lost-running))
 		}
 		latest := w.stops.after(a.Worker, superseded, superseded+lostWithin, lostWithin)
-		if w.stopsLooking(a) <= latest || w.full(LostNotTold, n.Name.Name) {
+		until := w.stopsLooking(a)
+		if until <= latest {
 			continue
 		}
-		until := "and it never saw that its own lease was over"
-		if a.Lost != 0 {
-			until = "and it saw only at " + at(a.Lost) + " that its own lease was over"
+		text := "%s held %q from %s on. %s got the name at %s. The first holder went on for %s, and it "
+		args := []any{upper{a}, n.Name, at(a.Got), upper{b}, at(b.Got), length(until - superseded)}
+		if a.Lost == 0 {
+			text += "never saw that its own lease was over."
+		} else {
+			text, args = text+"saw only at %s that its own lease was over.", append(args, at(a.Lost))
 		}
-		w.add(Violation{
-			Rule: LostNotTold, Name: n.Name.Name, From: superseded, To: w.stopsLooking(a), Claims: ids(a, b),
-			Text: fmt.Sprintf("%s held %q from %s on. %s got the name at %s. The first holder went on for %s, %s.",
-				upper(a), n.Name.Name, at(a.Got), upper(b), at(b.Got), length(w.stopsLooking(a)-superseded), until),
-		})
+		w.add(Violation{Rule: LostNotTold, Name: n.Name, From: superseded, To: until, Claims: ids(a, b)}, text, args...)
 	}
 }
 
 // stopsLooking returns the time at which a holder saw that its lease was lost, or at
 // which it stopped looking.
 func (w *world) stopsLooking(c *history.Claim) int64 {
+	if c.Died != 0 && c.Lost == 0 && c.Released == 0 {
+		return max(c.Got, c.Believed) // it died soon after that
+	}
+	return w.firstOf(c.Lost, c.Released, c.Died)
+}
+
+// firstOf returns the first of these times that is not never, or the end of the history.
+func (w *world) firstOf(times ...int64) int64 {
 	first := w.last
-	for _, t := range []int64{c.Lost, c.Released, c.Died} {
+	for _, t := range times {
 		if t != 0 {
 			first = min(first, t)
 		}
-	}
-	if c.Died != 0 && c.Lost == 0 && c.Released == 0 {
-		first = max(c.Got, c.Believed) // it died soon after that
 	}
 	return first
 }
@@ -72,82 +75,41 @@ func (w *world) notWoken(n *name, c *history.Claim) {
 		return
 	}
 	latest := w.stops.after(c.Worker, c.Lost, c.Lost+toldWithin, toldWithin)
-	heard := w.last
-	for _, t := range []int64{c.Told, c.Released, c.Died} {
-		if t != 0 {
-			heard = min(heard, t)
-		}
+	if woken := w.firstOf(c.Told, c.Released, c.Died); woken > latest {
+		w.add(Violation{Rule: LostNotTold, Name: n.Name, From: c.Lost, To: woken, Claims: ids(c)},
+			"%s had lost %q at %s, and the lock had not woken it up %s later.",
+			upper{c}, n.Name, at(c.Lost), length(woken-c.Lost))
 	}
-	if heard <= latest || w.full(LostNotTold, n.Name.Name) {
-		return
-	}
-	w.add(Violation{
-		Rule: LostNotTold, Name: n.Name.Name, From: c.Lost, To: heard, Claims: ids(c),
-		Text: fmt.Sprintf("%s had lost %q at %s, and the lock had not woken it up %s later.",
-			upper(c), n.Name.Name, at(c.Lost), length(heard-c.Lost)),
-	})
 }
 
-// successors finds, for a lease, the first grant that ended it: a grant that excludes the
-// lease, and that was certainly later.
-type successors struct {
-	w       *world
-	ordered []*history.Claim // by fence, or by Asked if there are no fences
-	classes []class
-}
-
-// class has the claims of a name with one mode and weight.
-type class struct {
-	example *history.Claim
-	first   []*history.Claim // first[i] is the first grant of the class among ordered[i:]
-}
-
-func (w *world) newSuccessors(n *name) *successors {
-	s := &successors{w: w, ordered: slices.Clone(n.granted)}
-	slices.SortStableFunc(s.ordered, func(a, b *history.Claim) int { return cmp.Compare(s.key(a), s.key(b)) })
-	type what struct {
-		mode   string
-		weight int
+// successors returns, for each lease, the first grant that ended it: a grant that excludes
+// the lease, and that was certainly later. A later grant has a greater fence; without
+// fences it was asked for after the lease had been granted.
+func (w *world) successors(n *name) map[*history.Claim]*history.Claim {
+	begin := func(c *history.Claim) uint64 { return uint64(c.Asked) }
+	end := func(c *history.Claim) uint64 { return uint64(c.Got) }
+	if w.run.Fenced {
+		begin = func(c *history.Claim) uint64 { return c.Fence }
+		end = begin
 	}
-	seen := map[what]int{}
-	for _, c := range s.ordered {
-		k := what{c.Mode, c.Weight}
-		if _, ok := seen[k]; !ok {
-			seen[k] = len(s.classes)
-			s.classes = append(s.classes, class{c, make([]*history.Claim, len(s.ordered)+1)})
+	sorted := func(key func(c *history.Claim) uint64) []*history.Claim {
+		return slices.SortedStableFunc(slices.Values(n.granted), func(a, b *history.Claim) int { return cmp.Compare(key(a), key(b)) })
+	}
+	grants := sorted(begin)
+	first := map[class]*history.Claim{} // the first of each class among the grants later than the lease
+	next := map[*history.Claim]*history.Claim{}
+	for _, lease := range slices.Backward(sorted(end)) {
+		for i := len(grants) - 1; i >= 0 && begin(grants[i]) > end(lease); i-- {
+			if c, f := grants[i], first[classOf(grants[i])]; f == nil || c.Got < f.Got {
+				first[classOf(c)] = c
+			}
+			grants = grants[:i]
+		}
+		for _, c := range first {
+			if b := next[lease]; n.excludes(lease, c) && (b == nil || cmp.Or(cmp.Compare(c.Got, b.Got), cmp.Compare(c.ID, b.ID)) < 0) {
+				next[lease] = c
+			}
 		}
 	}
-	for i, c := range slices.Backward(s.ordered) {
-		for k := range s.classes {
-			s.classes[k].first[i] = s.classes[k].first[i+1]
-		}
-		first := &s.classes[seen[what{c.Mode, c.Weight}]].first[i]
-		if *first == nil || c.Got < (*first).Got {
-			*first = c
-		}
-	}
-	return s
-}
-
-func (s *successors) key(c *history.Claim) uint64 {
-	if s.w.run.Fenced {
-		return c.Fence
-	}
-	return uint64(c.Asked)
-}
-
-// of returns the first grant that ended the lease a, or nil.
-func (s *successors) of(n *name, a *history.Claim) *history.Claim {
-	key := a.Fence
-	if !s.w.run.Fenced {
-		key = uint64(a.Got)
-	}
-	i := sort.Search(len(s.ordered), func(i int) bool { return s.key(s.ordered[i]) > key })
-	var first *history.Claim
-	for _, k := range s.classes {
-		if c := k.first[i]; c != nil && n.excludes(a, k.example) && (first == nil || c.Got < first.Got) {
-			first = c
-		}
-	}
-	return first
+	return next
 }

@@ -1,13 +1,19 @@
 package check
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
 )
 
+// keep is the number of violations that a verdict keeps.
+const keep = 1000
+
 // A Verdict is the result of checking a history by the rules.
 type Verdict struct {
-	// Violations are in the order of time. At most 1000 are kept, among them at least one
-	// of each rule that found any.
+	// Violations are in the order of time. At most 1000 are kept, at least one of each
+	// broken rule.
 	Violations []Violation
 
 	// Count is the number of violations that each rule found, including those that are
@@ -94,4 +100,40 @@ type Numbers struct {
 	WorstTold time.Duration
 
 	Took time.Duration // from the first line to the last
+}
+
+// add notes a violation. It formats the text only if it keeps the violation, because a
+// broken history may have millions.
+func (w *world) add(v Violation, format string, args ...any) {
+	w.Count[v.Rule]++
+	if key := [2]string{v.Rule, v.Name}; len(w.found[key]) < keep {
+		v.Text = fmt.Sprintf(format, args...)
+		w.found[key] = append(w.found[key], v)
+	}
+}
+
+// verdict returns the violations in the order of time: the first ones, and one of each
+// rule.
+func (w *world) verdict() *Verdict {
+	v := w.Verdict
+	for _, found := range w.found {
+		v.Violations = append(v.Violations, found...)
+	}
+	slices.SortFunc(v.Violations, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To),
+			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Name, b.Name), slices.Compare(a.Claims, b.Claims), cmp.Compare(a.Text, b.Text))
+	})
+	if len(v.Violations) > keep {
+		room := keep - len(v.Count)
+		had := map[string]bool{}
+		v.Violations = slices.DeleteFunc(v.Violations, func(x Violation) bool {
+			if !had[x.Rule] {
+				had[x.Rule] = true
+				return false
+			}
+			room--
+			return room < 0
+		})
+	}
+	return &v
 }

@@ -30,10 +30,19 @@ func (w *Writer) Write(l Line) error { return w.lines.Encode(l) }
 func (w *Writer) Flush() error { return w.buffer.Flush() }
 
 // Read yields the lines of a file. It ends with an error if a line cannot be read, if the
-// file was written in another format, or if it was cut off.
+// file was written in another format, or if it was cut off. Equal texts of claims and
+// writes share their memory: a history of a million claims has few different ones.
 func Read(r io.Reader) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
-		ended := false
+		ended, known := false, map[string]string{}
+		share := func(texts ...*string) {
+			for _, s := range texts {
+				if _, ok := known[*s]; !ok {
+					known[*s] = *s
+				}
+				*s = known[*s]
+			}
+		}
 		lines := json.NewDecoder(bufio.NewReaderSize(r, 1<<16))
 		for n := 1; ; n++ {
 			var l Line
@@ -52,6 +61,11 @@ func Read(r io.Reader) iter.Seq2[Line, error] {
 			if err != nil {
 				yield(Line{}, err)
 				return
+			}
+			if c := l.Claim; c != nil {
+				share(&c.Name, &c.Mode, &c.How, &c.Answer, &c.Error, &c.Why, &c.Release)
+			} else if l.Write != nil {
+				share(&l.Write.Name)
 			}
 			ended = l.End != nil
 			if !yield(l, nil) {

@@ -1,0 +1,128 @@
+package check
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+const (
+	// reachedAgain and two TTLs are the time that clients may need to reach a server that
+	// was away, and to have their places in its queues again. The clients of a cluster have
+	// to find its nodes.
+	reachedAgain = int64(3 * time.Second)
+
+	// crashWithin is the longest time between the recorded end of a Crash and the end of
+	// the process.
+	crashWithin = int64(time.Second)
+
+	// Before a request ended without an answer, the server counts as slow for this time.
+	unansweredFor = int64(time.Second)
+)
+
+// sortFaults keeps the faults that did something.
+func (w *world) sortFaults(faults []history.Fault) {
+	var all, stops, network, forgotten, pauses []history.Fault
+	w.untouched = math.MaxInt64
+	for _, f := range faults {
+		if f.Kind == history.Pause {
+			pauses = append(pauses, f)
+			continue
+		}
+		w.untouched = min(w.untouched, f.From)
+		if f.Hit <= 0 { // or it happened after the controller had stopped waiting for it
+			continue
+		}
+		w.Numbers.FaultsByKind[f.Kind]++
+		switch f.Kind {
+		case history.Overstay:
+			continue // it keeps no claim waiting
+		case history.Crash:
+			// It begins when the controller orders it, for the next section.
+			f.From, f.To = f.To-crashWithin, f.To+crashWithin
+		case history.Stop:
+			stops = append(stops, f)
+		case history.Cut, history.Delay, history.Reorder, history.Swallow, history.Silence:
+			network = append(network, f)
+		case history.ServerStop, history.ServerKill, history.ServerRestart: // one at a time
+			w.down += f.To - f.From
+		}
+		if w.run.Forgets && slices.Contains([]string{history.ServerKill, history.ServerRestart, history.FailOver}, f.Kind) {
+			forgotten = append(forgotten, f)
+		}
+		if f.Worker == server {
+			f.To += 2*w.run.TTL + reachedAgain
+		}
+		all = append(all, f)
+	}
+	w.countPauses(pauses, newTimeline(stops))
+	all = append(all, pauses...)
+	w.faults, w.stops, w.network = newTimeline(all), newTimeline(append(stops, w.ofAll(pauses)...)), newTimeline(network)
+	w.forgotten = newTimeline(forgotten)
+	w.faults = newTimeline(append(all, w.slow()...))
+}
+
+// countPauses counts the pauses that no fault made.
+func (w *world) countPauses(pauses []history.Fault, stops timeline) {
+	n, paused := &w.Numbers, map[int]time.Duration{}
+	for _, p := range pauses {
+		if stops.touched(p.Worker, p.From, p.To) {
+			continue
+		}
+		d := time.Duration(p.To - p.From)
+		paused[p.Worker] += d
+		n.Pauses++
+		n.Paused, n.LongestPause = max(n.Paused, paused[p.Worker]), max(n.LongestPause, d)
+	}
+}
+
+// ofAll repeats the controller's pauses for each worker, because a holder waits for the
+// controller, which has the registers.
+func (w *world) ofAll(pauses []history.Fault) (all []history.Fault) {
+	workers := map[int]bool{}
+	for _, c := range w.claims {
+		workers[c.Worker] = true
+	}
+	for _, p := range pauses {
+		all = append(all, p)
+		if p.Worker == server {
+			for p.Worker = range workers {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// slow finds requests that had no answer in time, although no fault was in their way: the
+// server or the machine was too slow then. The lock is not to blame for that, so it
+// counts as a fault of the run.
+func (w *world) slow() (all []history.Fault) {
+	for _, c := range w.claims {
+		from, to, why := c.Asked, c.Answered, c.Error
+		switch {
+		case c.Release == history.Unknown:
+			from, to = c.Released, c.Freed
+		case c.Lost != 0: // a renewal was not answered
+			from, to, why = max(c.Got, c.Lost-w.run.TTL), c.Lost, c.Why
+		case c.Answer != history.Unknown:
+			continue
+		}
+		late := max(from, to-unansweredFor)
+		if to == 0 || !unanswered(why) || w.touchedClaim(c, late-settled, to) {
+			continue
+		}
+		w.Numbers.Unanswered++
+		all = append(all, history.Fault{Worker: c.Worker, From: from, To: to}, history.Fault{Worker: server, From: late, To: to})
+	}
+	return all
+}
+
+// unanswered reports whether an error says that an answer did not come in time.
+func unanswered(text string) bool {
+	return slices.ContainsFunc([]string{"no answer in time", "deadline exceeded", "timeout", "timed out"},
+		func(words string) bool { return strings.Contains(text, words) })
+}
