@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// column reads what appendColumn wrote, as the script does.
+// column reads what packed returned, as the script does.
 func column(t *testing.T, raw json.RawMessage, n int) []int64 {
 	t.Helper()
 	all := make([]int64, n)
@@ -44,7 +44,11 @@ func TestColumnsKeepTheirNumbers(t *testing.T) {
 	for name, want := range map[string][]int64{
 		"same": {5, 5, 5}, "zeros": make([]int64, 50), "sparse": sparse, "full": {1, -2, 3}, "none": {},
 	} {
-		got := column(t, appendColumn(nil, want), len(want))
+		raw, err := json.Marshal(packed(want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := column(t, raw, len(want))
 		for i := range want {
 			if got[i] != want[i] {
 				t.Errorf("%s: number %d is %d, want %d", name, i, got[i], want[i])

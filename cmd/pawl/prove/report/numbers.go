@@ -1,18 +1,19 @@
 package report
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
 // numbers are the tables of what happened. None of it breaks a rule.
-func numbers(s *story, v *check.Verdict) markup.HTML {
-	n := &v.Numbers
+func (p *page) numbers() markup.HTML {
+	n := &p.v.Numbers
 	return markup.El("div", class("columns"),
 		card("Leases",
 			fact("Granted", number(n.Leases)),
@@ -36,10 +37,10 @@ func numbers(s *story, v *check.Verdict) markup.HTML {
 			fact("Leases a second, calm", rate(n.CalmRate)),
 			fact("Leases a second, under faults, while the server ran", rate(n.FaultRate)),
 		),
-		faults(s, v),
-		fences(s, v),
+		p.faultTable(),
+		p.lateWrites(),
 		card("Search for an order (porcupine)",
-			fact("Names decided", number(n.PorcupineNames)+" of "+number(len(s.names.list))),
+			fact("Names decided", number(n.PorcupineNames)+" of "+number(len(p.names.list))),
 			fact("Pieces", number(n.PorcupinePieces)),
 			fact("Operations", number(n.PorcupineOperations)),
 			fact("Pieces that took too long", number(n.PorcupineGaveUp)),
@@ -65,42 +66,37 @@ func rate(x float64) string {
 	return strconv.FormatFloat(x, 'f', 1, 64)
 }
 
-// faults lists how many faults of each kind did something, and how many did nothing.
-func faults(s *story, v *check.Verdict) markup.HTML {
-	idle := map[string]int{}
-	for _, f := range s.faults {
+// faultTable lists how many faults of each kind did something, and how many did nothing.
+func (p *page) faultTable() markup.HTML {
+	did, idle := p.v.Numbers.FaultsByKind, map[string]int{}
+	for _, f := range p.faults {
 		if f.Hit == 0 {
 			idle[f.Kind]++
 		}
 	}
-	kinds := slices.Clone(faultKinds)
-	for _, more := range []map[string]int{v.Numbers.FaultsByKind, idle} {
-		var others []string
-		for k := range more {
-			if !slices.Contains(kinds, k) {
-				others = append(others, k)
-			}
-		}
-		slices.Sort(others)
-		kinds = append(kinds, others...)
-	}
+	kinds := slices.Concat(faultKinds, slices.Sorted(maps.Keys(did)), slices.Sorted(maps.Keys(idle)))
 	var rows [][2]markup.HTML
-	for _, k := range kinds {
-		did, not := v.Numbers.FaultsByKind[k], idle[k]
-		if did == 0 && not == 0 && !slices.Contains(s.run.Faults, k) {
+	for i, k := range kinds {
+		if slices.Index(kinds, k) < i || did[k] == 0 && idle[k] == 0 && !slices.Contains(p.run.Faults, k) {
 			continue
 		}
-		value := number(did)
-		if not > 0 {
-			value += " (" + number(not) + " more did nothing)"
+		value := number(did[k])
+		if idle[k] > 0 {
+			value += " (" + number(idle[k]) + " more did nothing)"
 		}
-		rows = append(rows, [2]markup.HTML{
-			markup.Join(key(k), text("span", meaning[k], class("aside"))), markup.Text(value)})
+		rows = append(rows, [2]markup.HTML{markup.Join(key(k), text("span", meaning[k], class("aside"))), markup.Text(value)})
 	}
 	if len(rows) == 0 {
 		rows = append(rows, fact("None", "0"))
 	}
 	return card("Faults", rows...)
+}
+
+// The kinds of faults, in the order of history.
+var faultKinds = []string{
+	history.Stop, history.Kill, history.Crash, history.Overstay,
+	history.Cut, history.Delay, history.Reorder, history.Swallow, history.Silence,
+	history.ServerStop, history.ServerKill, history.ServerRestart, history.FailOver,
 }
 
 // meaning says what each kind of fault does.
@@ -129,12 +125,12 @@ func key(kind string) markup.HTML {
 	return text("span", visible.Text(kind), class("key f-"+colour))
 }
 
-// fences says what fences were good for in this run.
-func fences(s *story, v *check.Verdict) markup.HTML {
-	n := &v.Numbers
+// lateWrites says what fences were good for in this run.
+func (p *page) lateWrites() markup.HTML {
+	n := &p.v.Numbers
 	why := "A holder that stands still cannot see that its lease is over, and may write late. Only the resource can refuse that " +
 		"write, by its fence: without fences, each lock of this kind loses updates under such faults."
-	if !s.run.Fenced {
+	if !p.run.Fenced {
 		why = "This lock has no fences, so the register could not refuse late writes."
 	}
 	return markup.El("section", class("card"), text("h3", "Writes of late holders"),

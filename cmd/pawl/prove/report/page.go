@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,26 +13,62 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// page is the body of the page, without the data and the script.
-func page(s *story, d *choice, v *check.Verdict) markup.HTML {
+// A page is the report without its data and script.
+type page struct {
+	*story
+	drawn      *choice
+	v          *check.Verdict
+	rules      []rule         // those first that matter most
+	broken     map[string]int // the number of violations of each broken rule
+	violations int            // of all rules
+	gravest    int            // the index of the violation for the headline: the first of the rule that matters most
+	line       string         // the verdict
+	kind       string         // the class of the verdict in the style
+}
+
+func newPage(s *story, d *choice, v *check.Verdict) *page {
+	p := &page{story: s, drawn: d, v: v, rules: rulesOf(s, v), broken: map[string]int{}}
+	for _, x := range v.Violations {
+		p.broken[x.Rule]++
+	}
+	for key, n := range v.Count {
+		p.broken[key] = max(p.broken[key], n)
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.broken)) {
+		p.violations += p.broken[key]
+		if p.gravity(key) < 0 { // of a later checker
+			says := visible.Text(key)
+			p.rules = append(p.rules, rule{key: key, says: "The rule " + says + " holds.", broken: says + " of %s"})
+		}
+	}
+	for i, x := range v.Violations {
+		if p.gravity(x.Rule) < p.gravity(v.Violations[p.gravest].Rule) {
+			p.gravest = i
+		}
+	}
+	p.line, p.kind = p.outcome()
+	return p
+}
+
+func (p *page) body() markup.HTML {
 	return markup.Join(
 		markup.El("a", class("skip"), markup.Link("href", "#main"), markup.Text("Skip to the content")),
 		markup.El("header", class("top"),
 			markup.El("p", class("brand"), text("span", "", class("mark"), markup.Attr("aria-hidden", "true")), markup.Text("Pawl")),
-			markup.El("p", class("where"), text("code", "pawl prove"), contender(s), markup.Text(" on "),
-				foreign("b", or(s.run.Backend, "an unknown backend")))),
-		markup.El("main", markup.Attr("id", "main"),
-			verdict(s, v),
-			remarks(s, v),
-			summary(s, v),
-			timeline(s, d, v),
-			violations(v),
-			text("h2", "What was checked", markup.Attr("id", "rules")),
-			rulesTable(s, v),
-			text("h2", "Numbers", markup.Attr("id", "numbers")),
-			numbers(s, v),
-			text("h2", "What was run, and how to run it again", markup.Attr("id", "run")),
-			repeat(s),
+			markup.El("p", class("where"), text("code", "pawl prove"), p.contender(), markup.Text(" on "),
+				foreign("b", cmp.Or(p.run.Backend, "an unknown backend")))),
+		markup.El("main", id("main"),
+			p.verdict(),
+			p.remarks(),
+			p.summary(),
+			p.timeline(),
+			p.violationList(),
+			text("h2", "What was checked", id("rules")),
+			p.rulesTable(),
+			text("h2", "Numbers", id("numbers")),
+			p.numbers(),
+			text("h2", "What was run, and how to run it again", id("run")),
+			p.repeat(),
 		),
 		markup.El("footer", text("p", "Times are of one monotonic clock, from the begin of the run. "+
 			"All worker processes ran on one host and read that clock.")),
@@ -39,22 +76,15 @@ func page(s *story, d *choice, v *check.Verdict) markup.HTML {
 }
 
 // contender names the lock, if it is not Pawl's.
-func contender(s *story) markup.HTML {
-	if s.run.Lock == "" || s.run.Lock == "pawl" {
+func (p *page) contender() markup.HTML {
+	if p.run.Lock == "" || p.run.Lock == "pawl" {
 		return markup.HTML{}
 	}
-	return markup.Join(markup.Text(" of "), foreign("b", s.run.Lock))
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
+	return markup.Join(markup.Text(" of "), foreign("b", p.run.Lock))
 }
 
 // summary returns the facts that a reader needs to judge the verdict, in one row.
-func summary(s *story, v *check.Verdict) markup.HTML {
+func (p *page) summary() markup.HTML {
 	var all []markup.HTML
 	fact := func(value, what, kind string) {
 		all = append(all, markup.El("li", class(strings.TrimSpace("count "+kind)), text("b", value), markup.Text(" "+what)))
@@ -63,55 +93,53 @@ func summary(s *story, v *check.Verdict) markup.HTML {
 		fact(number(n), strings.TrimPrefix(counted(n, one), number(n)+narrow), kind)
 	}
 	kind := ""
-	if allBroken(v) > 0 {
+	if p.violations > 0 {
 		kind = "bad"
 	}
-	many(allBroken(v), "violation", kind)
-	many(v.Numbers.Leases, "lease", "")
-	fact(number(v.Numbers.Lost), "of them lost", "")
-	many(s.workers(), "worker", "")
-	many(len(s.names.list), "name", "")
-	fact(length(time.Duration(s.run.TTL)), "TTL", "")
-	fact(length(v.Numbers.Took), "long", "")
+	many(p.violations, "violation", kind)
+	many(p.v.Numbers.Leases, "lease", "")
+	fact(number(p.v.Numbers.Lost), "of them lost", "")
+	many(p.workers(), "worker", "")
+	many(len(p.names.list), "name", "")
+	fact(length(time.Duration(p.run.TTL)), "TTL", "")
+	fact(length(p.v.Numbers.Took), "long", "")
 	return list("counts", all)
 }
 
-// violations lists them, those first of the rules that matter most. Each is a link that
-// the script turns into a place in the timeline.
-func violations(v *check.Verdict) markup.HTML {
-	if allBroken(v) == 0 {
+// violationList lists the violations, those first of the rules that matter most. Each is
+// a link that the script turns into a place in the timeline.
+func (p *page) violationList() markup.HTML {
+	if p.violations == 0 {
 		return markup.HTML{}
 	}
-	keys := brokenRules(v)
-	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(gravity(a), gravity(b)) })
-	parts := []markup.HTML{text("h2", "Violations", markup.Attr("id", "violations"))}
-	for _, key := range keys {
-		parts = append(parts, violationsOf(v, key))
+	all := text("h2", "Violations", id("violations"))
+	for _, r := range p.rules {
+		if p.broken[r.key] > 0 {
+			all = markup.Join(all, p.violationsOf(r))
+		}
 	}
-	return markup.Join(parts...)
+	return all
 }
 
 // shownViolations is the number of violations of a rule that the page shows at once.
 const shownViolations = 5
 
-func violationsOf(v *check.Verdict, key string) markup.HTML {
-	var first, more []markup.HTML
-	for i := range v.Violations {
-		switch {
-		case v.Violations[i].Rule != key:
-		case len(first) < shownViolations:
-			first = append(first, violationItem(v, i))
-		default:
-			more = append(more, violationItem(v, i))
+func (p *page) violationsOf(r rule) markup.HTML {
+	var items []markup.HTML
+	for i, x := range p.v.Violations {
+		if x.Rule == r.key {
+			items = append(items, p.violationItem(i))
 		}
 	}
-	r := ruleOf(key)
-	kept, all := len(first)+len(more), broken(v, key)
+	times, kept, all := "once", len(items), p.broken[r.key]
+	if all > 1 {
+		times = counted(all, "time")
+	}
 	parts := []markup.Part{class("card"),
-		markup.El("h3", markup.Text("Broken "+times(all)+": "+r.says+" "), text("span", visible.Text(key), class("badge bad"))),
-		list("violations", first)}
-	if len(more) > 0 {
-		parts = append(parts, markup.El("details", text("summary", number(len(more))+" more"), list("violations", more)))
+		markup.El("h3", markup.Text("Broken "+times+": "+r.says+" "), text("span", visible.Text(r.key), class("badge bad"))),
+		list("violations", items[:min(kept, shownViolations)])}
+	if more := kept - shownViolations; more > 0 {
+		parts = append(parts, markup.El("details", text("summary", number(more)+" more"), list("violations", items[shownViolations:])))
 	}
 	if all > kept {
 		parts = append(parts, text("p", "The checker kept "+number(kept)+" of these "+number(all)+".", class("aside")))
@@ -119,45 +147,44 @@ func violationsOf(v *check.Verdict, key string) markup.HTML {
 	return markup.El("section", parts...)
 }
 
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return counted(n, "time")
-}
-
-func violationItem(v *check.Verdict, i int) markup.HTML {
-	x := &v.Violations[i]
+func (p *page) violationItem(i int) markup.HTML {
+	x := &p.v.Violations[i]
 	when := moment(x.From, 3)
 	if x.To > x.From {
 		when += " for " + length(time.Duration(x.To-x.From))
 	}
 	return markup.El("li",
-		markup.El("a", class("jump"), markup.Link("href", link(i)), markup.Text(numbered(i)+": "+headline(x))),
+		markup.El("a", class("jump"), markup.Link("href", link(i)), markup.Text("V"+numbered(i)[1:]+": "+p.headline(x))),
 		markup.El("p", foreign("span", x.Text)),
 		text("p", when+claimsOf(x), class("aside")))
 }
 
+// link is the place of a violation in the timeline.
+func link(i int) string { return "#v" + strconv.Itoa(i+1) }
+
+// numbered is a violation as the list, the timeline and the terminal call it.
+func numbered(i int) string { return "violation " + strconv.Itoa(i+1) }
+
 func claimsOf(x *check.Violation) string {
-	switch n := len(x.Claims); {
-	case n == 0:
-		return ""
-	case n == 1:
-		return ", claim " + strconv.FormatInt(x.Claims[0], 10)
-	case n > 8:
-		return ", " + counted(n, "claim")
-	}
 	var ids []string
 	for _, id := range x.Claims {
 		ids = append(ids, strconv.FormatInt(id, 10))
 	}
-	last := len(ids) - 1
-	return ", claims " + strings.Join(ids[:last], ", ") + " and " + ids[last]
+	switch last := len(ids) - 1; {
+	case last < 0:
+		return ""
+	case last == 0:
+		return ", claim " + ids[0]
+	case last >= 8:
+		return ", " + counted(len(ids), "claim")
+	default:
+		return ", claims " + strings.Join(ids[:last], ", ") + " and " + ids[last]
+	}
 }
 
 // repeat says what was run, and how a reader repeats it.
-func repeat(s *story) markup.HTML {
-	r := &s.run
+func (p *page) repeat() markup.HTML {
+	r := &p.run
 	var names []markup.HTML
 	for i, n := range r.Names {
 		if i > 0 {
@@ -169,30 +196,25 @@ func repeat(s *story) markup.HTML {
 		}
 		names = append(names, foreign("b", n.Name), markup.Text(" ("+visible.Text(kind)+")"))
 	}
-	kinds := "none"
-	if len(r.Faults) > 0 {
-		kinds = visible.Text(strings.Join(r.Faults, ", "))
+	said := func(what, value string) [2]markup.HTML {
+		return [2]markup.HTML{markup.Text(what), foreign("span", cmp.Or(value, "unknown"))}
 	}
-	rows := [][2]markup.HTML{
-		{markup.Text("Lock"), foreign("span", or(r.Lock, "unknown"))},
-		{markup.Text("Version of pawl"), foreign("span", or(r.Version, "unknown"))},
-		{markup.Text("Backend"), foreign("span", or(r.Backend, "unknown"))},
-		{markup.Text("Version of the server"), foreign("span", or(r.Server, "unknown"))},
-		{markup.Text("Begun"), foreign("span", or(r.Begun, "unknown"))},
-		fact("Seed", strconv.FormatUint(r.Seed, 10)),
-		fact("TTL of each lease", length(time.Duration(r.TTL))),
-		fact("Faults that were chosen", kinds),
-		{markup.Text("Names"), markup.Join(names...)},
-		{markup.Text("To run it again"), command(or(r.Command, "pawl prove"))},
-		{markup.Text("To check the history again"), command("pawl prove --check FILE")},
-	}
-	return markup.El("div", class("card"), facts(rows...),
+	command := func(s string) markup.HTML { return foreign("code", s, class("command")) }
+	return markup.El("div", class("card"),
+		facts(
+			said("Lock", r.Lock),
+			said("Version of pawl", r.Version),
+			said("Backend", r.Backend),
+			said("Version of the server", r.Server),
+			said("Begun", r.Begun),
+			fact("Seed", strconv.FormatUint(r.Seed, 10)),
+			fact("TTL of each lease", length(time.Duration(r.TTL))),
+			fact("Faults that were chosen", visible.Text(cmp.Or(strings.Join(r.Faults, ", "), "none"))),
+			[2]markup.HTML{markup.Text("Names"), markup.Join(names...)},
+			[2]markup.HTML{markup.Text("To run it again"), command(cmp.Or(r.Command, "pawl prove"))},
+			[2]markup.HTML{markup.Text("To check the history again"), command("pawl prove --check FILE")},
+		),
 		text("p", "The seed decides which faults come when, and what the workers do. The order in which processes run is "+
 			"decided by the system, so a second run is similar, not the same. The history is the evidence: the check of a "+
 			"file gives the same verdict each time.", class("aside")))
-}
-
-// command shows a command as it is typed.
-func command(s string) markup.HTML {
-	return markup.El("code", class("command"), markup.El("bdi", markup.Text(visible.Text(s))))
 }

@@ -8,11 +8,18 @@
 package report
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
 	"io"
 	"iter"
+	"strings"
+	"sync"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/internal/markup"
 )
 
 // Write writes the report of a history. The error is about reading the history, or about
@@ -23,6 +30,60 @@ func Write(w io.Writer, lines iter.Seq2[history.Line, error], v *check.Verdict) 
 		return err
 	}
 	d := s.choose(v, mostDrawn)
-	_, err = w.Write(document(title(v), page(s, d, v), s.data(d, v)))
+	_, err = w.Write(newPage(s, d, v).document(s.data(d, v)))
 	return err
+}
+
+//go:embed assets
+var assets embed.FS
+
+// embeddedText returns files as they are in the repository. A checkout on Windows may
+// have other line ends, and then the browser would compute another hash.
+func embeddedText(files ...string) string {
+	var b strings.Builder
+	for _, f := range files {
+		text, err := assets.ReadFile("assets/" + f)
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		b.WriteString(strings.ReplaceAll(string(text), "\r\n", "\n"))
+	}
+	return b.String()
+}
+
+var (
+	// All parts of the script are in one function.
+	script = sync.OnceValue(func() string {
+		return "(() => {\n\"use strict\";\n" + embeddedText("data.js", "time.js", "rows.js", "colours.js", "paint.js", "bars.js",
+			"overview.js", "words.js", "pick.js", "move.js", "input.js", "main.js") + "})();\n"
+	})
+	style = sync.OnceValue(func() string { return embeddedText("style.css", "timeline.css") })
+)
+
+// policy allows this script and this style, and nothing else: no request of any kind.
+func policy() string {
+	hash := func(s string) string {
+		sum := sha256.Sum256([]byte(s))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return "default-src 'none'; script-src " + hash(script()) + "; style-src " + hash(style()) +
+		"; base-uri 'none'; form-action 'none'"
+}
+
+// document is the whole file. Package markup makes no elements that could run something,
+// so the few that do are written here. Their contents are constants, except the data,
+// which is JSON without a "<".
+func (p *page) document(data []byte) []byte {
+	word, _, _ := strings.Cut(p.line, ":")
+	head := markup.Join(
+		markup.El("meta", markup.Attr("charset", "utf-8")),
+		markup.El("meta", markup.Attr("http-equiv", "Content-Security-Policy"), markup.Attr("content", policy())),
+		markup.El("meta", markup.Attr("name", "viewport"), markup.Attr("content", "width=device-width, initial-scale=1")),
+		markup.El("meta", markup.Attr("name", "color-scheme"), markup.Attr("content", "light dark")),
+		text("title", word+" · pawl prove"))
+	return bytes.Join([][]byte{
+		[]byte("<!doctype html>\n<html lang=\"en\">\n<head>\n" + head.String() + "\n<style>" + style() + "</style>\n</head>\n<body>\n"),
+		[]byte(p.body().String() + "\n" + `<script type="application/json" id="data">`), data,
+		[]byte("</script>\n<script>" + script() + "</script>\n</body>\n</html>\n"),
+	}, nil)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A story is a history in little memory: about 200 bytes for a claim.
+// A story is a history in the form that the report needs.
 type story struct {
 	run    history.Run
 	phases []history.Phase
@@ -18,9 +18,62 @@ type story struct {
 	marks  []mark  // in the order of time
 	end    int64   // the latest time of the history
 	names  table
-	texts  table // all other texts of claims
 	looked looked
 }
+
+// A claim of the history, with its use of the register.
+type claim struct {
+	*history.Claim
+	end    int   // how it ended
+	writes int   // to the register
+	used   int64 // the time of the last of them
+}
+
+// How a claim ended. The script has the same numbers.
+const (
+	endNone     = iota // it was not granted
+	endReleased        // released, and held until then
+	endLost            // lost, and the holder knows it
+	endDied            // its process ended first
+	endUnknown         // nothing says how the lease ended
+	endAsking          // it may have been granted: there is no answer
+)
+
+func endOf(c *history.Claim) int {
+	switch {
+	case c.Got == 0 && c.Answer == history.Unknown:
+		return endAsking
+	case c.Got == 0:
+		return endNone
+	case c.Lost != 0, c.Told != 0, c.Release == history.Late:
+		return endLost
+	case c.Release == history.OK:
+		return endReleased
+	case c.Died != 0:
+		return endDied
+	}
+	return endUnknown
+}
+
+// odd reports whether a claim ended in another way than most.
+func (c *claim) odd() bool { return c.end != endNone && c.end != endReleased }
+
+// over returns the last time of a claim.
+func (c *claim) over() int64 {
+	return max(c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Told, c.Released, c.Freed, c.Died, c.used)
+}
+
+// A mark is a moment of the register: a refused write, or a lost update.
+type mark struct {
+	kind   int // markStale or markLost
+	at, id int64
+	name   int
+}
+
+const (
+	markStale = iota // the register that checks fences refused a write
+	markLost         // the register that does not check lost an update
+)
 
 // looked has the number of things that each rule could check, where check.Numbers does
 // not have it.
@@ -35,30 +88,10 @@ type looked struct {
 	left       int // names that were looked at in the end
 }
 
-// A mark is a moment of the register: a refused write, or a lost update.
-type mark struct {
-	kind   int // markStale or markLost
-	at, id int64
-	name   int32
-}
-
-const (
-	markStale = iota // the register that checks fences refused a write
-	markLost         // the register that does not check lost an update
-)
-
-// A use is the use of the register by one claim: its writes, and the time of the last.
-type use struct {
-	writes int32
-	last   int64
-}
-
 // gather reads a history.
 func gather(lines iter.Seq2[history.Line, error]) (*story, error) {
 	s := &story{}
-	s.texts.add("") // texts start with it, so that 0 is no text
-	used := map[int64]use{}
-	groups := map[int64]bool{}
+	var writes []*history.Write
 	for l, err := range lines {
 		if err != nil {
 			return nil, err
@@ -71,101 +104,86 @@ func gather(lines iter.Seq2[history.Line, error]) (*story, error) {
 			}
 		case l.Phase != nil:
 			s.phases = append(s.phases, *l.Phase)
-			s.until(l.Phase.To)
+			s.end = max(s.end, l.Phase.To)
 		case l.Claim != nil:
-			s.claims = append(s.claims, s.pack(l.Claim))
-			if l.Claim.Group != 0 {
-				groups[l.Claim.Group] = true
-			}
+			s.claims = append(s.claims, claim{Claim: l.Claim, end: endOf(l.Claim)})
+			s.names.add(l.Claim.Name)
 		case l.Write != nil:
-			s.write(l.Write)
-			u := used[l.Write.Claim]
-			used[l.Write.Claim] = use{u.writes + 1, max(u.last, l.Write.At)}
+			writes = append(writes, l.Write)
+			s.names.add(l.Write.Name)
 		case l.Fault != nil:
 			s.faults = append(s.faults, *l.Fault)
-			s.until(l.Fault.To)
+			s.end = max(s.end, l.Fault.To)
 		case l.Worker != nil:
 			s.lives = append(s.lives, *l.Worker)
-			s.until(l.Worker.To)
+			s.end = max(s.end, l.Worker.To)
 		case l.Left != nil:
 			s.looked.left++
-			s.until(l.Left.At)
+			s.end = max(s.end, l.Left.At)
 		case l.End != nil:
-			s.until(l.End.At)
+			s.end = max(s.end, l.End.At)
 		}
 	}
-	s.looked.together = len(groups)
-	s.settle(used)
+	slices.SortStableFunc(s.claims, func(a, b claim) int { return cmp.Compare(a.Asked, b.Asked) })
+	slices.SortStableFunc(s.faults, func(a, b history.Fault) int { return cmp.Compare(a.From, b.From) })
+	s.use(writes)
+	s.look()
 	return s, nil
 }
 
-func (s *story) until(t int64) { s.end = max(s.end, t) }
-
-// write notes the writes that the timeline shows by themselves.
-func (s *story) write(w *history.Write) {
-	s.looked.writes++
-	s.until(w.At)
-	m := mark{at: w.At, id: w.Claim, name: s.names.add(w.Name)}
-	if w.Stale {
-		m.kind = markStale
-		s.marks = append(s.marks, m)
+// use notes the writes: with their claims, and the odd ones as marks.
+func (s *story) use(writes []*history.Write) {
+	claims := make(map[int64]*claim, len(s.claims))
+	for i := range s.claims {
+		claims[s.claims[i].ID] = &s.claims[i]
 	}
-	if w.PlainRead != w.PlainBefore {
-		m.kind = markLost
-		s.marks = append(s.marks, m)
+	s.looked.writes = len(writes)
+	for _, w := range writes {
+		s.end = max(s.end, w.At)
+		if c := claims[w.Claim]; c != nil {
+			c.writes, c.used = c.writes+1, max(c.used, w.At)
+		}
+		if w.Stale {
+			s.marks = append(s.marks, mark{markStale, w.At, w.Claim, s.names.add(w.Name)})
+		}
+		if w.PlainRead != w.PlainBefore {
+			s.marks = append(s.marks, mark{markLost, w.At, w.Claim, s.names.add(w.Name)})
+		}
 	}
+	slices.SortStableFunc(s.marks, func(a, b mark) int { return cmp.Compare(a.at, b.at) })
 }
 
-// settle is called when all lines were read.
-func (s *story) settle(used map[int64]use) {
-	slices.SortStableFunc(s.claims, func(a, b claim) int { return cmp.Compare(a.asked, b.asked) })
-	slices.SortStableFunc(s.faults, func(a, b history.Fault) int { return cmp.Compare(a.From, b.From) })
-	slices.SortStableFunc(s.marks, func(a, b mark) int { return cmp.Compare(a.at, b.at) })
-	calm := s.calm()
+// look counts what the rules could check.
+func (s *story) look() {
+	var calm int64 // the end of the calm phase
+	if i := slices.IndexFunc(s.phases, func(p history.Phase) bool { return p.Phase == history.Calm }); i >= 0 {
+		calm = s.phases[i].To
+	}
+	groups := map[int64]bool{}
+	count := func(n *int, is bool) {
+		if is {
+			*n++
+		}
+	}
 	for i := range s.claims {
 		c := &s.claims[i]
-		u := used[c.id]
-		c.writes, c.used = u.writes, u.last
-		s.until(c.over())
-		if c.asked < calm {
-			s.looked.calmClaims++
+		s.end = max(s.end, c.over())
+		if c.Group != 0 {
+			groups[c.Group] = true
 		}
-		s.count(c)
+		count(&s.looked.calmClaims, c.Asked < calm)
+		count(&s.looked.fences, c.Got != 0 && c.Fence != 0)
+		count(&s.looked.releases, c.end == endReleased)
+		count(&s.looked.ended, c.end == endLost)
+		count(&s.looked.waited, c.Got != 0 && c.How != history.Try)
 	}
-}
-
-// calm returns the time at which the calm phase ends, or 0.
-func (s *story) calm() int64 {
-	for _, p := range s.phases {
-		if p.Phase == history.Calm {
-			return p.To
-		}
-	}
-	return 0
-}
-
-func (s *story) count(c *claim) {
-	if c.got == 0 {
-		return
-	}
-	if c.fence != 0 {
-		s.looked.fences++
-	}
-	if c.end == endReleased {
-		s.looked.releases++
-	}
-	if c.end == endLost {
-		s.looked.ended++
-	}
-	if s.texts.list[c.how] != history.Try {
-		s.looked.waited++
-	}
+	s.looked.together = len(groups)
 }
 
 // A table numbers texts, because most texts of a history occur often.
 type table struct {
 	list []string
-	at   map[string]int32
+	at   map[string]int
 }
 
 // mostTexts bounds the table of a history with a different error in each claim.
@@ -175,7 +193,7 @@ const (
 )
 
 // add returns the number of a text.
-func (t *table) add(s string) int32 {
+func (t *table) add(s string) int {
 	if i, ok := t.at[s]; ok {
 		return i
 	}
@@ -183,10 +201,9 @@ func (t *table) add(s string) int32 {
 		return t.add(oneOfMany)
 	}
 	if t.at == nil {
-		t.at = map[string]int32{}
+		t.at = map[string]int{}
 	}
-	i := int32(len(t.list))
 	t.list = append(t.list, s)
-	t.at[s] = i
-	return i
+	t.at[s] = len(t.list) - 1
+	return t.at[s]
 }

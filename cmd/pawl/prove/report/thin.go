@@ -17,16 +17,13 @@ const (
 
 // A choice is the part of a story that the timeline draws.
 type choice struct {
-	claims []int32 // of story.claims, ascending
+	claims []int // indexes of story.claims, ascending
 	marks  []mark
 	odd    int        // how many of claims ended in another way than most
 	oddAll int        // the same number for the whole story
 	sample [2]int64   // the time in which all claims are drawn
 	gaps   [][2]int64 // the times in which some are not
 }
-
-// whole reports whether all claims are drawn.
-func (d *choice) whole(s *story) bool { return len(d.claims) == len(s.claims) }
 
 // choose chooses all claims, or, if they are more than most, those that a reader looks
 // for: claims that violate a rule, ended oddly, are near violations, are in a short time
@@ -40,9 +37,8 @@ func (s *story) choose(v *check.Verdict, most int) *choice {
 	}
 	if len(s.claims) <= most {
 		d.odd = d.oddAll
-		d.claims = make([]int32, len(s.claims))
-		for i := range d.claims {
-			d.claims[i] = int32(i)
+		for i := range s.claims {
+			d.claims = append(d.claims, i)
 		}
 		return d
 	}
@@ -59,13 +55,13 @@ func (s *story) choose(v *check.Verdict, most int) *choice {
 	for _, f := range s.faults {
 		edges = append(edges, f.From, f.To)
 	}
-	var odd []int32
+	var odd []int
 	for i := range s.claims {
 		switch c := &s.claims[i]; {
-		case accused[c.id]:
-			p.take(int32(i))
+		case accused[c.ID]:
+			p.take(i)
 		case c.odd():
-			odd = append(odd, int32(i))
+			odd = append(odd, i)
 		}
 	}
 	for _, i := range thinned(odd, p.left*2/3) {
@@ -74,9 +70,11 @@ func (s *story) choose(v *check.Verdict, most int) *choice {
 	d.sample = s.sample(p)
 	p.nearest(s, places, p.left/2)
 	p.nearest(s, edges, p.left)
-	d.claims = p.list()
-	for _, i := range d.claims {
-		if s.claims[i].odd() {
+	for i, chosen := range p.chosen {
+		if chosen {
+			d.claims = append(d.claims, i)
+		}
+		if chosen && s.claims[i].odd() {
 			d.odd++
 		}
 	}
@@ -102,36 +100,26 @@ type picker struct {
 	left   int
 }
 
-func (p *picker) take(i int32) {
+func (p *picker) take(i int) {
 	if !p.chosen[i] && p.left > 0 {
 		p.chosen[i] = true
 		p.left--
 	}
 }
 
-func (p *picker) list() []int32 {
-	var list []int32
-	for i, is := range p.chosen {
-		if is {
-			list = append(list, int32(i))
-		}
-	}
-	return list
-}
-
 // sample takes all claims of a time in the middle of the run: a third of the room.
 func (s *story) sample(p *picker) [2]int64 {
 	middle := s.end / 2
-	first, _ := slices.BinarySearchFunc(s.claims, middle, func(c claim, t int64) int { return cmp.Compare(c.asked, t) })
+	first, _ := slices.BinarySearchFunc(s.claims, middle, func(c claim, t int64) int { return cmp.Compare(c.Asked, t) })
 	n := p.left / 3
 	first = max(0, min(first-n/2, len(s.claims)-n))
 	if n == 0 {
 		return [2]int64{}
 	}
 	for i := first; i < first+n; i++ {
-		p.take(int32(i))
+		p.take(i)
 	}
-	return [2]int64{s.claims[first].asked, s.claims[first+n-1].asked}
+	return [2]int64{s.claims[first].Asked, s.claims[first+n-1].Asked}
 }
 
 // nearest takes up to n claims, those first that are nearest to one of the times.
@@ -142,12 +130,12 @@ func (p *picker) nearest(s *story, times []int64, n int) {
 	slices.Sort(times)
 	type near struct {
 		far int64
-		i   int32
+		i   int
 	}
 	var list []near
 	for i := range s.claims {
 		if !p.chosen[i] {
-			list = append(list, near{s.claims[i].far(times), int32(i)})
+			list = append(list, near{s.claims[i].far(times), i})
 		}
 	}
 	slices.SortFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.i, b.i)) })
@@ -159,10 +147,10 @@ func (p *picker) nearest(s *story, times []int64, n int) {
 // far returns the time between a claim and the nearest of some sorted times.
 func (c *claim) far(times []int64) int64 {
 	over := c.over()
-	i, _ := slices.BinarySearch(times, c.asked)
+	i, _ := slices.BinarySearch(times, c.Asked)
 	far := int64(math.MaxInt64)
 	if i > 0 {
-		far = c.asked - times[i-1]
+		far = c.Asked - times[i-1]
 	}
 	if i < len(times) {
 		far = min(far, max(0, times[i]-over))
@@ -179,7 +167,7 @@ func (s *story) gaps(chosen []bool) [][2]int64 {
 		if chosen[i] {
 			continue
 		}
-		from, to := s.claims[i].asked, s.claims[i].over()
+		from, to := s.claims[i].Asked, s.claims[i].over()
 		if n := len(gaps); n > 0 && from <= gaps[n-1][1]+apart {
 			gaps[n-1][1] = max(gaps[n-1][1], to)
 		} else {

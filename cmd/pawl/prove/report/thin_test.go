@@ -29,7 +29,7 @@ func TestThinning(t *testing.T) {
 		if i > 0 && at <= d.claims[i-1] {
 			t.Fatal("the claims are not in their order")
 		}
-		drawn[s.claims[at].id] = true
+		drawn[s.claims[at].ID] = true
 	}
 	for _, id := range m.v.Violations[0].Claims {
 		if !drawn[id] {
@@ -46,11 +46,11 @@ func TestThinning(t *testing.T) {
 	}
 	for i := range s.claims {
 		c := &s.claims[i]
-		if !drawn[c.id] && (!inGap(c.asked) || !inGap(c.over())) {
-			t.Fatalf("claim %d is left out, and no gap says so", c.id)
+		if !drawn[c.ID] && (!inGap(c.Asked) || !inGap(c.over())) {
+			t.Fatalf("claim %d is left out, and no gap says so", c.ID)
 		}
-		if c.asked >= d.sample[0] && c.asked <= d.sample[1] && !drawn[c.id] {
-			t.Fatalf("claim %d of the sample is left out", c.id)
+		if c.Asked >= d.sample[0] && c.Asked <= d.sample[1] && !drawn[c.ID] {
+			t.Fatalf("claim %d of the sample is left out", c.ID)
 		}
 	}
 	x := m.v.Violations[0]

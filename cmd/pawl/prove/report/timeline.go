@@ -4,76 +4,76 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
 	"github.com/pawl-go/pawl/internal/markup"
 )
 
 // timeline returns the elements that the script fills. Without scripts they say so.
-func timeline(s *story, d *choice, v *check.Verdict) markup.HTML {
+func (p *page) timeline() markup.HTML {
 	parts := []markup.Part{
-		markup.Attr("id", "timeline"), markup.Attr("hidden", ""),
-		text("h2", "Timeline", markup.Attr("id", "timeline-head")),
-		thinning(s, d),
-		controls(v),
-		markup.El("p", class("now"), text("span", "", markup.Attr("id", "caption")), text("span", "", markup.Attr("id", "window"))),
+		id("timeline"), markup.Attr("hidden", ""),
+		text("h2", "Timeline", id("timeline-head")),
+		p.thinning(),
+		p.controls(),
+		markup.El("p", class("now"), text("span", "", id("caption")), text("span", "", id("window"))),
 		markup.El("div", class("sheet"),
-			markup.El("canvas", markup.Attr("id", "overview"), markup.Attr("aria-hidden", "true")),
-			markup.El("div", markup.Attr("id", "view"), markup.El("div", markup.Attr("id", "room"),
-				markup.El("canvas", markup.Attr("id", "canvas"), markup.Attr("tabindex", "0"), markup.Attr("role", "application"),
+			markup.El("canvas", id("overview"), markup.Attr("aria-hidden", "true")),
+			markup.El("div", id("view"), markup.El("div", id("room"),
+				markup.El("canvas", id("canvas"), markup.Attr("tabindex", "0"), markup.Attr("role", "application"),
 					markup.Attr("aria-roledescription", "timeline"), markup.Attr("aria-label", "All leases and faults"),
 					markup.Attr("aria-describedby", "keys"))))),
-		legend(s),
-		markup.El("div", markup.Attr("id", "chosen"), class("card"), markup.Attr("role", "status"), markup.Attr("hidden", "")),
+		p.legend(),
+		markup.El("div", id("chosen"), class("card"), markup.Attr("role", "status"), markup.Attr("hidden", "")),
 		help(),
-		text("div", "", markup.Attr("id", "tip"), markup.Attr("hidden", ""), markup.Attr("aria-hidden", "true")),
+		text("div", "", id("tip"), markup.Attr("hidden", ""), markup.Attr("aria-hidden", "true")),
 	}
 	return markup.Join(
 		markup.El("section", parts...),
-		markup.El("p", class("notice"), markup.Attr("id", "unscripted"),
+		markup.El("p", class("notice"), id("unscripted"),
 			markup.Text("The timeline needs scripts, which are off in this browser. Everything else is below.")),
 	)
 }
 
 // thinning says what the timeline leaves out.
-func thinning(s *story, d *choice) markup.HTML {
-	if d.whole(s) && len(d.marks) == len(s.marks) {
+func (p *page) thinning() markup.HTML {
+	d, whole := p.drawn, len(p.drawn.claims) == len(p.claims)
+	if whole && len(d.marks) == len(p.marks) {
 		return markup.HTML{}
 	}
 	words := ""
-	if !d.whole(s) {
-		words = fmt.Sprintf("The timeline draws %s of %s: ", number(len(d.claims)), counted(len(s.claims), "claim"))
-		if d.odd == d.oddAll {
-			words += fmt.Sprintf("all %s that were lost, died or have no known end", number(d.odd))
-		} else {
-			words += fmt.Sprintf("%s of the %s that were lost, died or have no known end", number(d.odd), number(d.oddAll))
+	if !whole {
+		words = fmt.Sprintf("The timeline draws %s of %s: ", number(len(d.claims)), counted(len(p.claims), "claim"))
+		of := "all"
+		if d.odd != d.oddAll {
+			of = number(d.odd) + " of the"
 		}
+		words += of + " " + number(d.oddAll) + " that were lost, died or have no known end"
 		words += fmt.Sprintf(", those of all violations and around them, those nearest to the begins and ends of faults, "+
 			"and all that began from %s to %s. Where it leaves out others, the line below the phases is grey, and the shade of "+
 			"a name is the share of the time for which it was held; the waits are of those that are drawn. The check, the chart of leases above the timeline and all numbers are of all claims. ",
 			moment(d.sample[0], 1), moment(d.sample[1], 1))
 	}
-	if len(d.marks) < len(s.marks) {
-		words += fmt.Sprintf("It draws %s of %s refused writes and lost updates.", number(len(d.marks)), number(len(s.marks)))
+	if len(d.marks) < len(p.marks) {
+		words += fmt.Sprintf("It draws %s of %s refused writes and lost updates.", number(len(d.marks)), number(len(p.marks)))
 	}
-	return text("p", words, class("notice"), markup.Attr("id", "thinned"))
+	return text("p", words, class("notice"), id("thinned"))
 }
 
-func controls(v *check.Verdict) markup.HTML {
-	b := func(id, words, title string, parts ...markup.Part) markup.HTML {
-		return text("button", words, append(parts, markup.Attr("type", "button"), markup.Attr("id", id), markup.Attr("title", title))...)
+func (p *page) controls() markup.HTML {
+	b := func(name, words, title string, parts ...markup.Part) markup.HTML {
+		return text("button", words, append(parts, markup.Attr("type", "button"), id(name), markup.Attr("title", title))...)
 	}
 	group := func(name string, parts ...markup.Part) markup.HTML {
 		return markup.El("div", append(parts, class("group"), markup.Attr("role", "group"), markup.Attr("aria-label", name))...)
 	}
-	choice := func(id, words string, options ...string) markup.HTML {
-		parts := []markup.Part{markup.Attr("id", id)}
+	choice := func(name, words string, options ...string) markup.HTML {
+		parts := []markup.Part{id(name)}
 		for i, o := range options {
 			parts = append(parts, text("option", o, markup.Int("value", int64(i-1))))
 		}
 		return markup.El("label", markup.Text(words+" "), markup.El("select", parts...))
 	}
 	var jumps []markup.Part
-	if len(v.Violations) > 0 {
+	if len(p.v.Violations) > 0 {
 		jumps = append(jumps, b("violation-before", "‹", "Violation before (Shift+V)", markup.Attr("aria-label", "Violation before")),
 			b("violation-next", "Next violation ›", "Next violation (V)", class("danger")))
 	}
@@ -84,16 +84,16 @@ func controls(v *check.Verdict) markup.HTML {
 			b("in", "+", "Zoom in (+)", markup.Attr("aria-label", "Zoom in")), b("all", "All", "The whole run (0)")),
 		group("Jump", jumps...),
 		group("Filter", choice("name", "Name", "all"), choice("worker", "Worker", "all"),
-			markup.El("label", class("check"), markup.El("input", markup.Attr("type", "checkbox"), markup.Attr("id", "losses")),
+			markup.El("label", class("check"), markup.El("input", markup.Attr("type", "checkbox"), id("losses")),
 				markup.Text(" only losses")),
-			markup.El("label", class("check"), markup.El("input", markup.Attr("type", "checkbox"), markup.Attr("id", "rows")),
+			markup.El("label", class("check"), markup.El("input", markup.Attr("type", "checkbox"), id("rows")),
 				markup.Text(" a row per worker"))),
 	)
 }
 
 // legend explains the colours: of leases, of what is beside them, and of the faults that
 // there were.
-func legend(s *story) markup.HTML {
+func (p *page) legend() markup.HTML {
 	entry := func(class_, words string) markup.HTML {
 		return markup.El("li", text("span", words, class("key "+class_)))
 	}
@@ -104,7 +104,7 @@ func legend(s *story) markup.HTML {
 		entry("m-stale", "late write refused"), entry("m-lost", "update lost without fences"),
 	}
 	var kinds []string
-	for _, f := range s.faults {
+	for _, f := range p.faults {
 		if !slices.Contains(kinds, f.Kind) {
 			kinds = append(kinds, f.Kind)
 		}
@@ -123,7 +123,7 @@ func help() markup.HTML {
 	keys := func(keys, does string) markup.HTML { return markup.El("li", text("kbd", keys), markup.Text(" "+does)) }
 	return markup.El("details", class("help"),
 		text("summary", "How to move in the timeline"),
-		markup.El("div", markup.Attr("id", "keys"),
+		markup.El("div", id("keys"),
 			text("p", "Drag moves it; Shift and drag, or a drag in the chart above it, chooses a time. The wheel zooms after a "+
 				"click into the timeline, or with Ctrl; Shift and the wheel moves it. A click keeps a lease or a fault in view, with "+
 				"all that is known of it. While the timeline has the focus:"),

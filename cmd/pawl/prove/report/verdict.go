@@ -1,59 +1,30 @@
 package report
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
 // outcome is the verdict in one line, and its class in the style.
-func outcome(v *check.Verdict) (line, kind string) {
-	faults := 0
+func (p *page) outcome() (line, kind string) {
+	v, faults := p.v, 0
 	for _, n := range v.Numbers.FaultsByKind {
 		faults += n
 	}
 	switch {
 	case len(v.Violations) > 0:
-		return "FAILED: " + headline(&v.Violations[gravest(v)]), "bad"
-	case allBroken(v) > 0:
-		return "FAILED: " + counted(allBroken(v), "violation"), "bad"
+		return "FAILED: " + p.headline(&v.Violations[p.gravest]), "bad"
+	case p.violations > 0:
+		return "FAILED: " + counted(p.violations, "violation"), "bad"
 	case len(v.Blind) > 0:
 		return "Proves nothing: " + lowered(visible.Text(v.Blind[0])), "some"
 	}
 	return "Held: " + counted(v.Numbers.Leases, "lease") + ", " + counted(faults, "fault") + ", no violation.", "good"
 }
-
-// gravest is the place of the violation for the headline: the first of the rule that
-// matters most.
-func gravest(v *check.Verdict) int {
-	least := 0
-	for i := range v.Violations {
-		if gravity(v.Violations[i].Rule) < gravity(v.Violations[least].Rule) {
-			least = i
-		}
-	}
-	return least
-}
-
-// gravity is the place of a rule among all.
-func gravity(key string) int {
-	if i := slices.IndexFunc(rules, func(r rule) bool { return r.key == key }); i >= 0 {
-		return i
-	}
-	return len(rules)
-}
-
-// link is the place of a violation in the timeline.
-func link(n int) string { return fmt.Sprintf("#v%d", n+1) }
-
-// numbered is a violation as the list, the timeline and the terminal call it.
-func numbered(n int) string { return fmt.Sprintf("Violation %d", n+1) }
 
 // lowered is a sentence after a colon.
 func lowered(s string) string {
@@ -65,37 +36,27 @@ func lowered(s string) string {
 	return s
 }
 
-func title(v *check.Verdict) string {
-	line, _ := outcome(v)
-	word, _, _ := strings.Cut(line, ":")
-	return word + " · pawl prove"
-}
-
 // verdict is the top of the page.
-func verdict(s *story, v *check.Verdict) markup.HTML {
-	line, kind := outcome(v)
-	parts := []markup.Part{class("verdict " + kind), markup.Attr("aria-label", "Verdict"), text("h1", line)}
-	if len(v.Violations) > 0 {
-		n := gravest(v)
-		parts = append(parts, markup.El("p", foreign("span", v.Violations[n].Text), markup.Text(" "),
-			text("a", "Show "+lowered(numbered(n)), markup.Link("href", link(n)), class("jump"))))
-		if n := allBroken(v) - 1; n > 0 {
-			parts = append(parts, markup.El("p", markup.El("a", markup.Link("href", "#violations"),
-				markup.Text(counted(n, "more violation")))))
+func (p *page) verdict() markup.HTML {
+	parts := []markup.Part{class("verdict " + p.kind), markup.Attr("aria-label", "Verdict"), text("h1", p.line)}
+	if len(p.v.Violations) > 0 {
+		parts = append(parts, markup.El("p", foreign("span", p.v.Violations[p.gravest].Text), markup.Text(" "),
+			text("a", "Show "+numbered(p.gravest), markup.Link("href", link(p.gravest)), class("jump"))))
+		if n := p.violations - 1; n > 0 {
+			parts = append(parts, markup.El("p", text("a", counted(n, "more violation"), markup.Link("href", "#violations"))))
 		}
 	}
-	parts = append(parts, checked(s, v))
-	return markup.El("section", parts...)
+	return markup.El("section", append(parts, p.checked())...)
 }
 
 // checked returns the basis of the verdict in one line: the number of rules, and their
 // results.
-func checked(s *story, v *check.Verdict) markup.HTML {
+func (p *page) checked() markup.HTML {
 	count := map[string]int{}
-	for _, r := range rules {
-		count[r.result(s, v)]++
+	for _, r := range p.rules {
+		count[p.result(r)]++
 	}
-	words := []string{}
+	var words []string
 	for _, x := range []struct{ result, says string }{
 		{resultBroken, "broken"}, {resultHolds, "held"}, {resultNothing, "had nothing to look at"}, {resultOff, "not promised by this lock"},
 	} {
@@ -103,19 +64,19 @@ func checked(s *story, v *check.Verdict) markup.HTML {
 			words = append(words, number(n)+narrow+x.says)
 		}
 	}
-	if count[resultHolds] == len(rules) {
+	if count[resultHolds] == len(p.rules) {
 		words = []string{"all held"}
 	}
-	return markup.El("p", text("a", counted(len(rules), "rule"), markup.Link("href", "#rules")),
+	return markup.El("p", text("a", counted(len(p.rules), "rule"), markup.Link("href", "#rules")),
 		markup.Text(" checked: "+strings.Join(words, ", ")+"."))
 }
 
 // remarks are the notices that belong to a verdict: without them it says too much.
-func remarks(s *story, v *check.Verdict) markup.HTML {
+func (p *page) remarks() markup.HTML {
 	var all []markup.HTML
 	remark := func(kind, sentence string) { all = append(all, text("li", sentence, class("notice "+kind))) }
-	blind := v.Blind
-	if allBroken(v) == 0 && len(blind) > 0 {
+	blind := p.v.Blind
+	if p.violations == 0 && len(blind) > 0 {
 		blind = blind[1:] // the headline has the first
 	} else if len(blind) > 0 {
 		remark("some", "Besides, the run would prove nothing:")
@@ -123,21 +84,19 @@ func remarks(s *story, v *check.Verdict) markup.HTML {
 	for _, b := range blind {
 		remark("some", visible.Text(b))
 	}
-	if s.run.Planted != "" {
-		sentence := "This run has a planted bug, " + quoted(s.run.Planted) + ". "
-		if allBroken(v) > 0 {
+	if p.run.Planted != "" {
+		sentence := "This run has a planted bug, " + quoted(p.run.Planted) + ". "
+		if p.violations > 0 {
 			remark("", sentence+"It shows that the checker can fail: the lock itself is not accused.")
 		} else {
 			remark("bad", sentence+"The checker did not find it.")
 		}
 	}
-	if v.Announced > 0 {
-		remark("some", "The checker excused "+counted(v.Announced, "overlap")+
-			": this server may forget its last writes when it is killed or fails over, as the documentation says. "+
-			"Two holders were possible then.")
-	} else if s.run.Forgets {
-		remark("", "This server may forget its last writes when it is killed or fails over, as the documentation says. "+
-			"Two holders would be excused then; there was no such case.")
+	const forgets = "this server may forget its last writes when it is killed or fails over, as the documentation says. "
+	if p.v.Announced > 0 {
+		remark("some", "The checker excused "+counted(p.v.Announced, "overlap")+": "+forgets+"Two holders were possible then.")
+	} else if p.run.Forgets {
+		remark("", "T"+forgets[1:]+"Two holders would be excused then; there was no such case.")
 	}
 	if len(all) == 0 {
 		return markup.HTML{}

@@ -38,6 +38,15 @@ func counted(n int, one string) string {
 	return number(n) + narrow + one + "s"
 }
 
+// plural returns a number of things. The first word of "pair of claims" gets the ending.
+func plural(n int, what string) string {
+	first, rest, more := strings.Cut(what, " ")
+	if more && (strings.HasPrefix(rest, "of ") || strings.HasPrefix(rest, "that ")) {
+		return counted(n, first) + " " + rest
+	}
+	return counted(n, what)
+}
+
 // moment is a time of the run: "3 min 12.4 s".
 func moment(ns int64, digits int) string {
 	unit := time.Duration(1)
@@ -81,6 +90,7 @@ func length(d time.Duration) string {
 func quoted(s string) string { return "“" + visible.Text(s) + "”" }
 
 func class(s string) markup.Attribute { return markup.Attr("class", s) }
+func id(s string) markup.Attribute    { return markup.Attr("id", s) }
 
 // text is an element with only text in it.
 func text(tag, s string, parts ...markup.Part) markup.HTML {
@@ -88,8 +98,8 @@ func text(tag, s string, parts ...markup.Part) markup.HTML {
 }
 
 // foreign is text from outside, which cannot turn the direction of the text around it.
-func foreign(tag, s string) markup.HTML {
-	return markup.El(tag, markup.El("bdi", markup.Text(visible.Text(s))))
+func foreign(tag, s string, parts ...markup.Part) markup.HTML {
+	return markup.El(tag, append(parts, text("bdi", visible.Text(s)))...)
 }
 
 // list is a list without bullets.

@@ -11,7 +11,7 @@ const readColours = () => {
   }
   colours.phases = { calm: of("--calm"), faults: of("--faults"), drain: of("--drain") };
   colours.faults = {};
-  for (const kind of data.kinds) colours.faults[kind] = of(`--f-${kind}`) || of("--f-other");
+  for (const kind of new Set(faults.map((f) => f.kind))) colours.faults[kind] = of(`--f-${kind}`) || of("--f-other");
   colours.late = hatch(colours.lost);
 };
 

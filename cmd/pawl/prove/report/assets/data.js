@@ -40,7 +40,7 @@ const claims = (() => {
   return all;
 })();
 
-// How a claim ended, as in claim.go.
+// How a claim ended, as in story.go.
 const NONE = 0, RELEASED = 1, LOST = 2, DIED = 3, UNKNOWN = 4, ASKING = 5;
 
 // The parts of a bar: the holder was sure until sure, did not know of its loss until
@@ -72,7 +72,7 @@ const NONE = 0, RELEASED = 1, LOST = 2, DIED = 3, UNKNOWN = 4, ASKING = 5;
 const placeOf = new Map();
 claims.id.forEach((id, i) => placeOf.set(id, i));
 
-const faults = data.faults.map(([kind, worker, from, to, hit]) => ({ kind: data.kinds[kind], worker, from, to, hit }));
+const faults = data.faults;
 const marks = data.marks.map(([kind, at, claim, name]) => ({ kind, at, claim: placeOf.get(claim) ?? -1, name }))
   .filter((m) => m.claim >= 0);
 const violations = data.violations.map((v, k) => ({ ...v, number: k + 1 })).sort((a, b) => a.from - b.from);

@@ -17,9 +17,9 @@ const paintOverview = () => {
   small.fillStyle = colours.sheet;
   small.fillRect(0, 0, size.width, SMALLHEIGHT);
   for (const p of data.phases) {
-    if (p.what === "faults" || !colours.phases[p.what]) continue;
+    if (p.phase === "faults" || !colours.phases[p.phase]) continue;
     small.globalAlpha = 0.6;
-    small.fillStyle = colours.phases[p.what];
+    small.fillStyle = colours.phases[p.phase];
     small.fillRect(smallX(p.from), 0, smallX(p.to) - smallX(p.from), base);
     small.globalAlpha = 1;
   }

@@ -61,10 +61,10 @@ const inside = (left, top, f) => {
 const paintPhases = (top, height, faint) => {
   inView(data.phases, (p, at, wide) => {
     brush.globalAlpha = faint ? 0.4 : 1;
-    brush.fillStyle = colours.phases[p.what] ?? colours.sheet;
-    if (!faint || p.what !== "faults") brush.fillRect(at, top, wide, height);
+    brush.fillStyle = colours.phases[p.phase] ?? colours.sheet;
+    if (!faint || p.phase !== "faults") brush.fillRect(at, top, wide, height);
     brush.globalAlpha = 1;
-    if (!faint) label(p.what, Math.max(at, size.gutter) + 6, top + height / 2, wide - 10, colours.quiet, font(11));
+    if (!faint) label(p.phase, Math.max(at, size.gutter) + 6, top + height / 2, wide - 10, colours.quiet, font(11));
     if (at > size.gutter) {
       brush.fillStyle = colours.line;
       brush.fillRect(Math.round(at), top, 1, height);
