@@ -97,6 +97,13 @@ func start(t *testing.T, targets ...string) *Proxy {
 	return p
 }
 
+// Cut resets all connections, also while a fault lasts. New connections work.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut()
+}
+
 // nothingIsLeft fails if a goroutine runs in a method of the proxy, its links or pipes.
 func nothingIsLeft(t *testing.T) {
 	t.Helper()

@@ -102,13 +102,6 @@ func (p *Proxy) connect(client net.Conn, target string) {
 	p.loops.Go(l.run)
 }
 
-// Cut resets all connections. New connections work.
-func (p *Proxy) Cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut()
-}
-
 // cut resets all connections, and returns how many. The caller holds the mutex.
 func (p *Proxy) cut() int {
 	all := slices.Clone(p.links)
