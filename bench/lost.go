@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove"
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
 // A loser is a contender of -lost, which counts losses under the faults of pawl prove.
@@ -146,10 +147,13 @@ func (c loser) lose(e engine, o lostOptions) (l losses, err error) {
 	}
 	defer said.Close()
 	err = prove.Run(context.Background(), prove.Options{
-		URL: urls[e.name](s.addr), Worker: []string{self}, Lock: c.lock(), For: o.long,
-		Workers: lostWorkers, Clients: 2, Actors: 2, Seed: o.seed, TTL: o.ttl, Section: lostSection,
-		Faults: lostFaults, Hands: lostWorkers / 3, Names: names, Fenced: c.fenced, CheckFences: c.checks, Heeds: true,
-		Server: prove.ServerOptions{Command: s.command}, History: file, Stderr: said, Namespace: []string{"lost"},
+		Config: worker.Config{
+			URL: urls[e.name](s.addr), Namespace: []string{"lost"}, Seed: o.seed, TTL: o.ttl,
+			Clients: 2, Actors: 2, Names: names, Heeds: true, Section: lostSection,
+		},
+		Command: []string{self}, For: o.long, Workers: lostWorkers,
+		Faults: lostFaults, Hands: lostWorkers / 3, CheckFences: c.checks, Server: prove.ServerOptions{Command: s.command},
+		Run: history.Run{Lock: c.lock(), Fenced: c.fenced}, History: file, Stderr: said,
 		Say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	})
 	if err != nil {

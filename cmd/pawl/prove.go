@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -37,7 +38,11 @@ type proof struct {
 
 func newProve(v *output, where *location) *cobra.Command {
 	p := &proof{v: v, where: where, time: seconds(10 * time.Minute), ttl: seconds(2 * time.Second), workers: 8, rate: 100}
-	plants, _ := worker.Plants()
+	plants, what := worker.Plants()
+	var lines []string
+	for _, name := range plants {
+		lines = append(lines, fmt.Sprintf("  %-26s %s", name, what[name]))
+	}
 	cmd := &cobra.Command{
 		Use:   "prove [flags] [URL]",
 		Short: "Prove that the locks hold on your database when things go wrong",
@@ -76,7 +81,7 @@ about a day. With mem: all clients are in one worker, and share its memory.
 history, in lines of JSON. --check FILE checks such a history again.
 
 --planted NAME plants a bug, to show that prove finds one like it:
-` + plantLines(plants) + `
+` + strings.Join(lines, "\n") + `
 
 The exit code is 0 if the locks held, 78 if they did not, 1 if the run proves
 nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
@@ -94,8 +99,8 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if p.check != "" {
-				return p.again()
+			if p.check != "" { // only judge a history that was written before
+				return p.judge(p.check, cmp.Or(p.out, strings.TrimSuffix(p.check, filepath.Ext(p.check))+".html"))
 			}
 			url, err := p.url(cmd, args)
 			if err != nil {
@@ -142,15 +147,6 @@ func newProveWorker() *cobra.Command {
 	}
 }
 
-func plantLines(names []string) string {
-	_, what := worker.Plants()
-	lines := make([]string, len(names))
-	for i, n := range names {
-		lines[i] = fmt.Sprintf("  %-26s %s", n, what[n])
-	}
-	return strings.Join(lines, "\n")
-}
-
 // valid returns an error for wrong flags, before the first request.
 func (p *proof) valid(cmd *cobra.Command, args []string) error {
 	plants, _ := worker.Plants()
@@ -194,23 +190,23 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// url returns the URL of the database.
 func (p *proof) url(cmd *cobra.Command, args []string) (string, error) {
-	url := ""
-	if len(args) == 1 {
-		if cmd.Flags().Changed("url") {
-			return "", usage(cmd, errors.New("--url and URL are mutually exclusive"))
-		}
-		if url = args[0]; url == "" {
-			return "", usage(cmd, errors.New("URL is empty"))
-		}
-		if err := known(cmd, url); err != nil {
-			return "", err
-		}
-	} else {
-		var err error
-		if url, _, err = p.where.find(cmd); err != nil {
-			return "", err
-		}
+	var url string
+	var err error
+	switch {
+	case len(args) == 0:
+		url, _, err = p.where.find(cmd)
+	case cmd.Flags().Changed("url"):
+		err = usage(cmd, errors.New("--url and URL are mutually exclusive"))
+	case args[0] == "":
+		err = usage(cmd, errors.New("URL is empty"))
+	default:
+		url = args[0]
+		err = known(cmd, url)
+	}
+	if err != nil {
+		return "", err
 	}
 	if need := worker.PlantNeeds(p.planted); need != "" && !strings.HasPrefix(url, need+":") {
 		return "", usage(cmd, fmt.Errorf("--planted %s is for %s URLs only", p.planted, need))

@@ -3,9 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove"
@@ -15,22 +14,25 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// again checks a history from a file.
-func (p *proof) again() error {
-	out := p.out
-	if out == "" {
-		out = strings.TrimSuffix(p.check, filepath.Ext(p.check)) + ".html"
-	}
-	return p.judge(p.check, out)
-}
-
 // judge checks a history, writes its report, and prints the result.
 func (p *proof) judge(file, out string) error {
-	v, err := checkFile(file)
+	in, err := os.Open(file)
 	if err != nil {
 		return err
 	}
-	if err := writeReport(file, out, v); err != nil {
+	defer in.Close()
+	v, err := check.Run(history.Read(in))
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	page, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(report.Write(page, history.Read(in), v), page.Close()); err != nil {
 		return err
 	}
 	return p.say(v, out, file)
@@ -88,40 +90,13 @@ func (p *proof) sayViolations(v *check.Verdict) {
 	}
 }
 
-func checkFile(file string) (*check.Verdict, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	v, err := check.Run(history.Read(f))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return v, nil
-}
-
-func writeReport(file, out string, v *check.Verdict) error {
-	in, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	f, err := os.Create(out)
-	if err != nil {
-		return err
-	}
-	return errors.Join(report.Write(f, history.Read(in), v), f.Close())
-}
-
 // progress shows the progress of the run, on a terminal.
 func (p *proof) progress(g prove.Progress) {
-	switch g.Phase {
-	case history.Drain:
-		fmt.Fprintf(p.v.err, "\r\x1b[K%s: %d leases, %d faults", "waiting for the workers to end", g.Leases, g.Faults)
-	default:
-		fmt.Fprintf(p.v.err, "\r\x1b[K%s %v of %v: %d leases, %d faults", g.Phase, g.At.Round(time.Second), g.Of, g.Leases, g.Faults)
+	phase := "waiting for the workers to end"
+	if g.Phase != history.Drain {
+		phase = fmt.Sprintf("%s %v of %v", g.Phase, g.At.Round(time.Second), g.Of)
 	}
+	fmt.Fprintf(p.v.err, "\r\x1b[K%s: %d leases, %d faults", phase, g.Leases, g.Faults)
 }
 
 func (p *proof) endProgress() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 	"github.com/pawl-go/pawl/internal/below"
 )
 
@@ -91,24 +92,5 @@ func (l *inspector) left() ([]history.Left, error) {
 		return nil, err
 	}
 	defer closeSoon(c) //nolint:errcheck // it holds nothing
-	until := time.Now().Add(3*l.ttl + 10*time.Second)
-	for {
-		left, held, err := l.look(ctx, c)
-		if err == nil && !held || time.Now().After(until) {
-			return left, err
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-}
-
-func (l *inspector) look(ctx context.Context, c *pawl.Client) (left []history.Left, held bool, err error) {
-	for _, n := range l.names {
-		e, err := c.Inspect(ctx, n.Name)
-		if err != nil {
-			return left, held, err
-		}
-		left = append(left, history.Left{Name: n.Name, Holders: len(e.Holders), Waiters: len(e.Waiters)})
-		held = held || len(e.Holders)+len(e.Waiters) > 0
-	}
-	return left, held, nil
+	return worker.Left(ctx, c, l.names, 3*l.ttl+10*time.Second)
 }

@@ -3,10 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,17 +58,13 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 		return err
 	}
 	if p.seed == 0 {
-		var b [4]byte
-		_, _ = rand.Read(b[:]) // it never fails
-		p.seed = fenceFlag(b[0])<<24 | fenceFlag(b[1])<<16 | fenceFlag(b[2])<<8 | fenceFlag(b[3]) | 1
+		p.seed = fenceFlag(rand.Uint32() | 1)
 	}
-	own := make([]byte, 4)
-	_, _ = rand.Read(own)
-	path, _ := p.where.path()
-	if p.where.namespace == "" {
-		path = nil
+	var path []string
+	if p.where.namespace != "" {
+		path, _ = p.where.path()
 	}
-	path = append(path, "prove-"+hex.EncodeToString(own))
+	path = append(path, fmt.Sprintf("prove-%08x", rand.Uint32()))
 	out := cmp.Or(p.out, "pawl-prove-"+time.Now().Format("20060102-150405")+".html")
 	file, err := os.Create(beside(out))
 	if err != nil {
@@ -77,16 +72,18 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 	}
 	defer file.Close()
 	o := prove.Options{
-		URL: url, Worker: []string{self, workerVerb}, Lock: "pawl", For: time.Duration(p.time),
-		Workers: int(p.workers), Clients: 2, Actors: 2, Seed: uint64(p.seed), TTL: time.Duration(p.ttl), Rate: float64(p.rate),
-		Faults: kinds, Hands: max(1, int(p.workers)/4), Names: prove.Names(), Planted: p.planted, Ordered: true, Fenced: true,
-		Forgets: p.forgets, CheckFences: p.planted != worker.FenceNotChecked, Namespace: path, Server: p.server,
+		Config: worker.Config{
+			URL: url, Namespace: path, Seed: uint64(p.seed), TTL: time.Duration(p.ttl), Rate: float64(p.rate),
+			Clients: 2, Actors: 2, Names: prove.Names(), Planted: p.planted,
+		},
+		Command: []string{self, workerVerb}, For: time.Duration(p.time), Workers: int(p.workers),
+		Faults: kinds, Hands: max(1, int(p.workers)/4), CheckFences: p.planted != worker.FenceNotChecked, Server: p.server,
+		Run:     history.Run{Version: version(), Command: p.repeat(), Lock: "pawl", Ordered: true, Fenced: true, Forgets: p.forgets},
 		History: file, Stderr: p.v.err, Say: p.v.say,
 	}
 	if isMemory(url) { // processes share no memory
 		o.Workers, o.Clients = 1, int(p.workers)
 	}
-	o.Run = history.Run{Version: version(), Command: p.repeat()}
 	look := &inspector{url: url, path: path, names: o.Names, ttl: o.TTL, waits: p.server.Command != ""}
 	o.Begin, o.Left = func(ctx context.Context, run *history.Run) error {
 		err := look.begin(ctx, run)

@@ -17,23 +17,18 @@ import (
 // doFaults does one fault after the other, with each of its hands, until ctx ends. It
 // returns when all of them are over.
 func (c *controller) doFaults(ctx context.Context) {
-	var ofWorkers, ofServer []string
-	for _, k := range c.Faults {
-		if isServers(k) {
-			ofServer = append(ofServer, k)
-		} else {
-			ofWorkers = append(ofWorkers, k)
-		}
+	of := func(server bool) []string {
+		return slices.DeleteFunc(slices.Clone(c.Faults), func(k string) bool { return isServers(k) != server })
 	}
 	var hands sync.WaitGroup
 	defer hands.Wait()
-	for i := range c.Hands {
-		if len(ofWorkers) > 0 {
-			hands.Go(func() { c.hand(ctx, rand.New(rand.NewPCG(c.Seed, uint64(i)+1)), ofWorkers) })
+	if kinds := of(false); len(kinds) > 0 {
+		for i := range c.Hands {
+			hands.Go(func() { c.hand(ctx, rand.New(rand.NewPCG(c.Seed, uint64(i)+1)), kinds) })
 		}
 	}
-	if len(ofServer) > 0 {
-		hands.Go(func() { c.serverHand(ctx, rand.New(rand.NewPCG(c.Seed, 0)), ofServer) })
+	if kinds := of(true); len(kinds) > 0 {
+		hands.Go(func() { c.serverHand(ctx, rand.New(rand.NewPCG(c.Seed, 0)), kinds) })
 	}
 }
 
@@ -49,7 +44,7 @@ func (c *controller) hand(ctx context.Context, dice *rand.Rand, kinds []string) 
 		if !s.busy.TryLock() {
 			continue
 		}
-		if s.current() != nil {
+		if _, ready := s.current(); ready {
 			s.suffer(ctx, dice, deck[0])
 			deck = deck[1:]
 		}
@@ -63,8 +58,8 @@ func (s *slot) suffer(ctx context.Context, dice *rand.Rand, kind string) {
 		s.holds(ctx, s.TTL/2)
 	}
 	f := history.Fault{Kind: kind, Worker: s.worker, From: s.now()}
-	switch p := s.current(); {
-	case p == nil:
+	switch p, ready := s.current(); {
+	case !ready:
 		return
 	case kind == history.Stop:
 		p.pause()

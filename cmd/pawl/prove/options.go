@@ -1,39 +1,32 @@
+// Package prove runs worker processes that lock on a user's database, does to them and to
+// the database what goes wrong in production, and writes down what happened.
+//
+// The controller here shares nothing with the locks: it has processes, proxies, a
+// register and a file. Package check decides what the file shows.
 package prove
 
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
 // Options say what is run.
 type Options struct {
-	URL         string   // of the database
-	Worker      []string // the command of a worker, which reads [worker.Config]
-	Lock        string   // what the workers lock with, for the report
+	worker.Config // of all workers: Run sets Worker, Life, Epoch and FirstID, and Rate is of all together
+
+	Command     []string // of a worker, which reads its Config
 	For         time.Duration
 	Workers     int
-	Clients     int // of each worker
-	Actors      int // of each client
-	Seed        uint64
-	TTL         time.Duration
-	Rate        float64  // claims a second of all workers, at most; 0 is no limit
 	Faults      []string // the kinds
 	Hands       int      // the number of faults of workers at one time
-	Names       []history.Name
-	Planted     string
-	Ordered     bool
-	Fenced      bool
-	Forgets     bool          // the server may lose its last writes
-	CheckFences bool          // one number of a register checks fences; without that, the run has a planted bug
-	Heeds       bool          // a holder that knows of its loss writes nothing
-	Section     time.Duration // most sections work no longer than this; 0 is some milliseconds
-
-	Namespace []string // from the outermost to the innermost
-	Server    ServerOptions
-	Rest      time.Duration // between two faults of the server, besides a few TTLs
+	CheckFences bool     // one number of a register checks fences; without that, the run has a planted bug
+	Server      ServerOptions
+	Rest        time.Duration // between two faults of the server, besides a few TTLs
 
 	// Begin looks, before the workers start, whether the names are free. It sets the
 	// database's name and place, and its version.
@@ -42,11 +35,18 @@ type Options struct {
 	// Left looks, when all is over, at what the names still have.
 	Left func() ([]history.Left, error)
 
-	Run     history.Run // version, command, backend
+	Run     history.Run // Version, Command, Lock, Ordered, Fenced and Forgets; Run sets the rest
 	History io.Writer
 	Stderr  io.Writer                        // of the workers
 	Say     func(format string, args ...any) // prints what the run is doing
 	Done    func(Progress)                   // called now and then
+}
+
+// ServerOptions say what may be done to the server.
+type ServerOptions struct {
+	Command  string // starts the server, for the shell; empty if the server runs already
+	PID      int    // the process of the server, if the run may stop it; otherwise 0
+	FailOver string // the command that fails it over; empty if there is none
 }
 
 // Progress is the progress of a run.
@@ -70,4 +70,36 @@ func Names() []history.Name {
 		{Name: "permits", Kind: history.Semaphore, Limit: 3},
 		{Name: "leader", Kind: history.Election, Limit: 1},
 	}
+}
+
+// The kinds of faults, by the thing that suffers them.
+var (
+	ofProcesses = []string{history.Stop, history.Kill, history.Crash, history.Overstay}
+	ofNetwork   = []string{history.Cut, history.Delay, history.Reorder, history.Swallow, history.Silence}
+	ofServer    = []string{history.ServerStop, history.ServerKill, history.ServerRestart, history.FailOver}
+)
+
+func isNetwork(kind string) bool { return slices.Contains(ofNetwork, kind) }
+func isServers(kind string) bool { return slices.Contains(ofServer, kind) }
+
+// Kinds lists all kinds of faults.
+func Kinds() []string { return slices.Concat(ofProcesses, ofNetwork, ofServer) }
+
+// Possible lists the kinds that can be done: to processes always; to the network if a
+// proxy can stand in it; to the server as far as it is in the user's hands.
+func Possible(network bool, s ServerOptions) []string {
+	kinds := slices.Clone(ofProcesses)
+	if network {
+		kinds = append(kinds, ofNetwork...)
+	}
+	if s.Command != "" || s.PID > 0 {
+		kinds = append(kinds, history.ServerStop)
+	}
+	if s.Command != "" {
+		kinds = append(kinds, history.ServerKill, history.ServerRestart)
+	}
+	if s.FailOver != "" {
+		kinds = append(kinds, history.FailOver)
+	}
+	return kinds
 }

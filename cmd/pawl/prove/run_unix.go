@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
@@ -14,35 +17,31 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// calmPart is the part of the time in which nothing goes wrong, to know what is usual.
-const calmPart = 8
-
-// warmUp is before the calm part: processes that have just started are slow.
-const warmUp = time.Second
-
-// idsOfALife is the number of IDs that are set aside for the claims of one process.
-const idsOfALife = 10_000_000
+const (
+	calmPart   = 8           // nothing goes wrong in this part of the time, to know what is usual
+	warmUp     = time.Second // before the calm part: processes that have just started are slow
+	idsOfALife = 10_000_000  // IDs that are set aside for the claims of one process
+)
 
 // controller is a run.
 type controller struct {
 	Options
-	epoch   int64
-	network bool // the faults of the network are possible
-	targets []string
+	targets  []string
+	slots    []*slot
+	all      sync.WaitGroup // the slots
+	lives    atomic.Int64   // processes that were started
+	draining atomic.Bool
 
-	mu        sync.Mutex // protects all below
+	mu        sync.Mutex // protects the fields below
 	lines     *history.Writer
 	failed    error // the error of a failed write
 	registers map[string]*register
 	leases    int
 	faults    int
-	lives     int64
-	phase     string
-	draining  bool
-	slots     []*slot
 
-	server *server
-	all    sync.WaitGroup // the slots
+	// The server that the run has started. Only one goroutine at a time uses them.
+	server      *exec.Cmd
+	serverEnded chan struct{}
 }
 
 // A slot is a worker through all its lives. Only its own goroutine starts processes.
@@ -62,15 +61,16 @@ type slot struct {
 
 // Run runs workers until ctx ends or the time is over.
 func Run(ctx context.Context, o Options) error {
-	c := &controller{Options: o, epoch: worker.Now(), registers: map[string]*register{}, lines: history.NewWriter(o.History)}
+	c := &controller{Options: o, registers: map[string]*register{}, lines: history.NewWriter(o.History)}
+	c.Epoch = worker.Now()
 	c.targets, _ = proxy.Split(c.URL)
 	for _, n := range o.Names {
 		c.registers[n.Name] = &register{}
 	}
+	defer c.stopServer()
 	if err := c.startServer(ctx); err != nil {
 		return err
 	}
-	defer c.stopServer()
 	run := o.Run
 	if o.Begin != nil {
 		if err := o.Begin(ctx, &run); err != nil {
@@ -78,15 +78,14 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 	run.Format, run.Begun = history.Format, time.Now().Format(time.RFC3339)
-	run.Lock, run.Seed, run.Workers, run.TTL, run.Faults = o.Lock, o.Seed, o.Workers, int64(o.TTL), o.Faults
-	run.Planted, run.Names, run.Forgets, run.Ordered, run.Fenced = o.Planted, o.Names, o.Forgets, o.Ordered, o.Fenced
+	run.Seed, run.Workers, run.TTL, run.Faults, run.Planted, run.Names = o.Seed, o.Workers, int64(o.TTL), o.Faults, o.Planted, o.Names
 	c.write(history.Line{Run: &run})
 	done := make(chan struct{})
 	var watches sync.WaitGroup
 	watches.Go(func() {
 		worker.WatchPauses(done, history.PauseAtLeast(c.TTL), func(from, to int64) {
 			c.write(history.Line{Fault: &history.Fault{
-				Kind: history.Pause, Worker: -1, From: from - c.epoch, To: to - c.epoch, Hit: 1,
+				Kind: history.Pause, Worker: -1, From: from - c.Epoch, To: to - c.Epoch, Hit: 1,
 			}})
 		})
 	})
@@ -101,7 +100,7 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, c.failed, c.lines.Flush())
 }
 
-func (c *controller) now() int64 { return worker.Now() - c.epoch }
+func (c *controller) now() int64 { return worker.Now() - c.Epoch }
 
 func (c *controller) write(l history.Line) {
 	c.mu.Lock()
@@ -138,12 +137,10 @@ func (c *controller) run(ctx context.Context) error {
 
 // startSlots starts all workers.
 func (c *controller) startSlots() error {
-	for _, k := range c.Faults {
-		c.network = c.network || isNetwork(k)
-	}
+	network := slices.ContainsFunc(c.Faults, isNetwork)
 	for i := range c.Workers {
 		s := &slot{controller: c, worker: i, ack: make(chan string, 16)}
-		if c.network {
+		if network {
 			var err error
 			if s.proxy, err = proxy.Start(c.targets); err != nil {
 				return err
@@ -161,16 +158,9 @@ func (c *controller) startSlots() error {
 func (c *controller) waitReady(ctx context.Context) error {
 	const patience = 60 * time.Second
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		ready := true
-		for _, s := range c.slots {
-			s.mu.Lock()
-			ready = ready && s.ready
-			s.mu.Unlock()
-		}
+		isStarting := func(s *slot) bool { _, ready := s.current(); return !ready }
 		switch {
-		case ready:
-			return nil
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, !slices.ContainsFunc(c.slots, isStarting):
 			return nil //nolint:nilerr // the run says that it was interrupted
 		case time.Since(begun) > patience:
 			return fmt.Errorf("the workers could not open the database within %v", patience)
@@ -183,9 +173,6 @@ func (c *controller) spend(ctx context.Context, phase string, d time.Duration, b
 	if ctx.Err() != nil || d <= 0 {
 		return
 	}
-	c.mu.Lock()
-	c.phase = phase
-	c.mu.Unlock()
 	p := history.Phase{Phase: phase, From: c.now()}
 	within, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -221,11 +208,11 @@ func (c *controller) progress(phase string, at, of time.Duration) {
 // endPhase lets all workers end, and looks at what is left.
 func (c *controller) endPhase() error {
 	p := history.Phase{Phase: history.Drain, From: c.now()}
-	c.mu.Lock()
-	c.phase, c.draining = history.Drain, true
-	c.mu.Unlock()
+	c.draining.Store(true)
 	for _, s := range c.slots {
-		s.drain()
+		if process, _ := s.current(); process != nil {
+			process.order(worker.Order{Do: "drain"})
+		}
 	}
 	ended := make(chan struct{})
 	go func() { c.all.Wait(); close(ended) }()
@@ -239,7 +226,9 @@ wait:
 		case <-limit:
 			err = errors.New("workers did not end: they were killed")
 			for _, s := range c.slots {
-				s.end()
+				if process, _ := s.current(); process != nil {
+					process.kill()
+				}
 			}
 			<-ended
 			break wait

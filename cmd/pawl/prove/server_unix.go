@@ -7,46 +7,30 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os/exec"
 	"slices"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/proxy"
 )
 
-// server is the process group of a server that the run starts.
-type server struct {
-	mu    sync.Mutex
-	cmd   *exec.Cmd
-	ended chan struct{}
-}
-
-// startServer starts the server if it is the run's, and waits until it listens.
+// startServer starts the server if it is the run's, in a process group, and waits until it
+// listens.
 func (c *controller) startServer(ctx context.Context) error {
 	if c.Server.Command == "" {
 		return nil
 	}
-	if c.server == nil {
-		c.server = &server{}
-	}
-	s := c.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cmd = exec.Command("sh", "-c", c.Server.Command)
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	s.cmd.Stdout, s.cmd.Stderr = c.Stderr, c.Stderr
-	if err := s.cmd.Start(); err != nil {
+	cmd, ended := exec.Command("sh", "-c", c.Server.Command), make(chan struct{})
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdout, cmd.Stderr = c.Stderr, c.Stderr
+	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("--server-cmd: %w", err)
 	}
-	ended := make(chan struct{})
-	s.ended = ended
-	cmd := s.cmd
+	c.server, c.serverEnded = cmd, ended
 	go func() { _ = cmd.Wait(); close(ended) }()
 	return c.listens(ctx)
 }
@@ -56,12 +40,8 @@ func (c *controller) listens(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	for _, t := range c.targets {
-		network, address := "tcp", t
-		if path, is := strings.CutPrefix(t, "unix:"); is {
-			network, address = "unix", path
-		}
 		for {
-			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			conn, err := proxy.Dial(ctx, t)
 			if err == nil {
 				_ = conn.Close()
 				break
@@ -70,7 +50,7 @@ func (c *controller) listens(ctx context.Context) error {
 				return fmt.Errorf("the server does not listen on %s a minute after --server-cmd has started it", t)
 			}
 			select {
-			case <-c.server.ended:
+			case <-c.serverEnded:
 				return errors.New("the server that --server-cmd started has ended; the command must not return while the server runs")
 			case <-time.After(20 * time.Millisecond):
 			}
@@ -82,13 +62,9 @@ func (c *controller) listens(ctx context.Context) error {
 // signal sends a signal to the server, or to its process group if the run has started it.
 // Except with SIGTERM, it also signals all descendants, and returns these.
 func (c *controller) signal(s syscall.Signal) (all []int) {
-	pid := c.Server.PID
+	pid, group := c.Server.PID, c.Server.PID
 	if c.server != nil {
-		pid = c.server.cmd.Process.Pid
-	}
-	group := pid
-	if c.server != nil {
-		group = -pid
+		pid, group = c.server.Process.Pid, -c.server.Process.Pid
 	}
 	if s != unix.SIGTERM {
 		if s == unix.SIGKILL { // a process that the server starts meanwhile would survive
@@ -107,7 +83,7 @@ func (c *controller) signal(s syscall.Signal) (all []int) {
 // PostgreSQL does not start while a process of an earlier server has the same data.
 func (c *controller) killServer() {
 	all := c.signal(unix.SIGKILL)
-	<-c.server.ended
+	<-c.serverEnded
 	const patience = 5 * time.Second // init may not ask for a process that has ended
 	there := func(pid int) bool { return unix.Kill(pid, 0) == nil }
 	for begun := time.Now(); time.Since(begun) < patience && slices.ContainsFunc(all, there); {
@@ -122,7 +98,7 @@ func (c *controller) stopServer() {
 	c.signal(unix.SIGCONT)
 	c.signal(unix.SIGTERM)
 	select {
-	case <-c.server.ended:
+	case <-c.serverEnded:
 	case <-time.After(20 * time.Second):
 		c.killServer()
 	}
@@ -166,9 +142,7 @@ func (c *controller) serverHand(ctx context.Context, dice *rand.Rand, kinds []st
 func (c *controller) failOver() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", c.Server.FailOver)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
+	if out, err := exec.CommandContext(ctx, "sh", "-c", c.Server.FailOver).CombinedOutput(); err != nil {
 		return fmt.Errorf("--failover-cmd: %w: %s", err, out)
 	}
 	return nil

@@ -4,6 +4,7 @@ package prove
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
@@ -14,20 +15,16 @@ import (
 // live starts one process after the other, until the run drains.
 func (s *slot) live() {
 	for life := 1; ; life++ {
-		s.controller.mu.Lock()
-		draining := s.draining
-		s.lives++
-		first := s.lives * idsOfALife
-		s.controller.mu.Unlock()
-		if draining {
+		if s.draining.Load() {
 			return
 		}
+		c := s.Config
+		c.Worker, c.Life, c.FirstID, c.Rate = s.worker, life, s.lives.Add(1)*idsOfALife, s.Rate/float64(s.Workers)
+		if s.proxy != nil {
+			c.URL = proxy.Replace(s.URL, s.proxy.Addresses())
+		}
 		line := history.Worker{Worker: s.worker, Life: life, From: s.now()}
-		p, err := startProcess(s.Worker, worker.Config{
-			URL: s.url(), Namespace: s.Namespace, Worker: s.worker, Life: life, Epoch: s.epoch, FirstID: first,
-			Seed: s.Seed, TTL: s.TTL, Rate: s.Rate / float64(s.Workers), Clients: s.Clients, Actors: s.Actors,
-			Names: s.Names, Planted: s.Planted, Heeds: s.Heeds, Section: s.Section,
-		}, s.Stderr)
+		p, err := startProcess(s.Command, c, s.Stderr)
 		if err != nil {
 			line.To, line.End = s.now(), err.Error()
 			s.write(history.Line{Worker: &line})
@@ -43,22 +40,12 @@ func (s *slot) live() {
 	}
 }
 
-func (s *slot) url() string {
-	if s.proxy == nil {
-		return s.URL
-	}
-	return proxy.Replace(s.URL, s.proxy.Addresses())
-}
-
 // follow reads what a process says until it ends, and returns how it ended.
 func (s *slot) follow(p *process) (end string) {
 	s.mu.Lock()
 	s.process, s.ready, s.open = p, false, map[int64]*history.Claim{}
 	s.mu.Unlock()
-	s.controller.mu.Lock()
-	draining := s.draining
-	s.controller.mu.Unlock()
-	if draining {
+	if s.draining.Load() {
 		p.order(worker.Order{Do: "drain"})
 	}
 	p.messages(func(m worker.Message) {
@@ -68,7 +55,9 @@ func (s *slot) follow(p *process) (end string) {
 			s.ready = true
 			s.mu.Unlock()
 		case m.Open != nil:
-			s.note(m.Open)
+			s.mu.Lock()
+			s.open[m.Open.ID] = m.Open
+			s.mu.Unlock()
 		case m.Pause != nil:
 			s.write(history.Line{Fault: m.Pause})
 		case m.Left != nil:
@@ -77,7 +66,11 @@ func (s *slot) follow(p *process) (end string) {
 		case m.Over != nil:
 			s.over(m.Over)
 		case m.Still != nil:
-			s.still(m.Still)
+			s.mu.Lock()
+			if c := s.open[m.Still.Claim]; c != nil {
+				c.Believed = m.Still.At
+			}
+			s.mu.Unlock()
 		case m.Ask != nil:
 			p.order(worker.Order{Answer: s.ask(m.Ask)})
 		case m.Fault != "":
@@ -94,10 +87,15 @@ func (s *slot) follow(p *process) (end string) {
 	code := p.wait()
 	s.mu.Lock()
 	s.process, s.ready = nil, false
-	pending := s.open
-	s.open = nil
+	pending := slices.SortedFunc(maps.Values(s.open), func(a, b *history.Claim) int { return cmp.Compare(a.ID, b.ID) })
 	s.mu.Unlock()
-	s.died(pending)
+	at := s.now()
+	for _, c := range pending {
+		if c.Died = at; c.Got == 0 {
+			c.Answer = history.Unknown
+		}
+		s.over(c)
+	}
 	switch {
 	case end != "":
 	case p.killed.Load():
@@ -110,20 +108,7 @@ func (s *slot) follow(p *process) (end string) {
 	return end
 }
 
-func (s *slot) note(c *history.Claim) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open[c.ID] = c
-}
-
-func (s *slot) still(t *worker.Still) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.open[t.Claim]; c != nil {
-		c.Believed = t.At
-	}
-}
-
+// over writes down a claim that is over.
 func (s *slot) over(c *history.Claim) {
 	s.mu.Lock()
 	delete(s.open, c.ID)
@@ -136,22 +121,7 @@ func (s *slot) over(c *history.Claim) {
 	s.writeLocked(history.Line{Claim: c})
 }
 
-// died writes down the claims of a process that has ended.
-func (s *slot) died(pending map[int64]*history.Claim) {
-	at := s.now()
-	claims := make([]*history.Claim, 0, len(pending))
-	for _, c := range pending {
-		claims = append(claims, c)
-	}
-	slices.SortFunc(claims, func(a, b *history.Claim) int { return cmp.Compare(a.ID, b.ID) })
-	for _, c := range claims {
-		if c.Died = at; c.Got == 0 {
-			c.Answer = history.Unknown
-		}
-		s.over(c)
-	}
-}
-
+// ask asks the register of a name.
 func (s *slot) ask(q *worker.Ask) *worker.Answer {
 	s.controller.mu.Lock()
 	defer s.controller.mu.Unlock()
@@ -167,31 +137,9 @@ func (s *slot) ask(q *worker.Ask) *worker.Answer {
 	return &a
 }
 
-// current is the process, if it is at work.
-func (s *slot) current() *process {
+// current returns the process, and whether it is at work.
+func (s *slot) current() (p *process, ready bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.ready {
-		return nil
-	}
-	return s.process
-}
-
-func (s *slot) drain() {
-	s.mu.Lock()
-	p := s.process
-	s.mu.Unlock()
-	if p != nil {
-		p.order(worker.Order{Do: "drain"})
-	}
-}
-
-// end kills the process.
-func (s *slot) end() {
-	s.mu.Lock()
-	p := s.process
-	s.mu.Unlock()
-	if p != nil {
-		p.kill()
-	}
+	return s.process, s.ready
 }

@@ -36,7 +36,7 @@ func (l *link) run() {
 	p := l.proxy
 	p.loops.Go(l.requests.read) // before there is a server, so that a silent fault counts what it holds back
 	l.awaitSilence()
-	server, err := dial(l.life, l.target)
+	server, err := Dial(l.life, l.target)
 	p.mu.Lock()
 	if err != nil || l.over {
 		if err == nil {
@@ -70,7 +70,8 @@ func (l *link) awaitSilence() {
 	}
 }
 
-func dial(ctx context.Context, target string) (net.Conn, error) {
+// Dial connects to a target.
+func Dial(ctx context.Context, target string) (net.Conn, error) {
 	if path, ok := strings.CutPrefix(target, "unix:"); ok {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"strings"
@@ -41,11 +42,10 @@ func (a *actor) act() {
 }
 
 func (a *actor) claim(name history.Name, mode string, weight int, how string) *history.Claim {
-	c := &history.Claim{
+	return &history.Claim{
 		ID: a.nextID.Add(1) - 1, Worker: a.Worker, Life: a.Life, Client: a.index,
 		Name: name.Name, Mode: mode, Weight: weight, How: how,
 	}
-	return c
 }
 
 // begin notes that the claims are about to be sent. The controller may be slow to take
@@ -135,10 +135,7 @@ func (a *actor) lead() {
 			a.section([]*history.Claim{c}, []Lease{lease})
 		})
 		if !led {
-			if err == nil {
-				err = context.Canceled
-			}
-			a.answered(err, c)
+			a.answered(cmp.Or(err, context.Canceled), c)
 		}
 	}
 }

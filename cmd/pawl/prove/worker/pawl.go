@@ -26,8 +26,8 @@ func OpenPawl(ctx context.Context, c *Config, client int) (Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if bug.driver != nil {
-		d = bug.driver(d, c, client)
+	if bug.wrap != nil {
+		d = wrap(d, bug)
 	}
 	o := &pawl.Options{TTL: c.TTL, ID: fmt.Sprintf("prove-%d.%d.%d", c.Worker, c.Life, client)}
 	below.SetNamespaces(o, c.Namespace)
@@ -44,27 +44,34 @@ var memory = sync.OnceValue(func() *memlock.Memory { return memlock.NewMemory(ni
 // isMemory reports whether only one process can use the locks of a URL.
 func isMemory(url string) bool { return strings.HasPrefix(url, "mem:") }
 
-// left looks at what the names still have, when all leases that were lost have expired.
-func left(c *Config) ([]history.Left, error) {
+// leftInMemory returns what the names still have in the memory of this process.
+func leftInMemory(c *Config) ([]history.Left, error) {
 	o := &pawl.Options{}
 	below.SetNamespaces(o, c.Namespace)
 	locks, err := pawl.New(memory().Driver(), o)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]history.Left, len(c.Names))
-	for until := time.Now().Add(3 * c.TTL); ; time.Sleep(c.TTL / 10) {
+	left, err := Left(context.Background(), locks, c.Names, 3*c.TTL)
+	return left, errors.Join(err, locks.Close())
+}
+
+// Left returns what the names still have. It looks again while that is something, or an
+// error, but no longer than patience.
+func Left(ctx context.Context, locks *pawl.Client, names []history.Name, patience time.Duration) (left []history.Left, err error) {
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		left, err = nil, nil
 		busy := false
-		for i, n := range c.Names {
-			e, err := locks.Inspect(context.Background(), n.Name)
-			if err != nil {
-				return nil, errors.Join(err, locks.Close())
+		for _, n := range names {
+			e, failed := locks.Inspect(ctx, n.Name)
+			if err = failed; err != nil {
+				break
 			}
-			all[i] = history.Left{Name: n.Name, Holders: len(e.Holders), Waiters: len(e.Waiters)}
+			left = append(left, history.Left{Name: n.Name, Holders: len(e.Holders), Waiters: len(e.Waiters)})
 			busy = busy || len(e.Holders)+len(e.Waiters) > 0
 		}
-		if !busy || time.Now().After(until) {
-			return all, locks.Close()
+		if err == nil && !busy || time.Since(begun) > patience {
+			return left, err
 		}
 	}
 }

@@ -19,12 +19,13 @@ import (
 // it. It changes what the product does at its edges: what reaches the backend, what the
 // backend answers, and what the holder of a lease learns.
 type plant struct {
-	what   string
-	url    func(url string, worker int) string
-	driver func(d driver.Driver, c *Config, client int) driver.Driver
-	lease  func(l Lease, name history.Name) Lease
-	some   bool   // All takes only its first name
-	needs  string // the scheme of the URL that it needs; empty for any
+	what  string
+	url   func(url string, worker int) string
+	wrap  func(w *wrapped) // puts the bug into the driver
+	alone bool             // the driver has no other abilities, so that nothing passes the bug by
+	lease func(l Lease, name history.Name) Lease
+	some  bool   // All takes only its first name
+	needs string // the scheme of the URL that it needs; empty for any
 }
 
 // FenceNotChecked is the planted bug of the register.
@@ -32,78 +33,79 @@ const FenceNotChecked = "fence-not-checked"
 
 var plants = map[string]plant{
 	"release-without-token": {
-		what:   "a late or second release ends the next lease",
-		driver: wrap(func(w *wrapped) { w.release = releaseAnybody }),
+		what: "a late or second release ends the next lease",
+		wrap: func(w *wrapped) { w.release = releaseAnybody },
 	},
 	"renewal-says-yes": {
-		what:   "one renewal of two does nothing, and claims success",
-		driver: wrap(func(w *wrapped) { w.renew = renewHalf }),
+		what: "one renewal of two does nothing, and claims success",
+		wrap: func(w *wrapped) { w.renew = renewHalf },
 	},
 	"backend-clock-fast": {
-		what:   "the backend ends leases after a third of their TTL",
-		driver: wrap(func(w *wrapped) { w.claim, w.renew = claimThird, renewThird }),
+		what: "the backend ends leases after a third of their TTL",
+		wrap: func(w *wrapped) { w.claim, w.renew = claimThird, renewThird },
 	},
 	"fence-falls": {
 		what: "one fence of seven is a second old",
-		driver: wrap(func(w *wrapped) {
+		wrap: func(w *wrapped) {
 			w.grant = func(g *driver.Grant, n int64) {
 				if n%7 == 0 {
 					g.Fence -= 1_000_000
 				}
 			}
-		}),
+		},
 	},
 	"fence-twice": {
-		what:   "all fences of half a second are the same",
-		driver: wrap(func(w *wrapped) { w.grant = func(g *driver.Grant, _ int64) { g.Fence &^= 1<<19 - 1 } }),
+		what: "all fences of half a second are the same",
+		wrap: func(w *wrapped) { w.grant = func(g *driver.Grant, _ int64) { g.Fence &^= 1<<19 - 1 } },
 	},
 	FenceNotChecked: {what: "the register takes any fence"},
 	"granted-though-held": {
-		what:   "one refusal of thirty is a grant",
-		driver: wrap(func(w *wrapped) { w.refusal = grantRefusal }),
+		what: "one refusal of thirty is a grant",
+		wrap: func(w *wrapped) { w.refusal = grantRefusal },
 	},
 	"lost-wake-up": {
-		what:   "a waiter hears nothing, and does not look again",
-		driver: wrapAlone(func(w *wrapped) { w.refusal = refuseFor(time.Minute) }),
+		what:  "a waiter hears nothing, and does not look again",
+		alone: true, wrap: func(w *wrapped) { w.refusal = refuseForAMinute },
 	},
 	"no-queue": {
-		what: "waiters have no places, and try at random",
-		driver: wrapAlone(func(w *wrapped) {
+		what:  "waiters have no places, and try at random",
+		alone: true,
+		wrap: func(w *wrapped) {
 			w.claim = func(c *driver.Claim, _ int64) { c.Queue = false }
 			w.refusal = tryAgainSoon
-		}),
+		},
 	},
 	"one-permit-more": {
 		what: "a semaphore grants one permit too many",
-		driver: wrap(func(w *wrapped) {
+		wrap: func(w *wrapped) {
 			w.claim = func(c *driver.Claim, _ int64) {
 				if c.Limit != driver.Unlimited {
 					c.Limit++
 				}
 			}
-		}),
+		},
 	},
 	"reader-beside-writer": {
 		what: "a writer lets readers in",
-		driver: wrap(func(w *wrapped) {
+		wrap: func(w *wrapped) {
 			w.claim = func(c *driver.Claim, _ int64) {
 				if strings.HasSuffix(c.Name, ":rw") {
 					c.Weight = 1
 				}
 			}
-		}),
+		},
 	},
 	"names-folded": {
-		what:   "names that differ in case only are one lock",
-		driver: wrapAlone(func(w *wrapped) { w.folded = true }),
+		what:  "names that differ in case only are one lock",
+		alone: true, wrap: func(w *wrapped) { w.folded = true },
 	},
 	"lease-ends-with-its-claim": {
-		what:   "the end of the context of a claim ends its lease",
-		driver: wrap(func(w *wrapped) { w.granted = releaseAfter }),
+		what: "the end of the context of a claim ends its lease",
+		wrap: func(w *wrapped) { w.granted = releaseAfter },
 	},
 	"release-does-nothing": {
-		what:   "one release of ten does nothing, and claims success",
-		driver: wrap(func(w *wrapped) { w.release = releaseNothing }),
+		what: "one release of ten does nothing, and claims success",
+		wrap: func(w *wrapped) { w.release = releaseNothing },
 	},
 	"loss-not-told": {
 		what:  "a holder never hears that its lease is over",
@@ -173,21 +175,12 @@ type refused struct {
 	err   error
 }
 
-func wrap(plant func(*wrapped)) func(driver.Driver, *Config, int) driver.Driver {
-	return func(d driver.Driver, _ *Config, _ int) driver.Driver {
-		w := &wrapped{Driver: d, refuse: map[driver.Token]refused{}}
-		plant(w)
-		return unwrappable{w}
-	}
-}
-
-// wrapAlone hides the abilities of the driver, so that nothing passes the bug by.
-func wrapAlone(plant func(*wrapped)) func(driver.Driver, *Config, int) driver.Driver {
-	return func(d driver.Driver, _ *Config, _ int) driver.Driver {
-		w := &wrapped{Driver: d, refuse: map[driver.Token]refused{}}
-		plant(w)
+func wrap(d driver.Driver, bug plant) driver.Driver {
+	w := &wrapped{Driver: d, refuse: map[driver.Token]refused{}}
+	if bug.wrap(w); bug.alone {
 		return w
 	}
+	return unwrappable{w}
 }
 
 type unwrappable struct{ *wrapped }

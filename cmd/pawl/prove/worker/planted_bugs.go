@@ -61,14 +61,12 @@ func grantRefusal(_ *wrapped, c driver.Claim, err error, n int64) (driver.Grant,
 	return driver.Grant{}, err
 }
 
-// refuseFor repeats the refusal of a claim for that long.
-func refuseFor(d time.Duration) func(*wrapped, driver.Claim, error, int64) (driver.Grant, error) {
-	return func(w *wrapped, c driver.Claim, err error, _ int64) (driver.Grant, error) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.refuse[c.Token] = refused{time.Now().Add(d), err}
-		return driver.Grant{}, err
-	}
+// refuseForAMinute repeats the refusal of a claim.
+func refuseForAMinute(w *wrapped, c driver.Claim, err error, _ int64) (driver.Grant, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refuse[c.Token] = refused{time.Now().Add(time.Minute), err}
+	return driver.Grant{}, err
 }
 
 func tryAgainSoon(_ *wrapped, _ driver.Claim, err error, _ int64) (driver.Grant, error) {
