@@ -26,7 +26,6 @@ type Options struct {
 	Hands       int      // the number of faults of workers at one time
 	CheckFences bool     // one number of a register checks fences; without that, the run has a planted bug
 	Server      ServerOptions
-	Rest        time.Duration // between two faults of the server, besides a few TTLs
 
 	// Begin looks, before the workers start, whether the names are free. It sets the
 	// database's name and place, and its version.

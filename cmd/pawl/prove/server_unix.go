@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/proxy"
 )
 
-// startServer starts the server if it is the run's, in a process group, and waits until it
-// listens.
+// startServer starts the server if it is the run's, in a process group, and waits until
+// it listens.
 func (c *controller) startServer(ctx context.Context) error {
 	if c.Server.Command == "" {
 		return nil
@@ -109,7 +109,7 @@ func (c *controller) stopServer() {
 func (c *controller) serverHand(ctx context.Context, dice *rand.Rand, kinds []string) {
 	var lasted time.Duration
 	for i := dice.IntN(len(kinds)); ; i++ {
-		if sleep(ctx, c.Rest+max(between(dice, c.TTL, 4*c.TTL), 2*lasted)); ctx.Err() != nil {
+		if sleep(ctx, max(between(dice, c.TTL, 4*c.TTL), 2*lasted)); ctx.Err() != nil {
 			return
 		}
 		f := history.Fault{Kind: kinds[i%len(kinds)], Worker: -1, From: c.now(), Hit: 1}

@@ -21,7 +21,7 @@ func TestRightHistories(t *testing.T) {
 // A simulated run of some minutes has enough in it to prove something.
 func TestSimulationIsNotBlind(t *testing.T) {
 	v := checked(t, simulate(1, 8, ms(200_000), ms(2), history.Stop, history.Kill, history.Silence))
-	if !v.OK() {
+	if len(v.Violations)+len(v.Blind) > 0 {
 		t.Errorf("violations:\n%s\nblind: %q", texts(v), v.Blind)
 	}
 	t.Logf("%+v", v.Numbers)

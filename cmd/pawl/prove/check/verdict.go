@@ -30,9 +30,6 @@ type Verdict struct {
 	Numbers Numbers
 }
 
-// OK reports whether the history proves that the lock kept its promises.
-func (v *Verdict) OK() bool { return len(v.Violations) == 0 && len(v.Blind) == 0 }
-
 // A Violation is one place where a history breaks a rule.
 type Violation struct {
 	Rule   string
