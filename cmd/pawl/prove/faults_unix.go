@@ -32,7 +32,8 @@ func (c *controller) doFaults(ctx context.Context) {
 	}
 }
 
-// hand takes the kinds in a random order, all of them before one comes again.
+// hand does one fault after the other to workers, until ctx ends. It takes the kinds in a
+// random order, all of them before one comes again.
 func (c *controller) hand(ctx context.Context, dice *rand.Rand, kinds []string) {
 	var deck []string
 	for sleep(ctx, between(dice, c.TTL/10, c.TTL)); ctx.Err() == nil; sleep(ctx, between(dice, c.TTL/20, c.TTL/2)) {
@@ -52,7 +53,7 @@ func (c *controller) hand(ctx context.Context, dice *rand.Rand, kinds []string) 
 	}
 }
 
-// suffer is one fault of a worker.
+// suffer does one fault to the worker.
 func (s *slot) suffer(ctx context.Context, dice *rand.Rand, kind string) {
 	if kind == history.Stop || kind == history.Kill || kind == history.Silence {
 		s.holds(ctx, s.TTL/2)
@@ -102,7 +103,7 @@ func (s *slot) holds(ctx context.Context, most time.Duration) {
 	}
 }
 
-// own is a fault that the worker does itself, in its next section.
+// own orders a fault that the worker does itself, in its next section, and waits for it.
 func (s *slot) own(ctx context.Context, p *process, kind string) (hit int) {
 	for len(s.ack) > 0 {
 		<-s.ack

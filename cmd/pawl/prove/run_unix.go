@@ -23,7 +23,7 @@ const (
 	idsOfALife = 10_000_000  // IDs that are set aside for the claims of one process
 )
 
-// controller is a run.
+// A controller runs the workers, and does the faults.
 type controller struct {
 	Options
 	targets  []string
@@ -157,8 +157,8 @@ func (c *controller) startSlots() error {
 // waitReady waits until all workers have opened their clients.
 func (c *controller) waitReady(ctx context.Context) error {
 	const patience = 60 * time.Second
+	isStarting := func(s *slot) bool { _, ready := s.current(); return !ready }
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		isStarting := func(s *slot) bool { _, ready := s.current(); return !ready }
 		switch {
 		case ctx.Err() != nil, !slices.ContainsFunc(c.slots, isStarting):
 			return nil //nolint:nilerr // the run says that it was interrupted
@@ -205,7 +205,7 @@ func (c *controller) progress(phase string, at, of time.Duration) {
 	c.Done(p)
 }
 
-// endPhase lets all workers end, and looks at what is left.
+// endPhase drains all workers, and looks at what is left.
 func (c *controller) endPhase() error {
 	p := history.Phase{Phase: history.Drain, From: c.now()}
 	c.draining.Store(true)

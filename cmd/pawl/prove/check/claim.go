@@ -61,8 +61,8 @@ func (w *world) over(c *history.Claim) int64 {
 	return w.last
 }
 
-// lastMoment is the last time at which the client of a claim may have sent a request for
-// it.
+// lastMoment returns the last time at which the client of a claim may have sent a request
+// for it.
 func (w *world) lastMoment(c *history.Claim) int64 {
 	switch {
 	case c.Freed != 0:

@@ -11,8 +11,8 @@ import (
 
 const (
 	// reachedAgain and two TTLs are the time that clients may need to reach a server that
-	// was away, and to have their places in its queues again. The clients of a cluster have
-	// to find its nodes.
+	// was away, and to have their places in its queues again. The clients of a cluster
+	// have to find its nodes.
 	reachedAgain = int64(3 * time.Second)
 
 	// crashWithin is the longest time between the recorded end of a Crash and the end of

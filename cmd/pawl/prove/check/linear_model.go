@@ -38,7 +38,7 @@ type condition struct {
 	held  []int // the indexes of the held leases, ascending
 }
 
-// model is the lock as it should be: a step is possible, or it is not.
+// model returns the lock as it should be: a step is possible, or it is not.
 func (s *story) model(p *piece) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return p.before },
@@ -128,7 +128,8 @@ func (s *story) pieces() iter.Seq[*piece] {
 	}
 }
 
-// steps are in the order of the time from which on they may have happened.
+// steps returns all steps, in the order of the first times at which they may have
+// happened.
 func (s *story) steps() []step {
 	steps := make([]step, 0, 2*len(s.leases)+len(s.tries))
 	for i, l := range s.leases {
@@ -141,7 +142,7 @@ func (s *story) steps() []step {
 	return steps
 }
 
-// after is the condition after all the steps.
+// after returns the condition after all the steps.
 func (c condition) after(steps []step) condition {
 	held := slices.Clone(c.held)
 	for _, st := range steps {

@@ -51,8 +51,8 @@ func (s *story) fromLeft() (clash *Violation) {
 	return nil
 }
 
-// room is the lease that has to end, after others that end earlier, before a claim fits
-// beside the rest; -1 if it fits now.
+// room returns the lease that has to end, after others that end earlier, before a claim
+// fits beside the rest, or -1 if the claim fits now.
 func (s *story) room(held []int, c *history.Claim) int {
 	slices.SortFunc(held, func(a, b int) int { return cmp.Compare(s.leases[a].endFrom, s.leases[b].endFrom) })
 	weight := c.Weight

@@ -101,7 +101,7 @@ func read(lines iter.Seq2[history.Line, error]) (*world, error) {
 	return w, nil
 }
 
-// phase is the time of a phase; ok is false if there was none.
+// phase returns the time of a phase; ok is false if the run did not reach it.
 func (w *world) phase(phase string) (from, to int64, ok bool) {
 	for _, p := range w.phases {
 		if p.Phase == phase {

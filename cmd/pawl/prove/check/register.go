@@ -19,7 +19,7 @@ type book struct {
 func (w *world) register() {
 	books := map[string]*book{}
 	begun, _, _ := w.phase(history.Calm) // claims from before the calm phase meet slow processes
-	calm := func(c *history.Claim, t int64) bool { return !w.touchedClaim(c, c.Asked-settled, t) }
+	untouched := func(c *history.Claim, t int64) bool { return !w.touchedClaim(c, c.Asked-settled, t) }
 	for _, x := range w.writes {
 		c, n := w.byID[x.Claim], w.byName[x.Name]
 		if n == nil || c == nil || c.Name != x.Name {
@@ -38,19 +38,19 @@ func (w *world) register() {
 		w.value(b, x, c)
 		before := b.plain // the late write may be the one before x
 		b.plain = c
-		// Without fences no lock can stop a late write. But without a fault no write is late.
+		// Without fences no lock can stop a late write. Without a fault no write is late.
 		if x.PlainRead == x.PlainBefore || !n.alone(c) {
 			continue
 		}
 		w.Numbers.PlainLost++
-		if c.Asked >= begun && x.At < w.untouched && calm(c, x.At) && (before == nil || calm(before, x.At)) {
+		if c.Asked >= begun && x.At < w.untouched && untouched(c, x.At) && (before == nil || untouched(before, x.At)) {
 			w.wrong(PlainLostInCalm, x, c, "The holder had read %d and the register that checks no fences had %d, so that an update is lost. No fault had begun.",
 				x.PlainRead, x.PlainBefore)
 		}
 	}
 }
 
-// fenced looks at the fence of a write.
+// fenced checks the fence of a write.
 func (w *world) fenced(b *book, x *history.Write, c *history.Claim) {
 	switch {
 	case x.Stale:
@@ -63,7 +63,7 @@ func (w *world) fenced(b *book, x *history.Write, c *history.Claim) {
 	}
 }
 
-// value looks at the number of the register that checks fences.
+// value checks the number of the register that checks fences.
 func (w *world) value(b *book, x *history.Write, c *history.Claim) {
 	if x.Before != b.value && (x.Accepted || !x.Stale) {
 		w.wrong(Register, x, c, "The register had %d then, and its accepted writes add up to %d.", x.Before, b.value)

@@ -2,13 +2,13 @@ package check
 
 // The rules, as Violation.Rule names them, and what the history has if it breaks one.
 const (
-	Overlap         = "overlap"            // two holders that exclude each other were sure at one time that they held the name
+	Overlap         = "overlap"            // two holders that exclude each other were sure of the name at one time
 	FenceTwice      = "fence-twice"        // two grants of a name have the same fence
-	FenceFalls      = "fence-falls"        // a claim was asked for after another had been granted, and has a smaller fence
-	Register        = "register"           // the register that checks fences differs from its accepted writes
-	StaleAccepted   = "stale-accepted"     // a write was accepted after a holder with a greater fence had used the register
+	FenceFalls      = "fence-falls"        // a claim that was asked for after a grant has a smaller fence
+	Register        = "register"           // the register that checks differs from its accepted writes
+	StaleAccepted   = "stale-accepted"     // a write was accepted after one with a greater fence
 	PlainLostInCalm = "plain-lost-in-calm" // an update was lost without a fault that explains it
-	ReleaseLied     = "release-lied"       // a release said that the lease was held, but another holder had the name already
+	ReleaseLied     = "release-lied"       // a release said that the lease was held, but it was over
 	LostNotTold     = "lost-not-told"      // a lease was over, and its holder did not learn that in time
 	Order           = "order"              // a claim was served before one that had asked earlier
 	Idle            = "idle"               // a name was free, and its waiters waited on

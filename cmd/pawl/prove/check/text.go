@@ -69,7 +69,7 @@ func ids(claims ...*history.Claim) []int64 {
 	return ids
 }
 
-// plural is a number of things.
+// plural returns a number of things.
 func plural(n int, one, many string) string {
 	switch n {
 	case 0:

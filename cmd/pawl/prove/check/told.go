@@ -82,9 +82,9 @@ func (w *world) notWoken(n *name, c *history.Claim) {
 	}
 }
 
-// successors returns, for each lease, the first grant that ended it: a grant that excludes
-// the lease, and that was certainly later. A later grant has a greater fence; without
-// fences it was asked for after the lease had been granted.
+// successors returns, for each lease, the first grant that ended it: a grant that
+// excludes the lease, and that was certainly later. A later grant has a greater fence;
+// without fences it was asked for after the lease had been granted.
 func (w *world) successors(n *name) map[*history.Claim]*history.Claim {
 	begin := func(c *history.Claim) uint64 { return uint64(c.Asked) }
 	end := func(c *history.Claim) uint64 { return uint64(c.Got) }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// numbers are the tables of what happened. None of it breaks a rule.
+// numbers returns the tables of what happened. None of it breaks a rule.
 func (p *page) numbers() markup.HTML {
 	n := &p.v.Numbers
 	return markup.El("div", class("columns"),
@@ -116,7 +116,7 @@ var meaning = map[string]string{
 	"failover":       " another server takes over",
 }
 
-// key is an entry of a legend, with the colour that the style has for it.
+// key returns an entry of a legend, with the colour that the style has for it.
 func key(kind string) markup.HTML {
 	colour := "other"
 	if slices.Contains(faultKinds, kind) {

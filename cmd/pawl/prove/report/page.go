@@ -159,10 +159,10 @@ func (p *page) violationItem(i int) markup.HTML {
 		text("p", when+claimsOf(x), class("aside")))
 }
 
-// link is the place of a violation in the timeline.
+// link returns the link to a violation in the timeline.
 func link(i int) string { return "#v" + strconv.Itoa(i+1) }
 
-// numbered is a violation as the list, the timeline and the terminal call it.
+// numbered returns a violation as the list, the timeline and the terminal call it.
 func numbered(i int) string { return "violation " + strconv.Itoa(i+1) }
 
 func claimsOf(x *check.Violation) string {

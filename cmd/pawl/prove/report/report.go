@@ -70,9 +70,9 @@ func policy() string {
 		"; base-uri 'none'; form-action 'none'"
 }
 
-// document is the whole file. Package markup makes no elements that could run something,
-// so the few that do are written here. Their contents are constants, except the data,
-// which is JSON without a "<".
+// document returns the whole file. Package markup makes no elements that could run
+// something, so the few that do are written here. Their contents are constants, except
+// the data, which is JSON without a "<".
 func (p *page) document(data []byte) []byte {
 	word, _, _ := strings.Cut(p.line, ":")
 	head := markup.Join(

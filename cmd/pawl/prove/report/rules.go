@@ -85,12 +85,13 @@ func (p *page) result(r rule) string {
 	return resultHolds
 }
 
-// gravity is the place of a rule among all.
+// gravity returns the index of a rule, which is small for the rules that matter most. It
+// is -1 for an unknown rule.
 func (p *page) gravity(key string) int {
 	return slices.IndexFunc(p.rules, func(r rule) bool { return r.key == key })
 }
 
-// headline is a violation in a few words: "two holders of “m2” at 3 min 12.4 s".
+// headline returns a violation in a few words: "two holders of “m2” at 3 min 12.4 s".
 func (p *page) headline(x *check.Violation) string {
 	name := quoted(x.Name)
 	if x.Name == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// outcome is the verdict in one line, and its class in the style.
+// outcome returns the verdict in one line, and its class in the style.
 func (p *page) outcome() (line, kind string) {
 	v, faults := p.v, 0
 	for _, n := range v.Numbers.FaultsByKind {
@@ -26,7 +26,7 @@ func (p *page) outcome() (line, kind string) {
 	return "Held: " + counted(v.Numbers.Leases, "lease") + ", " + counted(faults, "fault") + ", no violation.", "good"
 }
 
-// lowered is a sentence after a colon.
+// lowered returns a sentence as it stands after a colon.
 func lowered(s string) string {
 	first, n := utf8.DecodeRuneInString(s)
 	second, _ := utf8.DecodeRuneInString(s[n:])
@@ -36,7 +36,7 @@ func lowered(s string) string {
 	return s
 }
 
-// verdict is the top of the page.
+// verdict returns the top of the page.
 func (p *page) verdict() markup.HTML {
 	parts := []markup.Part{class("verdict " + p.kind), markup.Attr("aria-label", "Verdict"), text("h1", p.line)}
 	if len(p.v.Violations) > 0 {
@@ -71,7 +71,7 @@ func (p *page) checked() markup.HTML {
 		markup.Text(" checked: "+strings.Join(words, ", ")+"."))
 }
 
-// remarks are the notices that belong to a verdict: without them it says too much.
+// remarks returns the notices that belong to a verdict: without them it says too much.
 func (p *page) remarks() markup.HTML {
 	var all []markup.HTML
 	remark := func(kind, sentence string) { all = append(all, text("li", sentence, class("notice "+kind))) }

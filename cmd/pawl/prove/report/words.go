@@ -27,7 +27,7 @@ func number(n int) string {
 	return b.String()
 }
 
-// counted is "1 lease" or "20 leases".
+// counted returns "1 lease" or "20 leases".
 func counted(n int, one string) string {
 	switch {
 	case n == 1:
@@ -47,7 +47,7 @@ func plural(n int, what string) string {
 	return counted(n, what)
 }
 
-// moment is a time of the run: "3 min 12.4 s".
+// moment returns a time of the run: "3 min 12.4 s".
 func moment(ns int64, digits int) string {
 	unit := time.Duration(1)
 	for range 9 - digits {
@@ -62,7 +62,7 @@ func moment(ns int64, digits int) string {
 	return number(int(minutes)) + narrow + "min " + s
 }
 
-// length is a duration with three digits: "1.24 s", "38.2 ms".
+// length returns a duration with three digits: "1.24 s", "38.2 ms".
 func length(d time.Duration) string {
 	digits := func(x float64, unit string) string {
 		switch {
@@ -86,23 +86,24 @@ func length(d time.Duration) string {
 	return strconv.Itoa(int(d)) + narrow + "ns"
 }
 
-// quoted is a name in a sentence.
+// quoted returns a name in a sentence.
 func quoted(s string) string { return "“" + visible.Text(s) + "”" }
 
 func class(s string) markup.Attribute { return markup.Attr("class", s) }
 func id(s string) markup.Attribute    { return markup.Attr("id", s) }
 
-// text is an element with only text in it.
+// text returns an element with only text in it.
 func text(tag, s string, parts ...markup.Part) markup.HTML {
 	return markup.El(tag, append(parts, markup.Text(s))...)
 }
 
-// foreign is text from outside, which cannot turn the direction of the text around it.
+// foreign returns text from outside, which cannot turn the direction of the text around
+// it.
 func foreign(tag, s string, parts ...markup.Part) markup.HTML {
 	return markup.El(tag, append(parts, text("bdi", visible.Text(s)))...)
 }
 
-// list is a list without bullets.
+// list returns a list without bullets.
 func list(name string, items []markup.HTML) markup.HTML {
 	parts := []markup.Part{class(name), markup.Attr("role", "list")}
 	for _, i := range items {
@@ -111,7 +112,7 @@ func list(name string, items []markup.HTML) markup.HTML {
 	return markup.El("ul", parts...)
 }
 
-// facts is a table of two columns.
+// facts returns a table of two columns.
 func facts(rows ...[2]markup.HTML) markup.HTML {
 	parts := []markup.Part{class("facts")}
 	for _, r := range rows {

@@ -63,8 +63,8 @@ func Left(ctx context.Context, locks *pawl.Client, names []history.Name, patienc
 		left, err = nil, nil
 		busy := false
 		for _, n := range names {
-			e, failed := locks.Inspect(ctx, n.Name)
-			if err = failed; err != nil {
+			var e pawl.Entry
+			if e, err = locks.Inspect(ctx, n.Name); err != nil {
 				break
 			}
 			left = append(left, history.Left{Name: n.Name, Holders: len(e.Holders), Waiters: len(e.Waiters)})

@@ -131,7 +131,7 @@ var plants = map[string]plant{
 	},
 }
 
-// Plants lists the planted bugs, and what each is.
+// Plants returns the names of the planted bugs, sorted, and what each bug is.
 func Plants() (names []string, what map[string]string) {
 	what = map[string]string{}
 	for name, p := range plants {
@@ -140,10 +140,10 @@ func Plants() (names []string, what map[string]string) {
 	return slices.Sorted(maps.Keys(plants)), what
 }
 
-// PlantNeeds is the scheme of the URL that a planted bug needs; empty for any.
+// PlantNeeds returns the scheme of the URL that a planted bug needs; empty for any.
 func PlantNeeds(name string) string { return plants[name].needs }
 
-// oneNode is a redis URL of one of the nodes of a redlock URL.
+// oneNode returns the redis URL of one of the nodes of a redlock URL.
 func oneNode(rawURL string, worker int) string {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -175,6 +175,7 @@ type refused struct {
 	err   error
 }
 
+// wrap puts a bug into a driver.
 func wrap(d driver.Driver, bug plant) driver.Driver {
 	w := &wrapped{Driver: d, refuse: map[driver.Token]refused{}}
 	if bug.wrap(w); bug.alone {
