@@ -55,10 +55,6 @@ const (
 	Unseen   End = "unseen"   // its end was noticed too late to see the kind
 )
 
-func newMemory(now time.Time) *Memory {
-	return &Memory{Began: now, names: map[string]*list.Element{}, order: list.New()}
-}
-
 // Of returns the leases of a name, the latest first.
 func (m *Memory) Of(name string) []Past {
 	m.mu.Lock()

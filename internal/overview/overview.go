@@ -1,8 +1,8 @@
 package overview
 
 import (
+	"container/list"
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -55,8 +55,9 @@ type Overview struct {
 // New returns an overview of the client's backend. It reads nothing until Run is called.
 func New(c *pawl.Client, o *Options) *Overview {
 	s := &Overview{
-		c: c, memory: newMemory(time.Now()), wake: make(chan struct{}, 1),
-		newer: make(chan struct{}), viewers: map[*Viewer]struct{}{}, told: map[string]struct{}{},
+		c: c, wake: make(chan struct{}, 1),
+		memory: &Memory{Began: time.Now(), names: map[string]*list.Element{}, order: list.New()},
+		newer:  make(chan struct{}), viewers: map[*Viewer]struct{}{}, told: map[string]struct{}{},
 	}
 	if o != nil {
 		s.o = *o
@@ -166,16 +167,13 @@ func (s *Overview) rouse() {
 	}
 }
 
-// tell marks a name as changed. The driver calls it; it does not block.
-func (s *Overview) tell(name string) {
+// Refresh marks a name as changed, so that Run reads it soon. It does not block.
+func (s *Overview) Refresh(name string) {
 	s.mu.Lock()
 	s.told[name] = struct{}{}
 	s.mu.Unlock()
 	s.rouse()
 }
-
-// Refresh makes Run read a name at once, because the caller has changed it.
-func (s *Overview) Refresh(name string) { s.tell(name) }
 
 // publish shows a new view to all viewers.
 func (s *Overview) publish(v *View) {
@@ -203,18 +201,4 @@ func (s *Overview) demand(followed map[string]func()) (wanted bool, shown map[st
 		}
 	}
 	return len(s.viewers) > 0, shown
-}
-
-// takeTold takes the next names to read.
-func (s *Overview) takeTold() (names []string, more bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name := range maps.Keys(s.told) {
-		if len(names) == readAtOnce {
-			return names, true
-		}
-		names = append(names, name)
-		delete(s.told, name)
-	}
-	return names, false
 }

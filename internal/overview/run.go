@@ -24,7 +24,7 @@ func (s *Overview) Run(ctx context.Context) {
 		case wanted && r.pause > staleAfter && !now.Before(r.fresh.Add(staleAfter)):
 			r.fresh = now
 			for name := range shown {
-				r.tell(name)
+				r.Refresh(name)
 			}
 		default:
 			if wanted && r.hasTold() {
@@ -102,7 +102,7 @@ func (r *runner) follow(shown map[string]struct{}) {
 	}
 	for name := range shown {
 		if r.watched[name] == nil {
-			r.watched[name] = r.watcher.Watch(r.c.StoredName(name), func() { r.tell(name) })
+			r.watched[name] = r.watcher.Watch(r.c.StoredName(name), func() { r.Refresh(name) })
 		}
 	}
 }
@@ -163,8 +163,18 @@ func pace(took time.Duration, names int) time.Duration {
 	return min(max(shortest, share*took, time.Duration(names)*perName), longest)
 }
 
+// read reads the next names that have changed.
 func (r *runner) read(ctx context.Context) {
-	names, more := r.takeTold()
+	var names []string
+	r.mu.Lock()
+	for name := range r.told {
+		if len(names) < readAtOnce {
+			names = append(names, name)
+			delete(r.told, name)
+		}
+	}
+	more := len(r.told) > 0
+	r.mu.Unlock()
 	last := r.View()
 	v := last.copy()
 	for _, name := range names {
