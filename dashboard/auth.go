@@ -211,13 +211,6 @@ func (a *auth) endSession(session string, now time.Time) {
 	a.over[session] = now.Add(sessionFor)
 }
 
-func (a *auth) isOver(session string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, over := a.over[session]
-	return over
-}
-
 // session is the end of a session, random bytes that make it unique, and the signature.
 func (a *auth) session(until time.Time) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(until.Unix()))
@@ -238,8 +231,11 @@ func (a *auth) sign(b []byte) []byte {
 func (a *auth) valid(session string, now time.Time) bool {
 	b, err := base64.RawURLEncoding.DecodeString(session)
 	signed := 8 + sessionID
-	if err != nil || len(b) != signed+sha256.Size || !hmac.Equal(b[signed:], a.sign(b[:signed])) || a.isOver(session) {
+	if err != nil || len(b) != signed+sha256.Size || !hmac.Equal(b[signed:], a.sign(b[:signed])) {
 		return false
 	}
-	return now.Unix() < int64(binary.BigEndian.Uint64(b[:8]))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, over := a.over[session]
+	return !over && now.Unix() < int64(binary.BigEndian.Uint64(b[:8]))
 }

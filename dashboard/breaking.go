@@ -145,9 +145,10 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakTimeout)
 	defer cancel()
 	by := h.o.Identify(r)
-	row, _ := h.rowOf(h.latest(r), wanted.name) // for the log; Break reads the name by itself
+	label := strings.ToValidUTF8(by[:min(len(by), driver.MaxLabel)], "") // for the holder
+	row, _ := h.rowOf(h.latest(r), wanted.name)                          // for the log; Break reads the name by itself
 	delay := h.delay(row, wanted.fence)
-	err = h.names.Client().Break(ctx, wanted.name, wanted.fence, &pawl.BreakOptions{Delay: delay, By: breaker(by)})
+	err = h.names.Client().Break(ctx, wanted.name, wanted.fence, &pawl.BreakOptions{Delay: delay, By: label})
 	h.audit(ctx, wanted, max(0, delay), by, err)
 	switch {
 	case err == nil:
@@ -187,6 +188,3 @@ func (h *Handler) audit(ctx context.Context, wanted wish, delay time.Duration, b
 	}
 	h.o.Log.LogAttrs(ctx, slog.LevelWarn, words, args...)
 }
-
-// breaker returns the person's name for the holder, cut to the length of a label.
-func breaker(who string) string { return strings.ToValidUTF8(who[:min(len(who), driver.MaxLabel)], "") }

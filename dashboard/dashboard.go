@@ -140,7 +140,7 @@ func (h *Handler) table() map[string]route {
 		"health":    {get: h.healthPage},
 		"metrics":   {get: h.metrics, under: addresses},
 		"healthz":   {get: h.healthz, open: true, under: allHosts},
-		"login":     {get: h.askToken, post: h.login, open: true},
+		"login":     {get: func(w http.ResponseWriter, r *http.Request) { h.askToken(w, r, "") }, post: h.login, open: true},
 		"logout":    {post: h.logout, open: true},
 		"events":    {get: h.events},
 		"icon.svg":  {get: asset("icon.svg", "image/svg+xml"), open: true},
@@ -174,7 +174,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !to.open && !h.auth.allow(w, r) {
-		h.askToken(w, r)
+		h.askToken(w, r, "")
 		return
 	}
 	serve(w, r)

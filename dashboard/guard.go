@@ -73,8 +73,11 @@ func hostOf(host string) string {
 // request. A kubelet and Prometheus use the address of the pod as the host, and that
 // address is not known before.
 func (g *guard) passes(w http.ResponseWriter, r *http.Request, under hosts) bool {
+	host := hostOf(r.Host)
+	_, notAddress := netip.ParseAddr(host)
+	answers := under == allHosts || under == addresses && notAddress == nil || slices.Contains(g.hosts, host)
 	switch {
-	case !g.answersUnder(hostOf(r.Host), under):
+	case !answers:
 		http.Error(w, "pawl: this dashboard does not answer for this host; see Hosts, or --host of pawl serve", http.StatusMisdirectedRequest)
 	case len(r.URL.RawQuery)+len(r.URL.Path) > mostURL:
 		http.Error(w, "pawl: the URL is too long", http.StatusRequestURITooLong)
@@ -87,11 +90,6 @@ func (g *guard) passes(w http.ResponseWriter, r *http.Request, under hosts) bool
 		return true
 	}
 	return false
-}
-
-func (g *guard) answersUnder(host string, under hosts) bool {
-	_, notAddress := netip.ParseAddr(host)
-	return under == allHosts || under == addresses && notAddress == nil || slices.Contains(g.hosts, host)
 }
 
 // isForeign reports whether a request that changes something has the Origin of another

@@ -159,23 +159,20 @@ func guarantees(p pawl.Properties) markup.HTML {
 	if p.Where != "" {
 		where = fact("Where", word(p.Where))
 	}
+	shortest := "10ms, as everywhere"
+	if p.MinTTL > 0 {
+		shortest = p.MinTTL.String()
+	}
 	return markup.Join(
 		fact("Backend", word(p.Backend)),
 		where,
 		fact("Whose clock decides what has expired", markup.Text(clock)),
 		fact("Fences rise across", markup.Text(p.FenceSurvives.String())),
-		fact("Shortest TTL", markup.Text(shortestTTL(p.MinTTL))),
+		fact("Shortest TTL", markup.Text(shortest)),
 		fact("Waiters are woken", yes(p.PushesGrants, "by push", "by asking again")),
 		fact("Changes for who only watches", yes(p.PushesChanges, "by push", "by asking again")),
 		fact("A lease that is deleted by hand", yes(p.ReportsDeletions, "its holder hears of it at once", "its holder finds out by its next renewal")),
 	)
-}
-
-func shortestTTL(d time.Duration) string {
-	if d <= 0 {
-		return "10ms, as everywhere"
-	}
-	return d.String()
 }
 
 // healthz is for the supervisor of this process. It answers 200 while the process serves,

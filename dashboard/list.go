@@ -45,8 +45,7 @@ func listURL(q overview.Query) string {
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
 	q := listQuery(r.URL.Query())
-	parts, _ := listView(q)(h.latest(r))
-	all := placed(parts)
+	all, _ := listView(q)(h.latest(r))
 	h.write(w, r, page{title: "Names", at: "./", live: "events?" + liveQuery("list", r.URL.Query()), body: []markup.Part{
 		region("div", "notices", all),
 		markup.El("div", class("head"), text("h1", "Names"), region("p", "how", all, class("how"))),
@@ -126,7 +125,7 @@ func listHead(q overview.Query) markup.HTML {
 
 // listView renders a page of names.
 func listView(q overview.Query) pageView {
-	return func(m renderContext) ([]part, []string) {
+	return func(m renderContext) (map[string]markup.HTML, []string) {
 		p := m.v.Page(q)
 		rows := make([]markup.HTML, 0, len(p.Rows))
 		for _, r := range p.Rows {
@@ -143,9 +142,9 @@ func listView(q overview.Query) pageView {
 			rows = append(rows, markup.El("tr", markup.Attr("role", "row"), markup.Attr("data-key", ""),
 				text("td", words, markup.Attr("role", "cell"), markup.Attr("colspan", strconv.Itoa(len(columns))), class("empty"))))
 		}
-		return []part{
-			{"notices", m.notices()}, {"how", markup.Text(pushMode(m.v))}, {"counts", countsOf(p, q)},
-			{"rows", markup.Join(rows...)}, {"pager", pager(p)},
+		return map[string]markup.HTML{
+			"notices": m.notices(), "how": markup.Text(pushMode(m.v)), "counts": countsOf(p, q),
+			"rows": markup.Join(rows...), "pager": pager(p),
 		}, p.Names()
 	}
 }

@@ -6,12 +6,9 @@ import (
 	"github.com/pawl-go/pawl/internal/markup"
 )
 
-// askToken answers a request without the token with a form.
-func (h *Handler) askToken(w http.ResponseWriter, r *http.Request) {
-	h.askAgain(w, r, "")
-}
-
-func (h *Handler) askAgain(w http.ResponseWriter, r *http.Request, why string) {
+// askToken answers a request without the token with a form. why says what was wrong with
+// the last token, if there was one.
+func (h *Handler) askToken(w http.ResponseWriter, r *http.Request, why string) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 	status := http.StatusUnauthorized
 	if wait := w.Header().Get("Retry-After"); wait != "" {
@@ -43,7 +40,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	}
 	given := r.PostFormValue("token")
 	if given == "" || !h.auth.opens(w, r, given) {
-		h.askAgain(w, r, "This is not the token.")
+		h.askToken(w, r, "This is not the token.")
 		return
 	}
 	h.auth.admit(w, r)

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/overview"
@@ -26,8 +27,7 @@ func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m := h.latest(r)
-	parts, _ := h.nameView(name)(m)
-	all := placed(parts)
+	all, _ := h.nameView(name)(m)
 	h.write(w, r, page{title: name, live: "events?" + liveQuery("name", url.Values{"name": {name}}), body: []markup.Part{
 		region("div", "notices", all),
 		markup.El("div", class("head"), markup.El("h1", word(name)), region("p", "how", all, class("how"))),
@@ -52,19 +52,23 @@ func (h *Handler) howToBreak() markup.HTML {
 
 func (h *Handler) nameView(name string) pageView {
 	var none unlisted
-	return func(m renderContext) ([]part, []string) {
+	return func(m renderContext) (map[string]markup.HTML, []string) {
 		row, err := m.v.Row(name), error(nil)
 		if row == nil {
 			row, err = none.read(h, m, name)
 		} else {
 			none = unlisted{} // outdated: the name must be read again when it disappears
 		}
-		state, holders, queue := h.known(m, row, err)
-		return []part{
-			{"notices", m.notices()}, {"how", markup.Text(pushMode(m.v))},
-			{"state", state}, {"holders", holders}, {"queue", queue},
-			{"blocks", blocksOf(m.v, name)}, {"past", h.history(m, name)},
-		}, []string{name}
+		parts := map[string]markup.HTML{
+			"notices": m.notices(), "how": markup.Text(pushMode(m.v)), "blocks": blocksOf(m.v, name), "past": h.history(m, name),
+		}
+		if err != nil { // do not show a name that cannot be read as free
+			unknown := text("p", "Not known.", class("empty"))
+			parts["state"], parts["holders"], parts["queue"] = text("p", unread(err), class("state")), unknown, unknown
+		} else {
+			parts["state"], parts["holders"], parts["queue"] = m.state(row), h.holders(m, row), m.queue(row)
+		}
+		return parts, []string{name}
 	}
 }
 
@@ -102,30 +106,18 @@ func (f *unlisted) read(h *Handler, m renderContext, name string) (*overview.Row
 	return row, nil
 }
 
-// known renders a name. It does not show a name that cannot be read as free.
-func (h *Handler) known(m renderContext, r *overview.Row, err error) (state, holders, queue markup.HTML) {
-	if err != nil {
-		unknown := text("p", "Not known.", class("empty"))
-		return text("p", unread(err), class("state")), unknown, unknown
-	}
-	return m.state(r), h.holders(m, r), m.queue(r)
-}
-
 func unread(err error) string { return "It cannot be read now: " + visible.Text(bare(err)) }
 
 // state describes the state of a name in a sentence or two.
 func (m renderContext) state(r *overview.Row) markup.HTML {
 	var words []markup.Part
-	add := func(all ...markup.HTML) {
-		for _, h := range all {
-			words = append(words, h)
-		}
-	}
+	add := func(more ...markup.Part) { words = append(words, more...) }
 	switch n := len(r.Holders); {
 	case n > 0 && m.allOver(r):
 		add(markup.Text("It was held by " + count(n, "lease") + " when it was last read. No lease has time left unless it was renewed since. "))
 	case n > 0:
-		add(markup.Text("Held by "+count(n, "lease")+", the longest for "), m.oldest(r), markup.Text(". "))
+		oldest := slices.MinFunc(r.Holders, func(a, b pawl.Holder) int { return a.Since.Compare(b.Since) })
+		add(markup.Text("Held by "+count(n, "lease")+", the longest for "), m.ago(oldest.Since), markup.Text(". "))
 	case r.ClosedFor > 0:
 		add(markup.Text("Nobody holds it. "))
 	case len(r.Waiters) > 0:
@@ -156,16 +148,6 @@ func (m renderContext) allOver(r *overview.Row) bool {
 	return true
 }
 
-func (m renderContext) oldest(r *overview.Row) markup.HTML {
-	since := r.Holders[0].Since
-	for i := range r.Holders {
-		if r.Holders[i].Since.Before(since) {
-			since = r.Holders[i].Since
-		}
-	}
-	return m.ago(since)
-}
-
 // valueWords are the beginning of a value, or its length if it is not text.
 func valueWords(value []byte) string {
 	if !utf8.Valid(value) {
@@ -191,15 +173,12 @@ func tableOf(caption, empty string, heads []string, rows []markup.HTML) markup.H
 		markup.El("tbody", markup.Attr("role", "rowgroup"), markup.Join(rows...)))
 }
 
-func rowOf(state string, first markup.HTML, cells ...markup.HTML) markup.HTML {
+func rowOf(state string, first markup.HTML, cells ...markup.Part) markup.HTML {
 	parts := []markup.Part{
 		markup.Attr("role", "row"), markup.If(state != "", "class", state),
 		markup.El("th", markup.Attr("scope", "row"), markup.Attr("role", "rowheader"), first),
 	}
-	for _, c := range cells {
-		parts = append(parts, c)
-	}
-	return markup.El("tr", parts...)
+	return markup.El("tr", append(parts, cells...)...)
 }
 
 func (h *Handler) holders(m renderContext, r *overview.Row) markup.HTML {
@@ -214,7 +193,7 @@ func (h *Handler) holders(m renderContext, r *overview.Row) markup.HTML {
 		if r.Overdue(i) {
 			state, late = "late", badge("bad", "not renewed in time")
 		}
-		cells := []markup.HTML{
+		cells := []markup.Part{
 			cell("Kind", kind(x.Permits, x.Limit)), cell("Fence", fenceOf(x.Fence)), cell("Held for", m.ago(x.Since)),
 			cell("Time left", m.left(r, i), late), cell("TTL", markup.Text(x.TTL.String())),
 		}
@@ -265,14 +244,11 @@ func blocksOf(v *overview.View, name string) markup.HTML {
 	if len(rows) > 0 {
 		all = append(all, markup.El("ul", append(rows, class("blocks"))...))
 	}
-	if len(all) > 0 {
-		all = append(all,
-			text("p", "A process is told by its host and pid. One that does several things at once may wait with one of them and go on with another.", class("aside")))
-	}
 	if len(all) == 0 {
 		return markup.HTML{}
 	}
-	return markup.Join(append([]markup.HTML{text("h2", "Who blocks whom")}, all...)...)
+	return markup.Join(text("h2", "Who blocks whom"), markup.Join(all...),
+		text("p", "A process is told by its host and pid. One that does several things at once may wait with one of them and go on with another.", class("aside")))
 }
 
 const mostHolds = 5 // how many held names a sentence lists

@@ -10,15 +10,9 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A pageView renders a view for a page: the parts, which a stream sends again when they
-// change, and the names whose changes it needs at once.
-type pageView func(m renderContext) (parts []part, names []string)
-
-// A part is the content of the element with this id.
-type part struct {
-	id   string
-	html markup.HTML
-}
+// A pageView renders a view for a page: the parts, by the ids of their elements, which a
+// stream sends again when they change, and the names whose changes it needs at once.
+type pageView func(m renderContext) (parts map[string]markup.HTML, names []string)
 
 // maxViewAge is the greatest age of a page's view. If a request gets only an older view
 // in time, the page shows that, with its age.
@@ -32,15 +26,6 @@ func (h *Handler) latest(r *http.Request) renderContext {
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
 	return renderContext{v: h.names.Latest(ctx, maxViewAge), now: time.Now()}
-}
-
-// placed returns the parts by id.
-func placed(parts []part) map[string]markup.HTML {
-	all := map[string]markup.HTML{}
-	for _, p := range parts {
-		all[p.id] = p.html
-	}
-	return all
 }
 
 // region is an element with a part in it.

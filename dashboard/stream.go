@@ -77,10 +77,10 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see pageView) {
 		parts, names := see(m)
 		viewer.Show(names)
 		news := map[string]string{}
-		for _, p := range parts {
-			s := p.html.String()
-			if last, was := sent[p.id]; !was || last != s { // at first also send empty parts: the page may be older
-				news[p.id], sent[p.id] = s, s
+		for id, html := range parts {
+			s := html.String()
+			if last, was := sent[id]; !was || last != s { // at first also send empty parts: the page may be older
+				news[id], sent[id] = s, s
 			}
 		}
 		switch {

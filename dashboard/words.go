@@ -58,25 +58,20 @@ func (m renderContext) left(r *overview.Row, i int) markup.HTML {
 	if m.stream {
 		value = markup.Attribute{}
 	}
-	bar := markup.El("progress", markup.Attr("class", class), markup.Attr("aria-label", words),
-		markup.Int("max", max(1, ttl.Milliseconds())), value, markup.Int("data-until", stamp(end)))
-	return markup.Join(bar, markup.Text(" "), m.leftWords(end))
-}
-
-// overWords are shown for a lease whose time is over by the last look. If the backend
-// does not answer, the lease may have been renewed since.
-const overWords = "over unless renewed"
-
-func (m renderContext) leftWords(end time.Time) markup.HTML {
-	words := ""
+	// If the backend does not answer, the lease may have been renewed since.
+	const over = "over unless renewed"
+	left := ""
 	switch {
 	case m.stream:
 	case end.After(m.now):
-		words = brief(end.Sub(m.now))
+		left = brief(end.Sub(m.now))
 	default:
-		words = overWords
+		left = over
 	}
-	return markup.El("span", markup.Attr("class", "t"), markup.Int("data-until", stamp(end)), markup.Attr("data-over", overWords), markup.Text(words))
+	bar := markup.El("progress", markup.Attr("class", class), markup.Attr("aria-label", words),
+		markup.Int("max", max(1, ttl.Milliseconds())), value, markup.Int("data-until", stamp(end)))
+	return markup.Join(bar, markup.Text(" "),
+		markup.El("span", markup.Attr("class", "t"), markup.Int("data-until", stamp(end)), markup.Attr("data-over", over), markup.Text(left)))
 }
 
 // brief formats a duration for people. app.js does the same.
