@@ -36,15 +36,12 @@ func ParseURL(rawURL string) (*url.URL, error) {
 		return nil, invalid("URL", problem, allowed)
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
-		if isBareIPv6(host) { // not quoted, because a password may look like one
+		if strings.Count(host, ":") > 1 && strings.Trim(host, "0123456789abcdefABCDEF:.") == "" {
+			// It is not quoted, because a password may look like one.
 			return nil, invalid("URL", "has an IPv6 address without brackets", u.Scheme+"://[ADDRESS]:PORT")
 		}
 	}
 	return u, nil
-}
-
-func isBareIPv6(host string) bool {
-	return strings.Count(host, ":") > 1 && strings.Trim(host, "0123456789abcdefABCDEF:.") == ""
 }
 
 // parseHosts parses a URL of several hosts, or returns nil. url.Parse takes them for one

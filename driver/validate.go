@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -67,10 +68,7 @@ func (c *Claim) Validate() error {
 	case c.Fences < 0 || c.Fences > MaxFences:
 		return invalid("fences", fmt.Sprintf("is %d", c.Fences), fmt.Sprintf("0 to %d", MaxFences))
 	}
-	if err := ValidateTTL("TTL", c.TTL); err != nil {
-		return err
-	}
-	if err := ValidateDelay("lock-delay", c.LockDelay); err != nil {
+	if err := cmp.Or(ValidateTTL("TTL", c.TTL), ValidateDelay("lock-delay", c.LockDelay)); err != nil {
 		return err
 	}
 	if c.Queue {
@@ -78,13 +76,7 @@ func (c *Claim) Validate() error {
 			return err
 		}
 	}
-	if err := ValidateValue(c.Value); err != nil {
-		return err
-	}
-	if err := ValidateValue(c.Above); err != nil {
-		return err
-	}
-	return c.Owner.Validate()
+	return cmp.Or(ValidateValue(c.Value), ValidateValue(c.Above), c.Owner.Validate())
 }
 
 // ValidateAll refuses claims that cannot be granted together: no claim or more than

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,21 +53,19 @@ func (w *Watchers) Watch(name string, f func()) (stop func()) {
 	if len(n.all) == 1 && w.follow != nil {
 		n.stop = w.follow(name, func() { w.Notify(name) })
 	}
-	return func() { w.leave(name, n, &f) }
-}
-
-func (w *Watchers) leave(name string, n *watched, f *func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	i := slices.Index(n.all, f)
-	if i < 0 {
-		return // it was already stopped
-	}
-	n.all = slices.Delete(slices.Clone(n.all), i, i+1)
-	if len(n.all) == 0 {
-		delete(w.byName, name)
-		w.hasWatches.Store(len(w.byName) > 0)
-		n.stop()
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		i := slices.Index(n.all, &f)
+		if i < 0 {
+			return // it was already stopped
+		}
+		n.all = slices.Delete(slices.Clone(n.all), i, i+1)
+		if len(n.all) == 0 {
+			delete(w.byName, name)
+			w.hasWatches.Store(len(w.byName) > 0)
+			n.stop()
+		}
 	}
 }
 
@@ -100,11 +99,7 @@ func (w *Watchers) NotifyAll() {
 func (w *Watchers) Names() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	names := make([]string, 0, len(w.byName))
-	for name := range w.byName {
-		names = append(names, name)
-	}
-	return names
+	return slices.Collect(maps.Keys(w.byName))
 }
 
 // Close ends all watches: no function is called after it, and Watch does nothing.
