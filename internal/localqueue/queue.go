@@ -125,23 +125,6 @@ func (q *queue[W]) advance(now time.Time) {
 	}
 }
 
-// askOneByOne lets one waiter ask at a time after w was answered "held". Requests that
-// are under way together may overtake each other, and if only some of the claims fit,
-// they would not be served in order. Readers all fit once one of them does.
-func (q *queue[W]) askOneByOne(w *Waiter[W]) {
-	if w.limit < driver.Unlimited {
-		q.maxAsking = 1
-	}
-}
-
-// doubleAsking doubles the number of waiters that may ask together, if w was granted
-// without an answer "held": there is room.
-func (q *queue[W]) doubleAsking(w *Waiter[W]) {
-	if w.state == asking {
-		q.maxAsking = min(2*q.maxAsking, driver.Unlimited)
-	}
-}
-
 // passable reports whether the hold could be passed to w, which is the head.
 func (q *queue[W]) passable(w *Waiter[W], now time.Time) bool {
 	return q.hold != nil && w.state == local && now.Before(q.passUntil) && q.hold.Alike(w.Claim)

@@ -161,7 +161,9 @@ func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now
 		s.open = append(s.open, window[W]{x, h})
 	}
 	if w != nil && w.queue != nil {
-		x.doubleAsking(w)
+		if w.state == asking { // granted without an answer "held", so there is room
+			x.maxAsking = min(2*x.maxAsking, driver.Unlimited)
+		}
 		x.unlink(w, left)
 	}
 	x.advance(now)

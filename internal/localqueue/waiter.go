@@ -74,7 +74,12 @@ func (w *Waiter[W]) Told(held *driver.HeldError, rivals bool) {
 		q.asks--
 		q.queued++
 	}
-	q.askOneByOne(w)
+	if w.limit < driver.Unlimited {
+		// From now on one waiter asks at a time. Requests that are under way together
+		// may overtake each other, and if only some of the claims fit, they would not be
+		// served in order. Readers all fit once one of them does.
+		q.maxAsking = 1
+	}
 	q.lastHeld, q.othersAhead = held, max(held.Position-q.rank(w), 0)
 	q.hasRivals = rivals || q.othersAhead > 0
 	q.answered()
