@@ -47,8 +47,7 @@ type Options struct {
 func (o *Options) withDefaults() Options {
 	out := *cmp.Or(o, &Options{})
 	out.Prefix = cmp.Or(out.Prefix, "cron:")
-	out.MinHold = cmp.Or(out.MinHold, 500*time.Millisecond)
-	out.MinHold = max(out.MinHold, 0)
+	out.MinHold = max(0, cmp.Or(out.MinHold, 500*time.Millisecond))
 	out.Location = cmp.Or(out.Location, time.Local)
 	if out.Skipped == nil {
 		out.Skipped = logSkipped
