@@ -234,15 +234,13 @@ func (ms *pathMutexes) join(path string) (m ctxMutex, leave func()) {
 	if ms.users[path]++; ms.users[path] == 1 {
 		ms.byPath[path] = newCtxMutex()
 	}
-	return ms.byPath[path], func() { ms.leave(path) }
-}
-
-func (ms *pathMutexes) leave(path string) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	if ms.users[path]--; ms.users[path] == 0 {
-		delete(ms.byPath, path)
-		delete(ms.users, path)
+	return ms.byPath[path], func() {
+		ms.mu.Lock()
+		defer ms.mu.Unlock()
+		if ms.users[path]--; ms.users[path] == 0 {
+			delete(ms.byPath, path)
+			delete(ms.users, path)
+		}
 	}
 }
 
@@ -317,12 +315,6 @@ func (d *sharedConn[C]) queue(ctx context.Context, patience time.Duration) error
 func (d *sharedConn[C]) drain() {
 	d.mutex <- struct{}{}
 	<-d.mutex
-}
-
-// open opens the connection, before the first caller enters.
-func (d *sharedConn[C]) open(connect func(path string) (C, error), path string) (c C, err error) {
-	d.conn, err = connect(path)
-	return d.conn, err
 }
 
 // close closes the connection, if there is one. Call it before the first enter, or after

@@ -76,22 +76,6 @@ func (t *table) fileFindings() (found engine.Findings) {
 	return found
 }
 
-// linked returns the finding for a file with several names, each of which has its own
-// companions.
-func linked(path string, names uint64) []driver.Finding {
-	return engine.Found(driver.SeverityError, "hard links",
-		fmt.Sprintf("%s has %d names: who opens it by another one does not share its -wal and -shm, sees nothing of its locks, and damages it", path, names),
-		fmt.Sprintf("delete the others: find / -xdev -samefile %s", quote(path)))
-}
-
-// mounted returns the finding for a file that is mounted without its folder, for example
-// into a container.
-func mounted(path string) []driver.Finding {
-	return engine.Found(driver.SeverityError, "mount",
-		path+" is a mount of its own: a program that opens it at its source does not share its companion files, sees none of its locks, and damages it",
-		"mount the folder, so that the file, its -wal and its -shm are shared as one")
-}
-
 // networked returns the finding for a file on a network filesystem, whose hosts do not
 // share memory.
 func networked(kind string) []driver.Finding {

@@ -3,22 +3,28 @@
 package sqlitelock
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // shared reports whether a file can be opened under another path, where it has other
 // companions.
 func shared(path string, info os.FileInfo) (found []driver.Finding) {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
-		found = append(found, linked(path, uint64(s.Nlink))...) //nolint:unconvert // other systems have other types
+		found = append(found, engine.Found(driver.SeverityError, "hard links",
+			fmt.Sprintf("%s has %d names: who opens it by another one does not share its -wal and -shm, sees nothing of its locks, and damages it", path, s.Nlink),
+			fmt.Sprintf("delete the others: find / -xdev -samefile %s", quote(path)))...)
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo") // on Linux
 	if mountsFile(string(mounts), path) {
-		found = append(found, mounted(path)...)
+		found = append(found, engine.Found(driver.SeverityError, "mount",
+			path+" is a mount of its own: a program that opens it at its source does not share its companion files, sees none of its locks, and damages it",
+			"mount the folder, so that the file, its -wal and its -shm are shared as one")...)
 	}
 	return found
 }

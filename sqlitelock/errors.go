@@ -3,6 +3,7 @@ package sqlitelock
 import (
 	"context"
 	"errors"
+	"slices"
 	"syscall"
 
 	"modernc.org/sqlite"
@@ -40,12 +41,8 @@ func isFull(err error) bool {
 
 // isTransient reports whether an error of the operating system may pass by itself.
 func isTransient(err error) bool {
-	for _, passing := range []error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.EINTR, syscall.EAGAIN} {
-		if errors.Is(err, passing) {
-			return true
-		}
-	}
-	return false
+	passing := []error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.EINTR, syscall.EAGAIN}
+	return slices.ContainsFunc(passing, func(e error) bool { return errors.Is(err, e) })
 }
 
 // failed makes a driver.Error of an error about the file. It returns the end of the

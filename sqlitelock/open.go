@@ -97,7 +97,11 @@ func (t *table) connect(ctx context.Context) error {
 	for began, n := time.Now(), 0; ; n++ {
 		err := t.retry(ctx, t.openWriter)
 		if err == nil {
-			err = t.retry(ctx, t.tryWriter)
+			// Try a write in a step of its own, because opening is slow, and only quick
+			// tries find a file free that many processes use. The first process that
+			// opens the file after a crash recovers it. Until then the other processes
+			// find it busy.
+			err = t.retry(ctx, func() error { return t.writer.conn.transaction(func() error { return nil }) })
 		}
 		if err == nil {
 			err = t.retry(ctx, t.openReader)
@@ -123,23 +127,17 @@ func (t *table) openWriter() error {
 	if err := t.disconnect(); err != nil { // close the connections of a busy attempt
 		return err
 	}
-	_, err := t.writer.open(openWriter, t.path)
+	var err error
+	t.writer.conn, err = openWriter(t.path)
 	return err
-}
-
-// tryWriter checks that the writer can write. It is separate from opening, because
-// opening is slow, and only quick tries find a busy file free. After a crash, the first
-// process that opens the file recovers it, and meanwhile it is busy for the others.
-func (t *table) tryWriter() error {
-	return t.writer.conn.transaction(func() error { return nil })
 }
 
 func (t *table) openReader() error {
 	if err := t.reader.close(); err != nil { // close the connections of a busy attempt
 		return err
 	}
-	r, err := t.reader.open(openReader, t.path)
-	if err != nil {
+	r, err := openReader(t.path)
+	if t.reader.conn = r; err != nil {
 		return err
 	}
 	page, err := r.value("PRAGMA page_size")

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 )
 
 // Signals for other drivers are rows, written in the transaction that caused them. Each
@@ -21,10 +20,6 @@ const selectSignals = "SELECT id, token, kind, fence, fences FROM signals WHERE 
 // future were written before the clock was set back.
 const dropSignals = `DELETE FROM signals WHERE id IN
 	(SELECT id FROM (SELECT id, at FROM signals ORDER BY id LIMIT 256) WHERE at < ? OR at > ?)`
-
-func (w *writer) send(s locktable.Signal, now locktable.Instant) error {
-	return w.insertSignal.exec(s.Inbox, s.Token[:], int64(s.Kind), int64(s.Fence), int64(s.Fences), int64(now))
-}
 
 // receive reads the signals for inbox that are new since the last call.
 func (r *reader) receive(inbox string) (own []driver.Signal, err error) {

@@ -138,7 +138,7 @@ func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []lockt
 				did.signals = append(did.signals, s.Signal)
 				continue
 			}
-			if err := w.send(s, now); err != nil {
+			if err := w.insertSignal.exec(s.Inbox, s.Token[:], int64(s.Kind), int64(s.Fence), int64(s.Fences), int64(now)); err != nil {
 				return err
 			}
 			did.sentTo = append(did.sentTo, s.Inbox)
