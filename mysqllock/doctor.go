@@ -35,8 +35,12 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if len(found) == 0 {
 		found = locktable.Damaged(ctx, d)
 	}
+	product := "MySQL"
+	if _, _, maria := v.version(); maria {
+		product = "MariaDB"
+	}
 	found = slices.Concat(found, s.triggers(ctx), s.dropped(), v.settings(), s.writableReplica(ctx), s.clocks(ctx), s.connections(),
-		engine.Version(v.product(), v["version"]))
+		engine.Version(product, v["version"]))
 	engine.SortFindings(found)
 	return found, ctx.Err()
 }

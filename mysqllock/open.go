@@ -134,13 +134,6 @@ func (l *connectLog) Print(v ...any) {
 	}
 }
 
-func (l *connectLog) explain(err error) error {
-	if last := l.last.Load(); last != nil && !errors.Is(err, *last) {
-		return fmt.Errorf("%w: %w", err, *last)
-	}
-	return err
-}
-
 // connector makes the settings of each connection that a step relies on. A caller's own
 // pool may have other settings, which checkServer checks.
 type connector struct{ sqldriver.Connector }
@@ -149,7 +142,10 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	said := &connectLog{}
 	conn, err := c.Connector.Connect(context.WithValue(ctx, connectLogKey{}, said))
 	if err != nil {
-		return nil, said.explain(err)
+		if last := said.last.Load(); last != nil && !errors.Is(err, *last) {
+			err = fmt.Errorf("%w: %w", err, *last)
+		}
+		return nil, err
 	}
 	if x, ok := conn.(sqldriver.ExecerContext); ok {
 		for _, statement := range []string{

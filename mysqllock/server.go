@@ -119,22 +119,17 @@ func (s *server) checkServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.prepare(ctx)
+	// Prepare the statement that the driver sends most, if it opened the pool, which
+	// prepares it again on each connection. A caller's pool may lead through a proxy that
+	// then needs a connection for each client, or have connections that last for one
+	// statement.
+	if s.pool > 0 && s.prepared.Load() == nil {
+		if stmt, err := s.db.PrepareContext(ctx, s.updateText()); err == nil {
+			s.prepared.Store(stmt)
+		}
+	}
 	s.ready.Store(true)
 	return nil
-}
-
-// prepare prepares the most frequent statement, if the pool is the driver's own. A
-// caller's pool may go through a proxy that would then need a connection for each client,
-// or have connections that last for one statement. The pool prepares the statement again
-// on each connection.
-func (s *server) prepare(ctx context.Context) {
-	if s.pool == 0 || s.prepared.Load() != nil {
-		return
-	}
-	if stmt, err := s.db.PrepareContext(ctx, s.updateText()); err == nil {
-		s.prepared.Store(stmt)
-	}
 }
 
 // droppedTable returns the table that an operator has dropped while the other one
@@ -260,13 +255,6 @@ func (v variables) packet() int64 {
 func (v variables) version() (major, minor int, maria bool) {
 	_, _ = fmt.Sscanf(v["version"], "%d.%d", &major, &minor)
 	return major, minor, strings.Contains(strings.ToLower(v["version"]), "mariadb")
-}
-
-func (v variables) product() string {
-	if _, _, maria := v.version(); maria {
-		return "MariaDB"
-	}
-	return "MySQL"
 }
 
 func (s *server) query(ctx context.Context, statement string, each func(*sql.Rows) error) error {
