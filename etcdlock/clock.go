@@ -114,10 +114,6 @@ func (t tick) after(now time.Time) locktable.Instant {
 	return t.is + max(1, locktable.Instant(passed/time.Microsecond))
 }
 
-// lead returns the time by which this client's reading according to t is ahead of another
-// tick.
-func (t tick) lead(of tick, now time.Time) time.Duration { return of.is.Until(t.is) + now.Sub(t.at) }
-
 // A clock is a client's view of the clock that all clients of a prefix share. The client
 // computes its readings and its ticks from this view. docs/internals/etcd-clock.md says
 // why clients can trust the shared clock.
@@ -213,7 +209,7 @@ func (c *clock) learn(t tick) {
 	}
 	now := time.Now()
 	if t.at = now; c.known && t.old == c.cur.id {
-		t.at = now.Add(-min(maxReceiverSkew, max(0, c.cur.lead(t, now))))
+		t.at = now.Add(-min(maxReceiverSkew, max(0, t.is.Until(c.cur.is)+now.Sub(c.cur.at))))
 	}
 	t.own = t.value == c.wrote
 	c.cur, c.known = t, true

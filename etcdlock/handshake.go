@@ -25,10 +25,6 @@ type handshakes struct {
 	last atomic.Pointer[error]
 }
 
-func newHandshakes(t *engine.TLS) *handshakes {
-	return &handshakes{TransportCredentials: credentials.NewTLS(t.Config()), tls: t}
-}
-
 // ClientHandshake implements [credentials.TransportCredentials].
 func (h *handshakes) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	config := h.tls.Config()

@@ -50,9 +50,15 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeout(ctx, openTimeout(ctx, p.config.DialTimeout))
+	timeout := p.config.DialTimeout
+	if end, ok := ctx.Deadline(); ok { // leave time to find out why the cluster does not answer
+		timeout = min(timeout, time.Until(end)/4*3)
+	}
+	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	client, err := dial(within, &p.config)
+	// clientv3.New takes no ctx, and with a password it sends the server a request.
+	client, err := engine.Dial(within, func() (*clientv3.Client, error) { return clientv3.New(p.config) },
+		func(c *clientv3.Client) { _ = c.Close() })
 	if err != nil {
 		return nil, openError(ctx, p, err)
 	}
@@ -98,15 +104,6 @@ func hosts(endpoints []string) string {
 	return strings.Join(short, ",")
 }
 
-// openTimeout returns the time limit for the cluster's answer. It leaves time for
-// openError.
-func openTimeout(ctx context.Context, longest time.Duration) time.Duration {
-	if end, ok := ctx.Deadline(); ok {
-		return min(longest, time.Until(end)/4*3)
-	}
-	return longest
-}
-
 // openError returns the error of an opening that failed. etcd's client waits for servers
 // that it cannot reach, and does not report the cause. So openError sends another request
 // to find it.
@@ -135,11 +132,4 @@ func whyNot(ctx context.Context, config clientv3.Config) error {
 		return err
 	}
 	return status.Error(codes.Unavailable, "no answer") // the client has connected, or the server is silent
-}
-
-// dial makes the client, and returns when ctx ends. clientv3.New takes no ctx, and with a
-// password it sends the server a request.
-func dial(ctx context.Context, config *clientv3.Config) (*clientv3.Client, error) {
-	return engine.Dial(ctx, func() (*clientv3.Client, error) { return clientv3.New(*config) },
-		func(c *clientv3.Client) { _ = c.Close() })
 }

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
@@ -60,8 +61,9 @@ func parseURL(u *url.URL) (*parsed, error) {
 	case err != nil:
 		return nil, err
 	case u.Scheme == "etcds":
-		p.tls = newHandshakes(cmp.Or(t, engine.NewTLS()))
-		p.config.TLS = p.tls.tls.Config()
+		t = cmp.Or(t, engine.NewTLS())
+		p.tls = &handshakes{TransportCredentials: credentials.NewTLS(t.Config()), tls: t}
+		p.config.TLS = t.Config()
 		p.config.DialOptions = append(p.config.DialOptions, grpc.WithTransportCredentials(p.tls))
 	case t != nil:
 		return nil, invalid("has parameters of TLS, and does not begin with etcds")
