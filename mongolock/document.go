@@ -1,8 +1,6 @@
 package mongolock
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -42,15 +40,6 @@ func envelope(s *swap.Swap) *stamped.Envelope {
 	e := stamped.Next(*s, nil)
 	e.Window.To = e.Window.To.Add(-time.Millisecond)
 	return e
-}
-
-// whole rounds a time down to the millisecond.
-func whole(i locktable.Instant) locktable.Instant { return i - i%1000 }
-
-func newVersion() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return max(1, binary.NativeEndian.Uint64(b[:])>>1)
 }
 
 // replaced returns the filter for the document that a swap replaces. Version 0 matches no

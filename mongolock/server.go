@@ -59,8 +59,9 @@ func (t *store) server(ctx context.Context) (*server, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.at == nil && t.life.Err() == nil {
-		t.at = t.serverOf(g)
-		t.loops.Go(t.index)
+		at = t.serverOf(g)
+		t.at = at
+		t.loops.Go(func() { t.index(at) })
 	}
 	return t.at, t.life.Err()
 }
@@ -90,8 +91,7 @@ func (t *store) greet(ctx context.Context) (*greeting, error) {
 func (t *store) serverOf(g *greeting) *server {
 	acknowledged, newest := writeconcern.Majority(), readconcern.Linearizable()
 	if !g.replicas() {
-		acknowledged.Journal, newest = new(bool), readconcern.Local()
-		*acknowledged.Journal = true
+		acknowledged.Journal, newest = new(true), readconcern.Local()
 	}
 	o := options.Collection().SetWriteConcern(acknowledged).SetReadPreference(readpref.Primary())
 	read := readconcern.Majority()
@@ -110,12 +110,9 @@ func (t *store) serverOf(g *greeting) *server {
 // index creates the collections, and the indexes by which the server deletes old
 // documents. Many processes may do so at the same time. The indexes only save space, so
 // index runs during the first steps, and the doctor reports a missing index.
-func (t *store) index() {
+func (t *store) index(at *server) {
 	ctx, cancel := context.WithTimeout(t.life, time.Minute)
 	defer cancel()
-	t.mu.Lock()
-	at := t.at
-	t.mu.Unlock()
 	for _, i := range []struct {
 		in    *mongo.Collection
 		by    string

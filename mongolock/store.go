@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,7 +46,7 @@ func (t *store) Time(ctx context.Context) (swap.Window, error) {
 		// A stamp is rounded down to whole milliseconds, and so is the start of a window.
 		// The window ends 2 ms later, to make up for that.
 		if w, ok := t.clock.Window(time.Now()); ok {
-			return swap.Window{From: whole(w.From), To: w.To.Add(2 * time.Millisecond)}, nil
+			return swap.Window{From: w.From - w.From%1000, To: w.To.Add(2 * time.Millisecond)}, nil
 		}
 		if _, err := t.greet(ctx); err != nil {
 			return swap.Window{}, err
@@ -133,7 +135,7 @@ func (t *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 		if err := t.checkSize(&swaps[i]); err != nil {
 			return nil, engine.Failure(err, t.place(), "", advice)
 		}
-		versions[i] = newVersion()
+		versions[i] = max(1, rand.Uint64()>>1)
 	}
 	if len(swaps) == 1 {
 		stamps, err = t.swapOne(ctx, at, &swaps[0], versions[0])
@@ -204,15 +206,8 @@ func (t *store) swapMany(ctx context.Context, at *server, swaps []swap.Swap, ver
 // onlyDuplicates reports whether all errors mean that a name already exists.
 func onlyDuplicates(err error) bool {
 	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
-	if !ok || bulk.WriteConcernError != nil {
-		return false
-	}
-	for _, e := range bulk.WriteErrors {
-		if !mongo.IsDuplicateKeyError(e) {
-			return false
-		}
-	}
-	return true
+	others := func(e mongo.BulkWriteError) bool { return !mongo.IsDuplicateKeyError(e) }
+	return ok && bulk.WriteConcernError == nil && !slices.ContainsFunc(bulk.WriteErrors, others)
 }
 
 // swapResult returns the outcome of a swap that the server wrote with this stamp. A void

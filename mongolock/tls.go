@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -28,13 +29,10 @@ type dialer struct {
 // rereadFiles sets a dialer if the URL names files. It also removes the client's TLS
 // configuration, because the client would otherwise begin TLS a second time.
 func rereadFiles(client *options.ClientOptions, query url.Values) {
-	own, files := url.Values{"tls": {"true"}}, false
-	for _, name := range tlsFiles {
-		files = files || query.Has(name)
-	}
-	if client.TLSConfig == nil || !files {
+	if client.TLSConfig == nil || !slices.ContainsFunc(tlsFiles, query.Has) {
 		return
 	}
+	own := url.Values{"tls": {"true"}}
 	for name := range query {
 		if strings.HasPrefix(name, "tls") && name != "tls" {
 			own[name] = query[name]

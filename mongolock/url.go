@@ -2,7 +2,6 @@ package mongolock
 
 import (
 	"cmp"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -125,9 +124,9 @@ func (p *parsed) setOwn(query url.Values) error {
 func unquoted(err error, u *url.URL) string {
 	password, _ := u.User.Password()
 	secrets := []string{password, u.User.Username(), url.QueryEscape(password), u.Query().Get("tlsCertificateKeyFilePassword")}
-	for name := range maps.Keys(u.Query()) {
+	for name, values := range u.Query() {
 		if strings.Contains(strings.ToLower(name), "password") || strings.EqualFold(name, "authMechanismProperties") {
-			secrets = append(secrets, u.Query()[name]...)
+			secrets = append(secrets, values...)
 		}
 	}
 	for _, s := range secrets {
