@@ -63,13 +63,10 @@ func (o *dialer) dialFunc(dial dialing, forCommands bool) dialing {
 func (o *dialer) noteConn(g *dialedConn, open bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case !open:
-		delete(o.open, g)
-	case o.open == nil:
-		o.open = map[*dialedConn]bool{g: true}
-	default:
+	if open {
 		o.open[g] = true
+	} else {
+		delete(o.open, g)
 	}
 }
 

@@ -51,7 +51,9 @@ func build(s *conn, c redisscript.Client, own Options, track *tracker) (*redissc
 		c.Watch = s.watch
 	}
 	d := redisscript.New(&c, options)
-	track.tell(d)
+	if track != nil {
+		track.driver.Store(d)
+	}
 	return d, nil
 }
 
@@ -85,8 +87,9 @@ func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err // here, before waiting for the server
 	}
-	track, dialed := &tracker{}, &dialer{tls: p.tls}
-	c, err := dial(ctx, p, track, dialed)
+	track, dialed := &tracker{}, &dialer{tls: p.tls, open: map[*dialedConn]bool{}}
+	// rueidis takes no ctx.
+	c, err := engine.Dial(ctx, func() (*clients, error) { return connect(p, track, dialed) }, (*clients).close)
 	if err != nil {
 		switch ended := ctx.Err(); {
 		case errors.Is(ended, context.Canceled):
@@ -134,11 +137,6 @@ func (c *clients) close() {
 	if c.push != nil {
 		c.push.Close()
 	}
-}
-
-// dial connects, and ends with ctx, because rueidis takes no ctx.
-func dial(ctx context.Context, p *parsed, t *tracker, dialed *dialer) (*clients, error) {
-	return engine.Dial(ctx, func() (*clients, error) { return connect(p, t, dialed) }, func(c *clients) { c.close() })
 }
 
 // connect opens both clients, the second one with tracking if the server allows it.

@@ -11,17 +11,11 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// tracker passes Redis' reports of keys that other clients have changed to the driver. It
-// is created before the driver, because the client needs it, and the driver needs the
-// client. A nil tracker does nothing.
+// tracker passes on to the driver what Redis reports of keys that other clients changed.
+// It exists before the driver does, because the client needs it, and the driver needs the
+// client.
 type tracker struct {
 	driver atomic.Pointer[redisscript.Driver]
-}
-
-func (t *tracker) tell(d *redisscript.Driver) {
-	if t != nil {
-		t.driver.Store(d)
-	}
 }
 
 // invalidated gets the reports. rueidis' reading goroutine calls it. messages is nil if
@@ -138,7 +132,7 @@ func (s *conn) watchOne(key string) rueidis.Commands {
 func armedBy(exec rueidis.RedisResult) redisscript.Armed {
 	answers, err := exec.ToArray()
 	if err == nil && len(answers) != 2 {
-		err = errTransaction
+		err = errors.New("the server answered something else than a transaction does")
 	}
 	if err == nil {
 		err = answers[0].Error()
@@ -160,8 +154,6 @@ func state(m rueidis.RedisMessage, err error) redisscript.Armed {
 	}
 	return redisscript.Armed{State: text, Err: err}
 }
-
-var errTransaction = errors.New("the server answered something else than a transaction does")
 
 // refusesTracking reports whether a connection failed because of tracking: the server, or
 // a proxy, does not support it, or the user lacks the right.
