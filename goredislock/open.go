@@ -3,6 +3,7 @@ package goredislock
 import (
 	"cmp"
 	"context"
+	"math"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,7 +19,7 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open client"}
 	}
 	s := &conn{client: client}
-	able := redisscript.Client{Conn: s, Patience: s.patience(), Untracked: "go-redis has no client tracking"}
+	able := redisscript.Client{Conn: s, Patience: math.MaxInt64, Untracked: "go-redis has no client tracking"}
 	switch c := client.(type) {
 	case *redis.Ring:
 		return nil, &driver.InvalidError{
@@ -26,7 +27,15 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 			Allowed: "a *redis.Client or a *redis.ClusterClient",
 		}
 	case *redis.Client:
-		able.Where, able.ReadTimeout = redisscript.Place(c.Options().Addr, c.Options().DB), c.Options().ReadTimeout
+		o := c.Options()
+		able.Where, able.ReadTimeout = redisscript.Place(o.Addr, o.DB), o.ReadTimeout
+		// go-redis waits for a connection no longer than ctx. After that it follows its
+		// own ReadTimeout, if there is one, unless its options make it follow ctx.
+		if o.ContextTimeoutEnabled {
+			able.Patience = 0
+		} else if o.ReadTimeout > 0 {
+			able.Patience = o.ReadTimeout
+		}
 	case *redis.ClusterClient:
 		s.cluster, able.Cluster, able.Where, able.ReadTimeout = c, true, "cluster", c.Options().ReadTimeout
 	}

@@ -37,7 +37,11 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 			pinged = false
 		}
 		if err != nil {
-			s.follow(ctx, err)
+			// If another node has the slot now, go-redis looks for it by itself for
+			// commands, but not for subscriptions.
+			if s.cluster != nil && redis.HasErrorPrefix(err, "MOVED") {
+				s.cluster.ReloadState(ctx)
+			}
 			return err
 		}
 		switch m := m.(type) {
@@ -47,20 +51,10 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 				subscribed()
 			case "sunsubscribe": // not requested: the slot has moved
 				s.cluster.ReloadState(ctx)
-				return errMoved
+				return errors.New("the slot of the channel has been moved to another node")
 			}
 		case *redis.Message:
 			heard(m.Payload)
 		}
 	}
 }
-
-// follow makes go-redis load the slots again, if it subscribed at a node that no longer
-// has the slot. For commands, go-redis does that itself, but not for subscriptions.
-func (s *conn) follow(ctx context.Context, err error) {
-	if s.cluster != nil && redis.HasErrorPrefix(err, "MOVED") {
-		s.cluster.ReloadState(ctx)
-	}
-}
-
-var errMoved = errors.New("the slot of the channel has been moved to another node")

@@ -3,11 +3,9 @@ package goredislock
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -145,19 +143,4 @@ func (s *conn) nodes(ctx context.Context, where string, masters bool) ([]redissc
 	})
 	slices.SortFunc(all, func(a, b redisscript.Node) int { return strings.Compare(a.Name, b.Name) })
 	return all, err
-}
-
-// patience returns redisscript.Client.Patience. go-redis waits for a connection until ctx
-// ends. For the answer, it uses its own ReadTimeout, unless its options make it use ctx.
-func (s *conn) patience() time.Duration {
-	c, ok := s.client.(*redis.Client)
-	switch {
-	case !ok:
-		return math.MaxInt64
-	case c.Options().ContextTimeoutEnabled:
-		return 0
-	case c.Options().ReadTimeout <= 0: // no timeout
-		return math.MaxInt64
-	}
-	return c.Options().ReadTimeout
 }
