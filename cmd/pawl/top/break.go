@@ -82,12 +82,6 @@ func (q *question) means(typed string) bool {
 	return false
 }
 
-// stands reports whether the lease in question is still there.
-func (m *model) stands(q *question) bool {
-	r := m.view.Row(q.name)
-	return r != nil && slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return h.Fence == q.fence })
-}
-
 // broke shows the result of an attempt to break a lease.
 func (m *model) broke(q *question, err error) {
 	switch {
@@ -123,9 +117,10 @@ func (m *model) drawQuestion() []screen.Line {
 		screen.Text("Pawl cannot notify a holder that is paused or cut off. Only a check of the", 0),
 		screen.Text("fence refuses what it writes later.", 0),
 	}
+	r := m.view.Row(q.name)
 	ask := screen.Text("Type the name or the fence to break it:", screen.Bold)
 	switch {
-	case !m.stands(q):
+	case r == nil || !slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return h.Fence == q.fence }):
 		ask = screen.Text("This lease is over: there is nothing to break any more.", screen.Bold|screen.Yellow)
 	case q.wrong:
 		ask = screen.Text("That is not its name: type the name or the fence.", screen.Bold|screen.Red)

@@ -108,7 +108,11 @@ func (m *model) alerts() (lines []screen.Line) {
 		alert(m.silence(seen), bad)
 	}
 	for _, circle := range v.Blocks().Deadlocks {
-		alert(deadlockWords(circle), bad)
+		var waits []string
+		for _, b := range circle {
+			waits = append(waits, fmt.Sprintf("%s waits for %s, which %s holds", b.Waiter, words.Plain(b.Name), b.Holder))
+		}
+		alert("deadlock: "+strings.Join(waits, "; "), bad)
 	}
 	if n := len(v.Damaged); n > 0 {
 		alert(fmt.Sprintf("damaged rows: %d; the first: %s", n, words.Bare(v.Damaged[0].Err)), bad)
@@ -142,17 +146,6 @@ func (m *model) wrapped(text string, style screen.Style) (lines []screen.Line) {
 
 func (m *model) silence(seen time.Time) string {
 	return fmt.Sprintf("the backend has not answered since %s (%s)", seen.Format(time.TimeOnly), ago(m.now.Sub(seen)))
-}
-
-func deadlockWords(circle []overview.Block) string {
-	text := "deadlock: "
-	for i, b := range circle {
-		if i > 0 {
-			text += "; "
-		}
-		text += fmt.Sprintf("%s waits for %s, which %s holds", b.Waiter, words.Plain(b.Name), b.Holder)
-	}
-	return text
 }
 
 // keysLine is the last line: the keys, and what they do.

@@ -67,16 +67,13 @@ func (m *model) drawList() []screen.Line {
 		top = append(top, m.listLine(m.rows[i], used, widths, style))
 	}
 	if len(m.rows) == 0 && !m.view.Looked.IsZero() {
-		top = append(top, screen.Text(m.nothing(), screen.Dim))
+		nothing := "nothing is held or waited for"
+		if m.filter != "" && len(m.view.Rows) > 0 {
+			nothing = "no name or holder has " + words.Plain(m.filter) + " in it; esc shows all"
+		}
+		top = append(top, screen.Text(nothing, screen.Dim))
 	}
 	return m.framed(top, []screen.Line{bottom})
-}
-
-func (m *model) nothing() string {
-	if m.filter != "" && len(m.view.Rows) > 0 {
-		return "no name or holder has " + words.Plain(m.filter) + " in it; esc shows all"
-	}
-	return "nothing is held or waited for"
 }
 
 // shown are the names on the screen, whose changes the backend should push.
@@ -197,22 +194,18 @@ func leftWords(left time.Duration, overdue bool) (string, screen.Style) {
 	return ago(left), 0
 }
 
+// barCell shows how much of the time of the lease is left.
 func (m *model) barCell(r *overview.Row) (string, screen.Style) {
 	if len(r.Holders) == 0 {
 		return "", 0
 	}
-	i := m.least(r)
-	return leftBar(r.Left(i, m.now), r.TTLs[i], 10, r.AnyOverdue())
-}
-
-// leftBar shows how much of the time of a lease is left.
-func leftBar(left, ttl time.Duration, cells int, overdue bool) (string, screen.Style) {
-	full := 0
-	if ttl > 0 {
-		full = min(cells, int((left*time.Duration(cells)+ttl-1)/ttl))
+	const cells = 10
+	i, full := m.least(r), 0
+	if ttl := r.TTLs[i]; ttl > 0 {
+		full = min(cells, int((r.Left(i, m.now)*cells+ttl-1)/ttl))
 	}
 	style := screen.Green
-	if overdue {
+	if r.AnyOverdue() {
 		style = screen.Red
 	}
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", cells-full) + "]", style

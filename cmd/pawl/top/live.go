@@ -30,7 +30,53 @@ type Options struct {
 func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error {
 	l := &liveView{Options: o, screen: s, model: newModel(o.Delay)}
 	l.model.idle, l.model.readOnly = o.Idle, !o.AllowBreak
-	return l.run(ctx, c)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.opened, l.views, l.broken = make(chan *pawl.Client), make(chan *overview.View), make(chan outcome)
+	if c != nil {
+		l.start(ctx, c)
+	} else {
+		l.screen.Go(func() { l.open(ctx) })
+	}
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		l.draw()
+		select {
+		case c := <-l.opened:
+			l.start(ctx, c)
+		case v := <-l.views:
+			l.model.see(v)
+		case o := <-l.broken:
+			l.model.broke(o.of, o.err)
+		case <-ticker.C:
+		case e := <-l.screen.Events():
+			var o order
+			if e.Key != "" {
+				o = l.model.press(e.Key, e.Pasted)
+			}
+			if o.suspend {
+				l.screen.Suspend()
+			}
+			if q := o.breaks; q != nil {
+				l.screen.Go(func() { l.breakLease(ctx, q) })
+			}
+			if e.Gone != nil || o.quit {
+				cancel()
+			}
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if l.all == nil {
+		return nil
+	}
+	// Close the terminal first, because the client may take long.
+	err := l.screen.Close()
+	_ = l.Close(l.all.Client())
+	return err
 }
 
 // A liveView connects the screen, the model and the backend. One goroutine owns the
@@ -59,46 +105,6 @@ const tick = 500 * time.Millisecond
 
 // breakFor bounds an attempt to break a lease.
 const breakFor = 10 * time.Second
-
-func (l *liveView) run(ctx context.Context, c *pawl.Client) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	l.opened, l.views, l.broken = make(chan *pawl.Client), make(chan *overview.View), make(chan outcome)
-	if c != nil {
-		l.start(ctx, c)
-	} else {
-		l.screen.Go(func() { l.open(ctx) })
-	}
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for {
-		l.draw()
-		select {
-		case c := <-l.opened:
-			l.start(ctx, c)
-		case v := <-l.views:
-			l.model.see(v)
-		case o := <-l.broken:
-			l.model.broke(o.of, o.err)
-		case <-ticker.C:
-		case e := <-l.screen.Events():
-			if e.Gone != nil || e.Key != "" && l.obey(ctx, l.model.press(e.Key, e.Pasted)) {
-				cancel()
-			}
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	if l.all == nil {
-		return nil
-	}
-	// Close the terminal first, because the client may take long.
-	err := l.screen.Close()
-	_ = l.Close(l.all.Client())
-	return err
-}
 
 // draw shows the model, and subscribes to changes of the names on the screen.
 func (l *liveView) draw() {
@@ -147,17 +153,6 @@ func (l *liveView) open(ctx context.Context) {
 		}
 		return
 	}
-}
-
-// obey does what a key asks for, and reports whether that ends the view.
-func (l *liveView) obey(ctx context.Context, o order) (ends bool) {
-	if o.suspend {
-		l.screen.Suspend()
-	}
-	if q := o.breaks; q != nil {
-		l.screen.Go(func() { l.breakLease(ctx, q) })
-	}
-	return o.quit
 }
 
 // breakLease breaks the lease in question, and no other.

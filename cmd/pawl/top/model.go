@@ -171,7 +171,7 @@ func (m *model) pressList(k screen.Key) order {
 }
 
 func (m *model) pressInside(k screen.Key) order {
-	r := m.openedRow()
+	r := m.view.Row(m.opened)
 	switch k {
 	case "q":
 		return order{quit: true}
@@ -196,14 +196,6 @@ func (m *model) pressInside(k screen.Key) order {
 		}
 	}
 	return order{}
-}
-
-// openedRow is the row of the name that is shown alone, or nil if the name is not in use.
-func (m *model) openedRow() *overview.Row {
-	if m.view == nil {
-		return nil
-	}
-	return m.view.Row(m.opened)
 }
 
 func (m *model) pageRows() int { return max(1, m.size.height-5) }

@@ -14,7 +14,7 @@ import (
 // drawName draws one name: its holders, its waiters in the order in which they will be
 // served, and who blocks whom.
 func (m *model) drawName() []screen.Line {
-	r := m.openedRow()
+	r := m.view.Row(m.opened) // nil if the name is not in use
 	top := []screen.Line{m.title(), m.nameState(r)}
 	top = append(top, m.alerts()...)
 	all := []string{"esc", "back", "up/down", "choose", "b", "break", "?", "help", "q", "quit"}
