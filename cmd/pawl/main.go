@@ -162,7 +162,7 @@ const others = "Other commands"
 func addGroup(root *cobra.Command, heading string, verbs ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: heading, Title: heading})
 	for _, c := range verbs {
-		c.GroupID = heading
+		c.GroupID, c.DisableFlagsInUseLine = heading, true
 	}
 	root.AddCommand(verbs...)
 }
