@@ -77,8 +77,11 @@ func codeOf(err error) int {
 	return exitOther
 }
 
-// usage returns the error for wrong arguments, which refers to the help.
+// usage is the error for wrong arguments. It names the help. It is nil if err is nil.
 func usage(cmd *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
 	return &exit{code: exitUsage, err: fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
 }
 
