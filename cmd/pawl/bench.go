@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +44,6 @@ The exit code is 0, 64 for wrong usage, 69 if the database is unavailable, or 75
 if another bench is running.`,
 		Example: `  pawl bench --url redis://cache.example:6379
   pawl bench --duration 1m --clients 16 --json`,
-		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := none(cmd, args); err != nil {
 				return err
@@ -69,10 +69,7 @@ if another bench is running.`,
 			defer stop()
 			b := &bench{v: v, phase: time.Duration(duration) / 2, asJSON: asJSON}
 			defer b.close()
-			err = b.open(ctx, url, where.options(), int(clients))
-			if err == nil {
-				err = b.run(ctx)
-			}
+			err = b.run(ctx, url, where.options(), int(clients))
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -94,29 +91,23 @@ type bench struct {
 	clients []*pawl.Client
 }
 
-func (b *bench) open(ctx context.Context, url string, o *pawl.Options, n int) error {
-	for range n {
+// close releases the leases that a signal or an error has left.
+func (b *bench) close() {
+	var closing sync.WaitGroup
+	for _, c := range b.clients {
+		closing.Go(func() { _ = closeSoon(c) })
+	}
+	closing.Wait()
+}
+
+func (b *bench) run(ctx context.Context, url string, o *pawl.Options, clients int) error {
+	for range clients {
 		c, err := pawl.Open(ctx, url, o)
 		if err != nil {
 			return err
 		}
 		b.clients = append(b.clients, c)
 	}
-	return nil
-}
-
-// close releases the leases that a signal or an error has left.
-func (b *bench) close() {
-	closed := make(chan struct{}, len(b.clients))
-	for _, c := range b.clients {
-		go func() { _ = closeSoon(c); closed <- struct{}{} }()
-	}
-	for range b.clients {
-		<-closed
-	}
-}
-
-func (b *bench) run(ctx context.Context) error {
 	alone, err := b.clients[0].Mutex(benchName, pawl.WithTTL(benchTTL)).TryLock(ctx)
 	if held, ok := errors.AsType[*pawl.HeldError](err); ok {
 		return &exit{code: exitHeld, err: fmt.Errorf("another bench is running: %s", words.Bare(held))}
@@ -125,19 +116,19 @@ func (b *bench) run(ctx context.Context) error {
 		return err
 	}
 	defer alone.Release(ctx) //nolint:errcheck // otherwise it expires
-	bar := startProgress(b.v, 2*b.phase)
-	defer bar.end()
-	cycles, err := b.measure(ctx, bar, func(i int) string { return fmt.Sprintf("%s:%d", benchName, i) })
+	tick, end := showProgress(b.v, 2*b.phase)
+	defer end()
+	cycles, err := b.measure(ctx, tick, func(i int) string { return fmt.Sprintf("%s:%d", benchName, i) })
 	if err != nil {
 		return err
 	}
 	var handovers latencyStats
 	if len(b.clients) > 1 {
-		if handovers, err = b.measure(ctx, bar, func(int) string { return benchName + ":0" }); err != nil {
+		if handovers, err = b.measure(ctx, tick, func(int) string { return benchName + ":0" }); err != nil {
 			return err
 		}
 	}
-	bar.end()
+	end()
 	backend := b.clients[0].Properties().Where
 	if b.asJSON {
 		return printLine(b.v.out, jsonBench{backend, len(b.clients), cycles.json(), handovers.json()})
@@ -148,7 +139,7 @@ func (b *bench) run(ctx context.Context) error {
 // measure makes each client lock and release its name until the phase is over. If the
 // clients share a name, it measures the time from each release to the next grant. A phase
 // without a result lasts until the first result.
-func (b *bench) measure(ctx context.Context, bar *progress, name func(client int) string) (latencyStats, error) {
+func (b *bench) measure(ctx context.Context, tick func(), name func(client int) string) (latencyStats, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.phase+maxFirstResult)
 	defer cancel()
 	var measured, due atomic.Bool
@@ -159,7 +150,7 @@ func (b *bench) measure(ctx context.Context, bar *progress, name func(client int
 	})
 	defer enough.Stop()
 	note := func() {
-		bar.tick()
+		tick()
 		if measured.Store(true); due.Load() {
 			cancel()
 		}
@@ -171,7 +162,7 @@ func (b *bench) measure(ctx context.Context, bar *progress, name func(client int
 	shared := len(b.clients) > 1 && name(0) == name(1)
 	results := make(chan result, len(b.clients))
 	began := time.Now()
-	var released released
+	var released atomic.Pointer[time.Time] // the last release of a shared name, until the next grant
 	for i, c := range b.clients {
 		go func() {
 			var r result
@@ -183,11 +174,12 @@ func (b *bench) measure(ctx context.Context, bar *progress, name func(client int
 					r.err = err
 					break
 				}
-				if from := released.swapZero(began); shared && !from.IsZero() {
-					r.took = append(r.took, time.Since(from))
+				if from := released.Swap(nil); shared && from != nil {
+					r.took = append(r.took, time.Since(*from))
 					note()
 				}
-				released.set(began)
+				now := time.Now()
+				released.Store(&now)
 				r.err = lease.Release(context.WithoutCancel(ctx))
 				if !shared {
 					r.took = append(r.took, time.Since(start))

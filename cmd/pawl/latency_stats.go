@@ -69,59 +69,28 @@ func fine(d time.Duration) string {
 	return d.Round(unit).String()
 }
 
-// released has the time of the last release of a name that several clients want. The lock
-// orders the accesses; it is atomic only for the race detector.
-type released struct{ since atomic.Int64 }
-
-func (r *released) set(began time.Time) { r.since.Store(int64(time.Since(began)) + 1) }
-
-// swapZero returns the time of the release, or zero, and clears it.
-func (r *released) swapZero(began time.Time) time.Time {
-	if since := r.since.Swap(0); since > 0 {
-		return began.Add(time.Duration(since))
-	}
-	return time.Time{}
-}
-
-// progress is a bar on a terminal. A nil progress shows nothing.
-type progress struct {
-	v     *output
-	total time.Duration
-	began time.Time
-	done  atomic.Int64
-	stop  chan struct{}
-	over  chan struct{}
-	once  sync.Once
-}
-
-func startProgress(v *output, total time.Duration) *progress {
+// showProgress shows a bar on a terminal until end. tick counts a lock that was taken.
+func showProgress(v *output, total time.Duration) (tick, end func()) {
 	if !v.onTerminal() {
-		return nil
+		return func() {}, func() {}
 	}
-	p := &progress{v: v, total: total, began: time.Now(), stop: make(chan struct{}), over: make(chan struct{})}
-	go p.show()
-	return p
-}
-
-func (p *progress) tick() {
-	if p != nil {
-		p.done.Add(1)
-	}
-}
-
-func (p *progress) show() {
-	defer close(p.over)
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		fmt.Fprintf(p.v.err, "\r%s", bar(time.Since(p.began), p.total, p.done.Load()))
-		select {
-		case <-ticker.C:
-		case <-p.stop:
-			fmt.Fprint(p.v.err, "\r\x1b[K") // remove the bar
-			return
+	var done atomic.Int64
+	began, stop, over := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		ticker := time.NewTicker(100 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			fmt.Fprintf(v.err, "\r%s", bar(time.Since(began), total, done.Load()))
+			select {
+			case <-ticker.C:
+			case <-stop:
+				fmt.Fprint(v.err, "\r\x1b[K") // remove the bar
+				return
+			}
 		}
-	}
+	}()
+	return func() { done.Add(1) }, sync.OnceFunc(func() { close(stop); <-over })
 }
 
 // bar returns the line: the part of the time that has passed, and the number of locks.
@@ -130,14 +99,4 @@ func bar(elapsed, total time.Duration, done int64) string {
 	part := min(float64(elapsed)/float64(total), 1)
 	full := int(part * width)
 	return fmt.Sprintf("[%s%s] %3.0f%%  %d locked ", strings.Repeat("#", full), strings.Repeat(" ", width-full), part*100, done)
-}
-
-func (p *progress) end() {
-	if p == nil {
-		return
-	}
-	p.once.Do(func() {
-		close(p.stop)
-		<-p.over
-	})
 }

@@ -293,7 +293,7 @@ func sayTerms(t *testing.T, out *bytes.Buffer, v *output) {
 		t.Fatal(err)
 	}
 	fmt.Fprint(out, "\n# bench, beside another one\n")
-	v.sayError((&bench{v: v, clients: []*pawl.Client{c}}).run(t.Context()).(*exit).err)
+	v.sayError((&bench{v: v, clients: []*pawl.Client{c}}).run(t.Context(), "", nil, 0).(*exit).err)
 	fmt.Fprint(out, "\n# bench\n")
 	for _, at := range []time.Duration{0, 3 * time.Second, 10 * time.Second, 11 * time.Second} {
 		fmt.Fprintln(out, bar(at, 10*time.Second, int64(at/1000)))
@@ -315,7 +315,7 @@ func sayLosses(out *bytes.Buffer, v *output) {
 	fmt.Fprint(out, "\n# once\n")
 	v.sayDone("x", []byte("2026-01-02"), 0)
 	v.sayDone("x", []byte("2026-01-02T03:04:05.000000000Z"), time.Hour)
-	v.sayError(keyed("2026-01-02").fits("x", []byte("k1")))
+	v.sayError(task{key: "2026-01-02"}.fits("x", []byte("k1")))
 	v.sayError(notNoted(unreachable).(*exit).err)
 	v.sayError((&job{stopsWaiting: true, succeeded: func(jobLease) error { return nil }}).note(nil).(*exit).err)
 	v.sayError(errStillRunning)

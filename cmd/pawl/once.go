@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -64,10 +66,9 @@ n ended it, or:
   0 3 * * *  pawl once --every 24h nightly -- ./report.sh
   # Each day until it has succeeded, tried each hour. In a crontab % needs a \.
   0 * * * *  pawl once --at-least-once daily "$(date -u +\%F)" -- ./report.sh`,
-		DisableFlagsInUseLine: true,
-		Args:                  func(cmd *cobra.Command, args []string) error { return f.check(cmd, args) },
-		ValidArgsFunction:     completeRun(where),
-		RunE:                  func(cmd *cobra.Command, _ []string) error { return f.run(v, where, cmd) },
+		Args:              f.check,
+		ValidArgsFunction: completeRun(where),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return f.run(v, where, cmd) },
 	}
 	f.addWait(cmd)
 	cmd.Flags().Var(&f.ttl, "ttl", "how long the lock stays held if pawl is killed")
@@ -156,13 +157,14 @@ func (f *onceFlags) run(v *output, where *location, cmd *cobra.Command) error {
 // claim takes the lock for a task that is not done. If the task is done, the error is a
 // ValueNotGreaterError.
 func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin time.Duration) (jobLease, error) {
-	t := keyed(f.key)
+	t := task{key: f.key, above: f.key}
 	if f.every > 0 {
 		start, err := serverTime(ctx, c, j.name, f.began)
 		if err != nil {
 			return nil, err
 		}
-		t = startedAt(start, time.Duration(f.every))
+		// Two starts that are less than half a period apart belong to one tick.
+		t = task{key: pawl.TimeKey(start), above: pawl.TimeKey(start.Add(-time.Duration(f.every) / 2))}
 	}
 	e, err := c.Inspect(ctx, j.name)
 	if err == nil {
@@ -216,3 +218,80 @@ func (j *job) note(lease jobLease) error {
 func notNoted(err error) error {
 	return &exit{code: codeOf(err), err: fmt.Errorf("the command has succeeded, but that could not be noted, so another may run it again: %w", err)}
 }
+
+// A task is the task of one `pawl once`. The value of the name is the key of the last
+// task. A task is done if that key is equal to its field above, or greater. The grant
+// compares the two in one step of the database.
+type task struct{ key, above string }
+
+// clockSuffix is the end of the name of the lock that serverTime takes.
+const clockSuffix = "#clock"
+
+// serverTime converts a time of this host's clock, which may be wrong, to the server's.
+// It takes a lock that all hosts share, and reads the time of the grant from the entry.
+func serverTime(ctx context.Context, c *pawl.Client, name string, at time.Time) (time.Time, error) {
+	name += clockSuffix
+	sent := time.Now()
+	lease, err := c.RWMutex(name).RLock(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	granted := sent.Add(time.Since(sent) / 2)
+	defer lease.Release(ctx) //nolint:errcheck // it expires, and excludes no other host
+	e, err := c.Inspect(ctx, name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, h := range e.Holders {
+		if h.Fence == lease.Fence() {
+			return h.Since.Add(-granted.Sub(at)), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("the time of the server is not known: %q (fence %d) was lost at once: %w", name, lease.Fence(), pawl.ErrUnavailable)
+}
+
+// fits returns an error if the task's key has another form than the stored one. Keys of
+// different forms would be greater or smaller by chance, so tasks would be skipped
+// without a message, maybe for ever.
+func (t task) fits(name string, stored []byte) error {
+	if stored == nil || formOf(string(stored)) == formOf(t.key) {
+		return nil
+	}
+	return &otherFormError{name, t.key, string(stored)}
+}
+
+// formOf returns the form of a key: its length, its punctuation, and the positions of its
+// digits.
+func formOf(key string) string {
+	var form strings.Builder
+	word := []rune{} // a run of letters and digits
+	end := func() {
+		kind := '0'
+		for _, r := range word {
+			if !unicode.IsDigit(r) {
+				kind = 'a'
+			}
+		}
+		form.WriteString(strings.Repeat(string(kind), len(word)))
+		word = word[:0]
+	}
+	for _, r := range key {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			word = append(word, r)
+			continue
+		}
+		end()
+		form.WriteRune(r)
+	}
+	end()
+	return form.String()
+}
+
+// otherFormError is the error for a key of another form, as wrong usage.
+type otherFormError struct{ name, key, stored string }
+
+func (e *otherFormError) Error() string {
+	return fmt.Sprintf("the last key of %q is %s, and %s has another form, so they cannot be compared; give keys of a new form a new NAME", e.name, words.Plain(e.stored), words.Plain(e.key))
+}
+
+func (*otherFormError) Is(target error) bool { return target == pawl.ErrInvalid }
