@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -54,7 +55,10 @@ func startChild(path string, argv, env []string, _ chan os.Signal) (*child, erro
 		return nil, err
 	}
 	c := &child{process: p, job: job, env: env, ended: make(chan ending, 1), over: make(chan struct{})}
-	if err := c.adopt(); err != nil {
+	// The job does not get processes that this one has started before.
+	if err := p.WithHandle(func(h uintptr) {
+		_ = windows.AssignProcessToJobObject(job, windows.Handle(h)) // fails if the process has ended already
+	}); err != nil {
 		_ = p.Kill()
 		_ = windows.CloseHandle(job)
 		return nil, err
@@ -92,14 +96,6 @@ func limitJob(job windows.Handle, flags uint32) error {
 	_, err := windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
 	return err
-}
-
-// adopt puts the process into the job. Processes that it has started before are not in
-// the job.
-func (c *child) adopt() error {
-	return c.process.WithHandle(func(h uintptr) {
-		_ = windows.AssignProcessToJobObject(c.job, windows.Handle(h)) // fails if the process has ended already
-	})
 }
 
 // pass does nothing: the console has notified the child.
@@ -179,3 +175,9 @@ func stopper() func(bool) { return nil }
 func interpreterOf(string) string { return "" }
 
 func loaderOf(string) string { return "" }
+
+// awaitNoReader returns false, because Windows does not report the end of a reader. The
+// next write fails.
+func awaitNoReader() bool { return false }
+
+var errNoReader = errors.New("standard output has no reader")

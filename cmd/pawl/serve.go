@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -58,7 +59,6 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
   pawl serve --allow-break --listen 127.0.0.1:8080
   pawl serve --listen :7420 --host locks.example --token-file /etc/pawl/token \
     --tls-cert cert.pem --tls-key key.pem`,
-		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := none(cmd, args); err != nil {
 				return err
@@ -69,7 +69,13 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
-			c, err := where.openOrMake(ctx, cmd)
+			c, err := where.open(ctx, cmd)
+			if _, unused := errors.AsType[*unusedError](err); unused { // create the file, to show locks to come
+				var url string
+				if url, _, err = where.find(cmd); err == nil {
+					c, err = pawl.Open(ctx, url, where.options())
+				}
+			}
 			if err != nil {
 				return orSignal(ctx, err)
 			}
@@ -110,10 +116,7 @@ func (s *serveCommand) check(cmd *cobra.Command) error {
 	if problem != "" {
 		return usage(cmd, errors.New(problem))
 	}
-	if err := s.delay.check(); err != nil {
-		return usage(cmd, err)
-	}
-	return nil
+	return usage(cmd, s.delay.check())
 }
 
 // noHost reports whether a browser can never send this as a host name.
@@ -273,16 +276,21 @@ func (s *serveCommand) readTLS() (*tls.Config, error) {
 	return config, nil
 }
 
-// openOrMake opens a client that takes no lock. If the default file does not exist, it
-// creates the file, so that the page shows later locks.
-func (l *location) openOrMake(ctx context.Context, cmd *cobra.Command) (*pawl.Client, error) {
-	c, err := l.open(ctx, cmd)
-	if _, unused := errors.AsType[*unusedError](err); !unused {
-		return c, err
-	}
-	where, _, err := l.find(cmd)
-	if err != nil {
-		return nil, err
-	}
-	return pawl.Open(ctx, where, l.options())
+// panicsLogged logs a handler's panic. The server would log it to its own log, which pawl
+// discards, because it is full of clients' mistakes.
+func panicsLogged(h http.Handler, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			why := recover()
+			if why == nil {
+				return
+			}
+			if err, is := why.(error); !is || !errors.Is(err, http.ErrAbortHandler) {
+				log.ErrorContext(r.Context(), "pawl: panic", "method", r.Method, "path", r.URL.Path,
+					"panic", fmt.Sprint(why), "stack", string(debug.Stack()))
+			}
+			panic(http.ErrAbortHandler) // the server closes the connection without a message
+		}()
+		h.ServeHTTP(w, r)
+	})
 }
