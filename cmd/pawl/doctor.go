@@ -32,9 +32,8 @@ The exit code is 78 if there is an "error", 69 if the database is unavailable or
 cannot be examined, and 0 otherwise.`,
 		Example: `  pawl doctor --url redis://cache.example:6379
   pawl doctor --json | jq -r 'select(.severity == "error").advice'`,
-		DisableFlagsInUseLine: true,
-		Args:                  none,
-		ValidArgsFunction:     cobra.NoFileCompletions,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
@@ -50,12 +49,16 @@ cannot be examined, and 0 otherwise.`,
 						Advice: "for other users or hosts set --url or PAWL_URL",
 					})
 				}
-				printed := printFindings
-				if asJSON {
-					printed = findingsJSON
+				if !asJSON {
+					if err := printFindings(v.out, findings); err != nil {
+						return err
+					}
+					return verdict(findings)
 				}
-				if err := printed(v.out, findings); err != nil {
-					return err
+				for _, f := range findings { // fields may be added, but never change
+					if err := printLine(v.out, jsonFinding{string(f.Severity), f.Subject, f.Detail, f.Advice}); err != nil {
+						return err
+					}
 				}
 				return verdict(findings)
 			}
@@ -103,14 +106,4 @@ func indented(s string) string {
 		lines[i] = visible.Text(strings.TrimSpace(line))
 	}
 	return strings.Join(lines, "\n         ")
-}
-
-// findingsJSON prints findings for programs: fields may be added, but never change.
-func findingsJSON(out io.Writer, findings []pawl.Finding) error {
-	for _, f := range findings {
-		if err := printLine(out, jsonFinding{string(f.Severity), f.Subject, f.Detail, f.Advice}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

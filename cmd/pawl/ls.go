@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,33 +31,13 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 		Example: `  pawl ls
   pawl ls report:
   pawl ls --json | jq -r 'select(.waiters | length > 10).name'`,
-		DisableFlagsInUseLine: true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage(cmd, errors.New("too many arguments; want one PREFIX"))
-			}
-			return nil
-		},
+		Args:              optionalPrefix,
 		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			prefix := ""
-			if len(args) == 1 {
-				prefix = args[0]
-			}
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
-				if asJSON {
-					return listJSON(ctx, v, c, prefix)
-				}
-				all, err := list(ctx, c, prefix)
-				if err != nil {
-					return err
-				}
-				if err := printList(v.out, all.entries, time.Now()); err != nil {
-					return err
-				}
-				return all.say(v)
+				return list(ctx, v, c, strings.Join(args, ""), asJSON)
 			}, nothing)
 		},
 	}
@@ -64,54 +45,33 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 	return cmd
 }
 
-// A listing has the names to list, and the errors of the names that cannot be read.
-type listing struct {
-	entries []pawl.Entry
-	damaged []error
-}
-
-// list reads all names before the first one is printed, so that the columns are aligned.
-func list(ctx context.Context, c *pawl.Client, prefix string) (all listing, err error) {
-	for e, err := range c.List(ctx, prefix) {
-		switch {
-		case err == nil:
-			all.entries = append(all.entries, e)
-		case e.Name != "":
-			all.damaged = append(all.damaged, err)
-		default:
-			return listing{}, err
-		}
-	}
-	return all, nil
-}
-
-// say prints the errors, after the list, where the user sees them. They also set the exit
-// code.
-func (l *listing) say(v *output) error {
-	if len(l.damaged) == 0 {
-		return nil
-	}
-	for _, err := range l.damaged {
-		v.sayError(err)
-	}
-	return &exit{code: exitUnavailable}
-}
-
-func listJSON(ctx context.Context, v *output, c *pawl.Client, prefix string) error {
-	var all listing
+// list prints the names that begin with the prefix. A table is printed when all names are
+// read, to align its columns. The errors of names that cannot be read are printed last,
+// where they are seen. They also set the exit code.
+func list(ctx context.Context, v *output, c *pawl.Client, prefix string, asJSON bool) error {
+	var entries []pawl.Entry // of the table
+	var damaged []error
 	for e, err := range c.List(ctx, prefix) {
 		switch {
 		case err != nil && e.Name == "":
 			return err
 		case err != nil:
-			all.damaged = append(all.damaged, err)
+			damaged = append(damaged, err)
+		case !asJSON:
+			entries = append(entries, e)
 		default:
 			if err := printJSON(v.out, e); err != nil {
 				return err
 			}
 		}
 	}
-	return all.say(v)
+	if err := printList(v.out, entries, time.Now()); err != nil || len(damaged) == 0 {
+		return err
+	}
+	for _, err := range damaged {
+		v.sayError(err)
+	}
+	return &exit{code: exitUnavailable}
 }
 
 // withClient runs f with a client. After a signal it returns the signal's exit code. If

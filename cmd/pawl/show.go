@@ -34,9 +34,8 @@ except fence, ttl_ms and released.
 The exit code is 0, or 69 if the database is unavailable.`,
 		Example: `  pawl show nightly
   pawl show --json nightly | jq '.holders[0].owner.host'`,
-		DisableFlagsInUseLine: true,
-		Args:                  oneName,
-		ValidArgsFunction:     completeName(where),
+		Args:              oneName,
+		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
@@ -59,16 +58,21 @@ The exit code is 0, or 69 if the database is unavailable.`,
 	return cmd
 }
 
+// optionalPrefix allows one PREFIX.
+func optionalPrefix(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usage(cmd, errors.New("too many arguments; want one PREFIX"))
+	}
+	return nil
+}
+
 // oneName requires exactly one valid name.
 func oneName(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
 		return usage(cmd, errors.New("missing NAME"))
 	case 1:
-		if err := driver.ValidateName(args[0]); err != nil {
-			return usage(cmd, err)
-		}
-		return nil
+		return usage(cmd, driver.ValidateName(args[0]))
 	}
 	return usage(cmd, errors.New("too many arguments; want one NAME"))
 }

@@ -62,12 +62,22 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 		return err
 	}
 	if len(e.Holders) > 0 {
-		if err := printHolders(out, e.Holders, now); err != nil {
+		fmt.Fprintln(out)
+		t := newTable(out, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT", "TTL")
+		for _, h := range e.Holders {
+			t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Permits, h.Limit), words.Holder(h), clock(h.Since, now), left(h.ExpiresIn), h.TTL.String())
+		}
+		if err := t.flush(); err != nil {
 			return err
 		}
 	}
 	if len(e.Waiters) > 0 {
-		if err := printWaiters(out, e.Waiters, now); err != nil {
+		fmt.Fprintln(out)
+		t := newTable(out, "PLACE", "KIND", "WAITER", "SINCE")
+		for i, w := range e.Waiters {
+			t.row(fmt.Sprint(i+1), overview.KindWords(w.Permits, w.Limit), w.Owner.String(), clock(w.Since, now))
+		}
+		if err := t.flush(); err != nil {
 			return err
 		}
 	}
@@ -76,24 +86,6 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 		return err
 	}
 	return nil
-}
-
-func printWaiters(out io.Writer, waiters []pawl.Waiter, now time.Time) error {
-	fmt.Fprintln(out)
-	t := newTable(out, "PLACE", "KIND", "WAITER", "SINCE")
-	for i, w := range waiters {
-		t.row(fmt.Sprint(i+1), overview.KindWords(w.Permits, w.Limit), w.Owner.String(), clock(w.Since, now))
-	}
-	return t.flush()
-}
-
-func printHolders(out io.Writer, holders []pawl.Holder, now time.Time) error {
-	fmt.Fprintln(out)
-	t := newTable(out, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT", "TTL")
-	for _, h := range holders {
-		t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Permits, h.Limit), words.Holder(h), clock(h.Since, now), left(h.ExpiresIn), h.TTL.String())
-	}
-	return t.flush()
 }
 
 // whyListed returns why a name without holders is listed.

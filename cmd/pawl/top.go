@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,26 +39,18 @@ when it started; 128 + n after signal n.`,
 		Example: `  pawl top
   pawl top report:
   pawl top --allow-break`,
-		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage(cmd, errors.New("too many arguments; want one PREFIX"))
+			if err := optionalPrefix(cmd, args); err != nil {
+				return err
 			}
-			if err := delay.check(); err != nil {
-				return usage(cmd, err)
-			}
-			return nil
+			return usage(cmd, delay.check())
 		},
 		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			prefix := ""
-			if len(args) == 1 {
-				prefix = args[0]
-			}
 			if v.out != os.Stdout || !screen.Drawable() {
 				return usage(cmd, errors.New("this is no terminal that can be drawn on; use pawl ls, or pawl watch for one name"))
 			}
-			return liveTop(where, cmd, top.Options{Prefix: prefix, AllowBreak: allowBreak, By: defaultBy(), Delay: time.Duration(delay)})
+			return liveTop(where, cmd, top.Options{Prefix: strings.Join(args, ""), AllowBreak: allowBreak, By: defaultBy(), Delay: time.Duration(delay)})
 		},
 	}
 	cmd.Flags().SortFlags = false
