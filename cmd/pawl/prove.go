@@ -38,10 +38,10 @@ type proof struct {
 
 func newProve(v *output, where *location) *cobra.Command {
 	p := &proof{v: v, where: where, time: seconds(10 * time.Minute), ttl: seconds(2 * time.Second), workers: 8, rate: 100}
-	plants, what := worker.Plants()
-	var lines []string
+	plants, bugs := worker.Plants()
+	var plantLines strings.Builder
 	for _, name := range plants {
-		lines = append(lines, fmt.Sprintf("  %-26s %s", name, what[name]))
+		fmt.Fprintf(&plantLines, "  %-26s %s\n", name, bugs[name])
 	}
 	cmd := &cobra.Command{
 		Use:   "prove [flags] [URL]",
@@ -81,8 +81,7 @@ about a day. With mem: all clients are in one worker, and share its memory.
 history, in lines of JSON. --check FILE checks such a history again.
 
 --planted NAME plants a bug, to show that prove finds one like it:
-` + strings.Join(lines, "\n") + `
-
+` + plantLines.String() + `
 The exit code is 0 if the locks held, 78 if they did not, 1 if the run proves
 nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 		Example: `  pawl prove redis://localhost
@@ -90,7 +89,6 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
   pawl prove redis://localhost:7000 --server-cmd \
     'redis-server --port 7000 --appendonly yes --appendfsync always'
   pawl prove --check pawl-prove.jsonl`,
-		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage(cmd, fmt.Errorf("more than one URL: %d", len(args)))

@@ -28,11 +28,11 @@ func (p *proof) judge(file, out string) error {
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	page, err := os.Create(out)
+	f, err := os.Create(out)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(report.Write(page, history.Read(in), v), page.Close()); err != nil {
+	if err := errors.Join(report.Write(f, history.Read(in), v), f.Close()); err != nil {
 		return err
 	}
 	return p.say(v, out, file)
@@ -97,10 +97,4 @@ func (p *proof) progress(g prove.Progress) {
 		phase = fmt.Sprintf("%s %v of %v", g.Phase, g.At.Round(time.Second), g.Of)
 	}
 	fmt.Fprintf(p.v.err, "\r\x1b[K%s: %d leases, %d faults", phase, g.Leases, g.Faults)
-}
-
-func (p *proof) endProgress() {
-	if p.v.onTerminal() {
-		fmt.Fprint(p.v.err, "\r\x1b[K")
-	}
 }

@@ -96,7 +96,9 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 		o.Done = p.progress
 	}
 	err = prove.Run(ctx, o)
-	p.endProgress()
+	if o.Done != nil {
+		fmt.Fprint(p.v.err, "\r\x1b[K") // remove the progress
+	}
 	err = errors.Join(err, file.Close())
 	if err != nil && !look.begun { // the run has not begun
 		return errors.Join(err, os.Remove(file.Name()))
