@@ -11,13 +11,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A claimed is the result of claiming the lock.
-type claimed struct {
-	client *pawl.Client
-	lease  jobLease
-	err    error
-}
-
 // claim opens the backend and waits for the lock, no longer than j.patience. Then it
 // returns even if the backend ignores the end of its ctx, for example while it waits for
 // a disk. A signal ends the wait. A signal at the moment of the grant stays in j.signals,
@@ -28,6 +21,11 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 		ctx, cancel = context.WithTimeout(context.Background(), j.patience)
 	}
 	defer cancel()
+	type claimed struct {
+		client *pawl.Client
+		lease  jobLease
+		err    error
+	}
 	got := make(chan claimed, 1)
 	go func() {
 		var a claimed
@@ -53,26 +51,20 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 		case s := <-j.signals:
 			cancel()
 			j.askedToEnd()
-			return j.interrupted(got), nil, stoppedBy(s)
+			var a claimed
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				if a = <-got; a.lease != nil {
+					j.releaseUnused(a.lease)
+				}
+			}()
+			if !j.await(ended) {
+				return nil, nil, stoppedBy(s)
+			}
+			return a.client, nil, stoppedBy(s) // the caller closes it
 		}
 	}
-}
-
-// interrupted waits for the end of a claim that a signal has cancelled, and returns the
-// client to close.
-func (j *job) interrupted(got chan claimed) *pawl.Client {
-	var a claimed
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if a = <-got; a.lease != nil {
-			j.releaseUnused(a.lease)
-		}
-	}()
-	if !j.await(ended) {
-		return nil
-	}
-	return a.client
 }
 
 // isOver reports whether the deadline of ctx has passed. It does not use ctx.Err, because

@@ -45,12 +45,9 @@ writes, and let the receiver refuse a smaller one.
   pawl show --json api | jq -r 'select(.holders != []) | .value' | base64 -d
   # The next leader follows 10 s after the crash of one.
   pawl elect --ttl 10 scheduler -- ./scheduler`,
-		DisableFlagsInUseLine: true,
-		Args:                  func(cmd *cobra.Command, args []string) error { return f.check(cmd, args) },
-		ValidArgsFunction:     completeRun(where),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(v, where, cmd, args)
-		},
+		Args:              f.check,
+		ValidArgsFunction: completeRun(where),
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(v, where, cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -135,20 +132,16 @@ func (e *election) listening(o *pawl.Options) *pawl.Options {
 	}
 	failed := o.Observer.Failed
 	o.Observer.Failed = func(f pawl.FailedEvent) {
+		trouble, _ := errors.AsType[*pawl.BackendError](f.Err)
 		switch {
 		case failed != nil:
 			failed(f)
-		case f.Op == pawl.OpAcquire && !permanent(f.Err) && !e.down.Swap(true):
+		case trouble != nil && trouble.Permanent: // no retry can mend it, so the election ends
+		case f.Op == pawl.OpAcquire && !e.down.Swap(true):
 			e.v.warn("%s; trying again", words.Bare(f.Err))
 		}
 	}
 	return o
-}
-
-// permanent reports whether a retry cannot cure an error, so that the election ends.
-func permanent(err error) bool {
-	trouble, ok := errors.AsType[*pawl.BackendError](err)
-	return ok && trouble.Permanent
 }
 
 func (e *election) run() error {

@@ -44,23 +44,16 @@ func (j *job) environment(l jobLease) []string {
 	return append(env, nameVariable+"="+j.name, fmt.Sprintf("%s=%d", fenceVariable, fence))
 }
 
-// parent has the fences, by name, of the locks under which another pawl runs this one.
-type parent map[string]uint64
-
-func parentsFences() parent {
-	p := parent{}
+// parentsFences are the fences of the locks under which another pawl runs this one, by
+// name.
+func parentsFences() map[string]uint64 {
+	fences := map[string]uint64{}
 	lines := os.Getenv(fencesVariable) + "\n" + os.Getenv(fenceVariable) + " " + os.Getenv(nameVariable)
 	for line := range strings.SplitSeq(lines, "\n") {
 		fence, name, _ := strings.Cut(line, " ")
 		if n, err := strconv.ParseUint(fence, 10, 64); err == nil {
-			p[name] = n
+			fences[name] = n
 		}
 	}
-	return p
-}
-
-// holds reports whether the parent pawl, which waits for the end of this one, holds the
-// name. If the fences are equal, the name is on the same backend.
-func (p parent) holds(name string, h pawl.Holder) bool {
-	return p[name] > 0 && h.Fence == p[name] && !h.Released
+	return fences
 }

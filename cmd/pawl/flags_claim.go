@@ -199,14 +199,15 @@ func (f *claimFlags) conflict(err error) error {
 
 func (f *claimFlags) options(v *output, where *location) *pawl.Options {
 	waited := false
-	own := parentsFences()
+	parents := parentsFences()
 	o := &pawl.Observer{
 		Queued: func(e pawl.QueuedEvent) {
 			if f.verbose {
 				v.say("waiting: %s", words.Bare(e.Held))
 			}
-			if name := where.inside(e.Name); !waited && own.holds(name, e.Held.Holder) {
-				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own[name])
+			// The fence shows whether it is the same name on the same backend.
+			if own := parents[where.inside(e.Name)]; !waited && own > 0 && e.Held.Holder.Fence == own && !e.Held.Holder.Released {
+				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own)
 			}
 			waited = true
 		},

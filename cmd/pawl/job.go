@@ -112,9 +112,12 @@ func (j *job) hold(lease jobLease) error {
 	for {
 		select {
 		case <-late:
-			return j.tooLong(c, lease)
+			j.v.sayTooLong(j.name, j.maxHold)
+			return j.stop(c, lease, exitTooLong)
 		case <-lease.Done():
-			return j.lost(c, lease)
+			j.toldLost = true
+			j.v.sayLost(lease.Err())
+			return j.stop(c, lease, exitLost)
 		case s := <-j.signals:
 			if lease.Err() == nil { // not after a loss, because SIGCONT would continue the child
 				c.pass(s)
@@ -127,7 +130,7 @@ func (j *job) hold(lease jobLease) error {
 			if end.cut || c.toldToEnd {
 				// The signal went to the group. Its first process may have ended while
 				// the others still run. So wait for the others before the release.
-				c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) })
+				_ = j.stop(c, lease, 0)
 			}
 			if end.code == 0 {
 				return nil
@@ -137,23 +140,13 @@ func (j *job) hold(lease jobLease) error {
 	}
 }
 
-// lost stops the child before another client can be granted the name.
-func (j *job) lost(c *child, lease jobLease) error {
-	j.toldLost = true
-	j.v.sayLost(lease.Err())
+// stop stops the child before another client can be granted the name, and returns the
+// exit of pawl.
+func (j *job) stop(c *child, lease jobLease, code int) error {
 	if !c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) }) {
-		return &exit{code: exitLost, err: errStillRunning}
+		return &exit{code: code, err: errStillRunning}
 	}
-	return &exit{code: exitLost}
-}
-
-// tooLong stops the child while it still has the lock.
-func (j *job) tooLong(c *child, lease jobLease) error {
-	j.v.sayTooLong(j.name, j.maxHold)
-	if !c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) }) {
-		return &exit{code: exitTooLong, err: errStillRunning}
-	}
-	return &exit{code: exitTooLong}
+	return &exit{code: code}
 }
 
 func (v *output) sayTooLong(name string, after time.Duration) {

@@ -25,8 +25,12 @@ func (j *job) releaseAndClose(client *pawl.Client, lease jobLease, closing time.
 	released, gone := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(gone)
-		if lease != nil {
-			released <- j.release(lease)
+		switch {
+		case lease == nil:
+		case j.ran:
+			released <- lease.Release(context.Background())
+		default: // --min-hold does not apply
+			released <- lease.ReleaseUnused(context.Background())
 		}
 		_ = closeWithin(client, closing)
 	}()
@@ -42,13 +46,6 @@ func (j *job) releaseAndClose(client *pawl.Client, lease jobLease, closing time.
 			j.v.warnNotReleased(j.name)
 		}
 	}
-}
-
-func (j *job) release(lease jobLease) error {
-	if j.ran {
-		return lease.Release(context.Background())
-	}
-	return lease.ReleaseUnused(context.Background()) // --min-hold does not apply
 }
 
 func (v *output) warnNotReleased(name string) {
