@@ -52,7 +52,6 @@ The exit code is 0, or:
   # The same with a variable.
   handle=$(pawl acquire deploy)
   printf %s "$handle" | pawl release`,
-		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := oneName(cmd, args); err != nil {
 				return err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"strconv"
@@ -57,9 +56,8 @@ func defaultBy() string {
 
 func newBreak(v *output, where *location) *cobra.Command {
 	var fence fenceFlag
-	var yes, asJSON bool
-	var by, reason string
-	var delay breakDelay
+	var yes bool
+	b := breakCommand{v: v}
 	cmd := &cobra.Command{
 		Use:   "break [flags] NAME",
 		Short: "Take a lock away from its holder",
@@ -90,7 +88,6 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
   pawl break --yes --reason 'the host is being replaced' nightly
   # Break every current holder, with half a minute to stop.
   pawl break --yes --delay 30s nightly`,
-		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := oneName(cmd, args); err != nil {
 				return err
@@ -98,26 +95,23 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 			switch fenced := cmd.Flags().Changed("fence"); {
 			case yes && fenced:
 				return usage(cmd, errors.New("--fence and --yes are mutually exclusive"))
-			case asJSON && !yes && !fenced:
+			case b.asJSON && !yes && !fenced:
 				return usage(cmd, errors.New("--json requires --fence or --yes"))
 			}
-			if by == "" {
-				by = defaultBy()
+			if b.by == "" {
+				b.by = defaultBy()
 			}
-			if err := validateLabels(labels{"by": by, "reason": reason}); err != nil {
+			if err := validateLabels(labels{"by": b.by, "reason": b.reason}); err != nil {
 				return usage(cmd, err)
 			}
-			if err := delay.check(); err != nil {
-				return usage(cmd, err)
-			}
-			return nil
+			return usage(cmd, b.delay.check())
 		},
 		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
-				b := breakCommand{v: v, client: c, name: args[0], delay: delay, by: by, reason: reason, asJSON: asJSON}
+				b.client, b.name = c, args[0]
 				switch {
 				case cmd.Flags().Changed("fence"):
 					return b.one(ctx, uint64(fence))
@@ -132,11 +126,11 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().Var(&fence, "fence", "the `FENCE` of the lease to break")
 	cmd.Flags().BoolVar(&yes, "yes", false, "break every current holder")
-	cmd.Flags().Var(&delay, "delay", "keep NAME closed for this long, so that the holder can stop (default the TTL of the lease)")
-	cmd.Flags().StringVar(&by, "by", "", "tell the holder that `WHO` broke it (default user@host)")
-	cmd.Flags().StringVar(&reason, "reason", "", "tell the holder why")
+	cmd.Flags().Var(&b.delay, "delay", "keep NAME closed for this long, so that the holder can stop (default the TTL of the lease)")
+	cmd.Flags().StringVar(&b.by, "by", "", "tell the holder that `WHO` broke it (default user@host)")
+	cmd.Flags().StringVar(&b.reason, "reason", "", "tell the holder why")
 	noFiles(cmd, "by", "reason")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each broken lease")
+	cmd.Flags().BoolVar(&b.asJSON, "json", false, "print a line of JSON for each broken lease")
 	must(cmd.RegisterFlagCompletionFunc("fence", completeFence(where)))
 	must(cmd.RegisterFlagCompletionFunc("delay", cobra.NoFileCompletions))
 	return cmd
@@ -210,39 +204,16 @@ func (b *breakCommand) ask(ctx context.Context, cmd *cobra.Command) error {
 		return usage(cmd, how)
 	}
 	fmt.Fprint(b.v.err, "pawl: type the fence of the lease to break: ")
-	fence, err := readFence(ctx, os.Stdin)
-	switch {
-	case ctx.Err() != nil:
+	line, _ := untilDone(ctx, func() (string, error) { return bufio.NewReader(os.Stdin).ReadString('\n') })
+	if ctx.Err() != nil {
 		fmt.Fprintln(b.v.err) // ends the line of the question
 		return ctx.Err()
-	case err != nil:
+	}
+	fence, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64)
+	if err != nil {
 		return usage(cmd, errors.New("not a fence; nothing was broken"))
 	}
 	return b.one(ctx, fence)
-}
-
-// readFence reads a fence from a line, or gives up when ctx ends.
-func readFence(ctx context.Context, in io.Reader) (uint64, error) {
-	type answer struct {
-		fence uint64
-		err   error
-	}
-	got := make(chan answer, 1)
-	go func() {
-		line, err := bufio.NewReader(in).ReadString('\n')
-		if err != nil && line == "" {
-			got <- answer{err: err}
-			return
-		}
-		fence, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64)
-		got <- answer{fence, err}
-	}()
-	select {
-	case a := <-got:
-		return a.fence, a.err
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
 }
 
 func (b *breakCommand) receipt(owner pawl.Owner, fence uint64, closed time.Duration) error {

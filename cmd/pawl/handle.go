@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -84,25 +85,13 @@ func (h *handleSource) read(ctx context.Context, cmd *cobra.Command) (string, er
 	} else if term.IsTerminal(int(in.Fd())) {
 		return "", usage(cmd, errors.New("standard input is a terminal; pipe the handle into it, or use --handle FILE"))
 	}
-	type answer struct {
-		text []byte
-		err  error
-	}
-	got := make(chan answer, 1)
-	go func() {
-		text, err := io.ReadAll(io.LimitReader(in, maxHandle+1))
-		got <- answer{text, err}
-	}()
-	var a answer
-	select {
-	case a = <-got:
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-	text := strings.TrimSpace(string(a.text))
+	all, err := untilDone(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, maxHandle+1)) })
+	text := strings.TrimSpace(string(all))
 	switch {
-	case a.err != nil:
-		return "", usage(cmd, fmt.Errorf("cannot read the handle from %s: %w", from, cause(a.err)))
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		return "", usage(cmd, fmt.Errorf("cannot read the handle from %s: %w", from, cause(err)))
 	case text == "":
 		return "", usage(cmd, fmt.Errorf("%s is empty; want the handle that pawl acquire printed", from))
 	case len(text) > maxHandle || !strings.HasPrefix(text, handleBegin):
@@ -159,10 +148,7 @@ func (h *handleFile) write(handle string) error {
 	if err == nil {
 		err = h.begun.Sync()
 	}
-	if closed := h.begun.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err = cmp.Or(err, h.begun.Close()); err != nil {
 		return err
 	}
 	if h.old == "" {

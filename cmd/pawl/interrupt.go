@@ -63,6 +63,27 @@ func orSignal(ctx context.Context, err error) error {
 	return err
 }
 
+// untilDone returns the result of a read that may last for ever, as of a terminal, or
+// gives up when ctx ends.
+func untilDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		got T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		got, err := read()
+		done <- result{got, err}
+	}()
+	select {
+	case r := <-done:
+		return r.got, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
 // An endingWriter ends a write endFlush after the end of ctx, so that a signal also ends
 // a write that blocks because no process reads.
 type endingWriter struct {

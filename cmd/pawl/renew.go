@@ -28,9 +28,8 @@ it can be relied on. Otherwise it prints nothing.
 		Example: `  pawl renew --handle lock
   # For as long as a job runs.
   while sleep 200; do pawl renew --handle lock || break; done`,
-		DisableFlagsInUseLine: true,
-		Args:                  h.refuseArgs,
-		ValidArgsFunction:     cobra.NoFileCompletions,
+		Args:              h.refuseArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withLease(v, where, cmd, h, func(ctx context.Context, l *pawl.Lease) error {
 				if _, err := l.Detach(ctx); err != nil {
@@ -63,9 +62,8 @@ believed to: release says so, and fails.
 ` + handleCodes,
 		Example: `  pawl release --handle lock
   printf %s "$handle" | pawl release`,
-		DisableFlagsInUseLine: true,
-		Args:                  h.refuseArgs,
-		ValidArgsFunction:     cobra.NoFileCompletions,
+		Args:              h.refuseArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withLease(v, where, cmd, h, func(ctx context.Context, l *pawl.Lease) error {
 				return l.Release(ctx)

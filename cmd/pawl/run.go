@@ -61,12 +61,9 @@ flags say. Then PAWL_FENCES has a line for each: its fence, a space, its name.
   pawl run --skip --min-hold 50s cron:7 -- ./tick.sh
   # Print whom it waits for, and show a label to others.
   pawl run -v --label job=42 nightly -- true`,
-		DisableFlagsInUseLine: true,
-		Args:                  func(cmd *cobra.Command, args []string) error { return f.check(cmd, args) },
-		ValidArgsFunction:     completeRun(where),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(v, where, cmd, args)
-		},
+		Args:              f.check,
+		ValidArgsFunction: completeRun(where),
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(v, where, cmd, args) },
 	}
 	f.claimFlags.add(cmd, "how long the lock stays held if pawl is killed", "keep the lock for at least this long, even if COMMAND ends sooner")
 	f.addSkip(cmd)

@@ -21,7 +21,6 @@ again as you like: it leaves tables alone that are there.
 Give --schema and --prefix as in the URL that the locks are opened with.`,
 		Example: `  pawl schema postgres | psql --single-transaction app
   pawl schema mysql --prefix locks_ | mysql app`,
-		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || schemas[args[0]] == nil {
 				return usage(cmd, fmt.Errorf("want one backend of %s%s", cmp.Or(wordList(slices.Sorted(maps.Keys(schemas))), "none"), leftOut))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,15 +32,11 @@ The exit code is 0, or:
   pawl wait migration && ./server
   # Is it free now?
   pawl wait -q -w 0 nightly && echo free`,
-		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := oneName(cmd, args); err != nil {
 				return err
 			}
-			if err := driver.ValidateDelay("--wait", time.Duration(patience)); err != nil {
-				return usage(cmd, err)
-			}
-			return nil
+			return usage(cmd, driver.ValidateDelay("--wait", time.Duration(patience)))
 		},
 		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -138,9 +135,6 @@ func inTheWay(e *pawl.Entry) string {
 }
 
 func (w *waitCommand) unanswered() error {
-	patience := w.patience
-	if w.once {
-		patience = tryTimeout
-	}
+	patience := cmp.Or(w.patience, tryTimeout) // the latter if it looks once
 	return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: the database did not answer; try pawl doctor", w.name, patience)}
 }

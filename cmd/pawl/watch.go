@@ -34,9 +34,8 @@ The exit code is 128 + n after signal n, or 69 if the database was unavailable
 when watch started.`,
 		Example: `  pawl watch deploy
   pawl watch --json deploy | jq -r '.holders[0].owner.host // "free"'`,
-		DisableFlagsInUseLine: true,
-		Args:                  oneName,
-		ValidArgsFunction:     completeName(where),
+		Args:              oneName,
+		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			printsOut := v.out == os.Stdout
 			ctx, stop := v.interruptible(cmd)
