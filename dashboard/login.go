@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-go/pawl/internal/markup"
 )
 
-// askToken answers a request without the token with a form. why says what was wrong with
-// the last token, if there was one.
+// askToken answers a request without the token with a form. why is the reason for which
+// the last token was refused, or empty.
 func (h *Handler) askToken(w http.ResponseWriter, r *http.Request, why string) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 	status := http.StatusUnauthorized

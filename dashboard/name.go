@@ -62,7 +62,7 @@ func (h *Handler) nameView(name string) pageView {
 		parts := map[string]markup.HTML{
 			"notices": m.notices(), "how": markup.Text(pushMode(m.v)), "blocks": blocksOf(m.v, name), "past": h.history(m, name),
 		}
-		if err != nil { // do not show a name that cannot be read as free
+		if err != nil { // a name that cannot be read is not shown as free
 			unknown := text("p", "Not known.", class("empty"))
 			parts["state"], parts["holders"], parts["queue"] = text("p", unread(err), class("state")), unknown, unknown
 		} else {

@@ -37,7 +37,7 @@ func ParseURL(rawURL string) (*url.URL, error) {
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if strings.Count(host, ":") > 1 && strings.Trim(host, "0123456789abcdefABCDEF:.") == "" {
-			// It is not quoted, because a password may look like one.
+			// The error does not quote the address, because a password may look like one.
 			return nil, invalid("URL", "has an IPv6 address without brackets", u.Scheme+"://[ADDRESS]:PORT")
 		}
 	}

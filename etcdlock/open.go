@@ -51,7 +51,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		return nil, err
 	}
 	timeout := p.config.DialTimeout
-	if end, ok := ctx.Deadline(); ok { // leave time to find out why the cluster does not answer
+	if end, ok := ctx.Deadline(); ok { // leave time for openError
 		timeout = min(timeout, time.Until(end)/4*3)
 	}
 	within, cancel := context.WithTimeout(ctx, timeout)

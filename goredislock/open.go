@@ -29,8 +29,8 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 	case *redis.Client:
 		o := c.Options()
 		able.Where, able.ReadTimeout = redisscript.Place(o.Addr, o.DB), o.ReadTimeout
-		// go-redis waits for a connection no longer than ctx. After that it follows its
-		// own ReadTimeout, if there is one, unless its options make it follow ctx.
+		// go-redis waits for a connection until ctx ends. For the answer, it uses its own
+		// ReadTimeout, unless its options make it use ctx.
 		if o.ContextTimeoutEnabled {
 			able.Patience = 0
 		} else if o.ReadTimeout > 0 {

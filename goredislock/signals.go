@@ -37,8 +37,8 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 			pinged = false
 		}
 		if err != nil {
-			// If another node has the slot now, go-redis looks for it by itself for
-			// commands, but not for subscriptions.
+			// If the node no longer has the slot, go-redis loads the slots again by
+			// itself for commands, but not for subscriptions.
 			if s.cluster != nil && redis.HasErrorPrefix(err, "MOVED") {
 				s.cluster.ReloadState(ctx)
 			}

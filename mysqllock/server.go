@@ -119,10 +119,10 @@ func (s *server) checkServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Prepare the statement that the driver sends most, if it opened the pool, which
-	// prepares it again on each connection. A caller's pool may lead through a proxy that
-	// then needs a connection for each client, or have connections that last for one
-	// statement.
+	// Prepare the most frequent statement, if the pool is the driver's own. A caller's
+	// pool may go through a proxy that would then need a connection for each client, or
+	// have connections that last for one statement. The pool prepares the statement again
+	// on each connection.
 	if s.pool > 0 && s.prepared.Load() == nil {
 		if stmt, err := s.db.PrepareContext(ctx, s.updateText()); err == nil {
 			s.prepared.Store(stmt)

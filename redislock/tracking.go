@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// tracker passes on to the driver what Redis reports of keys that other clients changed.
-// It exists before the driver does, because the client needs it, and the driver needs the
+// tracker passes Redis' reports of keys that other clients have changed to the driver. It
+// is created before the driver, because the client needs it, and the driver needs the
 // client.
 type tracker struct {
 	driver atomic.Pointer[redisscript.Driver]

@@ -97,10 +97,10 @@ func (t *table) connect(ctx context.Context) error {
 	for began, n := time.Now(), 0; ; n++ {
 		err := t.retry(ctx, t.openWriter)
 		if err == nil {
-			// Try a write in a step of its own, because opening is slow, and only quick
-			// tries find a file free that many processes use. The first process that
-			// opens the file after a crash recovers it. Until then the other processes
-			// find it busy.
+			// The check that the writer can write is separate from opening, because
+			// opening is slow, and only quick tries find a busy file free. After a
+			// crash, the first process that opens the file recovers it, and meanwhile it
+			// is busy for the others.
 			err = t.retry(ctx, func() error { return t.writer.conn.transaction(func() error { return nil }) })
 		}
 		if err == nil {

@@ -136,7 +136,7 @@ func (e *election) listening(o *pawl.Options) *pawl.Options {
 		switch {
 		case failed != nil:
 			failed(f)
-		case trouble != nil && trouble.Permanent: // no retry can mend it, so the election ends
+		case trouble != nil && trouble.Permanent: // a retry cannot cure it, so the election ends
 		case f.Op == pawl.OpAcquire && !e.down.Swap(true):
 			e.v.warn("%s; trying again", words.Bare(f.Err))
 		}

@@ -44,8 +44,8 @@ func (j *job) environment(l jobLease) []string {
 	return append(env, nameVariable+"="+j.name, fmt.Sprintf("%s=%d", fenceVariable, fence))
 }
 
-// parentsFences are the fences of the locks under which another pawl runs this one, by
-// name.
+// parentsFences returns the fences, by name, of the locks under which another pawl runs
+// this one.
 func parentsFences() map[string]uint64 {
 	fences := map[string]uint64{}
 	lines := os.Getenv(fencesVariable) + "\n" + os.Getenv(fenceVariable) + " " + os.Getenv(nameVariable)

@@ -77,7 +77,8 @@ func codeOf(err error) int {
 	return exitOther
 }
 
-// usage is the error for wrong arguments. It names the help. It is nil if err is nil.
+// usage returns the error for wrong arguments, which refers to the help, or nil if err is
+// nil.
 func usage(cmd *cobra.Command, err error) error {
 	if err == nil {
 		return nil

@@ -205,7 +205,7 @@ func (f *claimFlags) options(v *output, where *location) *pawl.Options {
 			if f.verbose {
 				v.say("waiting: %s", words.Bare(e.Held))
 			}
-			// The fence shows whether it is the same name on the same backend.
+			// If the fences are equal, the name is on the same backend.
 			if own := parents[where.inside(e.Name)]; !waited && own > 0 && e.Held.Holder.Fence == own && !e.Held.Holder.Released {
 				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own)
 			}

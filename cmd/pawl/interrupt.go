@@ -63,8 +63,8 @@ func orSignal(ctx context.Context, err error) error {
 	return err
 }
 
-// untilDone returns the result of a read that may last for ever, as of a terminal, or
-// gives up when ctx ends.
+// untilDone returns the result of read, which may block for ever, for example on a
+// terminal, or the error of ctx when ctx ends.
 func untilDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type result struct {
 		got T

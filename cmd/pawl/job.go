@@ -140,8 +140,8 @@ func (j *job) hold(lease jobLease) error {
 	}
 }
 
-// stop stops the child before another client can be granted the name, and returns the
-// exit of pawl.
+// stop stops the child before another client can be granted the name. It returns the exit
+// error of pawl.
 func (j *job) stop(c *child, lease jobLease, code int) error {
 	if !c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) }) {
 		return &exit{code: code, err: errStillRunning}

@@ -69,7 +69,8 @@ func fine(d time.Duration) string {
 	return d.Round(unit).String()
 }
 
-// showProgress shows a bar on a terminal until end. tick counts a lock that was taken.
+// showProgress shows a bar on a terminal until the caller calls end. tick counts a lock
+// that the caller has taken.
 func showProgress(v *output, total time.Duration) (tick, end func()) {
 	if !v.onTerminal() {
 		return func() {}, func() {}

@@ -45,9 +45,9 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 	return cmd
 }
 
-// list prints the names that begin with the prefix. A table is printed when all names are
-// read, to align its columns. The errors of names that cannot be read are printed last,
-// where they are seen. They also set the exit code.
+// list prints the names that begin with the prefix. It prints a table after it has read
+// all names, to align the columns. It prints the errors of names that it cannot read
+// last, where the user sees them. They also set the exit code.
 func list(ctx context.Context, v *output, c *pawl.Client, prefix string, asJSON bool) error {
 	var entries []pawl.Entry // of the table
 	var damaged []error

@@ -97,7 +97,7 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if p.check != "" { // only judge a history that was written before
+			if p.check != "" { // judge a history from a file
 				return p.judge(p.check, cmp.Or(p.out, strings.TrimSuffix(p.check, filepath.Ext(p.check))+".html"))
 			}
 			url, err := p.url(cmd, args)

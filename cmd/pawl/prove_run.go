@@ -97,7 +97,7 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 	}
 	err = prove.Run(ctx, o)
 	if o.Done != nil {
-		fmt.Fprint(p.v.err, "\r\x1b[K") // remove the progress
+		fmt.Fprint(p.v.err, "\r\x1b[K") // remove the line of the progress
 	}
 	err = errors.Join(err, file.Close())
 	if err != nil && !look.begun { // the run has not begun

@@ -75,8 +75,8 @@ func (w *Waiter[W]) Told(held *driver.HeldError, rivals bool) {
 		q.queued++
 	}
 	if w.limit < driver.Unlimited {
-		// From now on one waiter asks at a time. Requests that are under way together
-		// may overtake each other, and if only some of the claims fit, they would not be
+		// Let one waiter ask at a time. Requests that are under way together may
+		// overtake each other, and if only some of the claims fit, they would not be
 		// served in order. Readers all fit once one of them does.
 		q.maxAsking = 1
 	}

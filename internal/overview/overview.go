@@ -43,7 +43,7 @@ type Overview struct {
 	o       Options
 	watcher driver.Watcher // or nil
 	memory  *Memory
-	wake    chan struct{} // has room for one
+	wake    chan struct{} // capacity 1
 
 	mu      sync.Mutex // protects all below
 	view    *View

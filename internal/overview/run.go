@@ -163,7 +163,7 @@ func pace(took time.Duration, names int) time.Duration {
 	return min(max(shortest, share*took, time.Duration(names)*perName), longest)
 }
 
-// read reads the next names that have changed.
+// read reads the next of the names that have changed.
 func (r *runner) read(ctx context.Context) {
 	var names []string
 	r.mu.Lock()
