@@ -9,16 +9,16 @@ import (
 )
 
 // Holders checks whether a lease holds its name at this moment, by asking the backend. It
-// is for leases that are held side by side: a permit of a semaphore with a much lower
-// fence may be held beside the newest one, so there is no highest fence to compare with.
-// It also works for readers, writers and mutexes. It costs a request, and the resource
-// must be the name of the lock.
+// is for leases that are held at the same time: a permit may still be held when newer
+// permits have much higher fences, so there is no highest fence to compare with. It also
+// works for readers, writers and mutexes. Each check is a request. The resource must be
+// the name of the lock.
 //
 // It is weaker than a fence that is compared in the same step as the write. Another
 // client may break the lease, or take the name by force, between the check and the write.
 // And Guard notices only afterwards that a lease has ended during the write. If the locks
 // are in the database that you write to, CheckLease of postgreslock, mysqllock and
-// sqlitelock asks the same question inside of the transaction, without these gaps.
+// sqlitelock makes the same check inside of the transaction, without these gaps.
 type Holders struct {
 	Locks *pawl.Client // a client of the backend that has the locks
 }
@@ -36,7 +36,7 @@ func (h Holders) Check(ctx context.Context, resource string, fence uint64) (left
 	}
 	for _, holder := range e.Holders {
 		last := holder.Fence
-		if holder.Permits == driver.Exclusive { // it may have a range of fences, and no other holder is beside it
+		if holder.Permits == driver.Exclusive { // it may have a range of fences, and is the only holder
 			last = max(last, e.Fence)
 		}
 		if holder.Fence <= fence && fence <= last && !holder.Released && holder.ExpiresIn > 0 {

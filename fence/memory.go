@@ -76,8 +76,8 @@ func (m *Memory) CheckReader(resource string, fence uint64) error {
 	return nil
 }
 
-// GuardReader runs read between two calls of CheckReader. Other readers may run beside
-// this one. If a writer with a higher fence comes meanwhile, the second call refuses the
+// GuardReader runs read between two calls of CheckReader. Other readers may run at the
+// same time. If a writer with a higher fence comes meanwhile, the second call refuses the
 // reader, because the reads are not consistent. read gets ctx.
 func (m *Memory) GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error {
 	if err := lacking(ctx, "read", read); err != nil {

@@ -68,24 +68,23 @@ const mostChanges = 20 // how often others may change the object during one Upda
 // it. UpdateObject reads the object, with the fence in its metadata, and calls update,
 // which makes the new body from the old body, or from nil if there is no object. Then it
 // writes the new object if the old one is unchanged. Otherwise it begins again, so update
-// may run more than once. An object that was written without a fence is below every
-// fence.
+// may run more than once. Any fence may overwrite an object that has none.
 //
 // The new body must have the fence in it, in decimal, at any place: that makes the
-// condition safe. An ETag is mostly a hash of the body, so an old body that comes back
-// has its old ETag. Then a paused holder that had read the old body could write, whatever
-// the metadata says. UpdateObject refuses a body without the fence with a
+// condition safe. An ETag is mostly a hash of the body, so a body that returns to an old
+// content has its old ETag again. A paused holder that had read that content could then
+// write, whatever the metadata says. UpdateObject refuses a body without the fence with a
 // [*pawl.InvalidError].
 //
 // It is for objects that fit into memory. Write a large object under a key that has the
 // fence in it, and then store that key in a small object with UpdateObject. A holder must
-// not run two UpdateObject of an object at a time. Without the permission to list the
-// bucket, S3 does not report that an object is missing, and the first write fails with
+// not run two calls for one object at a time. Without the permission to list the bucket,
+// S3 does not report that an object is missing, and the first write fails with
 // AccessDenied.
 //
-// The error is a [*pawl.BackendError] if the store failed; the object may then have been
-// written. All writers have to use UpdateObject, and the store has to heed conditions:
-// old stores ignore them, see [ProbeObjectStore].
+// If the store fails, the error is a [*pawl.BackendError], and the object may have been
+// written. All writers must use UpdateObject, and the store must obey the conditions. Old
+// stores ignore them: see [ProbeObjectStore].
 func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint64, update func(old []byte) (body []byte, err error)) error {
 	if err := cmp.Or(lacking(ctx, "store", store), lacking(ctx, "update", update), validateKey(key), validateFence(fence)); err != nil {
 		return err
@@ -126,7 +125,7 @@ func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint
 	return wrapped("write", key, fmt.Errorf("%w %d times", ErrObjectChanged, mostChanges))
 }
 
-// ProbeObjectStore finds out whether a store heeds the conditions of [UpdateObject]. It
+// ProbeObjectStore finds out whether a store obeys the conditions of [UpdateObject]. It
 // writes an object under key, which must have no other use. The error is a
 // [*pawl.BackendError]. It is Permanent if the store ignores the conditions, so that
 // fences do not guard its objects.

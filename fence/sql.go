@@ -54,8 +54,8 @@ func Query[R Row](query func(ctx context.Context, sql string, args ...any) R) fu
 
 // CheckPostgres accepts a write with this fence, or refuses it with a [*StaleError].
 // After a refusal, roll the transaction back. The check is one statement in the caller's
-// transaction, best its first. It locks the row of the resource, so that other writers of
-// the resource wait until the transaction ends.
+// transaction, preferably its first. It locks the row of the resource, so that other
+// writers of the resource wait until the transaction ends.
 //
 //	err := fence.CheckPostgres(ctx, fence.Query(tx.QueryRow), "accounts", lease.Fence())
 //
@@ -72,8 +72,8 @@ func CheckPostgres(ctx context.Context, query func(ctx context.Context, sql stri
 // then on it refuses each writer with a lower fence, which must have lost the lock before
 // the reader could get it.
 //
-// Best call it outside of a transaction. Readers that call it in transactions wait for
-// each other until the transactions end.
+// Preferably call it outside of a transaction. Readers that call it in transactions wait
+// for each other until the transactions end.
 //
 //	err := fence.CheckPostgresReader(ctx, fence.Query(pool.QueryRow), "accounts", lease.Fence())
 //

@@ -30,8 +30,8 @@ func (e *StaleError) Error() string {
 
 // Compare refuses a fence below the highest one that a store knows for a resource with a
 // [*StaleError], and an invalid fence with a [*pawl.InvalidError]. It is for stores that
-// this package does not support: such a store compares, and remembers the higher fence,
-// in one step with the write. highest is 0 if the store has no fence.
+// this package does not support: such a store must compare, remember the higher fence and
+// write in one step. highest is 0 if the store has no fence.
 func Compare(resource string, fence, highest uint64) error {
 	if err := validate(resource, fence); err != nil {
 		return err
