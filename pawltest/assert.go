@@ -8,7 +8,7 @@ import (
 
 // AssertHeld fails the test unless the name is held. name is as it is stored; see
 // [pawl.Client.StoredName]. In a bubble, call synctest.Wait before an Assert method, so
-// that all goroutines have done what they can.
+// that all other goroutines are blocked.
 func (b *Backend) AssertHeld(name string) {
 	b.t.Helper()
 	if e := b.entry(name); held(&e) == 0 {
@@ -35,7 +35,7 @@ func (b *Backend) AssertFree(name string) {
 }
 
 // AssertWaiting fails the test unless n claims wait for the name in the backend's queue.
-// A client has one claim there; its other claims wait behind that one, in the process.
+// A client queues one claim there; its other claims wait behind that one, in the process.
 func (b *Backend) AssertWaiting(name string, n int) {
 	b.t.Helper()
 	if e := b.entry(name); len(e.Waiters) != n {

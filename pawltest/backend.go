@@ -1,6 +1,6 @@
-// Package pawltest is for tests of code that uses Pawl. It has a backend in memory whose
-// faults the test controls. The locks are real ones. Here the leader dies, and the next
-// instance leads when the TTL, 30 s, is over:
+// Package pawltest is for tests of code that uses Pawl. It has a backend in memory, with
+// real locks, whose faults the test controls. In this example the leader dies, and the
+// next instance leads after the TTL of 30 s:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		backend := pawltest.New(t)
@@ -19,17 +19,16 @@
 //
 // In a bubble of testing/synctest time is virtual: leases are renewed and expire, and no
 // test waits. Make the backend in the bubble in which it is used. Call synctest.Wait
-// before an Assert method and before a fault, so that all goroutines have done what they
-// can. Outside of a bubble everything works too, and takes its time.
+// before an Assert method and before a fault, so that all other goroutines are blocked.
+// Outside of a bubble everything works, too, in real time.
 //
-// # Which fault is which?
+// # Which method causes which fault?
 //
-//   - A process is killed: [Backend.Hang] its client. The name goes to the next in
-//     the queue after the TTL. The code of the client runs on; a killed process
-//     would not.
-//   - A process is paused: [Backend.Expire] its lease. The name goes to the next in
+//   - A process is killed: [Backend.Hang], with its client. The name goes to the next in
+//     the queue after the TTL. Unlike in a killed process, the client's code runs on.
+//   - A process is paused: [Backend.Expire], with the name. The name goes to the next in
 //     the queue at once, and the holder detects the loss later.
-//   - The network is cut: Hang. A server refuses requests: [Backend.Fail].
+//   - The network is cut: Hang. The server refuses requests: [Backend.Fail].
 //   - The network is slow: [Backend.Delay]. The backend acts at once, and the client
 //     may give up before the answer.
 //   - An operator breaks a lease: [Backend.Break].
@@ -50,8 +49,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// TB is the part of a test that a backend uses. A *testing.T, *testing.B or *testing.F
-// has it.
+// TB has the methods of testing.TB that a backend uses. A *testing.T, *testing.B or
+// *testing.F is one.
 type TB interface {
 	Helper()
 	Cleanup(f func())
@@ -82,16 +81,16 @@ func New(t TB) *Backend {
 	return b
 }
 
-// patience is the time in which the rest of a test has to end. It is longer than 3.25 s:
-// the backend grants a request that had no answer no later than that.
+// patience is the time within which all that a test began has to end. It is longer than
+// 3.25 s, because the backend may grant an unanswered request that late.
 const patience = 5 * time.Second
 
-// Client returns a client, as another process would have it. o may be nil. At the end of
-// the test, Restore ends all faults, and [pawl.Client.Shutdown] the client, so a leader
-// resigns. The test fails if something of the client has not ended by itself 5 s later: a
-// goroutine that waits in Lock, Do, Election.Run, Watch or WaitUntilFree, a lease, or a
-// function of Do or Election.Run. A call with t.Context() ends by itself. The test may
-// close the client before, also during a fault.
+// Client returns a new client, as if of another process. o may be nil. When the test
+// ends, the backend calls Restore, and then [pawl.Client.Shutdown], so a leader resigns.
+// The test fails if a part of the client has not ended by itself 5 s later: a goroutine
+// that waits in Lock, Do, Election.Run, Watch or WaitUntilFree, a lease, or a function of
+// Do or Election.Run. A call with t.Context() ends by itself. The test may close the
+// client earlier, even during a fault.
 func (b *Backend) Client(o *pawl.Options) *pawl.Client {
 	b.t.Helper()
 	p := newProcess(engine.Full(b.memory.Driver()))

@@ -14,7 +14,7 @@ var errDown = errors.New("pawltest: the backend is down")
 
 // Fail makes each request of these clients fail with err until Restore; a nil err means
 // an error of pawltest. The backend pushes nothing to them meanwhile. Without clients,
-// Fail concerns all clients, also later ones. It replaces their earlier fault.
+// Fail affects all clients, even later ones. It replaces their earlier fault.
 func (b *Backend) Fail(err error, clients ...*pawl.Client) {
 	if err == nil {
 		err = errDown
@@ -23,15 +23,15 @@ func (b *Backend) Fail(err error, clients ...*pawl.Client) {
 }
 
 // Hang makes each request of these clients wait until Restore, or until its caller gives
-// up. The backend pushes nothing to them meanwhile. Without clients, Hang concerns all
-// clients, also later ones. It replaces their earlier fault.
+// up. The backend pushes nothing to them meanwhile. Without clients, Hang affects all
+// clients, even later ones. It replaces their earlier fault.
 func (b *Backend) Hang(clients ...*pawl.Client) {
 	b.fault(fault{hangs: make(chan struct{})}, clients)
 }
 
 // Delay makes each answer to these clients arrive d late, until Restore. The backend acts
-// on the request at once. Without clients, Delay concerns all clients, also later ones.
-// It replaces their earlier fault.
+// on the request at once. Without clients, Delay affects all clients, even later ones. It
+// replaces their earlier fault.
 func (b *Backend) Delay(d time.Duration, clients ...*pawl.Client) {
 	b.fault(fault{late: d}, clients)
 }
@@ -61,17 +61,17 @@ func (b *Backend) fault(f fault, clients []*pawl.Client) {
 
 // Forget makes the backend lose its data: leases, queues, values and the last fences. A
 // holder detects the loss at its next renewal, within a third of the TTL. Later fences
-// are greater all the same, because they follow the time.
+// are still greater, because they follow the time.
 func (b *Backend) Forget() { b.memory.Forget() }
 
-// Jump moves the backend's clock by d, which may be negative. Clients have clocks of
-// their own.
+// Jump moves the backend's clock by d, which may be negative. The clients' own clocks do
+// not move.
 func (b *Backend) Jump(d time.Duration) { b.ahead.Add(int64(d)) }
 
 // Expire ends all leases on a name as if they had not been renewed in time. The name goes
 // to the next in the queue at once. The holders detect the loss at their next renewal,
-// within a third of the TTL: so they behave as after a pause. The test fails if the name
-// is not held. name is as it is stored; see [pawl.Client.StoredName].
+// within a third of the TTL, as after a pause. The test fails if the name is not held.
+// name is as it is stored; see [pawl.Client.StoredName].
 func (b *Backend) Expire(name string) {
 	b.t.Helper()
 	b.mu.Lock()

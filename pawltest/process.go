@@ -15,7 +15,7 @@ import (
 )
 
 // A process is the driver of one client, with faults between it and the backend. It has
-// each method that a fault concerns, also those that push.
+// each method that a fault affects, including those that push.
 type process struct {
 	engine.Driver
 
