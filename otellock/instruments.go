@@ -57,8 +57,7 @@ type instruments struct {
 	spare  []note // an empty slice for the next notes
 }
 
-// counts are the numbers of claims of a name that wait now, and of its leases that are
-// held.
+// counts are the current numbers of a name's waiting claims and held leases.
 type counts struct{ waiting, held int64 }
 
 // A note is a measurement to be made later.
@@ -125,8 +124,8 @@ func (i *instruments) begin(stale metric.Int64Counter) {
 	}
 }
 
-// note records by how much the numbers of waiters and leases change, and how long
-// something took. n.histogram may be nil.
+// note records a duration, and the changes in the numbers of waiters and leases.
+// n.histogram may be nil.
 func (i *instruments) note(n note, waiting, held int64) {
 	if !i.names {
 		n.name = ""

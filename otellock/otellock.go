@@ -20,14 +20,14 @@
 //
 // The names of locks are an attribute, "pawl.name", only with [Options.Names]: many
 // names, such as a lock per order, would make as many time series. Without names the
-// counters begin at 0, so that the first lost lease is seen. With names a counter begins
-// with the first event of its name.
+// counters begin at 0, so that an alert sees the first lost lease. With names a counter
+// begins with the first event of its name.
 //
 // # Prometheus and Grafana
 //
 // OpenTelemetry's exporter for Prometheus turns pawl.wait.duration into
-// pawl_wait_duration_seconds_bucket, pawl.lost into pawl_lost_total, and so on. Beside
-// this file, grafana.json is a dashboard for Grafana, and alerts.yaml has alerts for
+// pawl_wait_duration_seconds_bucket, pawl.lost into pawl_lost_total, and so on. In this
+// folder, grafana.json is a dashboard for Grafana, and alerts.yaml has alerts for
 // Prometheus; both are tested with real exports.
 //
 // # Spans
