@@ -68,7 +68,7 @@ func (a *auth) knows(r *http.Request) bool {
 	return err == nil && a.valid(c.Value, time.Now())
 }
 
-// stays reports whether a request that was admitted still is.
+// stays reports whether a request that was admitted is still allowed.
 func (a *auth) stays(r *http.Request) bool {
 	given, bearer := bearerOf(r)
 	return a.knows(r) || bearer && a.is(given)
@@ -124,8 +124,8 @@ func (a *auth) spares(r *http.Request) bool {
 	return true
 }
 
-// addressOf is the address of a request. For IPv6 it is the network, because one host has
-// all addresses of the network, and could use up the tries of all addresses.
+// addressOf returns the address of a request. For IPv6 it returns the network: one host
+// has all its addresses, and could use up the tries that all addresses share.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -211,7 +211,7 @@ func (a *auth) endSession(session string, now time.Time) {
 	a.over[session] = now.Add(sessionFor)
 }
 
-// session is the end of a session, random bytes that make it unique, and the signature.
+// session returns a cookie's value: the session's end, random bytes, and the signature.
 func (a *auth) session(until time.Time) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(until.Unix()))
 	b = append(b, make([]byte, sessionID)...)

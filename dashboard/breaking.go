@@ -114,7 +114,7 @@ func (h *Handler) rowOf(m renderContext, name string) (*overview.Row, error) {
 	return new(unlisted).read(h, m, name)
 }
 
-// delay is the Delay of pawl.BreakOptions for a lease: 0 if its TTL is not known.
+// delay returns the Delay of pawl.BreakOptions for a lease: 0 if its TTL is not known.
 func (h *Handler) delay(row *overview.Row, fence uint64) time.Duration {
 	if h.o.BreakDelay != 0 || row == nil {
 		return h.o.BreakDelay
@@ -176,7 +176,7 @@ func (h *Handler) proof(w wish) string {
 	return base64.RawURLEncoding.EncodeToString(h.auth.sign([]byte("broke " + strconv.FormatUint(w.fence, 10) + " " + w.name)))
 }
 
-// audit logs a break, with the stored name, because that tells two tenants apart.
+// audit logs a break, with the stored name, which distinguishes tenants.
 func (h *Handler) audit(ctx context.Context, wanted wish, delay time.Duration, by string, err error) {
 	words := "pawl: lease broken"
 	args := []slog.Attr{

@@ -83,8 +83,8 @@ type route struct {
 	under     hosts
 }
 
-// New returns the dashboard of a client's backend, which it reads until Close. The error
-// matches pawl.ErrInvalid. o may be nil.
+// New returns a dashboard that reads the client's backend until Close. The error matches
+// pawl.ErrInvalid. o may be nil.
 func New(c *pawl.Client, o *Options) (*Handler, error) {
 	h := &Handler{}
 	if o != nil {

@@ -38,7 +38,7 @@ type hosts int
 
 const (
 	ownHosts  hosts = iota // Options.Hosts
-	addresses              // Options.Hosts, and each IP address, under which no page of another site can be
+	addresses              // Options.Hosts, and all IP addresses, which DNS rebinding cannot use
 	allHosts
 )
 
@@ -67,11 +67,11 @@ func hostOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// passes refuses a request that uses a wrong host name, comes from another site and would
-// change something, or is too large. For the browser, a page of another site whose name
-// leads here has the same origin as this one. So passes checks the host first, on every
-// request. A kubelet and Prometheus use the address of the pod as the host, and that
-// address is not known before.
+// passes refuses a request with a wrong host name, a change from another site, and a
+// request that is too large. It checks the host first, on every request: if another
+// site's host name resolves to this address, the browser counts its page as the same
+// origin. A kubelet and Prometheus use the pod's address, which is not known in advance,
+// as the host.
 func (g *guard) passes(w http.ResponseWriter, r *http.Request, under hosts) bool {
 	host := hostOf(r.Host)
 	_, notAddress := netip.ParseAddr(host)
@@ -104,7 +104,7 @@ func isForeign(r *http.Request) bool {
 	return err != nil || from.Host != r.Host
 }
 
-// who names a sender in the log, by default.
+// who returns the default name of a sender for the log.
 func who(r *http.Request) string {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return r.TLS.VerifiedChains[0][0].Subject.CommonName + " " + r.RemoteAddr

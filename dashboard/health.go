@@ -16,11 +16,11 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// maxFindingsAge is the time for which the doctor's findings are shown again.
+// maxFindingsAge is the time for which pages reuse the doctor's findings.
 const maxFindingsAge = 30 * time.Second
 
-// findings are the last findings of the doctor. The doctor runs when a page asks for
-// them, and once for all pages.
+// findings are the last findings of the doctor. The doctor runs on demand, once for all
+// pages.
 type findings struct {
 	mu    sync.Mutex // protects all below; held while the doctor runs
 	at    time.Time
@@ -56,7 +56,7 @@ func (h *Handler) healthPage(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// pingName fits into the longest namespace that has room for a name.
+// pingName is one byte, so that it fits even after the longest namespace.
 const pingName = "-"
 
 // ping measures how long the backend takes to read one name.

@@ -14,8 +14,8 @@ import (
 )
 
 // Metrics counts the events of clients, for /metrics. The zero value is ready. Set its
-// Observer in the Options of the clients to count. Package otellock measures the same for
-// OpenTelemetry, with more detail.
+// Observer in the Options of the clients to count. Package otellock reports the same
+// events to OpenTelemetry, with more detail.
 type Metrics struct {
 	mu       sync.Mutex // protects all below
 	counters map[string]uint64

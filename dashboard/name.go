@@ -221,7 +221,7 @@ func (m renderContext) queue(r *overview.Row) markup.HTML {
 	return all
 }
 
-// blocksOf lists who waits for this name while it holds another one, and the reverse.
+// blocksOf lists processes that wait for this name and hold another, and the reverse.
 func blocksOf(v *overview.View, name string) markup.HTML {
 	b := v.Blocks()
 	var all []markup.HTML

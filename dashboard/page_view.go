@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A pageView renders a view for a page: the parts, by the ids of their elements, which a
-// stream sends again when they change, and the names whose changes it needs at once.
+// A pageView renders a view. It returns the parts of the page, by element id, and the
+// names whose changes it needs at once. A stream sends a part again when it changes.
 type pageView func(m renderContext) (parts map[string]markup.HTML, names []string)
 
 // maxViewAge is the greatest age of a page's view. If a request gets only an older view

@@ -6,7 +6,7 @@ import "time"
 const (
 	breakTimeout     = 10 * time.Second       // for a break
 	doctorTimeout    = 5 * time.Second        // for the doctor
-	pingTimeout      = 2 * time.Second        // for the read that measures the way to the backend
+	pingTimeout      = 2 * time.Second        // for the read that measures the backend's latency
 	unlistedTimeout  = time.Second            // for the read of a name that the last look has not found
 	viewTimeout      = 120 * time.Millisecond // for a view that is no older than maxViewAge
 	firstViewTimeout = 3 * time.Second        // for the first view

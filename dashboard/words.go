@@ -17,9 +17,8 @@ import (
 )
 
 // A renderContext is a view with the time at which it is shown. In a stream the markup
-// has points of time, so that it changes only when something has happened. The browser
-// computes durations with the clock of the updates, not with its own, which may be
-// wrong.
+// has times instead of durations, so that it changes only with an event. The browser
+// computes durations with the clock of the updates, not with its own, which may be wrong.
 type renderContext struct {
 	v      *overview.View
 	now    time.Time
@@ -101,10 +100,10 @@ func exact(d time.Duration) string {
 	return "less than 1ms"
 }
 
-// bare is an error without the "pawl: " of the library's errors.
+// bare returns an error's message without the "pawl: " of the library.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
-// word is a text from outside. It is isolated, so that its direction does not spread.
+// word returns a text from outside, isolated so that its direction does not spread.
 func word(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Text(s))) }
 
 // owner is a holder or a waiter.
