@@ -19,7 +19,7 @@
 //		}
 //	}
 //
-// A list of all names costs the backend much, which limits how often Run reads it: see
-// pace. Besides, Run reads a name that a viewer shows as soon as the backend pushes a
-// change of it, whatever the pace. The next look finds new names.
+// Listing all names is expensive for the backend, so Run pauses between two looks: see
+// pace. If the backend pushes a change of a name that a viewer shows, Run reads that name
+// at once, whatever the pace. The next look finds new names.
 package overview

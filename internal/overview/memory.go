@@ -15,8 +15,8 @@ const (
 	MostLeases = 50   // the number of leases of each name, the latest ones
 )
 
-// Memory has the leases that were seen since it was made. It compares looks, so it misses
-// a lease that began and ended between two of them.
+// Memory records the leases that Run has seen. It compares looks, so it misses a lease
+// that began and ended between two of them.
 type Memory struct {
 	Began time.Time
 

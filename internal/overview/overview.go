@@ -81,7 +81,7 @@ func (s *Overview) Memory() *Memory { return s.memory }
 // Client is the client that was given to New.
 func (s *Overview) Client() *pawl.Client { return s.c }
 
-// Latest returns a view at most age old; the last view if ctx ends or a look fails.
+// Latest returns a view at most age old, or the last view if ctx ends or a look fails.
 func (s *Overview) Latest(ctx context.Context, age time.Duration) *View {
 	since := time.Now().Add(-age)
 	v := s.View()
@@ -185,8 +185,8 @@ func (s *Overview) publish(v *View) {
 }
 
 // demand returns whether there are viewers, and the names that they show. If there are
-// too many names, demand keeps those that are watched already. Another choice each time
-// would begin and end watches without need, and each beginning counts as a change.
+// too many names, demand keeps those that are watched already. A new choice each time
+// would restart watches without need, and each new watch counts as a change.
 func (s *Overview) demand(followed map[string]func()) (wanted bool, shown map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

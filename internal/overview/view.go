@@ -102,8 +102,8 @@ func (v *View) find(name string) (int, bool) {
 }
 
 // inherit gives each lease the longest time left that was ever seen. Holder.TTL may be
-// longer than that: until the new holder asks again, a lease that was granted to a waiter
-// lasts only as long as its place would have.
+// longer: a lease that was granted to a waiter lasts only as long as its place in the
+// queue, until the new holder's next request.
 func (v *View) inherit(last *View) {
 	for _, r := range v.Rows {
 		if r.TTLs != nil {
@@ -156,7 +156,7 @@ func (r *Row) AnyOverdue() bool {
 // Closed returns the time for which the name stays closed.
 func (r *Row) Closed(now time.Time) time.Duration { return max(0, r.ClosedFor-now.Sub(r.At)) }
 
-// Since is the age of a time on the backend's clock.
+// Since returns the time since t, a time on the backend's clock.
 func (v *View) Since(t, now time.Time) time.Duration { return max(0, now.Add(v.Offset).Sub(t)) }
 
 // Held returns the time for which the longest holder has held the name, or 0 without
