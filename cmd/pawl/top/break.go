@@ -25,7 +25,7 @@ type question struct {
 	released bool
 	delay    time.Duration // of pawl.BreakOptions: 0 if it is not known
 	typed    string
-	wrong    bool // what was typed is something else
+	wrong    bool // the last answer was not the name or the fence
 }
 
 // askToBreak asks about the only lease of a row. If there are several, the user has to
@@ -70,7 +70,7 @@ func (m *model) answer(k screen.Key, pasted bool) order {
 	return order{}
 }
 
-// means reports whether typed is the name, as it is or as it is shown, or the fence.
+// means reports whether typed is the fence or the name, raw or as it is shown.
 func (q *question) means(typed string) bool {
 	typed = strings.TrimSpace(typed)
 	switch typed {

@@ -84,7 +84,7 @@ func (m *model) order() screen.Line {
 	return screen.Text(text, screen.Dim)
 }
 
-// late is the delay of a look, beyond its pace, that causes an alert.
+// late is the delay of a look, after it was due, that causes an alert.
 const late = 2 * time.Second
 
 // alerts are the warnings to show, most important first.

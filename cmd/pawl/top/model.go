@@ -13,7 +13,7 @@ import (
 )
 
 // A model is the state of `pawl top`: all that it shows, and that keys change. It does no
-// input or output and reads no clock: press returns what is to be done elsewhere.
+// input or output and reads no clock: press returns the actions for liveView.
 type model struct {
 	readOnly bool   // no lease can be broken
 	where    string // the backend, as errors name it
@@ -29,7 +29,7 @@ type model struct {
 	rows     []*overview.Row // the rows of the view that pass the filter, in order
 
 	cursor cursor
-	opened string // the name that is shown alone, or ""
+	opened string // the name whose page is open, or ""
 	inside cursor // among its holders and waiters
 
 	asking   bool // the filter is being typed

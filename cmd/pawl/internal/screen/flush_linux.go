@@ -8,8 +8,8 @@ import (
 
 // flush discards the pending output of the terminal, and restarts a terminal that Ctrl-S
 // has stopped. It restarts last, so that it does not discard new output. It stops the
-// terminal first, because discarding does not wake a write that waits for room, but the
-// end of a stop does.
+// terminal first, because a write that waits for room is woken by the restart, but not by
+// discarding.
 func flush() {
 	out := int(os.Stdout.Fd())
 	_ = unix.IoctlSetInt(out, unix.TCXONC, unix.TCOOFF)

@@ -26,7 +26,7 @@ type Screen struct {
 	events   chan Event
 	done     chan struct{} // closed by Close
 
-	mu     sync.Mutex // protects closed, and is held while the terminal changes hands
+	mu     sync.Mutex // protects closed, and is held while the terminal is taken or given back
 	closed bool
 
 	drawing sync.Mutex  // tcell must not draw while it gives the terminal back
@@ -66,9 +66,9 @@ var EndSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 // Open takes over the terminal. stop stops this process, or with group its whole group,
 // and returns when it is continued; it is nil if the process must not be stopped.
 func Open(stop func(group bool)) (*Screen, error) {
-	// Pawl writes UTF-8 whatever the locale says, because a name of question marks is no
-	// name. No terminal is asked what it can do, because Pawl needs nothing unusual, and
-	// an answer could reach the shell.
+	// Pawl writes UTF-8 whatever the locale says, so that no name becomes question marks.
+	// It does not query what the terminal can do, because it needs nothing unusual, and
+	// the shell could receive the answer.
 	tcell.RegisterEncoding("US-ASCII", tcell.GetEncoding("UTF-8"))
 	tcell.SetEncodingFallback(tcell.EncodingFallbackUTF8)
 	t, err := newTerminal(tcell.OptNegotiation(false))

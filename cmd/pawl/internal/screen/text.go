@@ -15,11 +15,11 @@ import (
 // that was made to spill over the lines around it has dozens.
 const maxMarks = 2
 
-// Clean returns a text as the screen shows it. Beside what visible.Text escapes, it
-// escapes:
+// Clean returns a text as the screen shows it. In addition to what visible.Text escapes,
+// it escapes:
 //
 //   - right-to-left script: many terminals reverse a line that has any, so that a fence
-//     would be beside another holder than its own;
+//     would be next to the wrong holder;
 //   - marks without a character before them, and marks beyond maxMarks.
 //
 // Escaped text stays unchanged, so escaping it twice does no harm.
@@ -73,7 +73,7 @@ func Pad(s string, cells int) string {
 	return s + strings.Repeat(" ", max(0, cells-displaywidth.String(s)))
 }
 
-// A Style is the look of a text. Styles are combined with |.
+// A Style is the appearance of a text. Styles are combined with |.
 type Style uint8
 
 // The styles. No meaning depends on a colour alone: some terminals have no colours, and

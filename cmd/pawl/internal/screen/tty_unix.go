@@ -12,8 +12,8 @@ import (
 )
 
 // A tty is the terminal, for tcell. The tty of tcell has two defects. It makes its file
-// blocking, so the read that is under way when it stops takes the first key that is
-// pressed after it has started again. And it draws in a goroutine that nothing waits for.
+// blocking, so a read that is under way when it stops swallows the first key after it
+// starts again. And it draws in a goroutine for which nothing waits.
 type tty struct {
 	path  string
 	mu    sync.Mutex // protects f: a read may begin while the tty stops
