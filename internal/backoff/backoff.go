@@ -1,5 +1,5 @@
-// Package backoff has the pauses of the whole project: how they grow, and how chance
-// keeps clients that pause from coming back together. Wait is such a pause.
+// Package backoff computes the pauses of the whole project: how they grow, and how chance
+// keeps clients from retrying at the same time. Wait waits for a pause.
 package backoff
 
 import (
@@ -21,7 +21,7 @@ func Doubled(first time.Duration, n int, most time.Duration) time.Duration {
 }
 
 // Halfway is first, half as much again n times, and no more than most. It is for a client
-// that polls for an event, and should not notice it late by a multiple of the wait.
+// that polls for an event, and notices it late by about half of the wait at most.
 func Halfway(first time.Duration, n int, most time.Duration) time.Duration {
 	for range n {
 		if first >= most/3*2 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Reading is one look at the clocks that decide how long a holder may trust a lease.
+// A Reading has the values of the clocks that decide how long a holder may trust a lease.
 type Reading struct {
 	Mono  time.Time     // NTP does not move it, but it stands still while the machine sleeps
 	Slept time.Duration // how long the machine has slept until then
@@ -20,9 +20,9 @@ func (r Reading) Since(earlier Reading) time.Duration {
 }
 
 // Clock makes readings. It reads the boot clock only when the wall clock and the
-// monotonic clock have parted since the last time, because only then can the machine have
-// slept. So a reading is usually one time.Now. If they parted because an operator set the
-// wall clock, the boot clock shows no sleep.
+// monotonic clock have drifted apart since the last time, because only then can the
+// machine have slept. So a reading is usually one time.Now. If they differ because an
+// operator set the wall clock, the boot clock shows no sleep.
 //
 // Each client has a clock of its own, so that one made inside testing/synctest sees
 // virtual time only.
@@ -36,8 +36,8 @@ type Clock struct {
 	slept atomic.Int64
 }
 
-// The clocks part a little by themselves, as NTP slews the wall clock. A sleep parts them
-// by more than this.
+// The clocks drift apart a little, because NTP slews the wall clock. A sleep adds more
+// than this.
 const partTolerance = time.Millisecond
 
 // New makes a clock that counts from now.

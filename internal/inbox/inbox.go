@@ -1,6 +1,6 @@
-// Package inbox finds what a signal of the backend concerns: the claims that wait, and
-// the holds of granted claims, by their tokens. Nothing here blocks, because a driver
-// calls it from inside its own methods.
+// Package inbox delivers signals of the backend, by their tokens, to the claims that
+// wait, and to the holds of granted claims. Nothing here blocks, because a driver calls
+// it from inside its own methods.
 package inbox
 
 import (
@@ -28,8 +28,8 @@ type shard[H any] struct {
 	claims map[driver.Token]*Inbox[H] // the inbox that was added last, see Inbox.other
 }
 
-// An Inbox is for the signals of one claim: it has the last signal until the claim is
-// granted, and then the hold to check. It is a part of the claim, and begins empty.
+// An Inbox receives the signals of one claim. It has the last signal until the claim is
+// granted, and then the hold to check. It is a field of the claim, and begins empty.
 type Inbox[H any] struct {
 	// Protected by the shard's lock.
 	signal  *driver.Signal // a pointer, because most claims never get a signal
@@ -50,10 +50,10 @@ func New[H any]() *Inboxes[H] {
 	return a
 }
 
-// of is the shard of a token, which is random.
+// of returns the shard of a token. Tokens are random.
 func (a *Inboxes[H]) of(t driver.Token) *shard[H] { return &a.shard[t[0]%shards].shard }
 
-// Add begins to take signals for a claim. A second call does nothing.
+// Add begins to receive signals for a claim. A second call does nothing.
 func (a *Inboxes[H]) Add(t driver.Token, b *Inbox[H]) {
 	s := a.of(t)
 	s.mu.Lock()
@@ -67,7 +67,7 @@ func (a *Inboxes[H]) Add(t driver.Token, b *Inbox[H]) {
 	b.other, s.claims[t] = first, b
 }
 
-// Remove takes no more signals for the claim. Other inboxes with the same token stay.
+// Remove stops receiving signals for the claim. Other inboxes with the same token stay.
 func (a *Inboxes[H]) Remove(t driver.Token, b *Inbox[H]) {
 	s := a.of(t)
 	s.mu.Lock()
@@ -102,9 +102,8 @@ func (a *Inboxes[H]) Len() int {
 	return n
 }
 
-// Holds notes the hold of a claim that was granted. It returns true if a signal says that
-// the hold should be checked: it may have been lost before the client learned of the
-// grant.
+// Holds records the hold of a granted claim. It returns true if the caller should check
+// the hold, because a signal other than "granted" came before.
 func (a *Inboxes[H]) Holds(t driver.Token, b *Inbox[H], h H) (look bool) {
 	s := a.of(t)
 	s.mu.Lock()
@@ -127,20 +126,19 @@ func (a *Inboxes[H]) Arrival(t driver.Token, b *Inbox[H]) <-chan struct{} {
 	return b.arrived
 }
 
-// Take empties the inbox, after Arrival was readable.
+// Take empties the inbox. Call it after Arrival was readable.
 func (a *Inboxes[H]) Take(t driver.Token, b *Inbox[H]) driver.Signal {
 	s := a.of(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.full = false
 	if b.signal.Kind != driver.SignalGranted {
-		b.look = false // the caller asks again
+		b.look = false // the caller sends a request
 	}
 	return *b.signal
 }
 
-// Put leaves a signal for the claim that it concerns. It returns the holds of all claims
-// with that token.
+// Put delivers a signal to the claims with its token, and returns their holds.
 func (a *Inboxes[H]) Put(signal driver.Signal) (holds []H) {
 	s := a.of(signal.Token)
 	s.mu.Lock()
@@ -153,7 +151,7 @@ func (a *Inboxes[H]) Put(signal driver.Signal) (holds []H) {
 	return holds
 }
 
-// PutAll leaves a signal for every claim.
+// PutAll delivers a signal to every claim.
 func (a *Inboxes[H]) PutAll(signal driver.Signal) {
 	for i := range a.shard {
 		s := &a.shard[i].shard

@@ -45,7 +45,7 @@ type Room struct {
 	first Context // in use if it has a parent
 }
 
-// WithDeadline is the function of the package. A nil Room has no room.
+// WithDeadline is the package's WithDeadline. A nil Room always allocates.
 func (r *Room) WithDeadline(parent context.Context, deadline time.Time) *Context {
 	if r == nil || r.first.Context != nil {
 		return WithDeadline(parent, deadline)
@@ -77,7 +77,7 @@ func (c *Context) Ends() time.Time { return c.deadline }
 // Deadline implements context.Context.
 func (c *Context) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// CallerDone is for the function of that name.
+// CallerDone is called by the package's CallerDone.
 func (c *Context) CallerDone() <-chan struct{} { return c.Context.Done() }
 
 // Done implements context.Context.

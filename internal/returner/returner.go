@@ -1,5 +1,5 @@
-// Package returner gives leases and claims back in the background: the leases of a
-// client, and those on one node of a quorum. Package keepalive decides which are due.
+// Package returner releases leases and claims in the background: for a client, and for
+// one node of a quorum. Package keepalive decides which are due.
 package returner
 
 import (
@@ -29,7 +29,7 @@ type Returner[C any] struct {
 // A Request releases x once. Its error goes with every outcome except Done.
 type Request[C any] func(ctx context.Context, x *keepalive.Return[C], sent time.Time) (keepalive.Outcome, error)
 
-// New makes a Returner that has `most` requests under way at most.
+// New makes a Returner that has at most that number of requests under way.
 func New[C any](most int, request Request[C]) *Returner[C] {
 	r := &Returner[C]{request: request, returns: keepalive.Returns[C]{Most: most}, finished: make(chan struct{})}
 	r.ctx, r.stop = context.WithCancel(context.Background())
@@ -52,7 +52,7 @@ func (r *Returner[C]) AddSent(x *keepalive.Return[C], now time.Time, answered bo
 	r.sendDueLocked()
 }
 
-// Cancel makes x go out no more. A request for it that is under way goes on.
+// Cancel sends no more requests for x. A request that is under way continues.
 func (r *Returner[C]) Cancel(x *keepalive.Return[C]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,7 @@ func (r *Returner[C]) send(ctx context.Context, x *keepalive.Return[C]) {
 	outcome, err = r.request(ctx, x, sent)
 }
 
-// Closing begins to count the returns that are given up.
+// Closing begins to count the returns that the Returner gives up.
 func (r *Returner[C]) Closing() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,8 +127,8 @@ func (r *Returner[C]) Finish() <-chan struct{} {
 	return r.finished
 }
 
-// CutShort ends the requests under way, which have no answer. The last round sends them
-// again, because perhaps only their connections are silent.
+// CutShort cancels the requests that have no answer yet. The last round sends them again,
+// because perhaps only their connections are silent.
 func (r *Returner[C]) CutShort() {
 	r.mu.Lock()
 	stop := r.stop
@@ -156,7 +156,7 @@ func (r *Returner[C]) Abandon() (left int, failure error) {
 	return r.returns.Left(), r.failure
 }
 
-// endLocked makes the Returner send nothing any more.
+// endLocked stops all sending.
 func (r *Returner[C]) endLocked() {
 	if r.closed {
 		return

@@ -1,4 +1,4 @@
-// Package sqlswap has what the stores of locks in SQL databases share: scans by pages,
-// the values that swaps found, and tidying. It sends no statement itself; the statements
-// of two databases have nothing in common.
+// Package sqlswap is shared by the stores of locks in SQL databases: scans by pages, the
+// values that swaps found, and tidying. It sends no statement itself; the statements of
+// two databases have nothing in common.
 package sqlswap

@@ -33,7 +33,7 @@ const (
 	tidyTimeout     = 5 * time.Second
 )
 
-// NoteSwap notes a swap, and now and then begins to tidy.
+// NoteSwap counts a swap, and now and then begins to tidy.
 func (t *Tidier) NoteSwap() {
 	if rand.N(swapsPerTidying) == 0 {
 		t.Begin()

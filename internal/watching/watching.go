@@ -1,6 +1,6 @@
-// Package watching keeps the names that a client watches marked as such, on backends
-// whose signals come in at any time. A client that changes a marked name sends a signal
-// to all clients that have marked it.
+// Package watching keeps a mark in the backend on each name that a client watches. It is
+// for backends that push signals. A client that changes a marked name sends a signal to
+// all clients that have marked it.
 package watching
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// Ears makes signals come in until stop is called. It calls f(true) each time that they
-// begin to, and f(false) each time that they stop. It does not block.
+// Ears receives signals until stop is called. It calls f(true) each time that signals can
+// arrive again, and f(false) each time that they cannot. It does not block.
 type Ears func(f func(hears bool)) (stop func())
 
 // Mark marks names as watched, each with its token, for at least Keep. It returns for
@@ -23,7 +23,7 @@ type Ears func(f func(hears bool)) (stop func())
 type Mark func(ctx context.Context, tokens []driver.Token, names []string) (known, ok []bool, err error)
 
 // A mark ends by itself, and is renewed before that. A client that finds its mark missing
-// (the name was deleted, or the clock has jumped) looks at the name.
+// (the name was deleted, or the clock has jumped) reads the name.
 const (
 	Keep              = 20 * time.Second // after this, or a bit sooner, marks are renewed
 	markTimeout       = 5 * time.Second  // how long that may take
@@ -46,7 +46,7 @@ type Watching struct {
 	all           map[driver.Token]*watch
 	runs          bool
 	hears         bool
-	hearsSwitches int // how often signals began to come in, or stopped
+	hearsSwitches int // how often signals began or ceased to arrive
 }
 
 type watch struct {
@@ -103,7 +103,7 @@ func (w *Watching) Heard(token driver.Token) {
 // Deaf reports whether there is a watched name whose changes are not reported.
 func (w *Watching) Deaf() bool { return w.unreported.Load() }
 
-// Close ends the goroutine, and waits for that.
+// Close ends the goroutine, and waits for its end.
 func (w *Watching) Close() {
 	w.end()
 	w.loops.Wait()
@@ -120,7 +120,7 @@ func (w *Watching) run() {
 		if names == nil {
 			return
 		}
-		next := time.Hour // until signals come in
+		next := time.Hour // until signals arrive
 		if hears {
 			if next = w.markDue(names); next > 0 {
 				fails = 0
@@ -132,7 +132,7 @@ func (w *Watching) run() {
 		if unreported := w.hasUnreported(); w.unreported.Swap(unreported) != unreported || changes != seen {
 			seen = changes
 			for _, x := range names {
-				x.notify() // the watch looks at the name, and at PushesChanges
+				x.notify() // the watch reads the name and PushesChanges
 			}
 		}
 		timer.Reset(next)
@@ -145,7 +145,7 @@ func (w *Watching) run() {
 	}
 }
 
-// setHears is called when signals begin to come in, or stop.
+// setHears records whether signals arrive.
 func (w *Watching) setHears(hears bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -211,8 +211,8 @@ func (w *Watching) markDue(all []*watch) (next time.Duration) {
 }
 
 // markEach marks names one by one that could not be marked together, because one of them
-// may be damaged. Damage is reported at once. So the first timeout ends markEach: then
-// the backend hangs, and all watches have to learn soon that changes are not reported.
+// may be damaged. Damage is reported at once. The first timeout ends markEach, because
+// the backend hangs then, and all watches must soon learn that changes are not reported.
 func (w *Watching) markEach(due []*watch) (failed error) {
 	for _, x := range due {
 		if err := w.markThose([]*watch{x}); err != nil {
@@ -225,8 +225,8 @@ func (w *Watching) markEach(due []*watch) (failed error) {
 	return failed
 }
 
-// markThose marks some names, and notifies the watches whose mark was missing. After an
-// error their changes are not reported. A timeout is always [context.DeadlineExceeded],
+// markThose marks names, and notifies the watches whose mark was missing. After an error
+// their changes are not reported. A timeout is always [context.DeadlineExceeded],
 // whatever error the backend returned.
 func (w *Watching) markThose(due []*watch) error {
 	ctx, cancel := context.WithTimeout(w.life, markTimeout)
