@@ -51,7 +51,7 @@ func chart(w io.Writer, done []measured) {
 	fmt.Fprintln(w, "</svg>")
 }
 
-// beside returns the text that the chart writes beside a bar, after the bar's own figure.
+// beside returns the text after a bar of the chart, after the bar's own figure.
 func (s scenario) beside(f figures) string {
 	var b strings.Builder
 	for i, what := range s.others {

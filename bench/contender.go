@@ -34,7 +34,7 @@ type client interface {
 	close()
 }
 
-// A keyed client says where its server keeps the lock of a name.
+// A keyed client returns the key under which its server keeps a lock.
 type keyed interface{ key(name string) string }
 
 // redisContenders are the contenders on Redis, the floor first. Each scenario says which

@@ -46,7 +46,7 @@ type machine struct {
 	ours         time.Duration // the part of busy that this process, and the servers that have ended, used
 }
 
-// look reads the machine's counters; they stay 0 where there is no /proc/stat.
+// look reads the machine's counters, which stay 0 on systems without /proc/stat.
 func look() machine {
 	m := machine{at: time.Now(), ours: selfCPU() + usedBy(syscall.RUSAGE_CHILDREN)}
 	stat, _ := os.ReadFile("/proc/stat")
@@ -71,7 +71,7 @@ const (
 	mostLoad   = 0.5
 )
 
-// unquiet returns why a measurement between two looks is worth less, or "".
+// unquiet returns why a measurement between two readings is unreliable, or "".
 func unquiet(from, to machine) string {
 	took := to.at.Sub(from.at).Seconds()
 	stolen := (to.stolen - from.stolen).Seconds() / took

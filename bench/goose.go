@@ -9,11 +9,11 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// goose has the locks of the migration tool, each with its own id: on a row that is
-// renewed, or of a session. Both poll, by default each 5 s, and here each 1 s, the least
-// that they accept. Their leases are renewed after a third of the TTL, because the
-// default, 5 s, is too late for some TTLs. Both are in their favour. An unlock that fails
-// is tried twice, not for a minute.
+// goose has the two locks of the migration tool: a row that is renewed, and a session's.
+// Each lock has its own id. Both poll: by default each 5 s, here each 1 s, their minimum.
+// Their leases are renewed after a third of the TTL, because the default, 5 s, is too
+// late for some TTLs. Both are in their favour. An unlock that fails is tried twice, not
+// for a minute.
 func openGooseTable(driver string, url func(string) string, make func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (client, error) {
 	return func(addr string, ttl time.Duration) (client, error) {
 		db, err := openDB(driver, url(addr))

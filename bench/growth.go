@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// growthOptions say what -growth measures.
+// growthOptions are the flags of -growth.
 type growthOptions struct {
 	loads string // the beginnings of the names of the wanted loads, separated by commas; empty: all
 	most  int
@@ -20,8 +20,8 @@ type growthOptions struct {
 	keep  string // the folder that keeps the figures of all engines; empty: no file is written
 }
 
-// A load is a kind of thing on a server, such as a name. The steps are measured beside
-// more and more of these things.
+// A load is a kind of thing on a server, such as a name. The steps are measured while
+// there are more and more of these things.
 type load struct {
 	name, what string
 	most       int                           // the largest number that one machine can make; 0: no limit
@@ -176,7 +176,7 @@ func (g *growing) open(addr string) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	// In Pawl, every waiter and every holder listens all the time.
+	// In Pawl, all waiters and holders receive signals all the time.
 	if l, ok := driver.As[driver.Signaler](d); ok {
 		g.stops = append(g.stops, l.Listen(func(driver.Signal) {}))
 	}
@@ -217,7 +217,7 @@ const (
 	stepMost  = 300
 )
 
-// measure repeats a step until the figures mean something.
+// measure repeats a step until the figures are reliable.
 func (g *growing) measure(s step) cost {
 	c, err := g.costOf(s)
 	if err != nil {

@@ -16,7 +16,7 @@ var localEngines = []engine{
 
 func noPeers() []contender { return nil }
 
-// A place is the address of locks without a server: a name in this process, or a file.
+// A place is the address of locks that need no server: a name in this process, or a file.
 type place struct{ addr, dir string }
 
 func startMemory() (server, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// plants are steps whose cost grows with the load. They show that the table sees such a
+// plants are steps whose cost grows with the load. They show that the table detects
 // growth. Each runs before a driver's own Acquire.
 var plants = map[string]func(p *plantedDriver, ctx context.Context, c driver.Claim){
 	// The client goes through all its leases.

@@ -111,7 +111,7 @@ func growthList(w io.Writer, all []grown) {
 	}
 }
 
-// keepGrowth stores the figures of an engine beside those of others.
+// keepGrowth stores the figures of an engine in the folder of all engines.
 func keepGrowth(folder, engine string, all []grown) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err

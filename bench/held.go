@@ -111,8 +111,8 @@ func (h holding) gone() int {
 	}
 }
 
-// leastLeft looks at up to a thousand leases for that long. It returns the least time
-// left that it saw, or less than 0 if that is not known.
+// leastLeft polls up to a thousand leases for that time. It returns the least time left
+// that it saw, or a negative value if that is not known.
 func leastLeft(all []holding, long time.Duration) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for until := time.Now().Add(long); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {

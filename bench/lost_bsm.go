@@ -11,10 +11,10 @@ import (
 )
 
 // bsm/redislock, by its README, with the wrapper that its maintainer describes in pull
-// request 73: it calls Refresh after each 0.4 of the TTL. The holder takes the lock for
+// request 73: it calls Refresh after each 0.4 of the TTL. The holder counts the lock as
 // lost when Refresh returns ErrNotObtained. In the library's favour, the wrapper also
-// takes the lock for lost when a TTL has passed since it sent the last Obtain or Refresh
-// that succeeded. The examples try again after 100 ms; this tries after 10 ms, in its
+// counts it as lost when a TTL has passed since it sent the last Obtain or Refresh that
+// succeeded. The examples try again after 100 ms; the wrapper does after 10 ms, in its
 // favour.
 type lostBsm struct{ *bsmLocker }
 

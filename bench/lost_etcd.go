@@ -14,9 +14,9 @@ import (
 )
 
 // concurrency.Mutex of etcd, by the documents of the package: a session of the TTL, one
-// for each lock that is held or waited for, because two locks of one session do not keep
-// each other out. Done of the session tells the holder, as issue 6127 says. A session
-// that has ended, or whose Lock has failed, is closed, and the next lock gets a new one.
+// for each lock that is held or waited for, because two locks of one session do not
+// exclude each other. Done notifies the holder of the loss, as issue 6127 says. A session
+// that ended, or whose Lock failed, is closed, and the next lock gets a new one.
 //
 // To check a fence, etcd has a Txn with IsOwner, for data in etcd itself. The register of
 // a run is not in etcd, so its fence is the revision of the header that Lock got.
@@ -126,7 +126,7 @@ func (l etcdLease) Err() error {
 	return nil
 }
 
-// Release does not wait for a server that is away: the lease of the session ends then.
+// Release does not wait for a server that is down: the session's lease ends by itself.
 func (l etcdLease) Release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*l.e.ttl)
 	defer cancel()

@@ -85,7 +85,7 @@ func (c loser) lossesOf(lines iter.Seq2[history.Line, error]) (losses, error) {
 	return l, nil
 }
 
-// nextOf returns the first later grant whose holder believed in it. A grant that was over
+// nextOf returns the first later grant on which a holder relied. A grant that was over
 // when its answer came has ended no other lease.
 func nextOf(later []*history.Claim) *history.Claim {
 	i := slices.IndexFunc(later, func(c *history.Claim) bool { return c.Believed > c.Got })

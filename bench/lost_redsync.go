@@ -13,7 +13,7 @@ import (
 // redsync, by its README and the documents of Mutex: WithExpiry sets the TTL, Until
 // returns the end of the lock (Valid is deprecated in its favour, issue 72), and Extend
 // renews. Its maintainers leave the renewing to the user (pull request 153), so a
-// goroutine extends after each third of the TTL. The holder takes the lock for lost when
+// goroutine extends after each third of the TTL. The holder counts the lock as lost when
 // Until has passed, or when Extend finds another holder. In redsync's favour, Lock does
 // not give up after 32 tries.
 type lostRedsync struct{ *redsyncLocker }

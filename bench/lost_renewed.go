@@ -70,7 +70,7 @@ func (r *renewed) keep(ctx context.Context, every time.Duration, extend func(ctx
 	}
 }
 
-// Err looks at the clock, too, because the goroutine may not have run yet.
+// Err also reads the clock, because the goroutine may not have run yet.
 func (r *renewed) Err() error {
 	r.mu.Lock()
 	late := time.Now().After(r.until)

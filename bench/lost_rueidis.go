@@ -12,7 +12,7 @@ import (
 )
 
 // rueidislock, by its README: a KeyMajority of 1 for one Redis, NoLoopTracking from Redis
-// 7.0.5 on. The library renews by itself, and cancels its ctx to tell the holder. This
+// 7.0.5 on. The library renews by itself, and cancels its ctx to notify the holder. This
 // gives WithContext a ctx without a deadline, because the library shortens the lease to
 // the deadline.
 type lostRueidis struct{ l rueidislock.Locker }

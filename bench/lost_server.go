@@ -14,9 +14,9 @@ type prepared struct {
 	command   string // starts the server, for the shell
 }
 
-// prepare sets a server up. It has Redis write each change to the disk before the answer:
-// otherwise a kill of the server loses the locks of any library. The other servers do so
-// by default.
+// prepare sets a server up. It makes Redis write each change to the disk before the
+// answer. Otherwise a kill of the server loses the locks of any library. The other
+// servers do so by default.
 func prepare(e engine) (*prepared, error) {
 	srv, err := e.start()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // The session locks of PostgreSQL and MariaDB, by the manuals: "held until explicitly
 // released or the session ends". So a lock is lost when its connection is, and a holder
 // that writes elsewhere finds that out by using the connection. This holder pings the
-// connection ten times in a TTL, which is in its favour, and takes the lock for lost when
+// connection ten times in a TTL, which is in its favour, and counts the lock as lost when
 // a ping fails or takes a TTL.
 type lostSession struct {
 	db  *sql.DB

@@ -128,7 +128,7 @@ func (c lockerClient) Close() error {
 }
 
 // waiting returns a ctx for a library whose lease ends with the ctx of its wait. own ends
-// with ctx; after a call of held, only end ends it. held returns false if ctx ended
+// with ctx until held is called, and then only with end. held returns false if ctx ended
 // first.
 func waiting(ctx context.Context) (own context.Context, held func() bool, end context.CancelFunc) {
 	own, end = context.WithCancel(context.Background())

@@ -1,6 +1,6 @@
-// Command bench compares Pawl on one engine with its peers and the floor. It starts one
-// server itself, and runs one scenario after the other. The contenders take turns, and
-// the figures are the medians of the rounds. Ratios mean more than absolute numbers.
+// Command bench compares Pawl on one engine with its peers and the floor, a minimal lock.
+// It starts one server, and runs one scenario after the other. The contenders take turns,
+// and the figures are the medians of the rounds. Ratios mean more than absolute numbers.
 //
 //	go run . [-engine redis] [-scenario own] [-only pawl,raw] [-svg chart.svg]
 //	go run . -growth [-engine redis] [-most 1000]

@@ -49,7 +49,7 @@ func (p pawlLocker) lock(ctx context.Context, name string) (func() error, func()
 	return func() error { return l.Release(context.Background()) }, l.Done, nil
 }
 
-// key is the key with the state of the name. The other keys mean nothing without it.
+// key returns the key with the state of the name. The other keys depend on it.
 func (p pawlLocker) key(name string) string { return "pawl:{" + name + "}s" }
 
 func (p pawlLocker) close() {

@@ -98,8 +98,7 @@ func (b *bsmLocker) lock(ctx context.Context, name string) (func() error, func()
 		ctx, cancel = context.WithTimeout(ctx, time.Hour)
 		defer cancel()
 	}
-	// Wait as its README does, but try ten times as often: with 100 ms the library has no
-	// chance.
+	// Wait as its README does, but try ten times as often: 100 ms would be hopeless.
 	l, err := b.l.Obtain(ctx, name, b.ttl, &bsm.Options{RetryStrategy: bsm.LinearBackoff(10 * time.Millisecond)})
 	if err != nil {
 		return nil, nil, err

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// proxy is a line to the server with a longer round trip: it adds half of delay each way.
-// It does not throttle. Data arrives in the order and at the distances in which it was
-// sent.
+// proxy is a connection to the server with a longer round trip: it adds half of delay
+// each way. It does not throttle. Data arrives in the order and at the intervals in which
+// it was sent.
 type proxy struct {
 	l     net.Listener
 	to    string

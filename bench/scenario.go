@@ -61,7 +61,7 @@ func whenAsked(s scenario) scenario {
 	return s
 }
 
-// wanted reports whether to run the scenario. pick has beginnings of the wanted names.
+// wanted reports whether to run the scenario. pick lists prefixes of the wanted names.
 func (s scenario) wanted(e engine, pick string) bool {
 	if pick == "" {
 		return !s.asked || e.name == "redis"
@@ -74,7 +74,7 @@ func begins(name, pick string) bool {
 	return slices.ContainsFunc(strings.Split(pick, ","), func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// onRedis is for scenarios that look into the server, or are about Redis.
+// onRedis is for scenarios that inspect the server, or are about Redis.
 var onRedis = []string{"redis"}
 
 var errGaveUp = errors.New("did not get the lock in time")

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// The prototype of docs/internals/one-renewal.md: a lease belongs to a session of its
-// client, and one row has the end of the session. The two tables have only what the study
-// needs.
+// The prototype of docs/internals/one-renewal.md: a lease belongs to its client's
+// session, and one row has the end of the session. The two tables have only what the
+// study needs.
 const sessionTables = `
 	CREATE TABLE session (id text PRIMARY KEY, until timestamptz NOT NULL) WITH (fillfactor = 50);
 	CREATE TABLE held (name text PRIMARY KEY, session text, fence bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);

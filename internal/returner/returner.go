@@ -29,7 +29,7 @@ type Returner[C any] struct {
 // A Request releases x once. Its error goes with every outcome except Done.
 type Request[C any] func(ctx context.Context, x *keepalive.Return[C], sent time.Time) (keepalive.Outcome, error)
 
-// New makes a Returner that has at most that number of requests under way.
+// New makes a Returner that has at most `most` requests under way.
 func New[C any](most int, request Request[C]) *Returner[C] {
 	r := &Returner[C]{request: request, returns: keepalive.Returns[C]{Most: most}, finished: make(chan struct{})}
 	r.ctx, r.stop = context.WithCancel(context.Background())
