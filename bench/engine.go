@@ -13,7 +13,7 @@ type engine struct {
 	start      func() (server, error)
 	url        func(addr string) string // returns the URL that Pawl opens
 	contenders func() []contender
-	note       func() string // returns what a reader has to know of the numbers; nil if there is nothing
+	note       func() string // returns a remark about the numbers; nil if there is none
 }
 
 var engines = []engine{

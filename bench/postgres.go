@@ -73,7 +73,7 @@ func deletes(statement string, argument func(name string) any) taker {
 	return func(s server, _, _ client, name string) error {
 		var done sql.Result
 		err := errors.New("not tried")
-		for i := 0; err != nil && i < 10; i++ { // a waiter may be in the way, up to a deadlock
+		for i := 0; err != nil && i < 10; i++ { // a waiter may block this, even by a deadlock
 			done, err = s.(*sqlServer).db.Exec(statement, argument(name))
 		}
 		if err != nil {

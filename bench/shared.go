@@ -15,7 +15,7 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 	return scenario{
 		name: name, what: what, unit: "ms/hand-over",
 		others: append([]string{"longest wait ms", "Jain", "calls/cycle", "cycles"}, perCycle...),
-		charts: []string{"longest wait ms", "Jain"}, // a lock that goes back to the same client is quick, but not fair
+		charts: []string{"longest wait ms", "Jain"}, // granting the lock to the same client again is quick, but unfair
 		run: func(s server, c contender, length time.Duration) (figures, error) {
 			all := make([]client, clients)
 			for i := range all {
