@@ -162,7 +162,7 @@ func TestAWrongTokenAThousandTimes(t *testing.T) {
 	})
 }
 
-// The limit holds also for requests from many addresses. The handler remembers a bounded
+// The limit also applies to requests from many addresses. The handler remembers a bounded
 // number of addresses.
 func TestWrongTokensFromEverywhere(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestSigningOutEndsTheSession(t *testing.T) {
 			t.Errorf("its stream has ended: %v, those of others: %v, %v", ended(stream), ended(left), ended(byHeader))
 		}
 		if testing.Short() {
-			return // make test-all runs the rest: each second of 12 hours has a look at the backend
+			return // make test-all runs the rest: in 12 hours, the backend is read each second
 		}
 		time.Sleep(12 * time.Hour)
 		if !ended(left) || ended(byHeader) {

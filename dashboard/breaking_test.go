@@ -114,7 +114,7 @@ func TestANameWithSpacesIsBroken(t *testing.T) {
 	})
 }
 
-// The log has the name as it is stored: it tells two tenants apart.
+// The log has the stored name, which distinguishes two tenants.
 func TestTheLogSaysInWhichNamespaceALeaseWasBroken(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)

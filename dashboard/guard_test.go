@@ -60,8 +60,8 @@ func TestHealthzAnswersToAnyHost(t *testing.T) {
 	})
 }
 
-// Prometheus finds pods by their addresses. No page of another site has an address as its
-// host while the browser takes it for ours, so a name that leads here reads nothing.
+// Prometheus finds pods by their addresses. A page of another site cannot have this
+// address as its host, so a foreign name that resolves to this address reads nothing.
 func TestMetricsAnswerToAnyAddress(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: "0123456789abcdef"})

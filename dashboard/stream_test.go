@@ -135,8 +135,8 @@ func (d *slow) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, 
 }
 
 // A browser that was connected to another process before may show anything. So its first
-// message has all parts. It has also the parts that are empty, or that are the same as
-// before the first look.
+// message has all parts, even parts that are empty, or unchanged since before the first
+// look.
 func TestAStreamThatBeginsBeforeTheFirstLookSendsAllParts(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)

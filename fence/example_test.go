@@ -82,7 +82,7 @@ func ExampleHandler() {
 	// pawl: request was refused: needs the headers Fencing-Token and Fencing-Resource; allowed: Fencing-Token and Fencing-Resource, once each, of the lease on what it writes to
 }
 
-// While both permits are held, the permit with the lower fence is as good as the other.
+// Both permits are held, so the permit with the lower fence is as good as the other.
 func ExampleHolders() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)

@@ -60,8 +60,8 @@ func TestCompare(t *testing.T) {
 	fencetest.Rejects(t, write)
 }
 
-// A check and its write are one step. So a writer with a higher fence writes after all
-// writers with lower fences.
+// A check and its write are one step. So a writer with a higher fence always writes after
+// all writers with lower ones.
 func TestGuardLetsOneWriteAtATime(t *testing.T) {
 	var m fence.Memory
 	var all sync.WaitGroup

@@ -48,7 +48,7 @@ func TestUpdateObject(t *testing.T) {
 		t.Errorf("it was written: %v", err)
 	}
 
-	// UpdateObject keeps other metadata. An object without a fence is below every fence.
+	// UpdateObject keeps other metadata. Any fence may overwrite an object that has none.
 	if err := b.Put(ctx, "old", fence.Object{Body: []byte("one"), Metadata: map[string]string{"Author": "somebody"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func (busy) Get(context.Context, string) (fence.Object, error) { return fence.Ob
 
 func (busy) Put(context.Context, string, fence.Object) error { return fence.ErrObjectChanged }
 
-// An ETag that cannot stand in a condition cannot protect a write.
+// An ETag that no condition can contain cannot protect a write.
 func TestAnETagThatIsNone(t *testing.T) {
 	for _, etag := range []string{"", `W/"x"`} {
 		failed, ok := errors.AsType[*pawl.BackendError](fence.UpdateObject(t.Context(), tagged(etag), "x", 5, report(5, "")))

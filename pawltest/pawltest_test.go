@@ -33,7 +33,7 @@ func must[T any](x T, err error) func(t *testing.T) T {
 	}
 }
 
-// holds takes the lock of a name, and hears why it is lost, and when.
+// holds takes the lock of a name, and records why and when it is lost.
 func holds(t *testing.T, c *pawl.Client, name string) (lost func() (pawl.Reason, time.Duration)) {
 	t.Helper()
 	lease := must(c.Mutex(name).Lock(t.Context()))(t)
@@ -138,7 +138,7 @@ func TestItIsAsQuickAsTheMemoryBelow(t *testing.T) {
 	})
 }
 
-// recorder is a test that fails, to look at how it does.
+// recorder is a test that fails, and records its messages.
 type recorder struct {
 	testing.TB
 	cleanups []func()
@@ -155,7 +155,7 @@ func (r *recorder) end() {
 	}
 }
 
-// holdElsewhere makes the name "x" held by a process that is no part of the test.
+// holdElsewhere takes the name "x" for a process outside of the test.
 func holdElsewhere(b *pawltest.Backend) {
 	lease, _ := b.Client(nil).Mutex("x").Lock(context.Background())
 	_, _ = lease.Detach(context.Background())
@@ -231,7 +231,7 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 	})
 }
 
-// A call that ends with the test's ctx is not left behind, nor one that ends soon after.
+// The test may leave a call that ends with the test's ctx, or soon after.
 func TestWhatEndsWithTheTestIsNotLeftBehind(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}
@@ -258,7 +258,7 @@ func TestWhatEndsWithTheTestIsNotLeftBehind(t *testing.T) {
 	})
 }
 
-// A service can be tested that ends while the database is away.
+// A test can end a service while its database is down.
 func TestAClientMayBeClosedWhileTheBackendIsAway(t *testing.T) {
 	for what, away := range map[string]func(b *pawltest.Backend){
 		"Fail": func(b *pawltest.Backend) { b.Fail(nil) },

@@ -123,7 +123,7 @@ func (s *slowContext) Err() error {
 	}
 }
 
-// A caller that CallerDone has woken reads Err, and would take nil for an answer of the
+// A caller that CallerDone has woken reads Err, and would treat nil as an answer of the
 // backend.
 func TestContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
 	for range 1000 {
@@ -139,7 +139,7 @@ func TestContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
 	}
 }
 
-// A driver may keep the ctx of a request that it has given up, and look at it later.
+// A driver may keep the ctx of a request that it has given up, and use it later.
 func TestEachAttemptHasAContextOfItsOwn(t *testing.T) {
 	var r Room
 	first := r.WithDeadline(context.Background(), time.Now().Add(time.Hour))

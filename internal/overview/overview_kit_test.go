@@ -68,7 +68,7 @@ func (d *counted) Watch(name string, f func()) (stop func()) {
 type world struct {
 	*overview.Overview
 	seen   *counted
-	beside engine.Driver // of others
+	beside engine.Driver // of other clients
 }
 
 func newWorld(t *testing.T, o *overview.Options) *world {
@@ -138,5 +138,5 @@ func (w *world) release(t *testing.T, c driver.Claim) {
 	}
 }
 
-// asked returns how many commands the driver got.
+// asked returns the number of commands that the driver received.
 func (w *world) asked() int64 { return w.seen.lists.Load() + w.seen.reads.Load() }

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// view shows names for a time, as a page does, and counts the views it got.
+// view shows names for a time, as a page does, and counts the views that it received.
 func view(ctx context.Context, w *world, names ...string) (views int) {
 	viewer := w.Join()
 	defer viewer.Leave()
@@ -178,7 +178,7 @@ func TestALookThatWasSlowOnceIsFollowedByANormalPause(t *testing.T) {
 	})
 }
 
-// A push reports also that a name is closed.
+// A push also reports that a name is closed.
 func TestANameThatIsClosedIsShown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

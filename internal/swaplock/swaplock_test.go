@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
-// mistakeVariable has TestConformance run on a store with one of the mistakes.
+// mistakeVariable makes TestConformance use a store with one of the mistakes.
 const mistakeVariable = "PAWL_SWAPLOCK_MISTAKE"
 
 // The mistakes wait, each in a process of its own.
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 	if wrong.store != nil {
 		tick = wrong.tick
 	}
-	go Serve(l, tick, time.Hour) // or a store that takes its own clock for the server's would pass
+	go Serve(l, tick, time.Hour) // otherwise a store that uses its own clock as the server's would pass
 	addr := l.Addr().String()
 	open := func(addr string) driver.Driver { return Open(addr, tick) }
 	if wrong.store != nil {
@@ -107,7 +107,7 @@ func (b blind) Load(ctx context.Context, names []string) ([]swap.Stored, error) 
 	return all, err
 }
 
-// Swap swaps in any case: if another client was in between, once more.
+// Swap always swaps: if another client was first, it swaps again.
 func (b blind) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	for {
 		for i := range swaps {
@@ -124,7 +124,7 @@ func (b blind) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, err
 	}
 }
 
-// unstamped takes every swap for one in time.
+// unstamped treats every swap as in time.
 type unstamped struct{ *store }
 
 func (u unstamped) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
@@ -139,7 +139,7 @@ func (u unstamped) Load(ctx context.Context, names []string) ([]swap.Stored, err
 	return []swap.Stored{{Value: e.Value, Version: answer.Value.Version}}, nil
 }
 
-// deaf asks for the time when it has to, and does not tell that clock what it sees.
+// deaf reads the time when it has to, but not from the answers to its other requests.
 type deaf struct {
 	*store
 	clock *swap.Clock
@@ -156,7 +156,7 @@ func (d deaf) Time(ctx context.Context) (swap.Window, error) {
 	})
 }
 
-// again sends a request that failed once more, as many client libraries do.
+// again repeats a request that failed, as many client libraries do.
 type again struct{ *store }
 
 func (a again) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
@@ -167,7 +167,7 @@ func (a again) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, err
 	return all, err
 }
 
-// own takes the client's clock for the server's.
+// own uses the client's clock as the server's.
 type own struct {
 	*store
 	clock *swap.Clock
@@ -181,7 +181,7 @@ func (o own) Time(ctx context.Context) (swap.Window, error) {
 	})
 }
 
-// paths puts names into a path as they are, which the server cleans.
+// paths puts unescaped names into a path, which the server cleans.
 type paths struct{ *store }
 
 func (p paths) Load(ctx context.Context, names []string) ([]swap.Stored, error) {

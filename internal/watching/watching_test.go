@@ -16,11 +16,11 @@ import (
 // backend has names marked, until a test says otherwise.
 type backend struct {
 	hears func(bool)
-	ended int // how often it was no longer listened to
+	ended int // how often a client stopped listening
 
 	mu     sync.Mutex // protects what follows
 	fails  func(ctx context.Context, names []string) error
-	tries  []int // of how many names each was
+	tries  []int // the number of names in each
 	tokens map[string]driver.Token
 }
 
@@ -54,7 +54,7 @@ func (b *backend) set(fails func(ctx context.Context, names []string) error) {
 	b.fails, b.tries = fails, nil
 }
 
-// tried says how many names each try since set was of.
+// tried returns the number of names in each try since set.
 func (b *backend) tried() []int {
 	synctest.Wait()
 	b.mu.Lock()
@@ -153,8 +153,8 @@ func TestANameByItselfIsNotTriedTwiceInARow(t *testing.T) {
 	})
 }
 
-// While a backend hangs, watches soon learn that they are deaf, however many names there
-// are.
+// While a backend hangs, watches soon learn that they receive no signals, however many
+// names there are.
 func TestABackendThatHangsIsNotWaitedForByEachName(t *testing.T) {
 	gone := errors.New("the connection is gone")
 	for what, hangs := range map[string]func(ctx context.Context, names []string) error{

@@ -177,7 +177,7 @@ func frames(t *testing.T) []frame {
 	}
 }
 
-// The frames are as in the golden file, and fit the screen.
+// The frames match the golden file, and fit the screen.
 func TestFramesAreAsInTheGoldenFile(t *testing.T) {
 	var out strings.Builder
 	for _, f := range frames(t) {

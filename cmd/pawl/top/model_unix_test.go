@@ -93,8 +93,8 @@ func TestNamesThatCannotBeTyped(t *testing.T) {
 	}
 }
 
-// With any keys at any time, on any screen, a frame fits, and nothing is broken without
-// its name. Pasted keys are no commands.
+// After any keys, a frame fits on any screen, and no lease is broken without its name.
+// Pasted keys are no commands.
 func TestAnyKeysOnAnyScreen(t *testing.T) {
 	t.Parallel()
 	all := append(usual(), hostile()...)

@@ -91,8 +91,7 @@ func shown(mock vt.MockTerm, width, height int) string {
 	return b.String()
 }
 
-// However one frame follows another, the terminal shows the last, in the cells that were
-// counted.
+// The terminal shows the last frame, whatever came before, in cells of the counted width.
 func TestFrameAfterFrame(t *testing.T) {
 	const width, height = 16, 4
 	s, mock := openMock(t, width, height)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The read that is under way when the terminal stops takes no key that is pressed after
+// A read that is under way when the terminal stops swallows no key that is pressed after
 // the terminal has started again.
 func TestAReadEndsWithTheTerminal(t *testing.T) {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
