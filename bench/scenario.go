@@ -14,7 +14,7 @@ type scenario struct {
 	unit    string   // the unit of the first figure
 	more    bool     // a larger first figure is better; otherwise a smaller one
 	others  []string // the further figures
-	charts  []string // the further figures that the chart writes beside the bar
+	charts  []string // the further figures that the chart writes after the bar
 	rounds  int      // the number of rounds, in which the contenders take turns; 0: the number in the flag
 	engines []string // the engines that run it; nil: all
 	asked   bool     // engines other than Redis run it only if a flag names it

@@ -44,7 +44,7 @@ func TestALeaseIsBroken(t *testing.T) {
 	b.until("it says so", `document.querySelector("main [role=status]").innerText.includes("is broken")`)
 	b.until("the delay is shown", `document.getElementById("state").innerText.includes("Closed")`)
 	b.until("the delay is over", `!document.getElementById("state").innerText.includes("Closed")`)
-	w.take(next) // it asks again, as waiters do
+	w.take(next) // it sends its claim again, as waiters do
 	b.until("the next one gets it", `document.getElementById("holders").innerText.includes("web-2:3380")`)
 	b.until("it is remembered", `document.getElementById("past").innerText.includes("broken")`)
 	for _, want := range []string{"lease broken", "name=report", fmt.Sprint("fence=", g.Fence), "by=127.0.0.1"} {
@@ -54,8 +54,8 @@ func TestALeaseIsBroken(t *testing.T) {
 	}
 }
 
-// Two operators open the form at the same time. The second breaks nothing: neither the
-// lease on the form, which has ended, nor the new lease.
+// Two operators open the form at the same time. The second breaks no lease: the one on
+// the form has ended, and the new one stays.
 func TestOfTwoOperatorsOneBreaks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), &dashboard.Options{AllowBreak: true, BreakDelay: -1})

@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A look says how the browser shows a page.
+// A look has the settings with which the browser shows a page.
 type look struct {
 	dark          bool
 	phone         bool
@@ -168,7 +168,7 @@ func (b *tab) fault(what string) {
 	b.faults = append(b.faults, what)
 }
 
-// From now on, allow ignores reports with these words.
+// allow ignores later reports with these words.
 func (b *tab) allow(words ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

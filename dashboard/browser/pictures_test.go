@@ -59,8 +59,8 @@ func past(b *tab, s *scene, w *world) {
 	}
 }
 
-// pictures takes pictures of a page in both themes. Of the pages that operators use on
-// the way, it takes also pictures on a phone.
+// pictures takes pictures of a page in both themes. It also takes pictures on a phone of
+// the pages that operators use on the way.
 func (b *tab) pictures(name, url, ready string) {
 	b.t.Helper()
 	for kind, l := range map[string]look{

@@ -12,7 +12,7 @@ import (
 )
 
 // A scene is an invented evening of a shop: the locks that its processes hold and wait
-// for. A clock that the scene sets forward makes it in a moment.
+// for. The scene sets its clock forward, so making it takes only a moment.
 type scene struct {
 	*backend
 

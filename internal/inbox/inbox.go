@@ -34,7 +34,7 @@ type Inbox[H any] struct {
 	// Protected by the shard's lock.
 	signal  *driver.Signal // a pointer, because most claims never get a signal
 	full    bool
-	look    bool          // something other than "granted" came, and the client has not asked the backend since
+	look    bool          // something other than "granted" came, and the client has sent no request since
 	arrived chan struct{} // has one value if signal is there; made by Arrival, which most claims never call
 	hold    H
 	holds   bool

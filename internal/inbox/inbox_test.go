@@ -63,7 +63,7 @@ func TestSignalThatSavesMostIsKept(t *testing.T) {
 func TestHoldIsToBeCheckedIfAnythingButGrantedCameBefore(t *testing.T) {
 	for _, c := range []struct {
 		came  []driver.SignalKind
-		taken bool // the claim asked after that
+		taken bool // the claim sent a request after that
 		want  bool
 	}{
 		{nil, false, false},

@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 	}
 	var patience time.Duration // the suite's own, for the mistakes
 	if wrong.store == nil {
-		patience = 20 * time.Second // this store makes no mistake, so no wait is in vain
+		patience = 20 * time.Second // this store makes no mistake, so each wait ends
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Patience: patience,

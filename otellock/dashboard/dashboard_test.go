@@ -324,7 +324,7 @@ func TestTheDashboardCountsNewLeaders(t *testing.T) {
 			i.want(lease.Release(t.Context()), nil)
 		}
 		elected(i.locks, 2*time.Minute)
-		elected(i.other, time.Minute) // which exports nothing
+		elected(i.other, time.Minute) // the other process exports nothing
 		elected(i.locks, time.Minute)
 		end = time.Now()
 	})
