@@ -16,28 +16,20 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		c, err := New(memlock.NewMemory(nil).Driver(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer c.Close()
 		short := WithMinHold(time.Minute)
 		locks := All(c.Mutex("x", short), c.Mutex("y", short), c.Mutex("z", short))
 		leases, err := locks.Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Break(ctx, "y", leases.Fence("y"), &BreakOptions{Delay: -1}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		noError(t, c.Break(ctx, "y", leases.Fence("y"), &BreakOptions{Delay: -1}))
 		<-leases.Done()
 		ran, err := do(ctx, leases, nil, func(context.Context) error { t.Error("it ran"); return nil })
 		if ran || !errors.Is(err, ErrLost) {
 			t.Errorf("it ran: %v, %v", ran, err)
 		}
 		again, err := locks.TryLock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if err := again.ReleaseUnused(ctx); err != nil {
 			t.Error(err)
 		}
@@ -45,8 +37,8 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 }
 
 // One caller holds a mutex and waits for a permit. Another one holds that name, and waits
-// for the mutex: because the name is no semaphore to it, or because it has a
-// condition, and takes the locks in the order of names.
+// for the mutex: it locks the name as a mutex, or it has a condition, and takes the locks
+// in the order of names.
 func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 	for name, other := range map[string]func(c *Client) []*locker{
 		"mutex":  func(c *Client) []*locker { return All(c.Mutex("m"), c.Mutex("b")).parts },
@@ -63,18 +55,14 @@ func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 				var clients []*Client
 				for range 2 {
 					c, err := New(memory.Driver(), nil)
-					if err != nil {
-						t.Fatal(err)
-					}
+					noError(t, err)
 					defer c.Close()
 					clients = append(clients, c)
 				}
 				pool := All(clients[0].Mutex("m"), clients[0].Semaphore("b", 1).Permits(1))
 				var got, drained GroupLease
 				first, err := clients[0].Mutex("m").Lock(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				done := make(chan error)
 				go func() {
 					at, err := inOrder(ctx, permitsLast(pool.parts), &got, giveWayAfter)
@@ -90,9 +78,7 @@ func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 					done <- err
 				}()
 				synctest.Wait() // the other holds b; both wait for m
-				if err := first.Release(ctx); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, first.Release(ctx))
 				for range 2 {
 					if err := <-done; err != nil {
 						t.Error(err)

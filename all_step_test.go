@@ -256,7 +256,8 @@ func TestAStepThatIsHeldWhenItsCtxEndsSaysBoth(t *testing.T) {
 	})
 }
 
-// One lock is no step, and a step has no more locks than it can.
+// All takes a lock that is alone without a step, and a step has driver.MaxAll locks or
+// fewer.
 func TestAStepIsForAFewLocks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)

@@ -26,18 +26,14 @@ func BenchmarkCycleMemory64OwnNames(b *testing.B) { cycles(b, memlock.New(nil), 
 
 func BenchmarkCycleSQLite(b *testing.B) {
 	d, err := driver.Open(background, "sqlite:"+filepath.Join(b.TempDir(), "locks.db"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	cycles(b, d, 1)
 }
 
 // cycles runs b.N cycles in goroutines on names of their own.
 func cycles(b *testing.B, d driver.Driver, goroutines int) {
 	c, err := pawl.New(d, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	defer c.Close()
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -74,9 +70,7 @@ func (distant) travel() {
 // 50 µs away: what the local handoff is for.
 func BenchmarkOneName64Distant(b *testing.B) {
 	c, err := pawl.New(distant{engine.Full(memlock.New(nil))}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	defer c.Close()
 	convoy(b, c)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
@@ -100,14 +94,10 @@ func convoy(b *testing.B, c *pawl.Client) {
 func BenchmarkOneName64DistantOther(b *testing.B) {
 	memory := memlock.NewMemory(nil)
 	c, err := pawl.New(distant{engine.Full(memory.Driver())}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	defer c.Close()
 	other, err := pawl.New(distant{engine.Full(memory.Driver())}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	defer other.Close()
 
 	var over atomic.Bool
@@ -232,9 +222,7 @@ func BenchmarkLeasesHeld100000(b *testing.B) {
 	for range b.N {
 		d := &ledger{renewed: make(map[string]time.Time, leases)}
 		c, err := pawl.New(d, &pawl.Options{TTL: ttl})
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		names := make([]string, leases)
 		for i := range names {
 			names[i] = "lease" + strconv.Itoa(i)
@@ -243,9 +231,8 @@ func BenchmarkLeasesHeld100000(b *testing.B) {
 		goroutines, before := runtime.NumGoroutine(), heap()
 		held := make([]*pawl.Lease, leases)
 		for i, name := range names {
-			if held[i], err = c.Mutex(name).Lock(background); err != nil {
-				b.Fatal(err)
-			}
+			held[i], err = c.Mutex(name).Lock(background)
+			noError(b, err)
 		}
 		each := (heap() - before - 8*leases) / leases // less the slice
 		cpu := cputime.Used()
@@ -262,9 +249,7 @@ func BenchmarkLeasesHeld100000(b *testing.B) {
 		b.ReportMetric(float64(d.oldest)*100/float64(ttl), "oldest-%TTL")
 		b.ReportMetric(float64(lost), "lost")
 		b.ReportMetric(float64(cpu)*100/float64(2*ttl), "%core")
-		if err := c.Close(); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, c.Close())
 	}
 }
 
@@ -278,18 +263,13 @@ func BenchmarkSQLiteHeld(b *testing.B) {
 			for range b.N {
 				file := filepath.Join(b.TempDir(), "locks.db")
 				d, err := driver.Open(background, "sqlite:"+file)
-				if err != nil {
-					b.Fatal(err)
-				}
+				noError(b, err)
 				c, err := pawl.New(d, &pawl.Options{TTL: ttl})
-				if err != nil {
-					b.Fatal(err)
-				}
+				noError(b, err)
 				before, held := heap(), make([]*pawl.Lease, leases)
 				for i := range held {
-					if held[i], err = c.Mutex("lease" + strconv.Itoa(i)).Lock(background); err != nil {
-						b.Fatal(err)
-					}
+					held[i], err = c.Mutex("lease" + strconv.Itoa(i)).Lock(background)
+					noError(b, err)
 				}
 				each := (float64(heap()) - float64(before)) / float64(leases)
 				cpu, least := cputime.Used(), ttl
@@ -312,9 +292,7 @@ func BenchmarkSQLiteHeld(b *testing.B) {
 				b.ReportMetric(90-100*max(0, least.Seconds())/ttl.Seconds(), "oldest-%TTL")
 				b.ReportMetric(float64(lost), "lost")
 				b.ReportMetric(float64(cpu)*100/float64(2*ttl), "%core")
-				if err := c.Close(); err != nil {
-					b.Fatal(err)
-				}
+				noError(b, c.Close())
 			}
 		})
 	}
@@ -331,9 +309,7 @@ func BenchmarkEnter40000(b *testing.B) {
 	for range b.N {
 		d := &silent{Driver: engine.Full(memlock.New(nil))}
 		c, err := pawl.New(d, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		ctx, cancel := context.WithCancel(background)
 		var wg sync.WaitGroup
 		cpu -= cputime.Used()
@@ -347,9 +323,7 @@ func BenchmarkEnter40000(b *testing.B) {
 		cpu += cputime.Used()
 		cancel()
 		wg.Wait()
-		if err := c.Close(); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, c.Close())
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")
@@ -363,13 +337,9 @@ func BenchmarkCancel80000(b *testing.B) {
 	for range b.N {
 		b.StopTimer()
 		c, err := pawl.New(memlock.New(nil), nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		held, err := c.Mutex("x").Lock(background)
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		ctx, cancel := context.WithCancel(background)
 		w := &watched{Context: ctx}
 		var wg sync.WaitGroup
@@ -385,12 +355,8 @@ func BenchmarkCancel80000(b *testing.B) {
 		wg.Wait()
 		cpu += cputime.Used()
 		b.StopTimer()
-		if err := held.Release(background); err != nil {
-			b.Fatal(err)
-		}
-		if err := c.Close(); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, held.Release(background))
+		noError(b, c.Close())
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")

@@ -18,16 +18,12 @@ func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 	for round := range 30 {
 		memory := memlock.NewMemory(nil)
 		c, err := New(memory.Driver(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		var all sync.WaitGroup
 		begin := make(chan struct{})
 		for i := range leases {
 			lease, err := c.Mutex(strconv.Itoa(i)).Lock(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			all.Go(func() {
 				<-begin
 				_ = lease.Release(context.Background())
@@ -57,9 +53,7 @@ func TestReleaseThatIsRefusedIsNoneThatCloseLeaves(t *testing.T) {
 	memory := memlock.NewMemory(nil)
 	r := &refusing{Driver: engine.Full(memory.Driver())}
 	c, err := New(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if _, err := c.Mutex("x").Lock(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +68,7 @@ func TestReleaseThatIsRefusedIsNoneThatCloseLeaves(t *testing.T) {
 func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 	for round := range 1000 {
 		c, err := New(memlock.New(nil), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		var all sync.WaitGroup
 		ready := make(chan struct{})
 		all.Go(func() {

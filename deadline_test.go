@@ -159,7 +159,8 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 	}
 }
 
-// A deadline of a driver's own is no error of a ctx.
+// The client does not take a deadline that the driver set for the end of the caller's
+// ctx.
 func TestADeadlineOfTheDriverIsNoErrorOfTheCtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d := &punctual{Driver: engine.Full(w.memory.Driver())}

@@ -14,8 +14,12 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/engine"
 )
+
+// The steps that all tests share.
+var nightly, noError, isError = basictest.Nightly, basictest.NoError, basictest.IsError
 
 // careless is a driver that answers what it should not.
 type careless struct {

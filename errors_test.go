@@ -46,9 +46,7 @@ func TestErrorsAreAsInTheGoldenFile(t *testing.T) {
 	})
 	const file = "testdata/errors.txt"
 	if *update {
-		if err := os.WriteFile(file, said.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(file, said.Bytes(), 0o600))
 	}
 	if want, err := os.ReadFile(file); err != nil || said.String() != string(want) {
 		t.Errorf("errors say something else than %s: go test . -run Golden -update, and look at the diff\n%s", file, said.String())
@@ -260,9 +258,7 @@ func TestARequestThatIsNotAnsweredSaysWhereItWasSent(t *testing.T) {
 	} {
 		bubble.Test(t, func(t *testing.T) {
 			c, err := pawl.New(d, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if _, err := c.Mutex("x").TryLock(t.Context()); err == nil || !strings.HasPrefix(err.Error(), where) {
 				t.Errorf("TryLock: %v; want %s", err, where)
 			}

@@ -39,14 +39,10 @@ func stopsWhenItsLockIsTaken(t *testing.T) {
 	ctx := context.Background()
 	memory := memlock.NewMemory(nil)
 	ours, err := pawl.New(memory.Driver(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer ours.Close()
 	other, err := pawl.New(memory.Driver(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer other.Close()
 
 	w := &worker{locks: ours}
@@ -54,9 +50,7 @@ func stopsWhenItsLockIsTaken(t *testing.T) {
 	go func() { done <- w.run(ctx) }()
 	time.Sleep(3*time.Minute + time.Second)
 	lease, err := other.Mutex("import").ForceLock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if err := <-done; !errors.Is(err, pawl.ErrLost) {
 		t.Errorf("the worker says %v", err)
 	}

@@ -9,9 +9,13 @@ import (
 	"unsafe"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
 
 // Code that compares, copies or refuses the fields of a struct one by one is tested with
 // each field that there is, so that it cannot forget the next one.
@@ -129,32 +133,22 @@ func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
 func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c, err := New(memlock.New(nil), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer c.Close()
 		s := c.Semaphore("x", 3, WithTTL(time.Minute), WithMinHold(time.Second), WithLockDelay(time.Hour))
 		detached, err := s.Acquire(context.Background(), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		handle, err := detached.Detach(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		h, err := handle.parse()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		eachField(t, &h, func(path string, field reflect.Value) {
 			if field.IsZero() {
 				t.Errorf("the handle has no %s: Detach sets it", path)
 			}
 		})
 		attached, err := c.Attach(context.Background(), handle)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		theCallsOwn := []string{"Queue", "ctx", "inbox", "waiter", "passed", "request"}
 		was := map[string]any{}
 		eachField(t, detached.claim, func(path string, field reflect.Value) { was[path] = field.Interface() })
@@ -204,12 +198,11 @@ func TestWatchComparesAllThatDoesNotChangeByItself(t *testing.T) {
 	compare("Waiter", func(e *Entry) any { return &e.Waiters[1] }, append(withTheClient, byItself...))
 }
 
-// A lease of the process's own is no reason to make room for others.
+// The client tells its own lease from that of another process by these fields of the
+// owner.
 func TestAnotherProcessIsToldByItsOwner(t *testing.T) {
 	c, err := New(memlock.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer c.Close()
 	held := &driver.HeldError{Holders: 1, Holder: driver.Holder{Owner: c.settings.owner}}
 	eachField(t, &held.Holder.Owner, func(path string, field reflect.Value) {

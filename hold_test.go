@@ -20,19 +20,13 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		said := 0
 		c, err := New(memlock.New(nil), &Options{Observer: &Observer{Lost: func(LostEvent) { said++ }}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer c.Close()
 		cl, err := c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		a := attempts{c: c.core, ctx: context.Background(), claim: cl, margin: cl.marginOf(cl.TTL)}
 		tn, now, err := a.run(c.now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		c.keep(tn, now)
 		tn.lose(LostError{Reason: ReasonExpired})
 		lease := c.begin(nil, tn, now)
@@ -58,13 +52,9 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		c, err := New(memory.Driver(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		lease, err := c.Mutex("x").Lock(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		c.releases.enter()
 		_ = lease.finish(ErrReleased)
 		closed := make(chan error)
@@ -90,14 +80,10 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c, err := New(memlock.New(nil), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer c.Close()
 		cl, err := c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		now := c.now()
 		held := newHold(c.core, cl, now, trust.NewTerm(now, cl.TTL, cl.marginOf(cl.TTL)), 1, 10)
 		if held.pass(cl, now) == nil {
@@ -125,14 +111,10 @@ func TestAFunctionThatHasNotRunUnderAllIsSaidNotToHave(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		c, err := New(memlock.New(nil), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer c.Close()
 		leases, err := All(c.Mutex("x"), c.Mutex("y")).Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		leases.leases[1].h.lose(LostError{Reason: ReasonExpired})
 		ran, err := do(ctx, leases, nil, func(context.Context) error { t.Error("it ran"); return nil })
 		if ran || !errors.Is(err, ErrLost) {

@@ -23,9 +23,7 @@ func TestALeaseLogsWellAndWithoutItsToken(t *testing.T) {
 		ctx := context.Background()
 		d := &tokens{Driver: engine.Full(memlock.New(nil))}
 		locks, err := pawl.New(d, &pawl.Options{ID: "client-1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer locks.Close()
 		text, all := &bytes.Buffer{}, &bytes.Buffer{}
 		logs := func(what any) string {
@@ -44,24 +42,18 @@ func TestALeaseLogsWellAndWithoutItsToken(t *testing.T) {
 		}
 
 		lease, err := locks.Mutex("job").Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		begins := fmt.Sprintf("x.name=job x.fence=%d ", lease.Fence())
 		time.Sleep(5 * time.Second)
 		want(lease, begins+"x.left=22s")
 		e, err := locks.Inspect(ctx, "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		logs(e)
 		logs(pawl.AcquiredEvent{Lease: lease})
 		logs(locks)
 		_, held := locks.Mutex("job").TryLock(ctx)
 		logs(held)
-		if err := lease.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, lease.Release(ctx))
 		want(lease, begins+`x.over="pawl: lock released"`)
 		want((*pawl.Lease)(nil), `x.over="pawl: lease is nil; allowed: one that was granted"`)
 

@@ -160,9 +160,7 @@ func TestANamespaceThatIsBad(t *testing.T) {
 // and no list shows names of another namespace.
 func TestNamespacesNeverShareAName(t *testing.T) {
 	locks, err := pawl.New(memlock.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer locks.Close()
 	part := rapid.StringOfN(rapid.RuneFrom([]rune("ab@:/%23AF#")), 1, 6, -1)
 	path := rapid.SliceOfN(part, 1, 3)

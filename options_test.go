@@ -37,9 +37,7 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 		}
 	}
 	c, err := pawl.New(patient{engine.Full(memlock.New(nil))}, &pawl.Options{TTL: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer c.Close()
 	for what, o := range map[string]pawl.LockOption{"TTL": pawl.WithTTL(short), "maximum hold": pawl.WithMaxHold(short)} {
 		_, err := c.Mutex("x", o).TryLock(t.Context())

@@ -79,9 +79,7 @@ func TestLeaseThatHangsDoesNotTakeItsBatchWithIt(t *testing.T) {
 // Small batches do not make the client ask a backend that is down more often, nor with
 // many goroutines.
 func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: ten thousand leases are a crowd")
-	}
+	nightly(t, "ten thousand leases are a crowd")
 	for name, down := range map[string]func(context.Context){
 		"refuses": func(context.Context) {},
 		"hangs":   func(ctx context.Context) { <-ctx.Done() },
@@ -439,7 +437,7 @@ func TestARenewalOfOneLeaseHasTheSameTimeAgain(t *testing.T) {
 	})
 }
 
-// A renewal that Close has ended is no failure of the backend.
+// The observer gets no Failed event for a renewal that Close has ended.
 func TestARenewalThatCloseEndsIsNoFailure(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var failed atomic.Int32

@@ -219,9 +219,7 @@ func (w *world) client(o *pawl.Options) (*pawl.Client, *faulty) {
 	w.t.Helper()
 	f := &faulty{Driver: engine.Full(w.memory.Driver())}
 	c, err := pawl.New(f, o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noError(w.t, err)
 	w.t.Cleanup(func() { _ = c.Close() })
 	return c, f
 }
@@ -232,9 +230,7 @@ func (w *world) entry(name string) driver.Entry {
 	d := w.memory.Driver()
 	defer d.Close()
 	e, err := d.Inspect(context.Background(), name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noError(w.t, err)
 	return e
 }
 
@@ -258,26 +254,8 @@ func (w *world) waitersLeft(name string, want int) {
 func must(t *testing.T) func(l *pawl.Lease, err error) *pawl.Lease {
 	return func(l *pawl.Lease, err error) *pawl.Lease {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		return l
-	}
-}
-
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func isError(t *testing.T, err error, targets ...error) {
-	t.Helper()
-	for _, target := range targets {
-		if !errors.Is(err, target) {
-			t.Fatalf("error is %v, want one that Is %v", err, target)
-		}
 	}
 }
 

@@ -15,10 +15,14 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cronlock"
 	"github.com/pawl-go/pawl/cronlock/gocronlock"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/memlock"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
@@ -29,9 +33,7 @@ func instances(t *testing.T, n int) []*pawl.Client {
 	var all []*pawl.Client
 	for range n {
 		c, err := pawl.New(memory.Driver(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		all = append(all, c)
 	}
@@ -74,9 +76,7 @@ func schedulers(t *testing.T, n int, every, takes time.Duration, with func(i int
 	var all []gocron.Scheduler
 	for i := range n {
 		s, err := gocron.NewScheduler(with(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if _, err := s.NewJob(gocron.DurationJob(every), gocron.NewTask(func() { r.run(takes) }), gocron.WithName("report")); err != nil {
 			t.Fatal(err)
 		}
@@ -152,9 +152,7 @@ func TestGocronRunsOnTheLeader(t *testing.T) {
 func TestATickOfRobfigsCronIsDoneOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		schedule, err := cron.ParseStandard("*/5 * * * *")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		r := &runs{t: t}
 		var all sync.WaitGroup
 		for i, c := range instances(t, 10) {
@@ -177,9 +175,7 @@ func TestATickOfRobfigsCronIsDoneOnce(t *testing.T) {
 func TestAScheduleOfRobfigsCron(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		schedule, err := cron.ParseStandard("*/5 * * * *")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		r := &runs{t: t}
 		var crons []*cron.Cron
 		for _, c := range instances(t, 3) {
@@ -202,9 +198,7 @@ func TestAScheduleOfRobfigsCron(t *testing.T) {
 func TestAJobIsOneOfAChain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		schedule, err := cron.ParseStandard("*/5 * * * *")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		r := &runs{t: t}
 		for _, c := range instances(t, 3) {
 			report := cronlock.NewJob(c, "report", schedule, nil, func(context.Context) error { r.run(time.Millisecond); panic("x") })

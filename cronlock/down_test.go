@@ -55,9 +55,7 @@ var minutely = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.Opt
 	},
 	"Robfig": func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) func() {
 		schedule, err := cron.ParseStandard("* * * * *")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		c := cron.New()
 		c.Schedule(schedule, cronlock.NewJob(locks, "report", schedule, o, func(context.Context) error { job(); return nil }))
 		c.Start()
@@ -68,9 +66,7 @@ var minutely = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.Opt
 func onTheMinute(t *testing.T, o gocron.SchedulerOption, job func()) (stop func()) {
 	t.Helper()
 	s, err := gocron.NewScheduler(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if _, err := s.NewJob(gocron.CronJob("* * * * *", false), gocron.NewTask(job), gocron.WithName("report")); err != nil {
 		t.Fatal(err)
 	}
@@ -100,9 +96,7 @@ func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
 						},
 						Failed: func(pawl.FailedEvent) { failed.Add(1) },
 					}})
-					if err != nil {
-						t.Fatal(err)
-					}
+					noError(t, err)
 					defer locks.Close()
 					ran := make(chan time.Duration, 10)
 					var skipped []error // only one goroutine at a time uses it
@@ -137,16 +131,12 @@ func TestARunThatNobodyDoesIsLogged(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				d := down{engine.Full(memlock.New(nil)), time.Now().Add(80 * time.Second)}
 				locks, err := pawl.New(d, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				defer locks.Close()
 				stop := start(t, locks, nil, func() {})
 				time.Sleep(110 * time.Second)
 				other, err := pawl.New(d.Driver, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				defer other.Close()
 				stopOther := start(t, other, nil, func() {})
 				time.Sleep(50 * time.Second)

@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 // The tests of the pages run in Chromium. They are in a module of their own, so that no
 // program depends on the driver of the browser: see browser/doc.go.
 func TestThePagesInABrowser(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds two programs, and runs Chromium")
-	}
+	basictest.Nightly(t, "it builds two programs, and runs Chromium")
 	t.Parallel()
 	if os.Getenv("PAWL_TEST_REQUIRE") == "" {
 		t.Skip("go test -C dashboard/browser . tries the pages in Chromium; make test-all does, too")

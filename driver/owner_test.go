@@ -41,7 +41,7 @@ func TestOwnersForPeople(t *testing.T) {
 	}
 }
 
-// People see each field of an owner; and no text of it is longer than a label.
+// People see each field of an owner. Each text in it is as long as a label or shorter.
 func TestEachFieldOfAnOwnerIsShownAndBounded(t *testing.T) {
 	plain := driver.Owner{Host: "h", PID: 1}
 	for i, typ := 0, reflect.TypeFor[driver.Owner](); i < typ.NumField(); i++ {

@@ -1,14 +1,20 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
+
+var noError = basictest.NoError
 
 // BenchmarkHolders measures the cost of a step on a name with each of these numbers of
 // holders. If the backend refuses that many holders, the benchmark is skipped, with the
@@ -107,12 +113,79 @@ func (c *crowded) steps() []benchmarkStep {
 			next := c.permit(c.n)
 			next.Queue = true
 			c.refused(next)
-			if err := c.d.Release(c.b.Context(), driver.LeaseRef{Name: c.name, Token: c.last.Token, TTL: c.last.TTL}); err != nil {
-				c.b.Fatal(err)
-			}
+			noError(c.b, c.d.Release(c.b.Context(), driver.LeaseRef{Name: c.name, Token: c.last.Token, TTL: c.last.TTL}))
 			c.last = next
 		}},
 		{"keep-alive", func() { c.refused(writer) }},
 		{"reader-behind-writer", func() { c.refused(behind) }},
 	}
+}
+
+// BenchmarkCycles runs b.N cycles in goroutines. Each passes its number, so that it has
+// names of its own, and has run once before, because new names cost more.
+func BenchmarkCycles(b *testing.B, goroutines int, cycle func(i int) error) {
+	b.ReportAllocs()
+	var left atomic.Int64
+	run := func(i int) {
+		if err := cycle(i); err != nil {
+			b.Error(err)
+			left.Store(0)
+		}
+	}
+	for i := range goroutines {
+		run(i)
+	}
+	left.Store(int64(b.N))
+	b.ResetTimer()
+	var all sync.WaitGroup
+	for i := range goroutines {
+		all.Go(func() {
+			for left.Add(-1) >= 0 {
+				run(i)
+			}
+		})
+	}
+	all.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+}
+
+func exclusive(name string) driver.Claim {
+	c := (&crowded{name: name}).permit(driver.Unlimited)
+	c.Weight = driver.Exclusive
+	return c
+}
+
+// Cycle acquires and releases a name.
+func Cycle(d driver.Driver, name string) error {
+	c := exclusive(name)
+	if _, err := d.Acquire(context.Background(), c); err != nil {
+		return err
+	}
+	return d.Release(context.Background(), driver.LeaseRef{Name: name, Token: c.Token})
+}
+
+// BenchmarkRenew renews a thousand leases at once.
+func BenchmarkRenew(b *testing.B, d driver.Driver) {
+	var leases []driver.LeaseRef
+	for i := range 1000 {
+		c := exclusive(fmt.Sprint("renewed ", i))
+		if _, err := d.Acquire(b.Context(), c); err != nil {
+			b.Fatal(err)
+		}
+		leases = append(leases, driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL})
+	}
+	for b.Loop() {
+		answers, err := d.Renew(b.Context(), leases)
+		if err = errors.Join(append(answers, err)...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds(), "leases/s")
+}
+
+// ReportTimes reports the median of some times, and what one in a hundred exceeds.
+func ReportTimes(b *testing.B, took []time.Duration) {
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }

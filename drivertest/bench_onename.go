@@ -27,9 +27,7 @@ func oneName(b *testing.B, open func(b *testing.B) driver.Driver, work time.Dura
 	var all sync.WaitGroup
 	for range 64 {
 		locks, err := pawl.New(open(b), &pawl.Options{TTL: time.Second})
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		all.Go(func() {
 			for ctx.Err() == nil {
 				lease, err := locks.Mutex("one").Lock(ctx)

@@ -30,9 +30,7 @@ func TestAllInACrowd(t *testing.T, open func() driver.Driver) {
 	var all sync.WaitGroup
 	for range clients {
 		c, err := pawl.New(open(), steady)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(func() {
 			if err := c.Close(); err != nil {
 				t.Error(err)
@@ -81,16 +79,12 @@ func TestAllInACrowd(t *testing.T, open func() driver.Driver) {
 func BenchmarkAll(b *testing.B, d driver.Driver) {
 	b.Helper()
 	c, err := pawl.New(d, steady)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	b.Cleanup(func() { _ = c.Close() })
 	work := func(context.Context) error { return nil }
 	b.Run("One", func(b *testing.B) {
 		for b.Loop() {
-			if err := c.Mutex("all/0").Do(context.Background(), work); err != nil {
-				b.Fatal(err)
-			}
+			noError(b, c.Mutex("all/0").Do(context.Background(), work))
 		}
 	})
 	for _, n := range []int{2, 4, 16} {
@@ -100,9 +94,7 @@ func BenchmarkAll(b *testing.B, d driver.Driver) {
 		}
 		b.Run(fmt.Sprintf("All%d", n), func(b *testing.B) {
 			for b.Loop() {
-				if err := pawl.All(parts...).Do(context.Background(), work); err != nil {
-					b.Fatal(err)
-				}
+				noError(b, pawl.All(parts...).Do(context.Background(), work))
 			}
 		})
 	}

@@ -19,9 +19,7 @@ func TestHeldInACrowd(t *testing.T, open func() driver.Driver) {
 	const clients, ttl = 100, 15 * time.Second
 	client := func(o *pawl.Observer) *pawl.Client {
 		c, err := pawl.New(open(), &pawl.Options{TTL: ttl, RetryFor: time.Minute, Observer: o})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(func() {
 			if err := c.Close(); err != nil {
 				t.Error(err)
@@ -31,9 +29,7 @@ func TestHeldInACrowd(t *testing.T, open func() driver.Driver) {
 	}
 	holder := client(nil)
 	lease, err := holder.Mutex("crowd").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -55,9 +51,7 @@ func TestHeldInACrowd(t *testing.T, open func() driver.Driver) {
 	}
 	waiting := func() int {
 		e, err := holder.Inspect(t.Context(), "crowd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		return len(e.Waiters)
 	}
 	for waiting() < clients {

@@ -13,18 +13,14 @@ import (
 
 // The clients of a crowd never deadlock, and none of them starves.
 func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: 64 clients")
-	}
+	nightly(t, "64 clients")
 	c := etcdtest.Start(t, 1)
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return start(t, "etcd://"+c.Addrs()[0]) })
 }
 
 // The places of all waiters and the lease of their holder are in one value.
 func TestACrowdCostsNoLease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: 100 clients")
-	}
+	nightly(t, "100 clients")
 	c := etcdtest.Start(t, 1)
 	drivertest.TestHeldInACrowd(t, func() driver.Driver { return start(t, "etcd://"+c.Addrs()[0]) })
 }

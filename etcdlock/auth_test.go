@@ -24,9 +24,7 @@ func withUsers(t *testing.T) *etcdtest.Cluster {
 	admin := client(t, c.Addrs()...)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	for _, name := range []string{"root", "app", "nobody"} {
 		_, err := admin.UserAdd(brief(t), name, "hunter2")
@@ -114,9 +112,7 @@ func TestTheDoctorAndTheListNameADamagedEntry(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		gets(t, d, mutex(name))
 	}
-	if _, err := client(t, c.Addrs()...).Put(brief(t), prefix+"//entry/b", "free"); err != nil {
-		t.Fatal(err)
-	}
+	must(client(t, c.Addrs()...).Put(brief(t), prefix+"//entry/b", "free"))(t)
 	var listed []string
 	for e, err := range d.List(brief(t), "") {
 		if listed = append(listed, e.Name); (err != nil) != (e.Name == "b") {
@@ -138,9 +134,7 @@ func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
 }
 
 func TestTheDoctorFindsAMemberThatIsDown(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it starts a cluster")
-	}
+	nightly(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	d := start(t, c.URL())
@@ -151,9 +145,7 @@ func TestTheDoctorFindsAMemberThatIsDown(t *testing.T) {
 }
 
 func TestTheDoctorFindsAFullDatabase(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it fills a database")
-	}
+	nightly(t, "it fills a database")
 	t.Parallel()
 	full := etcdtest.Start(t, 1, "--quota-backend-bytes", "200000")
 	d := start(t, full.URL())

@@ -14,9 +14,7 @@ import (
 // The server's wall clock is set, by a minute forward and back: leases go on, no longer
 // and no shorter, and no client notices.
 func TestTheServersClockIsSet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for leases to end")
-	}
+	nightly(t, "it waits for leases to end")
 	t.Parallel()
 	clock := timeshift.NewGo(t, 0)
 	c := etcdtest.Setup{Members: 1, Begin: clock.Start}.Start(t)
@@ -37,17 +35,11 @@ func TestTheServersClockIsSet(t *testing.T) {
 func ahead(t *testing.T, m *etcdtest.Member) time.Duration {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+m.Addr+"/version", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	r, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer r.Body.Close()
 	at, err := http.ParseTime(r.Header.Get("Date"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return time.Until(at)
 }

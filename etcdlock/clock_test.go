@@ -19,9 +19,7 @@ func dies(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
 	d, err := concrete(etcdlock.New(connection, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	gets(t, d, claim)
 	_ = connection.Close()
 	t.Cleanup(func() { _ = d.Close() })
@@ -30,9 +28,7 @@ func dies(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 // A job that tries, fails and ends, again and again, sees a dead holder expire, though no
 // client is open in between: whether it closes its client or just exits.
 func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for a lease to end")
-	}
+	nightly(t, "it waits for a lease to end")
 	t.Parallel()
 	for what, exits := range map[string]bool{"closed": false, "not closed": true} {
 		t.Run(what, func(t *testing.T) {
@@ -60,9 +56,7 @@ func tries(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bo
 	t.Helper()
 	connection := client(t, c.Addrs()...)
 	d, err := concrete(etcdlock.New(connection, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	_, err = d.Acquire(brief(t), claim)
 	if err != nil && !errors.Is(err, driver.ErrHeld) {
 		t.Fatal(err)
@@ -80,9 +74,7 @@ func tries(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bo
 
 // While a client is open, a dead holder expires, for every claimant, and not early.
 func TestADeadHolderEndsInTime(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for a lease to end")
-	}
+	nightly(t, "it waits for a lease to end")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	start(t, c.URL()) // it does nothing
@@ -110,9 +102,7 @@ func TestADeadHolderEndsInTime(t *testing.T) {
 
 // A client that waits keeps the clock going by itself.
 func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for a lease to end")
-	}
+	nightly(t, "it waits for a lease to end")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	d := start(t, c.URL())
@@ -155,9 +145,7 @@ func runsOut(t *testing.T, url, prefix string, addrs []string) (went, passed, to
 	t.Helper()
 	holds := open(t, url)
 	gets(t, holds, mutex("job"))
-	if err := holds.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, holds.Close())
 	admin := client(t, addrs...)
 	var seconds string
 	for began := time.Now(); ; { // until no tick has come after the timer was started
@@ -170,9 +158,7 @@ func runsOut(t *testing.T, url, prefix string, addrs []string) (went, passed, to
 			t.Fatal(err)
 		}
 		length, err := admin.Get(brief(t), prefix+"//glass")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if len(length.Kvs) == 0 {
 			continue // the server was too slow for Close, which does not wait long
 		}
@@ -186,9 +172,7 @@ func runsOut(t *testing.T, url, prefix string, addrs []string) (went, passed, to
 		}
 	}
 	passed, err := time.ParseDuration(seconds + "s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if _, err := admin.Delete(brief(t), prefix+"//sand"); err != nil { // as if it had run out
 		t.Fatal(err)
 	}
@@ -196,9 +180,7 @@ func runsOut(t *testing.T, url, prefix string, addrs []string) (went, passed, to
 	next := open(t, url)
 	gets(t, next, mutex("other"))
 	went, took = clockTime(t, admin, prefix)-before, time.Since(began)
-	if err := next.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, next.Close())
 	return went, passed, took
 }
 
@@ -211,8 +193,6 @@ func clockTime(t *testing.T, admin *clientv3.Client, prefix string) time.Duratio
 	}
 	first, _, _ := strings.Cut(string(r.Kvs[0].Value), " ")
 	i, err := strconv.ParseInt(first[1:], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return time.Duration(i) * time.Microsecond
 }

@@ -23,9 +23,7 @@ func TestConformance(t *testing.T) {
 
 // With three members each client is connected to any of them, and most not to the leader.
 func TestConformanceOnThreeMembers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: the suite again, on a cluster")
-	}
+	nightly(t, "the suite again, on a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	conforms(t, c, c.URL()+"/locks", 3*time.Second)
@@ -52,9 +50,7 @@ func conforms(t *testing.T, c *etcdtest.Cluster, url string, blur time.Duration)
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it is a crowd")
-	}
+	nightly(t, "it is a crowd")
 	t.Parallel()
 	url := etcdtest.Start(t, 1).URL()
 	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)

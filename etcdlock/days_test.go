@@ -128,9 +128,7 @@ func (ts *turns) take(life context.Context, c *pawl.Client) {
 func opened(t *testing.T, url string) *pawl.Client {
 	t.Helper()
 	c, err := pawl.Open(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -138,9 +136,7 @@ func opened(t *testing.T, url string) *pawl.Client {
 // Several clients take one name in turn, each through one member or through all, while
 // members are stopped, killed, cut off, compacted and defragmented.
 func TestOneAtATimeOnBadDays(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it is a storm on a cluster")
-	}
+	nightly(t, "it is a storm on a cluster")
 	t.Parallel()
 	c := etcdtest.Setup{Members: 3, Wires: true}.Start(t)
 	admin := client(t, c.Addrs()...)
@@ -175,9 +171,7 @@ func TestOneAtATimeOnBadDays(t *testing.T) {
 // A holder whose member is cut off learns that its lease is lost before another client
 // has the name. Meanwhile its requests fail with an error that says why.
 func TestAHolderIsCutOffWithItsMember(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it starts a cluster")
-	}
+	nightly(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Setup{Members: 3, Wires: true}.Start(t)
 	admin := client(t, c.Addrs()...)
@@ -195,9 +189,7 @@ func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 		}
 	}
 	old, err := lock(apart, hang)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	c.Cut(m, id(t, admin, m))
 	believed := make(chan time.Time, 1)
 	go func() { // when the holder believed last that it holds
@@ -210,12 +202,8 @@ func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 	}()
 	next, err := lock(others, hang)
 	at := time.Now()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if next.Fence() <= old.Fence() {
-		t.Errorf("fence %d after %d", next.Fence(), old.Fence())
-	}
+	noError(t, err)
+	rises(t, old.Fence(), next.Fence())
 	select {
 	case last := <-believed:
 		if last.After(at) {
@@ -237,12 +225,8 @@ func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 		t.Error(err)
 	}
 	last, err := lock(apart, hang)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if last.Fence() <= next.Fence() {
-		t.Errorf("fence %d after %d", last.Fence(), next.Fence())
-	}
+	noError(t, err)
+	rises(t, next.Fence(), last.Fence())
 }
 
 // follower returns a member that does not lead.
@@ -262,9 +246,7 @@ func follower(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) *etcdte
 func id(t *testing.T, admin *clientv3.Client, m *etcdtest.Member) uint64 {
 	t.Helper()
 	s, err := admin.Status(brief(t), m.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return s.Header.GetMemberId()
 }
 
@@ -302,9 +284,7 @@ func moveLeader(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) {
 
 // Connections end all the time, in the middle of requests and of their answers.
 func TestConnectionsThatAreCutInTheMiddle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it is a storm")
-	}
+	nightly(t, "it is a storm")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)

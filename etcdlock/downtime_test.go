@@ -13,9 +13,7 @@ import (
 func TestAClockThatStoodStillDatesNoGrantBack(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := place(t)
-	if _, err := client(t, c.Addrs()...).Put(brief(t), prefix+"//clock", etcdlock.TickAt(time.Now().Add(-2*time.Hour))); err != nil {
-		t.Fatal(err)
-	}
+	must(client(t, c.Addrs()...).Put(brief(t), prefix+"//clock", etcdlock.TickAt(time.Now().Add(-2*time.Hour))))(t)
 	d := start(t, url)
 	m, before := mutex("job"), time.Now()
 	m.TTL = time.Hour

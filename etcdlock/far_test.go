@@ -15,9 +15,7 @@ import (
 func far(t testing.TB, addr string, away time.Duration) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var open []net.Conn
@@ -81,9 +79,7 @@ func travel(all *sync.WaitGroup, from, to net.Conn, away time.Duration) {
 // A far client gets and keeps its locks beside a busy client that is near the servers,
 // and that ticks before the far one has received the last tick.
 func TestAFarClientBesideABusyNearOne(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for slow answers")
-	}
+	nightly(t, "it waits for slow answers")
 	t.Parallel()
 	for _, away := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond} {
 		t.Run(away.String(), func(t *testing.T) {

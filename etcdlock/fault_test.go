@@ -28,9 +28,7 @@ func TestTheServerRestartedWhileHeldAndWaitedFor(t *testing.T) {
 
 // One of three members may be killed, stand still, or lose the lead.
 func TestOneOfThreeMembersIsLost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it starts a cluster")
-	}
+	nightly(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	a, b := start(t, c.URL()), start(t, c.URL())
@@ -72,9 +70,7 @@ func leader(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) *etcdtest
 
 // A member without a majority grants nothing, and says what is wrong.
 func TestAMemberWithoutAMajority(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it starts a cluster")
-	}
+	nightly(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	d := start(t, "etcd://"+c.Members[0].Addr)
@@ -135,16 +131,12 @@ func TestCompactedWhileDisconnected(t *testing.T) {
 // A learner answers no requests of ours. Beside voting members the client passes it over;
 // alone it is an error that says so.
 func TestALearnerAmongTheEndpoints(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it starts a cluster")
-	}
+	nightly(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	admin := client(t, c.Addrs()...)
 	learner := c.Join(func(peer string) {
-		if _, err := admin.MemberAddAsLearner(brief(t), []string{peer}); err != nil {
-			t.Fatal(err)
-		}
+		must(admin.MemberAddAsLearner(brief(t), []string{peer}))(t)
 	})
 	for range 4 { // which of them a client asks first is random
 		d := start(t, "etcd://"+learner.Addr+","+c.Members[0].Addr)
@@ -161,9 +153,7 @@ func TestALearnerAmongTheEndpoints(t *testing.T) {
 // A quota that is used up is a full disk: no client can lock or renew, the error says
 // what to do, and all goes on when the operator has done it.
 func TestTheQuotaIsUsedUp(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it fills a database")
-	}
+	nightly(t, "it fills a database")
 	t.Parallel()
 	c := etcdtest.Start(t, 1, "--quota-backend-bytes", "200000")
 	d := start(t, c.URL())
@@ -183,17 +173,11 @@ func TestTheQuotaIsUsedUp(t *testing.T) {
 			t.Errorf("%s: %v; want a hint", what, err)
 		}
 	}
-	if _, err := admin.Delete(brief(t), "fill", clientv3.WithPrefix()); err != nil {
-		t.Fatal(err)
-	}
+	must(admin.Delete(brief(t), "fill", clientv3.WithPrefix()))(t)
 	keepHouse(t, c, admin)
-	if _, err := admin.AlarmDisarm(brief(t), &clientv3.AlarmMember{}); err != nil {
-		t.Fatal(err)
-	}
+	must(admin.AlarmDisarm(brief(t), &clientv3.AlarmMember{}))(t)
 	releases(t, d, holder)
-	if g := gets(t, d, mutex("job")); g.Fence <= first.Fence {
-		t.Errorf("fence %d after %d", g.Fence, first.Fence)
-	}
+	rises(t, first.Fence, gets(t, d, mutex("job")).Fence)
 }
 
 // fill writes until the quota is used up.
@@ -223,9 +207,7 @@ func TestPrefixesDoNotMeet(t *testing.T) {
 	for _, d := range all {
 		n := 0
 		for _, err := range d.List(t.Context(), "") {
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			n++
 		}
 		if n != 2 {
@@ -246,9 +228,7 @@ func TestTheClockIsDeleted(t *testing.T) {
 	d := start(t, url)
 	gets(t, d, mutex("job"))
 	admin := client(t, c.Addrs()...)
-	if _, err := admin.Delete(brief(t), prefix+"//clock"); err != nil {
-		t.Fatal(err)
-	}
+	must(admin.Delete(brief(t), prefix+"//clock"))(t)
 	_, err := d.Acquire(brief(t), mutex("other"))
 	if err == nil {
 		_, err = d.Acquire(brief(t), mutex("another"))
@@ -261,16 +241,12 @@ func TestTheClockIsDeleted(t *testing.T) {
 	if !ok || !e.Permanent || e.Hint == "" {
 		t.Errorf("Open: %v; want a permanent error with a hint", err)
 	}
-	if _, err := admin.Delete(brief(t), prefix+"//", clientv3.WithPrefix()); err != nil {
-		t.Fatal(err)
-	}
+	must(admin.Delete(brief(t), prefix+"//", clientv3.WithPrefix()))(t)
 	gets(t, start(t, url), mutex("job"))
 }
 
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for pings of a silent connection")
-	}
+	nightly(t, "it waits for pings of a silent connection")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)

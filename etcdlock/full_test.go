@@ -9,9 +9,7 @@ import (
 
 // A queue grows until its entry does not fit into a request.
 func TestAQueueThatDoesNotFit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it makes queues of hundreds of waiters")
-	}
+	nightly(t, "it makes queues of hundreds of waiters")
 	t.Parallel()
 	c := etcdtest.Start(t, 1, "--max-request-bytes=200000")
 	drivertest.Full(t, "--max-request-bytes", start(t, c.URL()), start(t, c.URL()))

@@ -13,9 +13,21 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/etcdtest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
+
+// The steps of a test.
+var (
+	noError = basictest.NoError
+	nightly = basictest.Nightly
+	until   = basictest.Until
+	lease   = servertest.Lease
+	rises   = servertest.Rises
+)
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // concrete is the driver that New or Open has made, with all that it can do.
 var concrete = servertest.As[*etcdlock.Driver]
@@ -26,9 +38,7 @@ var ctx = context.Background()
 func client(t testing.TB, addrs ...string) *clientv3.Client {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: addrs, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -36,20 +46,6 @@ func client(t testing.TB, addrs ...string) *clientv3.Client {
 // hang is the longest time that a test waits for an event that has to come. Only a hang
 // takes so long.
 const hang = 3 * time.Minute
-
-// until tries f until it succeeds, because the machine may be slow.
-func until(t testing.TB, what string, f func() error) {
-	t.Helper()
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Since(began) > hang {
-			t.Fatalf("%s: %v", what, err)
-		}
-	}
-}
 
 // places counts the prefixes of the shared server that tests got.
 var places atomic.Int64
@@ -105,19 +101,14 @@ func uses(t testing.TB, url string) {
 }
 
 func mutex(name string) driver.Claim {
-	return driver.Claim{
-		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
-		TTL: 30 * time.Second, QueueTTL: 30 * time.Second,
-	}
+	c := servertest.Mutex(name)
+	c.QueueTTL = c.TTL
+	return c
 }
 
 func queued(c driver.Claim) driver.Claim {
 	c.Queue = true
 	return c
-}
-
-func lease(c driver.Claim) driver.LeaseRef {
-	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 }
 
 // brief bounds one call, longer than a machine stands still.
@@ -128,66 +119,52 @@ func brief(t testing.TB) context.Context {
 	return ctx
 }
 
-// gets wants the claim to be granted. On bad days it asks again for a while.
-func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
+// again repeats a step while the server cannot be reached, because the day may be bad.
+func again(t testing.TB, step func(ctx context.Context) error) (err error) {
 	t.Helper()
-	var err error
 	for range 20 {
-		var g driver.Grant
-		if g, err = d.Acquire(brief(t), c); err == nil {
-			return g
-		}
-		if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+		if err = step(brief(t)); !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatalf("Acquire: %v; want it granted", err)
-	return driver.Grant{}
+	return err
+}
+
+// gets wants the claim to be granted.
+func gets(t testing.TB, d driver.Driver, c driver.Claim) (g driver.Grant) {
+	t.Helper()
+	if err := again(t, func(ctx context.Context) (err error) { g, err = d.Acquire(ctx, c); return err }); err != nil {
+		t.Fatalf("Acquire: %v; want it granted", err)
+	}
+	return g
 }
 
 // refused wants the claim to be refused, because other clients hold the name.
 func refused(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	var err error
-	for range 20 {
-		if _, err = d.Acquire(brief(t), c); errors.Is(err, driver.ErrHeld) {
-			return
-		}
-		if err == nil {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
+	if err := again(t, func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err }); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("Acquire: %v; want ErrHeld", err)
 	}
-	t.Fatalf("Acquire: %v; want ErrHeld", err)
 }
 
+// keeps wants the lease to be renewed.
 func keeps(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	var err error
-	for range 20 {
-		var each []error
-		if each, err = d.Renew(brief(t), []driver.LeaseRef{lease(c)}); err == nil {
-			err = each[0]
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	if err != nil {
+	if err := again(t, func(ctx context.Context) error {
+		each, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+		return errors.Join(append(each, err)...)
+	}); err != nil {
 		t.Fatalf("Renew: %v", err)
 	}
 }
 
 func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	var err error
-	for range 20 {
-		if err = d.Release(brief(t), lease(c)); err == nil || errors.Is(err, driver.ErrNoSuchLease) {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
+	err := again(t, func(ctx context.Context) error { return d.Release(ctx, lease(c)) })
+	if err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
+		t.Fatalf("Release: %v", err)
 	}
-	t.Fatalf("Release: %v", err)
 }
 
 // hears returns a channel of the signals about a token.

@@ -15,9 +15,7 @@ import (
 
 // A process has one etcd lease and two watches, however much it holds.
 func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it is a crowd")
-	}
+	nightly(t, "it is a crowd")
 	t.Parallel()
 	const leases = 10_000
 	c := etcdtest.Start(t, 1)
@@ -43,20 +41,14 @@ func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
 	}
 	began := time.Now()
 	each, err := d.Renew(ctx, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, err := range each {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	t.Logf("%d leases renewed in %v", leases, time.Since(began))
 	admin := client(t, c.Addrs()...)
 	granted, err := admin.Leases(brief(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if n := len(granted.Leases); n != 1 {
 		t.Errorf("%d etcd leases; want one", n)
 	}
@@ -68,24 +60,16 @@ func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
 func metric(t *testing.T, m *etcdtest.Member, name string) float64 {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+m.Addr+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	r, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer r.Body.Close()
 	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for line := range strings.Lines(string(text)) {
 		if v, ok := strings.CutPrefix(line, name+" "); ok {
 			n, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return n
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -54,16 +53,6 @@ func TestMain(m *testing.M) {
 	if testing.Short() {
 		parallel = 8 * runtime.GOMAXPROCS(0)
 	}
-	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
-		panic(err)
-	}
-	leaktest.Main(run{m})
-}
-
-// run runs the tests, and then ends the shared server.
-type run struct{ m *testing.M }
-
-func (r run) Run() int {
-	defer etcdtest.Stop()
-	return r.m.Run()
+	leaktest.Parallel(parallel)
+	leaktest.Main(leaktest.Then(m, etcdtest.Stop))
 }

@@ -15,9 +15,7 @@ import (
 // A backup that is restored brings back its locks. A client that was open all the time
 // trusts nothing that it learned after the backup, although revisions come again.
 func TestABackupRestored(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it restores a backup")
-	}
+	nightly(t, "it restores a backup")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	a := start(t, c.URL())
@@ -42,13 +40,11 @@ func TestABackupRestored(t *testing.T) {
 	keeps(t, a, kept)
 }
 
-// After the backup of a lease other clients held its name, and the last of them does when
-// the backup is restored. That holder learns that its lease is lost, the restored lease
+// After the backup, other clients held the name. One of them still holds it when the
+// operator restores the backup. Its client notifies it of the loss, the restored lease
 // expires in its time, and the next fence is above all earlier ones.
 func TestABackupRestoredWhileOthersHold(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it restores a backup")
-	}
+	nightly(t, "it restores a backup")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	a, b := opened(t, c.URL()), opened(t, c.URL())
@@ -66,36 +62,26 @@ func TestABackupRestoredWhileOthersHold(t *testing.T) {
 		t.Errorf("fence %d after %d, of a name that the backup does not know", again.Fence(), free.Fence())
 	}
 	isTold(t, last)
-	if next := locked(t, a, "job"); next.Fence() <= last.Fence() {
-		t.Errorf("fence %d after %d", next.Fence(), last.Fence())
-	}
+	rises(t, last.Fence(), locked(t, a, "job").Fence())
 }
 
 // The same, and no client is open when it is restored.
 func TestABackupRestoredWhileNobodyIsThere(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it restores a backup")
-	}
+	nightly(t, "it restores a backup")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	a := open(t, c.URL())
 	restore := backup(t, c.Members[0])
 	shown := gets(t, a, mutex("job")).Fence
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, a.Close())
 	restore()
-	if g := gets(t, start(t, c.URL()), mutex("job")); g.Fence <= shown {
-		t.Errorf("fence %d after %d", g.Fence, shown)
-	}
+	rises(t, shown, gets(t, start(t, c.URL()), mutex("job")).Fence)
 }
 
 // The cluster has lost all data: holders learn that they lost, and the next fences are
 // above all earlier ones, for a new client and for one that was open before.
 func TestAllDataLost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for leases that end")
-	}
+	nightly(t, "it waits for leases that end")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	m := c.Members[0]
@@ -105,12 +91,8 @@ func TestAllDataLost(t *testing.T) {
 	m.Run()
 	isTold(t, one)
 	isTold(t, two)
-	if next := locked(t, b, "one"); next.Fence() <= one.Fence() {
-		t.Errorf("fence %d after %d", next.Fence(), one.Fence())
-	}
-	if next := locked(t, opened(t, c.URL()), "two"); next.Fence() <= two.Fence() {
-		t.Errorf("fence %d after %d", next.Fence(), two.Fence())
-	}
+	rises(t, one.Fence(), locked(t, b, "one").Fence())
+	rises(t, two.Fence(), locked(t, opened(t, c.URL()), "two").Fence())
 }
 
 // backup copies a member's data, and lets the member work for a moment after that.
@@ -132,12 +114,8 @@ func backup(t *testing.T, m *etcdtest.Member) (restore func()) {
 // copies makes a folder a copy of another.
 func copies(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.RemoveAll(to); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.RemoveAll(to))
+	noError(t, os.CopyFS(to, os.DirFS(from)))
 }
 
 // locked wants the name to be locked, with a short lease that is renewed.

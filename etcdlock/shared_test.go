@@ -69,9 +69,7 @@ func TestACycleIsTwoRequests(t *testing.T) {
 
 // Two names wake one client in one request: etcd writes no key twice in a request.
 func TestOneRequestWakesAClientTwice(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for leases to end")
-	}
+	nightly(t, "it waits for leases to end")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	a, b := start(t, c.URL()), start(t, c.URL())

@@ -26,21 +26,17 @@ func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 		releases(t, d, one)
 	}
 	admin := client(t, c.Addrs()...)
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	until(t, "tidying", func() error {
 		one := mutex("now") // other steps tidy
 		gets(t, d, one)
 		releases(t, d, one)
 		left, err := admin.Get(brief(t), prefix+"//entry/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-		if err != nil {
-			t.Fatal(err)
+		noError(t, err)
+		if left.Count != 2 {
+			return fmt.Errorf("%d names are there still; want 2", left.Count)
 		}
-		if left.Count == 2 {
-			break
-		}
-		if time.Since(began) > hang {
-			t.Fatalf("%d names are there still; want 2", left.Count)
-		}
-	}
+		return nil
+	})
 	refused(t, d, mutex("held"))
 	if g := gets(t, d, mutex(fmt.Sprint("old", names-1))); g.Fence <= last {
 		t.Errorf("fence %d after %d, which was forgotten", g.Fence, last)

@@ -31,9 +31,7 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 	keeps(t, one, holder)
 	releases(t, one, holder)
 	hearsOfGrant(t, heard)
-	if g := gets(t, two, waiter); g.Fence <= first.Fence {
-		t.Errorf("fence %d after %d", g.Fence, first.Fence)
-	}
+	rises(t, first.Fence, gets(t, two, waiter).Fence)
 	bad := map[string][2]string{}
 	for with, want := range map[string][2]string{
 		mine: {"certificate signed by unknown", "ca"},
@@ -82,9 +80,7 @@ func isNotOpened(t *testing.T, url, says, hints string) {
 // Certificates and authorities are replaced on disk while a lease is held, and while a
 // claim waits.
 func TestReplacedCertificatesAreUsed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server starts again twice")
-	}
+	nightly(t, "a server starts again twice")
 	t.Parallel()
 	a := certtest.NewAuthority(t)
 	own := certtest.NewIdentity(t, t.TempDir(), a, "127.0.0.1")

@@ -25,9 +25,7 @@ func TestAClientsClockIsSet(t *testing.T) {
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), childsURL+"="+url)
 		said, err := child.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		child.Stderr = os.Stderr
 		t.Cleanup(func() {
 			if child.Process != nil && child.ProcessState == nil {
@@ -35,9 +33,7 @@ func TestAClientsClockIsSet(t *testing.T) {
 				_ = child.Wait()
 			}
 		})
-		if err := clock.Start(child); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, clock.Start(child))
 		var fence uint64
 		var now int64
 		_, err = fmt.Fscan(said, &fence, &now)

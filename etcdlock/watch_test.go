@@ -50,9 +50,7 @@ func TestAWatchLooksWhenItsRevisionsAreGone(t *testing.T) {
 }
 
 func TestAMemberThatIsLostIsNoEndOfAWatch(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it starts a cluster")
-	}
+	nightly(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	admin := client(t, c.Addrs()...)
@@ -80,13 +78,9 @@ func TestAWatchThatIsNotAllowed(t *testing.T) {
 		t.Error("PushesChanges is false, and it may watch")
 	}
 	root, err := clientv3.New(clientv3.Config{Endpoints: c.Addrs(), Username: "root", Password: "hunter2", Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer root.Close()
-	if _, err := root.RoleRevokePermission(brief(t), "app", "locks//", clientv3.GetPrefixRangeEnd("locks//")); err != nil {
-		t.Fatal(err)
-	}
+	must(root.RoleRevokePermission(brief(t), "app", "locks//", clientv3.GetPrefixRangeEnd("locks//")))(t)
 	told := make(chan struct{}, 1000)
 	t.Cleanup(d.Watch("other", func() { told <- struct{}{} }))
 	select {

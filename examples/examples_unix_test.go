@@ -16,15 +16,14 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/basictest"
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
 // A newcomer copies an example, and Kubernetes and systemd stop what it becomes with
 // SIGTERM. So each ends its work then, releases its locks, and ends by itself.
 func TestEachExampleEndsAtSIGTERM(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds the examples")
-	}
+	basictest.Nightly(t, "it builds the examples")
 	for _, name := range []string{"exports", "gocron", "leader", "nightly"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -88,8 +88,6 @@ func TestGuardLetsOneWriteAtATime(t *testing.T) {
 func BenchmarkMemory(b *testing.B) {
 	var m fence.Memory
 	for b.Loop() {
-		if err := m.Check("account", 7); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, m.Check("account", 7))
 	}
 }

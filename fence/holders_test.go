@@ -39,9 +39,7 @@ func TestHolders(t *testing.T) {
 	one, two := permit(), permit()
 	holds("exports", one)
 	holds("exports", two)
-	if err := one.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, one.Release(t.Context()))
 	over("exports", one, two.Fence())
 	three := permit()
 	holds("exports", two)
@@ -142,15 +140,11 @@ func TestAServiceThatAsksForHolders(t *testing.T) {
 		}
 	}
 	ctx := one.Context()
-	if err := one.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, one.Release(t.Context()))
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		fencetest.Stale(t, send(method, ctx), "exports", one.Fence(), two.Fence())
 	}
-	if err := locks.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, locks.Close())
 	if err := send(http.MethodPost, two.Context()); !errors.Is(err, pawl.ErrUnavailable) {
 		t.Errorf("a service that cannot ask: %v", err)
 	}

@@ -59,19 +59,13 @@ func TestTheFenceOfTheContextIsSent(t *testing.T) {
 	s := service(t, new(fence.Memory))
 	client := &http.Client{Transport: &fence.Transport{Resource: toAccount}}
 	locks, err := pawl.New(memlock.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer locks.Close()
 	post := func(ctx context.Context) (int, string) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		answer, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer answer.Body.Close()
 		body, _ := io.ReadAll(answer.Body)
 		return answer.StatusCode, string(body)
@@ -83,9 +77,7 @@ func TestTheFenceOfTheContextIsSent(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if code, body := post(t.Context()); code != http.StatusPreconditionRequired {
 		t.Errorf("without a lease: %d %s", code, body)
 	}
@@ -127,14 +119,10 @@ func TestWhatIsNoFenceIsAProblem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := http.NewRequestWithContext(t.Context(), c.method, c.url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			r.Header = c.headers
 			answer, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer answer.Body.Close()
 			var body bytes.Buffer
 			answer.Body = io.NopCloser(io.TeeReader(answer.Body, &body))
@@ -164,7 +152,8 @@ func TestWhatIsNoFenceIsAProblem(t *testing.T) {
 	}
 }
 
-// A problem document of another service is no answer of Handler.
+// The client does not take the problem document of another service for an answer of
+// Handler.
 func TestProblemsOfOthersAreLeftAlone(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json; charset=utf-8")
@@ -185,9 +174,7 @@ func TestAFenceOfAnotherResourceIsRefused(t *testing.T) {
 	s := httptest.NewServer(fence.Handler(new(fence.Memory), path, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	defer s.Close()
 	locks, err := pawl.New(memlock.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer locks.Close()
 	err = locks.Mutex("account").Do(t.Context(), func(ctx context.Context) error {
 		return locks.Semaphore("connections", 2).Do(ctx, func(ctx context.Context) error {
@@ -217,9 +204,7 @@ func TestAFenceOfAnotherResourceIsRefused(t *testing.T) {
 			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 }
 
 // late is a guard whose commit fails after the handler has answered.
@@ -235,9 +220,7 @@ func (late) Guard(ctx context.Context, resource string, f uint64, write func(ctx
 func TestAnAnswerThatWasRolledBackIsNotGiven(t *testing.T) {
 	s := service(t, late{})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	r.Header.Set(fence.HeaderToken, "1")
 	r.Header.Set(fence.HeaderResource, "account")
 	if answer, err := http.DefaultClient.Do(r); err == nil {

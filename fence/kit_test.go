@@ -1,13 +1,8 @@
 package fence_test
 
-import "testing"
+import "github.com/pawl-go/pawl/internal/basictest"
 
-func must[T any](v T, err error) func(t *testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
+// The steps that all tests share.
+var noError, nightly = basictest.NoError, basictest.Nightly
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }

@@ -49,9 +49,7 @@ func TestUpdateObject(t *testing.T) {
 	}
 
 	// UpdateObject keeps other metadata. Any fence may overwrite an object that has none.
-	if err := b.Put(ctx, "old", fence.Object{Body: []byte("one"), Metadata: map[string]string{"Author": "somebody"}}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, b.Put(ctx, "old", fence.Object{Body: []byte("one"), Metadata: map[string]string{"Author": "somebody"}}))
 	if err := fence.UpdateObject(ctx, b, "old", 5, func(old []byte) ([]byte, error) {
 		return append(old, " two 5"...), nil
 	}); err != nil {
@@ -62,9 +60,7 @@ func TestUpdateObject(t *testing.T) {
 		t.Errorf("%q %v", o.Body, o.Metadata)
 	}
 	// A value that is not a fence does not count as a low fence.
-	if err := b.Put(ctx, "old", fence.Object{ETag: o.ETag, Metadata: map[string]string{"pawl-fence": "five"}}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, b.Put(ctx, "old", fence.Object{ETag: o.ETag, Metadata: map[string]string{"pawl-fence": "five"}}))
 	failed, ok := errors.AsType[*pawl.BackendError](write("old", 9))
 	if !ok || !failed.Permanent || !strings.Contains(failed.Error(), `"five"`) {
 		t.Errorf("over metadata of others: %v", failed)
@@ -81,9 +77,7 @@ func TestABodyThatComesBack(t *testing.T) {
 	ctx := t.Context()
 	put := func(etag, body string, f uint64) string {
 		o := fence.Object{ETag: etag, Body: []byte(body), Metadata: map[string]string{fence.ObjectFence: strconv.FormatUint(f, 10)}}
-		if err := b.Put(ctx, "switch", o); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, b.Put(ctx, "switch", o))
 		return must(b.Get(ctx, "switch"))(t).ETag
 	}
 	off := put("", "off", 1)
@@ -156,9 +150,7 @@ func TestAWriteThatTheStoreGetsTwiceIsOne(t *testing.T) {
 		return errors.Join(err, fence.ErrObjectChanged)
 	}}
 	for range 2 {
-		if err := fence.UpdateObject(t.Context(), m, "log", 5, add); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, fence.UpdateObject(t.Context(), m, "log", 5, add))
 	}
 	if o := must(b.Get(t.Context(), "log"))(t); string(o.Body) != "5;5;" {
 		t.Errorf("it is %q, after two", o.Body)

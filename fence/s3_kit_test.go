@@ -29,9 +29,7 @@ type bucket struct {
 // startS3 starts versitygw, with a bucket.
 func startS3(t *testing.T) (b *bucket) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds versitygw")
-	}
+	nightly(t, "it builds versitygw")
 	data := t.TempDir()
 	addr := testservers.Start(t, "s3", func(addr string) []string { return []string{"-data", data, "-listen", addr} })
 	b = &bucket{"http://" + addr + "/fences"}

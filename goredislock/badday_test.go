@@ -9,9 +9,7 @@ import (
 )
 
 func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
-	}
+	nightly(t, "bad days")
 	for _, day := range redistest.BadDays {
 		t.Run(day.Name, func(t *testing.T) {
 			t.Parallel()
@@ -22,9 +20,7 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 			}
 			server := day.Start(t)
 			o, err := redis.ParseURL("redis://" + day.UserInfo() + server.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			d := newDriver(t, redis.NewClient(o))
 			defer d.Close()
 			day.Check(t, d, server, nil)
@@ -33,9 +29,7 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 }
 
 func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	server, day := redistest.StartOneNode(t), redistest.ClusterDown
 	d := newDriver(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}}))

@@ -45,9 +45,7 @@ func TestTheStepAfterAllIdleConnectionsWereDroppedIsTaken(t *testing.T) {
 		{"release", func() error { return d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}) }},
 	} {
 		for client.PoolStats().IdleConns < idle {
-			if err := ctx.Err(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, ctx.Err())
 			time.Sleep(time.Millisecond)
 		}
 		server.Do("CLIENT", "KILL", "TYPE", "normal")

@@ -3,7 +3,6 @@ package goredislock_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"sync"
 	"testing"
 	"time"
@@ -13,20 +12,26 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
+// The steps of a test.
+var (
+	isRefused = servertest.Waits
+)
+
+// The steps that all tests share.
+var noError, nightly = basictest.NoError, basictest.Nightly
+
 // concrete is the driver that New or Open has made, with all that it can do.
 var concrete = servertest.As[*redisscript.Driver]
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "24"); err != nil { // drivertest lets many subtests wait side by side
-		panic(err)
-	}
+	leaktest.Parallel(24)
 	redis.SetLogger(quiet{})
 	leaktest.Main(m)
 }
@@ -53,9 +58,7 @@ func (o *owning) Close() error {
 func newDriver(t testing.TB, client redis.UniversalClient) driver.Driver {
 	t.Helper()
 	d, err := concrete(goredislock.New(client, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return &owning{Driver: d, client: client}
 }
 
@@ -80,9 +83,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOnACluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}})
@@ -102,9 +103,7 @@ func shared(client redis.UniversalClient) func(testing.TB) driver.Driver {
 	return func(t testing.TB) driver.Driver {
 		t.Helper()
 		d, err := concrete(goredislock.New(client, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		return d
 	}
 }

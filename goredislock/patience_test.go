@@ -16,9 +16,7 @@ import (
 // As in redislock: an attempt does not wait for ever for its subscription, and not at all
 // after Close has ended it.
 func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	t.Parallel()
 	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
 	silent := proxy.Silence("subscribe")
@@ -54,9 +52,7 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 }
 
 func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := servertest.StartProxy(t, server.Addr)

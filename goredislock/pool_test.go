@@ -19,9 +19,7 @@ func TestAPoolThatIsUsedUpHasAHint(t *testing.T) {
 	defer d.Close()
 	only := client.Conn() // the work of the program takes the only connection
 	defer only.Close()
-	if err := only.Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, only.Ping(t.Context()).Err())
 	_, err := d.Inspect(t.Context(), "job")
 	failed, ok := errors.AsType[*driver.Error](err)
 	if !ok || !strings.Contains(failed.Hint, "PoolSize") {

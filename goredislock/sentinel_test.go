@@ -16,9 +16,7 @@ import (
 )
 
 func TestWithSentinel(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: fail-overs")
-	}
+	nightly(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartGroup(t)
 	o := &redis.FailoverOptions{MasterName: "main"}
@@ -61,9 +59,7 @@ func failOver(t *testing.T, d driver.Driver, group *redistest.Group) {
 	defer cancel()
 	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 5 * time.Minute}
 	first, err := d.Acquire(ctx, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	group.Replicated()
 	group.Master.Kill()
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
@@ -82,9 +78,7 @@ func failOver(t *testing.T, d driver.Driver, group *redistest.Group) {
 	}
 	next := c
 	next.Token = driver.NewToken()
-	if _, err := d.Acquire(ctx, next); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("%v; want it held", err)
-	}
+	isRefused(t, d, next)
 	if err := d.Release(ctx, l); err != nil {
 		t.Error(err)
 	}

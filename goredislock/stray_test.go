@@ -26,9 +26,7 @@ func opens(t *testing.T, o redis.Options) func(addr string) driver.Driver {
 var ways = map[string]redis.Options{"by its own time limits": {}, "by the ctx": {ContextTimeoutEnabled: true}}
 
 func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	t.Parallel()
 	for what, o := range ways {
 		t.Run(what, func(t *testing.T) {
@@ -39,9 +37,7 @@ func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
 }
 
 func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	t.Parallel()
 	for what, o := range ways {
 		t.Run(what, func(t *testing.T) {
@@ -52,9 +48,7 @@ func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
 }
 
 func TestAForcedClaimThatWasReportedAsFailedBreaksNobody(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckAFailedForceBreaksNobody(t, opens(t, redis.Options{}))
 }
@@ -82,9 +76,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 		"nobody answers a new connection": func(t *testing.T) (driver.Driver, func()) {
 			// the kernel accepts connections, and no process reads them
 			silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			t.Cleanup(func() { silent.Close() })
 			return opens(t, redis.Options{})(silent.Addr().String()), func() {}
 		},

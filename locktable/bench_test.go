@@ -19,12 +19,8 @@ func BenchmarkEntryCycle(b *testing.B) {
 		if _, held := e.Acquire(now, c, "inbox"); held != nil {
 			b.Fatal(held)
 		}
-		if err := e.Renew(now, &l); err != nil {
-			b.Fatal(err)
-		}
-		if err := e.Release(now, &l); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, e.Renew(now, &l))
+		noError(b, e.Release(now, &l))
 	}
 }
 
@@ -72,9 +68,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.SetBytes(int64(len(stored)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := locktable.Decode(stored); err != nil {
-					b.Fatal(err)
-				}
+				must(locktable.Decode(stored))(b)
 			}
 		})
 	}

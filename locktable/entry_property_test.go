@@ -49,9 +49,7 @@ func TestAStoredEntryBehavesAsTheOneInMemory(t *testing.T) {
 				t.Fatalf("%v\nin memory: %s\nstored:    %s", o, want, got)
 			}
 			back, err := locktable.Decode(stored.e.Append(nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			stored.e = back
 		}
 	})

@@ -194,24 +194,16 @@ func TestTheTableKeepsACopyOfAValue(t *testing.T) {
 	m := memory{newShelf(), &locktable.Entry{}}
 	d := locktable.New(m, "1")
 	claim, l := writing(mutex("a"), "grant"), lease("a")
-	if _, err := d.Acquire(t.Context(), *claim); err != nil {
-		t.Fatal(err)
-	}
+	must(d.Acquire(t.Context(), *claim))(t)
 	claim.Value[0] = 'x'
 	equal(t, "value", string(m.e.Value.Bytes), "grant")
 	l.Value = []byte("renewal")
-	if _, err := d.Renew(t.Context(), []driver.LeaseRef{l}); err != nil {
-		t.Fatal(err)
-	}
+	must(d.Renew(t.Context(), []driver.LeaseRef{l}))(t)
 	l.Value[0] = 'x'
 	equal(t, "value", string(m.e.Value.Bytes), "renewal")
-	if _, err := d.RaiseFence(t.Context(), l, m.e.Fence); err != nil {
-		t.Fatal(err)
-	}
+	must(d.RaiseFence(t.Context(), l, m.e.Fence))(t)
 	l.Value = []byte("release")
-	if err := d.Release(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.Release(t.Context(), l))
 	l.Value[0] = 'x'
 	equal(t, "value", string(m.e.Value.Bytes), "release")
 }
@@ -220,9 +212,7 @@ func TestTheTableKeepsACopyOfAValue(t *testing.T) {
 func TestARenewalWithAValueThatComesAfterItsEndWritesNothing(t *testing.T) {
 	s := newShelf()
 	d := s.client("1")
-	if _, err := d.Acquire(t.Context(), *mutex("a")); err != nil {
-		t.Fatal(err)
-	}
+	must(d.Acquire(t.Context(), *mutex("a")))(t)
 	for _, late := range [][]driver.LeaseRef{{lease("a")}, {lease("b"), lease("a")}} {
 		late[len(late)-1].Value = []byte("late")
 		before := slices.Clone(s.rows["job"])

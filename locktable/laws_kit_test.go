@@ -9,8 +9,14 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/locktable"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // act is the action of a step, and the claim that it is for.
 type act struct {

@@ -157,16 +157,12 @@ func TestOnlyWhatIsForWhoWatchesIsAChange(t *testing.T) {
 func TestPlacesThatLapseApartAreTold(t *testing.T) {
 	r, now := lined(t, 20, mutex)
 	e, err := locktable.Decode(r.stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	e.Mark(now, locktable.Mark{Token: tokenOf("x"), Inbox: "x"}, time.Hour)
 	r.stored = e.Append(nil)
 	step := func(f func(e *locktable.Entry)) *locktable.Entry {
 		e, _, err := locktable.ApartWithin(r.long, r.short, r, locktable.Step{Name: "job"}, r.stored, now, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		r.stored = e.Append(nil)
 		return e
 	}

@@ -91,9 +91,7 @@ func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
 	if err := e.Release(start, &driver.LeaseRef{Token: tokenOf("a")}); err != nil || len(e.Signals) != 1 {
 		t.Fatalf("release is answered %v, and %d are told", err, len(e.Signals))
 	}
-	if _, err := locktable.Decode(e.Append(nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(locktable.Decode(e.Append(nil)))(t)
 
 	e = &locktable.Entry{Rest: locktable.Rest{Len: most}}
 	e.Holders = []locktable.Holder{{Carried: locktable.Carried{Fences: 1, Weight: driver.Exclusive, Limit: driver.Unlimited}, Fence: 1, Expires: start.Add(ttl)}}
@@ -112,9 +110,7 @@ func TestAStepThatComesAfterItsEndChangesNothing(t *testing.T) {
 	if _, err := d.Acquire(ctx, *mutex("a")); !errors.Is(err, ctx.Err()) || len(s.rows) != 0 {
 		t.Errorf("the claim is answered %v, and %d rows are stored", err, len(s.rows))
 	}
-	if _, err := d.Acquire(t.Context(), *mutex("a")); err != nil {
-		t.Fatal(err)
-	}
+	must(d.Acquire(t.Context(), *mutex("a")))(t)
 	ctx, cancel = s.late(t)
 	defer cancel()
 	l := lease("a")

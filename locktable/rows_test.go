@@ -44,9 +44,7 @@ func TestAStepCostsWhatItChangesHoweverManyWait(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			r, now := lined(t, 1000, mutex)
-			if _, err := r.do(now+1, test.o); err != nil {
-				t.Fatal(err)
-			}
+			must(r.do(now+1, test.o))(t)
 			equal(t, "cost", cost{r.looked, r.moved, r.lapses, r.tries}, test.want)
 		})
 	}
@@ -59,9 +57,7 @@ func TestAShortQueueStandsInTheEntry(t *testing.T) {
 	step := func(o op) {
 		t.Helper()
 		now++
-		if _, err := r.do(now, o); err != nil {
-			t.Fatal(err)
-		}
+		must(r.do(now, o))(t)
 		r.whole(t)
 	}
 	step(op{what: "acquire", claim: *mutex("holder")})
@@ -88,9 +84,7 @@ func TestAShortQueueStandsInTheEntry(t *testing.T) {
 // again and again.
 func TestAllWhoFitAreLetInAlthoughTheyStandApart(t *testing.T) {
 	r, now := lined(t, 300, reader)
-	if _, err := r.do(now+1, op{what: "release", claim: *mutex("holder")}); err != nil {
-		t.Fatal(err)
-	}
+	must(r.do(now+1, op{what: "release", claim: *mutex("holder")}))(t)
 	e, err := locktable.Decode(r.stored)
 	if err != nil || len(e.Holders) != 300 || len(r.line) != 0 || e.Rest.Len != 0 {
 		t.Fatalf("%d hold, %d wait, %v", len(e.Holders), len(r.line), err)
@@ -156,9 +150,7 @@ func TestRowsThatAreLeftOverAreNobodys(t *testing.T) {
 	r, now := lined(t, 3, mutex)
 	r.stored = nil
 	for _, who := range []string{"a", "b"} {
-		if _, err := r.do(now+1, op{what: "acquire", claim: *mutex(who)}); err != nil {
-			t.Fatal(err)
-		}
+		must(r.do(now+1, op{what: "acquire", claim: *mutex(who)}))(t)
 	}
 	if len(r.line) != 1 || r.line[0].Token != tokenOf("b") {
 		t.Fatalf("%d wait, the first of them is %s", len(r.line), whose(r.line[0].Token))

@@ -51,9 +51,7 @@ func TestADamagedEntryCostsNoOtherLeaseItsRenewal(t *testing.T) {
 	var leases []driver.LeaseRef
 	for i := range 64 {
 		c := with(mutex("a"), func(c *driver.Claim) { c.Name = fmt.Sprint("job", i) })
-		if _, err := d.Acquire(ctx, *c); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Acquire(ctx, *c))(t)
 		leases = append(leases, driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: ttl})
 	}
 	damaged := []int{0, 37}
@@ -88,9 +86,7 @@ func TestListing(t *testing.T) {
 	fence := map[string]uint64{}
 	for _, name := range []string{"b/held", "b/closed", "b/released", "c/held", "b/kept"} {
 		g, err := d.Acquire(ctx, *with(mutex("a"), func(c *driver.Claim) { c.Name = name }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		fence[name] = g.Fence
 	}
 	if err := errors.Join(
@@ -134,9 +130,7 @@ func TestAListGoesOnBehindADamagedEntry(t *testing.T) {
 	s := newShelf()
 	d, ctx := s.client("1"), t.Context()
 	for _, name := range []string{"a", "b", "c", "d", "elsewhere"} {
-		if _, err := d.Acquire(ctx, *with(mutex("a"), func(c *driver.Claim) { c.Name = name })); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Acquire(ctx, *with(mutex("a"), func(c *driver.Claim) { c.Name = name })))(t)
 	}
 	s.rows["b"], s.rows["d"] = []byte("?"), []byte("?")
 	list := func() (lines []string) {

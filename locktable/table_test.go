@@ -43,9 +43,7 @@ func TestAClaimGoesThroughTheTable(t *testing.T) {
 	if err := d.Break(ctx, "job", g.Fence+1, 0, driver.Owner{}); !errors.Is(err, driver.ErrNoSuchLease) {
 		t.Fatalf("break of a fence that nobody has: %v", err)
 	}
-	if err := errors.Join(d.Break(ctx, "job", g.Fence, 0, driver.Owner{}), d.Release(ctx, lease("b"))); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(d.Break(ctx, "job", g.Fence, 0, driver.Owner{}), d.Release(ctx, lease("b"))))
 	if err := d.Release(ctx, lease("a")); !errors.As(err, new(*driver.BrokenError)) {
 		t.Fatalf("release by who was broken: %v", err)
 	}
@@ -161,9 +159,7 @@ func TestAStepThatIsRepeatedAnswersOnceAndSignalsOnce(t *testing.T) {
 	if err != nil || answers[0] != nil || answers[1] != driver.ErrNoSuchLease {
 		t.Fatalf("renewals are answered %v, %v", answers, err)
 	}
-	if err := d.Release(ctx, lease("a")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.Release(ctx, lease("a")))
 	if len(signals) != 1 || signals[0].Kind != driver.SignalGranted || signals[0].Token != tokenOf("b") {
 		t.Errorf("signals are %+v", signals)
 	}

@@ -101,9 +101,7 @@ func TestClaimsOfSeveralNamesAreToldOnce(t *testing.T) {
 				told, _ := watch(x, "job")
 				held := with(mutex("d"), func(c *driver.Claim) { c.Name, c.TTL = "held", time.Hour })
 				for _, c := range []*driver.Claim{mutex("a"), held} {
-					if _, err := y.Acquire(t.Context(), *c); err != nil {
-						t.Fatal(err)
-					}
+					must(y.Acquire(t.Context(), *c))(t)
 				}
 				told()
 				e.mu.Lock()

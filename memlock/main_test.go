@@ -1,7 +1,6 @@
 package memlock_test
 
 import (
-	"flag"
 	"testing"
 
 	"github.com/pawl-go/pawl/internal/leaktest"
@@ -11,9 +10,6 @@ import (
 // with as many places as processors, the real time of the whole suite would be the sum of
 // theirs.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "64"); err != nil {
-		panic(err)
-	}
+	leaktest.Parallel(64)
 	leaktest.Main(m)
 }

@@ -20,9 +20,7 @@ func BenchmarkCycle(b *testing.B) {
 		if _, err := d.Acquire(ctx, c); err != nil {
 			b.Fatal(err)
 		}
-		if err := d.Release(ctx, lease(c)); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, d.Release(ctx, lease(c)))
 	}
 }
 
@@ -31,9 +29,7 @@ func BenchmarkFloor(b *testing.B) {
 	server := serve(b)
 	d := open(b, server.at(server.addr, database()))
 	at, err := d.store.server(ctx)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	if _, err := at.entries.InsertOne(ctx, bson.D{{Key: "_id", Value: "floor"}}); err != nil {
 		b.Fatal(err)
 	}

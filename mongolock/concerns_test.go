@@ -31,9 +31,7 @@ func TestWhatHasToBeAcknowledged(t *testing.T) {
 			sent = append(sent, slices.Clone(e.Command))
 		},
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { disconnect(client) })
 	for name, one := range map[string]struct {
 		g      greeting
@@ -45,9 +43,7 @@ func TestWhatHasToBeAcknowledged(t *testing.T) {
 		"sharded":  {greeting{Msg: "isdbgrid"}, `{"w": "majority"}`, "linearizable"},
 	} {
 		d, err := concrete(New(client.Database(database()), &Options{NoPush: true}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		d.store.mu.Lock()
 		d.store.at = d.store.serverOf(&one.g)
 		d.store.mu.Unlock()

@@ -1,7 +1,6 @@
 package mongolock
 
 import (
-	"flag"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -17,12 +16,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	// drivertest lets many subtests wait side by side. With more of them, the server,
 	// which does one thing at a time, answers later than leases end.
-	if err := flag.Set("test.parallel", "24"); err != nil {
-		panic(err)
-	}
+	leaktest.Parallel(24)
 	leaktest.Main(m)
 }
 
@@ -50,18 +46,14 @@ func TestConformance(t *testing.T) {
 	clients := map[*testServer]*mongo.Client{}
 	for _, s := range []*testServer{crowds, server} {
 		client, err := mongo.Connect(options.Client().ApplyURI(s.at(s.addr, db)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(func() { disconnect(client) })
 		clients[s] = client
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver {
 			d, err := concrete(New(clients[of(t)].Database(db), &Options{Collection: collection(t)}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return d
 		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {

@@ -16,9 +16,7 @@ func TestDocumentsThatAreDeleted(t *testing.T) {
 	db := database()
 	one, two := open(t, server.at(server.addr, db)), open(t, server.at(server.addr, db))
 	at, err := one.store.server(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	servertest.Forgets(t, one, two, func() {
 		if _, err := at.entries.DeleteMany(ctx, bson.D{}); err != nil {
 			t.Fatal(err)

@@ -50,14 +50,10 @@ func TestAnUpdateOutsideOfItsWindowIsVoid(t *testing.T) {
 	c := mutex("job")
 	g := gets(t, d, c)
 	seen, err := d.store.Load(ctx, []string{"job"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, off := range []time.Duration{-time.Hour, time.Hour} {
 		w, err := d.store.Time(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		e := &locktable.Entry{}
 		swapped, err := d.store.Swap(ctx, []swap.Swap{{
 			Name: "job", Version: seen[0].Version, Previous: seen[0].Value, Value: e.Append(nil), Entry: e,
@@ -86,14 +82,10 @@ func TestRoundTrips(t *testing.T) {
 			}
 		},
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { disconnect(client) })
 	d, err := concrete(New(client.Database(database()), nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	gets(t, d, mutex("other")) // from here on the time is known
 	asked := func(step func()) int64 {
@@ -112,9 +104,7 @@ func TestRoundTrips(t *testing.T) {
 			}
 			acquired = asked(func() { gets(t, d, c) })
 			released = asked(func() {
-				if err := d.Release(ctx, lease(c)); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, d.Release(ctx, lease(c)))
 			})
 			if acquired <= want && released <= 1 {
 				break
@@ -204,9 +194,7 @@ func TestDatabasesAndCollectionsDoNotMeet(t *testing.T) {
 	} {
 		gets(t, open(t, url), mutex("job"))
 	}
-	if _, err := open(t, server.at(server.addr, db)).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("%v; want it held", err)
-	}
+	isRefused(t, open(t, server.at(server.addr, db)), mutex("job"))
 }
 
 // A damaged document affects only its own name, and grants nothing.
@@ -223,9 +211,7 @@ func TestADamagedDocumentIsNotFree(t *testing.T) {
 		gets(t, d, bad)
 		gets(t, d, good)
 		at, err := d.store.server(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if _, err := at.entries.UpdateOne(ctx, bson.D{{Key: "_id", Value: "bad"}}, bson.D{{Key: "$set", Value: set}}); err != nil {
 			t.Fatal(err)
 		}
@@ -261,9 +247,7 @@ func TestTheDoctorKnowsWhatItLooksAt(t *testing.T) {
 	d := open(t, server.at(server.addr, database()))
 	gets(t, d, mutex("job"))
 	found, err := d.Diagnose(within(t, 20*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	subjects := map[string]driver.Severity{}
 	for _, f := range found {
 		if f.Advice != "" { // not the server's version

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
@@ -32,8 +33,11 @@ type testServer struct {
 
 // The steps of a test.
 var (
-	mutex = servertest.Mutex
-	lease = servertest.Lease
+	isRefused = servertest.Waits
+	noError   = basictest.NoError
+	nightly   = basictest.Nightly
+	mutex     = servertest.Mutex
+	lease     = servertest.Lease
 )
 
 // realURL is the real server, if there is one.
@@ -55,9 +59,7 @@ func serve(t testing.TB) *testServer {
 // ferret starts a FerretDB.
 func ferret(t testing.TB) *testServer {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds FerretDB")
-	}
+	nightly(t, "it builds FerretDB")
 	s := &testServer{addr: "127.0.0.1:" + servertest.FreePort(t), Process: &servertest.Process{TB: t, Dir: t.TempDir()}}
 	s.url = "mongodb://" + s.addr
 	s.run()
@@ -103,9 +105,7 @@ func (s *testServer) at(addr, db string) string {
 func open(t testing.TB, url string) *lockDriver {
 	t.Helper()
 	d, err := concrete(Open(ctx, url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d
 }

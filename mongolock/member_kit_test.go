@@ -47,9 +47,7 @@ type plan struct {
 func startMember(t testing.TB, to string) *member {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	m := &member{addr: l.Addr().String(), to: to, l: l, conns: map[net.Conn]bool{}, done: map[string]bson.D{}}
 	var loops sync.WaitGroup
 	loops.Go(func() { m.serve(&loops) })

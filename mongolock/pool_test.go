@@ -23,15 +23,11 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 	t.Parallel()
 	m := startMember(t, ferret(t).addr)
 	client, err := mongo.Connect(options.Client().ApplyURI(m.url("")).SetMaxPoolSize(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { disconnect(client) })
 	db := client.Database(database())
 	d, err := concrete(New(db, &Options{NoPush: true}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	gets(t, d, mutex("warm"))
 
@@ -76,9 +72,7 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 // A renewal that finds no connection ends with its deadline, and the error has a hint.
 func TestAPoolThatIsUsedUpHasAHint(t *testing.T) {
 	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://127.0.0.1:1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { disconnect(client) })
 	s := &store{life: ctx, db: client.Database("app")}
 	over, cancel := context.WithDeadline(ctx, time.Now())

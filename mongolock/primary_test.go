@@ -140,9 +140,7 @@ func TestTwoThatInsertOneName(t *testing.T) {
 	var g driver.Grant
 	m.next(&plan{command: "findAndModify", before: func() { g = gets(t, other, mutex("job")) }})
 	m.all()
-	if _, err := d.Acquire(within(t, 10*time.Second), mutex("job")); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("%v; want it held", err)
-	}
+	isRefused(t, d, mutex("job"))
 	duplicates := 0
 	for _, s := range m.all("findAndModify") {
 		if field(s.answer, "code") == int32(11000) {
@@ -156,9 +154,7 @@ func TestTwoThatInsertOneName(t *testing.T) {
 
 	// The same with many at once.
 	w, err := d.store.Time(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	e := &locktable.Entry{}
 	create := func(name string) swap.Swap {
 		return swap.Swap{Name: name, Value: e.Append(nil), Entry: e, Window: swap.Window{From: w.From, To: w.To.Add(10 * time.Second)}}
@@ -190,9 +186,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 	c, waits := mutex("poor"), mutex("poor")
 	gets(t, poor, c)
 	waits.Queue = true
-	if _, err := d.Acquire(within(t, 10*time.Second), waits); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("%v; want it held", err)
-	}
+	isRefused(t, d, waits)
 	if err := poor.Release(within(t, 10*time.Second), lease(c)); err != nil {
 		t.Error(err)
 	}
@@ -215,9 +209,7 @@ func TestWhatIsSent(t *testing.T) {
 	if answers, err := d.Renew(within(t, 10*time.Second), longer); err != nil || answers[0] != nil || answers[1] != nil {
 		t.Fatal(answers, err)
 	}
-	if err := d.Release(within(t, 10*time.Second), lease(one)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.Release(within(t, 10*time.Second), lease(one)))
 	seen := map[string]int{}
 	for _, s := range m.all("find", "findAndModify", "update") {
 		if preference := field(s.command, "$readPreference", "mode"); preference != nil && preference != "primary" {

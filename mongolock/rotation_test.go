@@ -49,8 +49,6 @@ func secure(t *testing.T, own *certtest.Identity, to string) *servertest.Proxy {
 			return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert}, err
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return servertest.ProxyOn(t, l, to)
 }

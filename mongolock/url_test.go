@@ -22,9 +22,7 @@ func TestURLsAreRead(t *testing.T) {
 		"mongodb://h/?readPreference=secondary&tls":    "",
 	} {
 		u, err := driver.ParseURL(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		p, err := parseURL(u)
 		if err != nil {
 			if want != "" {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/mysqllock"
@@ -43,13 +42,7 @@ func BenchmarkCycle(b *testing.B) {
 		cycle func(i, n int) error
 	}{
 		{"floor", func(i, n int) error { return bare(db, i, n) }},
-		{"pawl", func(i, _ int) error {
-			c := mutex(fmt.Sprintf("job-%d", i))
-			if _, err := d.Acquire(ctx, c); err != nil {
-				return err
-			}
-			return d.Release(ctx, lease(c))
-		}},
+		{"pawl", func(i, _ int) error { return drivertest.Cycle(d, fmt.Sprint("job-", i)) }},
 		{"getlock", func(i, _ int) error { return getLock(db, fmt.Sprintf("job-%d", i)) }},
 	}
 	for _, goroutines := range []int{1, 64} {
@@ -126,12 +119,9 @@ func handOver(b *testing.B, clients int, work time.Duration) {
 	all := make([]*pawl.Client, clients)
 	for i := range all {
 		d, err := concrete(mysqllock.Open(ctx, url))
-		if err != nil {
-			b.Fatal(err)
-		}
-		if all[i], err = pawl.New(d, nil); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
+		all[i], err = pawl.New(d, nil)
+		noError(b, err)
 	}
 	before := statements(b, db)
 	b.ResetTimer()
@@ -182,27 +172,14 @@ func handOver(b *testing.B, clients int, work time.Duration) {
 func statements(t testing.TB, db *sql.DB) (n int) {
 	t.Helper()
 	var variable string
-	if err := db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&variable, &n); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&variable, &n))
 	return n
 }
 
 // BenchmarkRenew renews a thousand leases.
 func BenchmarkRenew(b *testing.B) {
 	_, url := durable(b)
-	d := start(b, url)
-	var leases []driver.LeaseRef
-	for i := range 1000 {
-		c := mutex(fmt.Sprintf("job-%04d", i))
-		gets(b, d, c)
-		leases = append(leases, lease(c))
-	}
-	for b.Loop() {
-		if _, err := d.Renew(ctx, leases); err != nil {
-			b.Fatal(err)
-		}
-	}
+	drivertest.BenchmarkRenew(b, start(b, url))
 }
 
 // BenchmarkBesideHolders measures the cost of a step beside many holders of its name.

@@ -16,9 +16,7 @@ func TestNobodyWaitsForTheFirstLookLongerThanItsCtx(t *testing.T) {
 	s, db, _ := fresh(t)
 	road := servertest.StartProxy(t, s.Addr)
 	slow, err := mysqltest.OpenDSN(mysqltest.DSN(road.Addr, name(t, db)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = slow.Close() })
 	d := over(t, slow, nil)
 	looks := road.Silence("SHOW SESSION VARIABLES")

@@ -8,9 +8,7 @@ import (
 )
 
 func TestTheServersClockIsSet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it sets a server's clock")
-	}
+	nightly(t, "it sets a server's clock")
 	s, clock := mysqltest.StartWithClock(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	servertest.ClockEndsLeases(t, start(t, url), start(t, url), clock.Set)

@@ -18,9 +18,7 @@ func TestConformance(t *testing.T) {
 	db := s.Open(t, database)
 	over := func(t testing.TB) driver.Driver {
 		d, err := concrete(mysqllock.New(db, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		return d
 	}
 	drivertest.Run(t, drivertest.Harness{
@@ -32,14 +30,10 @@ func TestConformance(t *testing.T) {
 		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			db, err := mysqltest.OpenDSN(mysqltest.DSN(n.Addr(s.Addr), database))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			t.Cleanup(func() { _ = db.Close() })
 			d, err := concrete(mysqllock.New(db, nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return d
 		},
 	})
@@ -63,17 +57,13 @@ func sessions(s *mysqltest.Server, database string) (all []func(testing.TB) driv
 func openWith(t testing.TB, s *mysqltest.Server, database, parameters string) *sql.DB {
 	t.Helper()
 	db, err := mysqltest.OpenDSN(s.DSN(database) + "?" + strings.ReplaceAll(parameters, "'", "%27"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a crowd")
-	}
+	nightly(t, "a crowd")
 	s := mysqltest.Shared(t)
 	url := "mysql:" + s.DSN(s.NewDatabase(t))
 	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)

@@ -37,9 +37,7 @@ func TestStatementsThatLoseAgainstOthersAreSentAgain(t *testing.T) {
 	for range 50 {
 		c := mutex("job")
 		g := gets(t, d, c)
-		if g.Fence <= last {
-			t.Errorf("the fence %d after %d", g.Fence, last)
-		}
+		rises(t, last, g.Fence)
 		last = g.Fence
 		releases(t, d, c)
 	}
@@ -68,9 +66,7 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 
 // A server that can prepare no more statements gets them with their values in them.
 func TestAServerWithTooManyPreparedStatements(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server of its own")
-	}
+	nightly(t, "a server of its own")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	before := start(t, url)
@@ -99,9 +95,7 @@ func TestPeopleCanReadTheTable(t *testing.T) {
 			var holders string
 			var left float64
 			read := "SELECT fence, holders, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), until) / 1e6 FROM pawl_names WHERE name = ?"
-			if err := db.QueryRowContext(ctx, read, c.Name).Scan(&fence, &holders, &left); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, db.QueryRowContext(ctx, read, c.Name).Scan(&fence, &holders, &left))
 			if fence != g.Fence || !strings.Contains(holders, c.Owner.Host) || left < 300 || left > 601 {
 				t.Errorf("%s: fence %d, holders %q, %f s left", step, fence, holders, left)
 			}
@@ -116,9 +110,7 @@ func TestPeopleCanReadTheTable(t *testing.T) {
 
 // Entries of 64 kB and more are renewed together, and stay as they are.
 func TestLargeEntriesAreRenewedTogether(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a crowd with large entries")
-	}
+	nightly(t, "a crowd with large entries")
 	t.Parallel()
 	_, _, d := fresh(t)
 	var leases []driver.LeaseRef
@@ -132,9 +124,7 @@ func TestLargeEntriesAreRenewedTogether(t *testing.T) {
 			for i := range driver.MaxLabels {
 				c.Owner.Labels[fmt.Sprintf("%0200d", i)] = strings.Repeat("x", driver.MaxLabel)
 			}
-			if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
-				t.Fatalf("Acquire: %v; want ErrHeld", err)
-			}
+			isRefused(t, d, c)
 		}
 	}
 	for range 2 {

@@ -13,9 +13,7 @@ import (
 func diagnose(t *testing.T, d *mysqllock.Driver) []driver.Finding {
 	t.Helper()
 	found, err := d.Diagnose(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return found
 }
 
@@ -109,9 +107,7 @@ func TestTheDoctorNamesTriggersAndEvents(t *testing.T) {
 
 // A replica that takes writes grants what its primary has granted.
 func TestTheDoctorNamesAReplicaThatTakesWrites(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: two servers, one a replica")
-	}
+	nightly(t, "two servers, one a replica")
 	primary := mysqltest.Start(t, "--log-bin", "--binlog-format=ROW", "--server-id=1")
 	s := mysqltest.Start(t, "--server-id=2")
 	_, port, _ := strings.Cut(primary.Addr, ":")

@@ -29,9 +29,7 @@ func TestAServerThatIsKilledAndComesBack(t *testing.T) {
 
 // Connections that are killed, all of them again and again, cost nothing but time.
 func TestConnectionsThatAreKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a storm")
-	}
+	nightly(t, "a storm")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	root := s.Root(t)
@@ -70,43 +68,33 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 	gets(t, d, c)
 	db.SetMaxOpenConns(1)
 	busy, err := db.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	err = d.Release(short, lease(c))
 	if e, ok := errors.AsType[*driver.Error](err); !errors.Is(err, context.DeadlineExceeded) || !ok || !strings.Contains(e.Hint, "larger pool") {
 		t.Errorf("Release: %v", err)
 	}
-	if err := busy.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, busy.Close())
 	releases(t, d, c)
 }
 
 func TestAServerThatStandsStill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server that stands still")
-	}
+	nightly(t, "a server that stands still")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	servertest.StandsStill(t, start(t, url), start(t, url), s.Pause, s.Resume)
 }
 
 func TestWaitingCostsFourStatementsASecond(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for 7 s")
-	}
+	nightly(t, "it waits for 7 s")
 	s := mysqltest.Start(t)
 	d, waiting := start(t, "mysql:"+s.DSN(mysqltest.Database)), start(t, "mysql:"+s.DSN(mysqltest.Database))
 	for i := range 20 {
 		gets(t, d, mutex(fmt.Sprintf("job-%d", i)))
 		c := queued(fmt.Sprintf("job-%d", i))
 		c.QueueTTL = time.Minute
-		if _, err := waiting.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
-			t.Fatal(err)
-		}
+		isRefused(t, waiting, c)
 	}
 	if err := d.Close(); err != nil { // so that only the other is counted
 		t.Fatal(err)
@@ -125,18 +113,14 @@ func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 // In a crowd, the server sends the entry only when that shows something new for the
 // process, not whenever another waiter keeps its place.
 func TestInACrowdTheEntryIsSentWhenSomethingHappens(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a crowd")
-	}
+	nightly(t, "a crowd")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	d, waiting := start(t, url), start(t, url)
 	held := mutex("job")
 	gets(t, d, held)
 	waits := func(d *mysqllock.Driver, c driver.Claim) {
-		if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
-			t.Fatal(err)
-		}
+		isRefused(t, d, c)
 	}
 	var ahead []driver.Claim
 	for range 60 {
@@ -155,9 +139,7 @@ func TestInACrowdTheEntryIsSentWhenSomethingHappens(t *testing.T) {
 	root := s.Root(t)
 	count := func(variable string) (n int) {
 		var name string
-		if err := root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+variable+"'").Scan(&name, &n); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+variable+"'").Scan(&name, &n))
 		return n
 	}
 	bytes, looks := count("Bytes_sent"), count("Com_select")

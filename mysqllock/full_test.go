@@ -10,9 +10,7 @@ import (
 // A queue grows until its entry does not fit into a packet: with prepared statements, and
 // over a caller's pool, where the values are in the text.
 func TestAQueueThatDoesNotFit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it fills a queue")
-	}
+	nightly(t, "it fills a queue")
 	t.Parallel()
 	s := mysqltest.Start(t, "--max-allowed-packet=256K")
 	t.Run("Prepared", func(t *testing.T) {

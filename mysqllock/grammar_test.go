@@ -40,36 +40,26 @@ func asks(t *testing.T, args ...string) (statements []string) {
 			t.Fatal(answers, err)
 		}
 		waiter := queued(leases[0].Name)
-		if _, err := d.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
-			t.Fatal(err)
-		}
+		isRefused(t, d, waiter)
 		tx := keepLocked(t, db, leases[1].Name)
 		if _, err := d.Renew(ctx, leases); err != nil && !errors.Is(err, driver.ErrUnavailable) { // one is locked
 			t.Fatal(err)
 		}
 		_ = tx.Rollback()
-		if err := d.Release(ctx, leases[0]); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, d.Release(ctx, leases[0]))
 	}
 	broken := mutex("broken")
 	g := gets(t, own, broken)
-	if err := callers.Break(ctx, "broken", g.Fence, 0, driver.Owner{}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, callers.Break(ctx, "broken", g.Fence, 0, driver.Owner{}))
 	for _, err := range own.List(ctx, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	if err := own.CheckLease(ctx, begin(t, db), fencetest.Lease("job-0-2", 1)); !errors.Is(err, driver.ErrStale) {
 		t.Fatal(err)
 	}
 	diagnose(t, own)
 	b, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return regexp.MustCompile(` (?:Query|Prepare|Execute)\t.*`).FindAllString(string(b), -1)
 }
 

@@ -8,19 +8,28 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // concrete is the driver that New or Open has made, with all that it can do.
 var concrete = servertest.As[*mysqllock.Driver]
 
 // The steps of a test.
 var (
-	lease    = servertest.Lease
-	gets     = servertest.Gets
-	releases = servertest.Releases
+	isRefused  = servertest.Waits
+	rises      = servertest.Rises
+	renews     = servertest.Renews
+	noError    = basictest.NoError
+	eventually = basictest.Eventually
+	nightly    = basictest.Nightly
+	lease      = servertest.Lease
+	gets       = servertest.Gets
+	releases   = servertest.Releases
 )
 
 // mutex is a claim for all of a name.
@@ -33,16 +42,6 @@ func queued(name string) driver.Claim { return patient(servertest.Queued(name)) 
 func patient(c driver.Claim) driver.Claim {
 	c.TTL, c.QueueTTL = 10*time.Minute, 10*time.Minute
 	return c
-}
-
-// eventually waits until f is true.
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); !f(); time.Sleep(20 * time.Millisecond) { // only a hang takes so long
-		if time.Now().After(end) {
-			t.Fatalf("it never came to pass: %s", what)
-		}
-	}
 }
 
 // fresh returns a new database of the shared server, a pool for it, and a driver over
@@ -58,9 +57,7 @@ func fresh(t testing.TB) (*mysqltest.Server, *sql.DB, *mysqllock.Driver) {
 func over(t testing.TB, db *sql.DB, o *mysqllock.Options) *mysqllock.Driver {
 	t.Helper()
 	d, err := concrete(mysqllock.New(db, o))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
@@ -76,9 +73,7 @@ func start(t testing.TB, url string) *mysqllock.Driver {
 		}
 		d, err = concrete(mysqllock.Open(t.Context(), url))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -90,8 +85,6 @@ func start(t testing.TB, url string) *mysqllock.Driver {
 // name is the name of a pool's database.
 func name(t testing.TB, db *sql.DB) (database string) {
 	t.Helper()
-	if err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database))
 	return database
 }

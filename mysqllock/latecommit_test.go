@@ -36,9 +36,7 @@ func writing(t *testing.T, s *mysqltest.Server) (n int) {
 	t.Helper()
 	const count = "SELECT COUNT(*) FROM information_schema.processlist WHERE USER = '" + mysqltest.User +
 		"' AND COMMAND IN ('Query', 'Execute') AND (INFO LIKE 'INSERT%' OR INFO LIKE 'UPDATE%')"
-	if err := s.Root(t).QueryRowContext(ctx, count).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Root(t).QueryRowContext(ctx, count).Scan(&n))
 	return n
 }
 
@@ -67,9 +65,7 @@ func TestAClaimForANewNameThatWaitedIsNotGrantedAfterItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	givesUp(t, s, d, mutex("other"))
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Rollback())
 	settles(t, s)
 	nobodyHolds(t, d, "other")
 }
@@ -85,13 +81,9 @@ func TestAClaimWhoseCommitHangsIsStillReleased(t *testing.T) {
 	releases(t, d, known)
 	for _, name := range []string{"new", "known"} {
 		backup, err := s.Root(t).Conn(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		stage := func(stage string) {
-			if _, err := backup.ExecContext(ctx, "BACKUP STAGE "+stage); err != nil {
-				t.Fatal(err)
-			}
+			must(backup.ExecContext(ctx, "BACKUP STAGE "+stage))(t)
 		}
 		for _, to := range []string{"START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT"} {
 			stage(to)

@@ -18,9 +18,7 @@ import (
 func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	t.Helper()
 	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback() })
 	return tx
 }
@@ -67,13 +65,10 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 	locks := make([]*pawl.Lease, 2)
 	for i, d := range []*mysqllock.Driver{d, other} {
 		client, err := pawl.New(d, servertest.Patient)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(func() { _ = client.Close() })
-		if locks[i], err = client.Mutex("job").Lock(ctx); err != nil {
-			t.Fatal(err)
-		}
+		locks[i], err = client.Mutex("job").Lock(ctx)
+		noError(t, err)
 	}
 	for _, err := range []error{
 		mysqllock.CheckLease(ctx, begin(t, db), locks[1]),
@@ -127,7 +122,7 @@ func TestCheckLeaseInASnapshotSaysWhatToDo(t *testing.T) {
 		tx := begin(t, pool)
 		exec(t, tx, "SELECT * FROM pawl_names")
 		c.TTL += time.Hour // on a busy machine a renewal may otherwise find that the lease lasts as long already
-		servertest.Renews(t, d, c)
+		renews(t, d, c)
 		err := mysqllock.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
 		if repeats != (err != nil) || repeats && !strings.Contains(err.Error(), "repeat the transaction") {
 			t.Errorf("%s: %v", isolation, err)

@@ -10,20 +10,15 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // keepLocked opens a transaction that keeps the row of a name locked.
 func keepLocked(t *testing.T, db *sql.DB, name string) *sql.Tx {
 	t.Helper()
 	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback() })
-	if _, err := tx.ExecContext(ctx, "SELECT 1 FROM pawl_names WHERE name = ? FOR UPDATE", name); err != nil {
-		t.Fatal(err)
-	}
+	must(tx.ExecContext(ctx, "SELECT 1 FROM pawl_names WHERE name = ? FOR UPDATE", name))(t)
 	return tx
 }
 
@@ -44,9 +39,7 @@ func TestAClaimThatWaitedForTheLockOfARowIsNotGrantedAfterItsEnd(t *testing.T) {
 		t.Fatalf("Acquire: %v; want the end of its ctx", err)
 	}
 	time.Sleep(150 * time.Millisecond)
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Rollback())
 	time.Sleep(100 * time.Millisecond) // for the statement that waits in the server
 	e, err := d.Inspect(ctx, "job")
 	if err != nil || len(e.Holders) > 0 {
@@ -83,9 +76,7 @@ func TestRenewalsThatWaitedAreMadeAgainInTime(t *testing.T) {
 		// no client has read it for a tenth of a second, and this reads more often.
 		var variable string
 		var waiting int
-		if err := root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&variable, &waiting); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&variable, &waiting))
 		return waiting > 0
 	})
 	_ = tx.Rollback()
@@ -93,7 +84,7 @@ func TestRenewalsThatWaitedAreMadeAgainInTime(t *testing.T) {
 		t.Fatalf("Renew: %v", err)
 	}
 	for _, l := range leases {
-		servertest.Renews(t, d, driver.Claim{Name: l.Name, Token: l.Token, TTL: l.TTL})
+		renews(t, d, driver.Claim{Name: l.Name, Token: l.Token, TTL: l.TTL})
 	}
 }
 
@@ -146,9 +137,7 @@ func TestACallThatEndsWhileARowIsLockedSaysSo(t *testing.T) {
 }
 
 func TestAThousandLeasesAreRenewedInFourStatements(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a crowd")
-	}
+	nightly(t, "a crowd")
 	_, db, d := fresh(t)
 	var leases []driver.LeaseRef
 	for i := range 1000 {
@@ -174,9 +163,7 @@ func commits(t *testing.T, db *sql.DB) (n int) {
 	var variable string
 	for _, what := range []string{"Com_update", "Com_update_multi"} {
 		var k int
-		if err := db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+what+"'").Scan(&variable, &k); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+what+"'").Scan(&variable, &k))
 		n += k
 	}
 	return n

@@ -12,9 +12,7 @@ import (
 // Certificates and authorities are replaced on disk while a lease is held, and while a
 // claim waits.
 func TestReplacedCertificatesAreUsed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server with arguments of its own")
-	}
+	nightly(t, "a server with arguments of its own")
 	t.Parallel()
 	a := certtest.NewAuthority(t)
 	own := certtest.NewIdentity(t, t.TempDir(), a, "127.0.0.1")

@@ -59,9 +59,7 @@ func TestATTLThatIsTooShortIsRefused(t *testing.T) {
 		t.Errorf("Open: %v", err)
 	}
 	c, err := pawl.Open(ctx, url, servertest.Patient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer c.Close()
 	if _, err := c.Mutex("job", pawl.WithTTL(49*time.Millisecond)).TryLock(ctx); !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("TryLock: %v", err)
@@ -81,9 +79,7 @@ func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
 
 	// If the tables exist, the user needs no right to make any.
 	text, err := mysqllock.Schema(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for statement := range strings.SplitSeq(text, ";\n") {
 		if strings.TrimSpace(statement) != "" {
 			exec(t, s.Open(t, database), statement)
@@ -124,9 +120,7 @@ func TestAServerThatIsReadOnlyIsRefused(t *testing.T) {
 	}
 	s.Do(t, "SET GLOBAL read_only = 0")
 	releases(t, d, c)
-	if again := gets(t, d, mutex("job")); again.Fence <= g.Fence {
-		t.Errorf("the fence %d after %d", again.Fence, g.Fence)
-	}
+	rises(t, g.Fence, gets(t, d, mutex("job")).Fence)
 }
 
 // Settings that a caller's pool may have, and that are not safe for locks.
@@ -150,9 +144,7 @@ func TestOtherPrefixesAreOtherLocks(t *testing.T) {
 	_, db, d := fresh(t)
 	gets(t, d, mutex("job"))
 	gets(t, over(t, db, &mysqllock.Options{Prefix: "billing_"}), mutex("job"))
-	if _, err := over(t, db, nil).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("with the same prefix: %v", err)
-	}
+	isRefused(t, over(t, db, nil), mutex("job"))
 }
 
 // A row that cannot be read does not count as a free name, and affects no other name.
@@ -171,9 +163,7 @@ func TestADamagedRowIsNoFreeName(t *testing.T) {
 			}
 		}
 	}
-	if _, err := other.Acquire(ctx, mutex("job-2")); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("job-2: %v", err)
-	}
+	isRefused(t, other, mutex("job-2"))
 }
 
 // A slow dial fails with context.DeadlineExceeded, like the end of a ctx, but it is not
@@ -238,9 +228,7 @@ func TestALimitOnTheTimeOfStatementsIsNamed(t *testing.T) {
 	db := s.Open(t, database)
 	gets(t, over(t, db, nil), mutex("job"))
 	tx := begin(t, db)
-	if _, err := tx.ExecContext(ctx, "SELECT * FROM pawl_names FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	must(tx.ExecContext(ctx, "SELECT * FROM pawl_names FOR UPDATE"))(t)
 	d := over(t, openWith(t, s, database, "max_statement_time=0.1"), nil)
 	_, err := d.Acquire(ctx, queued("job"))
 	if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, "max_statement_time") {
@@ -263,9 +251,7 @@ func TestANodeOfGaleraWithoutAMajorityIsNamed(t *testing.T) {
 
 // A program starts before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server starts again")
-	}
+	nightly(t, "a server starts again")
 	t.Parallel()
 	s := mysqltest.Start(t)
 	s.Kill()

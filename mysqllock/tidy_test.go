@@ -8,9 +8,15 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // concrete is the driver that New or Open has made, with all that it can do.
 var concrete = servertest.As[*lockDriver]
@@ -19,9 +25,7 @@ var concrete = servertest.As[*lockDriver]
 func tidies(t *testing.T, db *sql.DB) *store {
 	t.Helper()
 	d, err := concrete(New(db, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	d.store.Retention = time.Microsecond
 	return d.store
@@ -34,32 +38,22 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
 	d, err := concrete(New(db, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	for i := range 300 {
 		c := driver.Claim{
 			Name: fmt.Sprintf("%c%d", ' '+rune(i%90), i), Token: driver.NewToken(),
 			Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour,
 		}
-		if _, err := d.Acquire(ctx, c); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Acquire(ctx, c))(t)
 		if i%10 == 0 {
 			continue
 		}
-		if err := d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}))
 	}
-	if _, err := db.ExecContext(ctx, "INSERT INTO pawl_lost (inbox, token, at) VALUES ('dead', x'00', 1)"); err != nil {
-		t.Fatal(err)
-	}
+	must(db.ExecContext(ctx, "INSERT INTO pawl_lost (inbox, token, at) VALUES ('dead', x'00', 1)"))(t)
 	count := func(table string) (n int) {
-		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table).Scan(&n))
 		return n
 	}
 	own, other := &tidying{}, tidies(t, db)
@@ -86,39 +80,27 @@ func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
 	d, err := concrete(New(db, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	held := driver.Claim{
 		Name: "busy", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour,
 	}
-	if _, err := d.Acquire(ctx, held); err != nil {
-		t.Fatal(err)
-	}
+	must(d.Acquire(ctx, held))(t)
 	old := held
 	old.Name, old.Token = "old", driver.NewToken()
-	if _, err := d.Acquire(ctx, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Release(ctx, driver.LeaseRef{Name: old.Name, Token: old.Token}); err != nil {
-		t.Fatal(err)
-	}
+	must(d.Acquire(ctx, old))(t)
+	noError(t, d.Release(ctx, driver.LeaseRef{Name: old.Name, Token: old.Token}))
 	for _, copies := range []string{"INSERT INTO pawl_names SELECT CONCAT('busy-', seq), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_200 WHERE name = 'busy'",
 		"INSERT INTO pawl_names SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_400 WHERE name = 'old'",
 		"INSERT INTO pawl_names SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_401_to_800 WHERE name = 'busy'",
 	} {
-		if _, err := db.ExecContext(ctx, copies); err != nil {
-			t.Fatal(err)
-		}
+		must(db.ExecContext(ctx, copies))(t)
 	}
 	other := tidies(t, db)
 	for i := range 1000 {
 		(&tidying{}).tidySome(ctx, other) // another process
 		var left int
-		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pawl_names").Scan(&left); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pawl_names").Scan(&left))
 		if left == 601 {
 			t.Logf("after %d processes", i+1)
 			return

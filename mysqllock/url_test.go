@@ -38,9 +38,7 @@ func TestParametersOfURLsAndDSNs(t *testing.T) {
 		"app@tcp(db)/shop?prefix=a_&retention=2h&create=false&pool=3&timeout=7s",
 	} {
 		p, err := parse(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if o := p.own; o.Prefix != "a_" || o.Retention != 2*time.Hour || !o.MustExist || p.pool != 3 || p.config.Timeout != 7*time.Second {
 			t.Errorf("%s: %+v, pool %d, timeout %v", raw, o, p.pool, p.config.Timeout)
 		}

@@ -17,9 +17,7 @@ import (
 // A process checks whether its leases were taken only while it has any, not as long as
 // they would have lasted. It does not check one that has lapsed.
 func TestAProcessThatHoldsNothingAsksNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a slow machine can miss its limit of 1 s")
-	}
+	nightly(t, "a slow machine can miss its limit of 1 s")
 	s := mysqltest.Start(t)
 	d, root := start(t, "mysql:"+s.DSN(mysqltest.Database)), s.Root(t)
 	asks := func() int {
@@ -42,9 +40,7 @@ func TestAProcessThatHoldsNothingAsksNothing(t *testing.T) {
 
 // While a server is down, not every due poll dials it.
 func TestAServerThatIsDownIsNotDialledAllTheTime(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a slow machine can miss its limit of 1 s")
-	}
+	nightly(t, "a slow machine can miss its limit of 1 s")
 	s, db, d := fresh(t)
 	var down atomic.Bool
 	var dials atomic.Int64
@@ -57,9 +53,7 @@ func TestAServerThatIsDownIsNotDialledAllTheTime(t *testing.T) {
 	})
 	defer mysql.DeregisterDialContext("counted")
 	counted, err := mysqltest.OpenDSN(mysqltest.User + ":" + mysqltest.Password + "@counted(" + s.Addr + ")/" + name(t, db))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = counted.Close() })
 	waiting := over(t, counted, nil)
 	granted := make(chan driver.Signal, 1)
@@ -67,9 +61,7 @@ func TestAServerThatIsDownIsNotDialledAllTheTime(t *testing.T) {
 	held, waits := mutex("job"), queued("job")
 	waits.QueueTTL = time.Minute
 	gets(t, d, held)
-	if _, err := waiting.Acquire(ctx, waits); !errors.Is(err, driver.ErrHeld) {
-		t.Fatal(err)
-	}
+	isRefused(t, waiting, waits)
 	counted.SetMaxIdleConns(0) // so that each look dials
 	down.Store(true)
 	before := dials.Load()

@@ -60,17 +60,13 @@ func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, kee
 // The node that has the bucket in its memory restarts, and makes it again as it was made.
 // The clients are connected to another node, and get no notice.
 func TestANodeThatForgetsAndIsNotOurs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
 	start(t, "nats://"+nodes[0].Addr+"?replicas=1&storage=memory")
 	_, js := connect(t, nodes[0])
 	var is int
-	if _, err := fmt.Sscanf(bucketInfo(t, js).Cluster.Leader, "n%d", &is); err != nil {
-		t.Fatal(err)
-	}
+	must(fmt.Sscanf(bucketInfo(t, js).Cluster.Leader, "n%d", &is))(t)
 	other := nodes[(is+1)%3]
 	_, js = connect(t, other)
 	a, b := start(t, "nats://"+other.Addr), start(t, "nats://"+other.Addr)
@@ -82,9 +78,7 @@ func TestANodeThatForgetsAndIsNotOurs(t *testing.T) {
 
 // An operator restores a backup with the tools of NATS, which do this.
 func TestABackupThatIsRestored(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a backup")
-	}
+	nightly(t, "a backup")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
@@ -94,9 +88,7 @@ func TestABackupThatIsRestored(t *testing.T) {
 	api := func(request string, question, answer any) {
 		t.Helper()
 		data, err := json.Marshal(question)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		r, err := nc.Request("$JS.API.STREAM."+request+".KV_pawl", data, 10*time.Second)
 		if err == nil {
 			err = json.Unmarshal(r.Data, answer)
@@ -109,18 +101,14 @@ func TestABackupThatIsRestored(t *testing.T) {
 		chunks = nil
 		inbox := nats.NewInbox()
 		sub, err := nc.SubscribeSync(inbox)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer sub.Unsubscribe()
 		var kept struct{ Config, State json.RawMessage }
 		api("SNAPSHOT", map[string]string{"deliver_subject": inbox}, &kept)
 		config, state = kept.Config, kept.State
 		for {
 			m, err := sub.NextMsg(10 * time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if len(m.Data) == 0 {
 				return
 			}
@@ -129,9 +117,7 @@ func TestABackupThatIsRestored(t *testing.T) {
 		}
 	}
 	lose := func() {
-		if err := js.DeleteStream(ctx, "KV_pawl"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, js.DeleteStream(ctx, "KV_pawl"))
 		var to struct {
 			DeliverSubject string `json:"deliver_subject"`
 		}

@@ -22,9 +22,7 @@ import (
 // A full bucket is like a full disk: the error is typed, and nothing is granted. A lease
 // expires at the latest, and its key is forgotten.
 func TestABucketThatIsFull(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it fills a bucket")
-	}
+	nightly(t, "it fills a bucket")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	_, js := connect(t, server)
@@ -32,9 +30,7 @@ func TestABucketThatIsFull(t *testing.T) {
 		Name: "KV_pawl", Subjects: []string{"$KV.pawl.>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
 		AllowDirect: true, AllowRollup: true, AllowMsgTTL: true, MaxBytes: 8 << 10,
 	}
-	if _, err := js.CreateStream(ctx, kv); err != nil {
-		t.Fatal(err)
-	}
+	must(js.CreateStream(ctx, kv))(t)
 	d := start(t, "nats://"+server.Addr)
 	var err error
 	for i := 0; err == nil && i < 1000; i++ {
@@ -48,17 +44,13 @@ func TestABucketThatIsFull(t *testing.T) {
 		t.Errorf("the doctor finds %q", got)
 	}
 	kv.MaxBytes = -1
-	if _, err := js.UpdateStream(ctx, kv); err != nil {
-		t.Fatal(err)
-	}
+	must(js.UpdateStream(ctx, kv))(t)
 	gets(t, d, mutex("room again"))
 }
 
 // An account at its limit is like a full bucket.
 func TestAnAccountThatIsFull(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it fills an account")
-	}
+	nightly(t, "it fills an account")
 	t.Parallel()
 	server := natstest.Start(t, `accounts: { A: { jetstream: { max_file: 32KB, max_mem: 0 }, users: [
 	  { user: all, password: secret } ] } }`)
@@ -115,9 +107,7 @@ func TestALostReplyIsNoLostGrant(t *testing.T) {
 
 // A connection that hangs, in both directions and without an end, is replaced.
 func TestAConnectionThatHangs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for a silent connection")
-	}
+	nightly(t, "it waits for a silent connection")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := servertest.StartProxy(t, server.Addr)
@@ -133,9 +123,7 @@ func TestAConnectionThatHangs(t *testing.T) {
 }
 
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for pings of a silent connection")
-	}
+	nightly(t, "it waits for pings of a silent connection")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := servertest.StartProxy(t, server.Addr)
@@ -145,9 +133,7 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 // On a link whose answers take longer than a value that was read may be used, a claim is
 // still granted, and its lease renewed and released.
 func TestALinkWithSlowAnswers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for slow answers")
-	}
+	nightly(t, "it waits for slow answers")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := servertest.StartProxy(t, server.Addr)
@@ -170,9 +156,7 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 // parts, the values that were read first would be too old when the last ones arrive. That
 // happens on a slow machine all the same: then each of them is read again by itself.
 func TestABatchOnASlowLink(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for slow answers")
-	}
+	nightly(t, "it waits for slow answers")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := servertest.StartProxy(t, server.Addr)
@@ -206,9 +190,7 @@ func TestASlowLinkIsNotAskedTwice(t *testing.T) {
 // A server that keeps a bucket in memory forgets all leases, and grants the names again
 // with greater fences.
 func TestAServerThatLosesItsData(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it loses data")
-	}
+	nightly(t, "it loses data")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	a, b := start(t, "nats://"+server.Addr+"?storage=memory"), start(t, "nats://"+server.Addr)
@@ -250,9 +232,7 @@ func pushes(d *natslock.Driver, want bool) error {
 
 // A queue grows until its entry does not fit into a message.
 func TestAQueueThatDoesNotFit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it makes queues of hundreds of waiters")
-	}
+	nightly(t, "it makes queues of hundreds of waiters")
 	t.Parallel()
 	t.Run("Payload", func(t *testing.T) {
 		t.Parallel()
@@ -265,18 +245,14 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 		_, js := connect(t, server)
 		c := bucketOf("pawl")
 		c.MaxMsgSize = 200 << 10
-		if _, err := js.CreateStream(ctx, c); err != nil {
-			t.Fatal(err)
-		}
+		must(js.CreateStream(ctx, c))(t)
 		drivertest.Full(t, "max_msg_size", start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr))
 	})
 }
 
 // The places of all waiters and the lease of their holder are in one value.
 func TestACrowdCostsNoLease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: 100 clients")
-	}
+	nightly(t, "100 clients")
 	server := natstest.Start(t, "")
 	drivertest.TestHeldInACrowd(t, func() driver.Driver { return start(t, "nats://"+server.Addr) })
 }

@@ -3,9 +3,7 @@ package natslock_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,9 +33,7 @@ func BenchmarkCycle(b *testing.B) {
 		d := start(b, "nats://"+s.Addr+query)
 		_, js := connect(b, s)
 		kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "floor", Replicas: replicas})
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		var mu sync.Mutex
 		revisions := map[string]uint64{}
 		update := func(name string) error {
@@ -66,44 +62,15 @@ func BenchmarkCycle(b *testing.B) {
 			}
 			return err
 		}
-		cycle := func(name string) error {
-			c := mutex(name)
-			if _, err := d.Acquire(ctx, c); err != nil {
-				return err
-			}
-			return d.Release(ctx, lease(c))
-		}
+		cycle := func(name string) error { return drivertest.Cycle(d, name) }
 		for _, goroutines := range []int{1, 64} {
 			for name, f := range map[string]func(string) error{"floor": update, "create-delete": create, "pawl": cycle} {
-				b.Run(fmt.Sprintf("goroutines=%d/%s", goroutines, name), func(b *testing.B) { cycles(b, goroutines, f) })
+				b.Run(fmt.Sprintf("goroutines=%d/%s", goroutines, name), func(b *testing.B) {
+					drivertest.BenchmarkCycles(b, goroutines, func(i int) error { return f(fmt.Sprint("n", i)) })
+				})
 			}
 		}
 	})
-}
-
-// cycles runs f from so many goroutines, each on a name of its own.
-func cycles(b *testing.B, goroutines int, f func(name string) error) {
-	for g := range goroutines { // measure names that are known
-		if err := f(fmt.Sprint("n", g)); err != nil {
-			b.Fatal(err)
-		}
-	}
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	var all sync.WaitGroup
-	b.ResetTimer()
-	for g := range goroutines {
-		all.Go(func() {
-			for left.Add(-1) >= 0 {
-				if err := f(fmt.Sprint("n", g)); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
 }
 
 // Two processes hand a name to and fro. The benchmark measures the time from the call
@@ -113,17 +80,13 @@ func BenchmarkHandOver(b *testing.B) {
 		var both [2]*pawl.Client
 		for i := range both {
 			c, err := pawl.New(start(b, "nats://"+s.Addr+query), nil)
-			if err != nil {
-				b.Fatal(err)
-			}
+			noError(b, err)
 			defer c.Close()
 			both[i] = c
 		}
 		var took []time.Duration
 		held, err := both[0].Mutex("n").Lock(ctx)
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		b.ResetTimer()
 		for i := range b.N {
 			got := make(chan *pawl.Lease, 1)
@@ -136,20 +99,14 @@ func BenchmarkHandOver(b *testing.B) {
 			}()
 			waits(b, both[0])
 			began := time.Now()
-			if err := held.Release(ctx); err != nil {
-				b.Fatal(err)
-			}
+			noError(b, held.Release(ctx))
 			if held = <-got; held == nil {
 				return
 			}
 			took = append(took, time.Since(began))
 		}
-		if err := held.Release(ctx); err != nil {
-			b.Fatal(err)
-		}
-		slices.Sort(took)
-		b.ReportMetric(float64(took[len(took)/2].Microseconds()), "µs-p50")
-		b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "µs-p99")
+		noError(b, held.Release(ctx))
+		drivertest.ReportTimes(b, took)
 	})
 }
 
@@ -159,9 +116,7 @@ func waits(b *testing.B, c *pawl.Client) {
 	defer cancel()
 	for {
 		e, err := c.Inspect(within, "n")
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		if len(e.Waiters) > 0 {
 			return
 		}
@@ -171,21 +126,7 @@ func waits(b *testing.B, c *pawl.Client) {
 // BenchmarkRenew renews a thousand leases in one call.
 func BenchmarkRenew(b *testing.B) {
 	servers(b, func(b *testing.B, s *natstest.Server, query string, _ int) {
-		d := start(b, "nats://"+s.Addr+query)
-		var batch []driver.LeaseRef
-		for i := range 1000 {
-			c := mutex(fmt.Sprint("n", i))
-			gets(b, d, c)
-			batch = append(batch, lease(c))
-		}
-		b.ResetTimer()
-		for range b.N {
-			answers, err := d.Renew(ctx, batch)
-			if err != nil || slices.ContainsFunc(answers, func(err error) bool { return err != nil }) {
-				b.Fatal(err)
-			}
-		}
-		b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds(), "leases/s")
+		drivertest.BenchmarkRenew(b, start(b, "nats://"+s.Addr+query))
 	})
 }
 

@@ -15,9 +15,7 @@ import (
 // is held and waited for. Holder and waiter notice nothing, because their leases are
 // longer. Leases that begin then last as long as they should.
 func TestTheServersClockIsSet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it sets a server's clock")
-	}
+	nightly(t, "it sets a server's clock")
 	t.Parallel()
 	clock := timeshift.NewGo(t, 0)
 	server := natstest.StartWith(t, clock.Start)
@@ -37,9 +35,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 // A clock that is set ahead by more than a lease has left ends it: its holder learns that
 // by its next renewal, and the next one has a greater fence.
 func TestTheServersClockIsSetAheadOfALease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it sets a server's clock")
-	}
+	nightly(t, "it sets a server's clock")
 	t.Parallel()
 	clock := timeshift.NewGo(t, 0)
 	server := natstest.StartWith(t, clock.Start)
@@ -48,8 +44,6 @@ func TestTheServersClockIsSetAheadOfALease(t *testing.T) {
 	c.TTL = 30 * time.Second
 	first := gets(t, a, c)
 	clock.Set(time.Minute)
-	if g := gets(t, b, mutex("job")); g.Fence <= first.Fence {
-		t.Errorf("fence %d after %d", g.Fence, first.Fence)
-	}
+	rises(t, first.Fence, gets(t, b, mutex("job")).Fence)
 	isLost(t, a, c)
 }

@@ -80,15 +80,11 @@ func TestABucketThatBecomesUnfit(t *testing.T) {
 	_, js := connect(t, server)
 	nc, _ := connect(t, server)
 	d, err := concrete(natslock.New(nc, nil)) // it reads the configuration on first use
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	c := bucketOf("pawl")
 	c.MaxAge = time.Hour
-	if _, err := js.CreateStream(ctx, c); err != nil {
-		t.Fatal(err)
-	}
+	must(js.CreateStream(ctx, c))(t)
 	for range 2 {
 		if _, err := d.Acquire(ctx, mutex("n")); !isPermanent(err) || !strings.Contains(err.Error(), "max age") {
 			t.Fatalf("Acquire: %v; want it refused", err)
@@ -99,14 +95,10 @@ func TestABucketThatBecomesUnfit(t *testing.T) {
 	}
 	for i, forget := range []func(*natslock.Driver){natslock.ForgetTime, natslock.ForgetLook} {
 		c.MaxAge = 0
-		if _, err := js.UpdateStream(ctx, c); err != nil {
-			t.Fatal(err)
-		}
+		must(js.UpdateStream(ctx, c))(t)
 		gets(t, d, mutex(fmt.Sprint("n", i)))
 		c.MaxAge = time.Hour
-		if _, err := js.UpdateStream(ctx, c); err != nil {
-			t.Fatal(err)
-		}
+		must(js.UpdateStream(ctx, c))(t)
 		forget(d) // the driver reads the configuration when it asks for the time, and each minute
 		if _, err := d.Acquire(ctx, mutex("other")); !isPermanent(err) || !strings.Contains(err.Error(), "max age") {
 			t.Fatalf("Acquire: %v; want it refused", err)
@@ -122,9 +114,7 @@ func TestABucketThatNotesWhatItDropped(t *testing.T) {
 	c := bucketOf("pawl")
 	c.SubjectDeleteMarkerTTL = time.Minute
 	stream, err := js.CreateStream(ctx, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	d := start(t, "nats://"+server.Addr)
 	m := mutex("n")
 	first := gets(t, d, m)
@@ -161,9 +151,7 @@ func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 func saysVersion(t *testing.T, server, version string) (addr string) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

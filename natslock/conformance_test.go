@@ -3,7 +3,6 @@ package natslock_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -18,19 +17,8 @@ import (
 var ctx = context.Background()
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "24"); err != nil { // drivertest lets many subtests wait side by side
-		panic(err)
-	}
-	leaktest.Main(run{m})
-}
-
-// run runs the tests, and then ends the shared server.
-type run struct{ m *testing.M }
-
-func (r run) Run() int {
-	defer natstest.Stop()
-	return r.m.Run()
+	leaktest.Parallel(24)
+	leaktest.Main(leaktest.Then(m, natstest.Stop))
 }
 
 // The times of the suite are multiples of unit. Between two of them a busy machine has to
@@ -44,9 +32,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOnACluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
 	conforms(t, nodes[0], fmt.Sprintf("%s,%s,%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr), "pawl?replicas=3", 2*unit)
@@ -83,9 +69,7 @@ func open(t testing.TB, url string) *natslock.Driver {
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: crowds")
-	}
+	nightly(t, "crowds")
 	t.Parallel()
 	url := "nats://" + natstest.Start(t, "").Addr
 	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)

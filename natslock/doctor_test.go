@@ -17,9 +17,7 @@ import (
 func subjects(t *testing.T, d *natslock.Driver, severity ...driver.Severity) (all []string) {
 	t.Helper()
 	found, err := d.Diagnose(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, f := range found {
 		if slices.Contains(severity, f.Severity) && f.Advice != "" {
 			all = append(all, f.Subject)
@@ -83,9 +81,7 @@ func TestDiagnoseOfAPasswordThatNobodyAsksFor(t *testing.T) {
 // A bucket in memory is a warning even if a majority of a cluster has it. A URL that asks
 // for another storage than the bucket has is a finding.
 func TestDiagnoseOfABucketInMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it starts a cluster")
-	}
+	nightly(t, "it starts a cluster")
 	t.Parallel()
 	nodes, leader := cluster(t)
 	addr := nodes[leader].Addr
@@ -106,9 +102,7 @@ func TestDiagnoseOfABucketInMemory(t *testing.T) {
 }
 
 func TestDiagnoseOfACluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes, leader := cluster(t)
 	d := start(t, "nats://"+nodes[leader].Addr)

@@ -28,9 +28,7 @@ func clientOf(t testing.TB, d *natslock.Driver) *pawl.Client {
 	t.Helper()
 	// An election can take longer than the 10 s for which a waiting claim is repeated.
 	c, err := pawl.New(d, &pawl.Options{RetryFor: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -72,16 +70,12 @@ func leaderOf(t *testing.T, nodes []*natstest.Server) (leader int) {
 	for bucketInfo(t, js).Cluster.Leader == "" {
 		time.Sleep(20 * time.Millisecond)
 	}
-	if _, err := fmt.Sscanf(bucketInfo(t, js).Cluster.Leader, "n%d", &leader); err != nil {
-		t.Fatal(err)
-	}
+	must(fmt.Sscanf(bucketInfo(t, js).Cluster.Leader, "n%d", &leader))(t)
 	return leader
 }
 
 func TestALeaderThatGoes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	for name, goes := range map[string]func(*natstest.Server){
 		"Stopped": (*natstest.Server).Stop,
@@ -103,9 +97,7 @@ func TestALeaderThatGoes(t *testing.T) {
 
 // A leader steps down: clients that asked it have to ask another one.
 func TestALeaderThatStepsDown(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes, _ := cluster(t)
 	url := "nats://" + nodes[0].Addr
@@ -125,9 +117,7 @@ func TestABucketThatIsDeleted(t *testing.T) {
 	var was *jetstream.StreamInfo
 	servertest.Forgets(t, a, b, func() {
 		was = bucketInfo(t, js)
-		if err := js.DeleteStream(ctx, "KV_pawl"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, js.DeleteStream(ctx, "KV_pawl"))
 	})
 	if is := bucketInfo(t, js); is.State.FirstSeq <= was.State.LastSeq {
 		t.Errorf("the new bucket begins at %d, and the old one came to %d", is.State.FirstSeq, was.State.LastSeq)
@@ -142,21 +132,13 @@ func TestABucketThatOthersMakeAnew(t *testing.T) {
 	d := start(t, "nats://"+server.Addr)
 	first := gets(t, d, mutex("n"))
 	_, js := connect(t, server)
-	if err := js.DeleteStream(ctx, "KV_pawl"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}); err != nil {
-		t.Fatal(err)
-	}
-	if g := gets(t, d, mutex("n")); g.Fence <= first.Fence {
-		t.Errorf("fence %d after %d", g.Fence, first.Fence)
-	}
+	noError(t, js.DeleteStream(ctx, "KV_pawl"))
+	must(js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}))(t)
+	rises(t, first.Fence, gets(t, d, mutex("n")).Fence)
 }
 
 func TestABucketThatIsMadeByManyAtOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: crowds")
-	}
+	nightly(t, "crowds")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	servertest.OpensTwenty(t, "nats://"+server.Addr)
@@ -184,27 +166,19 @@ func TestAKeyThatSomebodyChanges(t *testing.T) {
 	d := start(t, "nats://"+server.Addr)
 	_, js := connect(t, server)
 	kv, err := js.KeyValue(ctx, "pawl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	c := mutex("orders/eu.42")
 	first := gets(t, d, c)
 	keys, err := kv.Keys(ctx)
 	if err != nil || !slices.Equal(keys, []string{"orders/eu=2E42"}) {
 		t.Errorf("the keys are %q, %v", keys, err)
 	}
-	if err := kv.Delete(ctx, keys[0]); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, kv.Delete(ctx, keys[0]))
 	if err := renewal(t, d, c); !errors.Is(err, driver.ErrNoSuchLease) {
 		t.Errorf("after its key was deleted: %v; want ErrNoSuchLease", err)
 	}
-	if g := gets(t, d, mutex(c.Name)); g.Fence <= first.Fence {
-		t.Errorf("fence %d after %d", g.Fence, first.Fence)
-	}
-	if _, err := kv.PutString(ctx, keys[0], "free"); err != nil {
-		t.Fatal(err)
-	}
+	rises(t, first.Fence, gets(t, d, mutex(c.Name)).Fence)
+	must(kv.PutString(ctx, keys[0], "free"))(t)
 	_, err = d.Acquire(ctx, mutex(c.Name))
 	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("of a value of somebody else's: %v", err)
@@ -242,9 +216,7 @@ func TestABucketThatHasToBeThere(t *testing.T) {
 		t.Errorf("%v; want it to say what to do", err)
 	}
 	_, js := connect(t, server)
-	if _, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}); err != nil {
-		t.Fatal(err)
-	}
+	must(js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}))(t)
 	d := start(t, "nats://"+server.Addr+"?create=false")
 	c := mutex("n")
 	gets(t, d, c)

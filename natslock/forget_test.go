@@ -14,17 +14,11 @@ import (
 func kept(t *testing.T, js jetstream.JetStream, name string) time.Duration {
 	t.Helper()
 	s, err := js.Stream(ctx, "KV_pawl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	m, err := s.GetLastMsgForSubject(ctx, "$KV.pawl."+name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	seconds, err := strconv.Atoi(m.Header.Get(jetstream.MsgTTLHeader))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return time.Duration(seconds) * time.Second
 }
 

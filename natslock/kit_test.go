@@ -2,7 +2,6 @@ package natslock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -12,19 +11,28 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/natslock"
 )
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // concrete is the driver that New or Open has made, with all that it can do.
 var concrete = servertest.As[*natslock.Driver]
 
 // The steps of a test.
 var (
-	lease    = servertest.Lease
-	gets     = servertest.Gets
-	releases = servertest.Releases
+	rises     = servertest.Rises
+	isRefused = servertest.Waits
+	renews    = servertest.Renews
+	isLost    = servertest.IsLost
+	noError   = basictest.NoError
+	nightly   = basictest.Nightly
+	lease     = servertest.Lease
+	gets      = servertest.Gets
+	releases  = servertest.Releases
 )
 
 // hang is the longest time that a test waits for an event that has to come. Only a hang
@@ -62,13 +70,6 @@ func start(t testing.TB, url string) *natslock.Driver {
 	return d
 }
 
-func isRefused(t testing.TB, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("Acquire: %v; want ErrHeld", err)
-	}
-}
-
 func renewal(t testing.TB, d driver.Driver, c driver.Claim) error {
 	t.Helper()
 	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
@@ -76,20 +77,6 @@ func renewal(t testing.TB, d driver.Driver, c driver.Claim) error {
 		t.Fatalf("Renew: %v", err)
 	}
 	return answers[0]
-}
-
-func renews(t testing.TB, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	if err := renewal(t, d, c); err != nil {
-		t.Fatalf("Renew: %v; want it held", err)
-	}
-}
-
-func isLost(t testing.TB, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	if err := renewal(t, d, c); !errors.Is(err, driver.ErrNoSuchLease) {
-		t.Fatalf("Renew: %v; want ErrNoSuchLease", err)
-	}
 }
 
 // soon tries until it works, because a server is about to be back, or the machine may be
@@ -112,22 +99,16 @@ func soon(t testing.TB, what string, f func(ctx context.Context) error) {
 func connect(t testing.TB, s *natstest.Server, o ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(s.Addr, append(o, nats.Timeout(hang))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(hang))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return nc, js
 }
 
 func bucketInfo(t testing.TB, js jetstream.JetStream) *jetstream.StreamInfo {
 	t.Helper()
 	s, err := js.Stream(within(t, hang), "KV_pawl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return s.CachedInfo()
 }

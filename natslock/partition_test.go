@@ -55,9 +55,7 @@ func TestTheCheckerFindsQuarrels(t *testing.T) {
 // and some cannot. A client that cannot gets an error, a holder learns in time that it
 // lost, and no name is granted while it is held.
 func TestAPartition(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	for name, one := range map[string]struct {
 		cut    func(w *natstest.Network, node int) (heal func())
@@ -93,9 +91,7 @@ func isCut(t *testing.T, w *natstest.Network, away int, cut func(w *natstest.Net
 	u.take("far", client(t, "nats://"+first+","+second), ttl, 50*time.Millisecond)
 	u.until(30, hang)
 	held, err := stuck.Mutex("n", pawl.WithTTL(ttl)).Lock(u.life)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	u.all.Go(func() { u.hold("keeps", held, time.Minute) })
 	heal := cut(w, away)
 	t.Logf("far after %v", u.until(1, hang, "far"))
@@ -114,9 +110,7 @@ func isCut(t *testing.T, w *natstest.Network, away int, cut func(w *natstest.Net
 // still held; in memory, names are granted again with greater fences, and their holders
 // learn of it.
 func TestAClusterThatIsRestarted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	for _, storage := range []string{"file", "memory"} {
 		t.Run(storage, func(t *testing.T) {
@@ -157,9 +151,7 @@ func TestAClusterThatIsRestarted(t *testing.T) {
 // A cluster that is starting knows of too few servers for three replicas. The bucket
 // still gets three.
 func TestABucketOfAClusterThatIsStarting(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
 	start(t, "nats://"+nodes[0].Addr+"/another?replicas=3") // the cluster has been complete
@@ -176,9 +168,7 @@ func TestABucketOfAClusterThatIsStarting(t *testing.T) {
 
 // If no server can answer, the error says what to check.
 func TestAClusterWithoutAMajority(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes, leader := cluster(t)
 	d := start(t, "nats://"+nodes[leader].Addr)

@@ -22,9 +22,7 @@ func TestRequestsOfACycle(t *testing.T) {
 		sendsNoMore(t, natstest.Start(t, ""), 0)
 	})
 	t.Run("Cluster", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("make test-all runs this: it starts a cluster")
-		}
+		nightly(t, "it starts a cluster")
 		t.Parallel()
 		nodes, _ := cluster(t)
 		sendsNoMore(t, nodes[0], 0)
@@ -33,9 +31,7 @@ func TestRequestsOfACycle(t *testing.T) {
 		t.Parallel()
 		server := natstest.Start(t, "")
 		_, js := connect(t, server)
-		if _, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}); err != nil {
-			t.Fatal(err)
-		}
+		must(js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}))(t)
 		sendsNoMore(t, server, 1)
 	})
 }
@@ -46,9 +42,7 @@ func TestRequestsOfACycle(t *testing.T) {
 func sendsNoMore(t *testing.T, s *natstest.Server, more uint64) {
 	nc, _ := connect(t, s)
 	a, err := concrete(natslock.New(nc, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = a.Close() })
 	b := start(t, "nats://"+s.Addr)
 	first := mutex("first") // from here on the bucket and the time are known

@@ -46,9 +46,7 @@ func TestTLS(t *testing.T) {
 // Certificates and authorities are replaced on disk while a lease is held, and while a
 // claim waits.
 func TestReplacedCertificatesAreUsed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server starts again twice")
-	}
+	nightly(t, "a server starts again twice")
 	t.Parallel()
 	a := certtest.NewAuthority(t)
 	own := certtest.NewIdentity(t, t.TempDir(), a, "127.0.0.1")

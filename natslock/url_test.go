@@ -60,9 +60,7 @@ func TestURLsThatAreRefused(t *testing.T) {
 func TestURLsThatAreRead(t *testing.T) {
 	t.Parallel()
 	seed := filepath.Join(t.TempDir(), "seed")
-	if err := os.WriteFile(seed, []byte("SUAMLK2ZNL35WSMW37E7UD4VZ7ELPKW7DHC3BWBSD2GCZ7IUQQXZIORRBU"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(seed, []byte("SUAMLK2ZNL35WSMW37E7UD4VZ7ELPKW7DHC3BWBSD2GCZ7IUQQXZIORRBU"), 0o600))
 	for _, url := range []string{
 		"nats://127.0.0.1:1",
 		"nats://user:pass%40word@127.0.0.1:1,127.0.0.1:1/bucket?replicas=3&storage=memory&create=false&push=false",
@@ -83,9 +81,7 @@ func TestWhatKeepsFromConnectingIsSaid(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer silent.Close()
 	for url, want := range map[string]string{
 		"nats+tls://" + server.Addr:           "begin the URL with nats",
@@ -109,9 +105,7 @@ func TestOpeningEndsWithItsContext(t *testing.T) {
 	within, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer silent.Close()
 	_, err = natslock.Open(within, "nats://"+silent.Addr().String())
 	if !errors.Is(err, context.DeadlineExceeded) {

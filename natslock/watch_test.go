@@ -34,9 +34,7 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 }
 
 func TestALeaderThatGoesIsNoEndOfAWatch(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes, leader := cluster(t)
 	at := nodes[(leader+1)%3].Addr
@@ -73,9 +71,7 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 	server = natstest.Start(t, "")
 	_, js := connect(t, server)
 	kv := jetstream.StreamConfig{Name: "KV_pawl", Subjects: []string{"$KV.pawl.>"}, MaxMsgsPerSubject: 1, AllowDirect: true, AllowMsgTTL: true}
-	if _, err := js.CreateStream(ctx, kv); err != nil {
-		t.Fatal(err)
-	}
+	must(js.CreateStream(ctx, kv))(t)
 	other := start(t, "nats://"+server.Addr)
 	servertest.Watch(t, other, "job")
 	if other.Properties().PushesChanges {

@@ -12,9 +12,7 @@ import (
 // module of its own, so that no user's program depends on Prometheus: see
 // dashboard/doc.go.
 func TestTheDashboardShowsWhatIsExported(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds and runs Prometheus")
-	}
+	nightly(t, "it builds and runs Prometheus")
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("there is no go command to build it with")
 	}

@@ -21,10 +21,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/otellock"
 )
+
+// The steps that all tests share.
+var noError, nightly = basictest.NoError, basictest.Nightly
 
 // A lab has a client whose observer reports to the SDK, and another client of the same
 // memory.
@@ -44,15 +48,11 @@ func newLab(t *testing.T, names bool) *lab {
 	l.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(l.spans))
 	l.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(l.reader))
 	observer, err := otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces, Names: names})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	memory := memlock.NewMemory(nil)
 	for i, o := range []*pawl.Options{{Observer: observer, TTL: 9 * time.Second}, nil} {
 		c, err := pawl.New(memory.Driver(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		*[]**pawl.Client{&l.a, &l.b}[i] = c
 	}
@@ -65,9 +65,7 @@ func newLab(t *testing.T, names bool) *lab {
 func (l *lab) counts() (all []string) {
 	l.t.Helper()
 	var data metricdata.ResourceMetrics
-	if err := l.reader.Collect(context.Background(), &data); err != nil {
-		l.t.Fatal(err)
-	}
+	noError(l.t, l.reader.Collect(context.Background(), &data))
 	line := func(m metricdata.Metrics, set attribute.Set, n any) {
 		all = append(all, fmt.Sprintf("%s{%s} %v", m.Name, set.Encoded(attribute.DefaultEncoder()), n))
 	}
@@ -105,9 +103,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 		l := newLab(t, false)
 		ctx := t.Context()
 		other, err := l.b.Mutex("x").Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if _, err := l.a.Mutex("x").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
 			t.Fatal(err)
 		}
@@ -130,22 +126,14 @@ func TestWhatHappensIsCounted(t *testing.T) {
 			`pawl.waiting{} 1`,
 		)
 		time.Sleep(3 * time.Second)
-		if err := other.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, other.Release(ctx))
 		lease := <-got
 		time.Sleep(4 * time.Second)
-		if err := lease.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, lease.Release(ctx))
 		lost, err := l.a.Mutex("x").Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		time.Sleep(time.Second)
-		if err := l.b.Break(ctx, "x", lost.Fence(), &pawl.BreakOptions{Delay: -1}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, l.b.Break(ctx, "x", lost.Fence(), &pawl.BreakOptions{Delay: -1}))
 		<-lost.Done()
 		synctest.Wait()
 		l.want(
@@ -174,9 +162,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 func TestNamesAreAttributesOnlyIfAskedFor(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, true)
-		if err := l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
 		l.want(
 			`pawl.held{pawl.name=x} 0`, `pawl.hold.duration{pawl.name=x,pawl.outcome=released} 1 times, 0 s`,
 			`pawl.wait.duration{pawl.name=x,pawl.outcome=acquired} 1 times, 0 s`, `pawl.waiting{pawl.name=x} 0`,
@@ -189,9 +175,7 @@ func TestSpansOfWaitAndHold(t *testing.T) {
 		l := newLab(t, false)
 		ctx, caller := l.traces.Tracer("test").Start(t.Context(), "caller")
 		other, err := l.b.Mutex("x").Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		time.AfterFunc(3*time.Second, func() { _ = other.Release(ctx) })
 		var fence uint64
 		err = l.a.Mutex("x").Do(ctx, func(ctx context.Context) error {
@@ -199,9 +183,7 @@ func TestSpansOfWaitAndHold(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		caller.End()
 		ended := l.spans.Ended()
 		if len(ended) != 3 || ended[0].Name() != "pawl wait" || ended[1].Name() != "pawl hold" {
@@ -225,9 +207,7 @@ func TestADetachedLeaseIsHeldNoMore(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		lease, err := l.a.Mutex("x").Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if _, err := lease.Detach(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -241,9 +221,7 @@ func TestNothingIsMissingWhenItIsRead(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		for cycles := 1; cycles <= 200; cycles++ {
-			if err := l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
 			l.want(fmt.Sprintf(`pawl.hold.duration{pawl.outcome=released} %d times, 0 s`, cycles), fmt.Sprintf(`pawl.wait.duration{pawl.outcome=acquired} %d times, 0 s`, cycles))
 		}
 		var all sync.WaitGroup
@@ -264,13 +242,9 @@ func TestObserversOfOneProviderAddUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		another, err := otellock.New(&otellock.Options{MeterProvider: l.meters})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		c, err := pawl.New(memlock.New(nil), &pawl.Options{Observer: another})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer c.Close()
 		for _, c := range []*pawl.Client{l.a, c} {
 			if _, err := c.Mutex("x").Lock(t.Context()); err != nil {
@@ -287,19 +261,11 @@ func TestAnObserverIsForgottenWithItsClient(t *testing.T) {
 	l := &lab{t: t, reader: reader, meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
 	func() {
 		observer, err := otellock.New(&otellock.Options{MeterProvider: l.meters})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		c, err := pawl.New(memlock.New(nil), &pawl.Options{Observer: observer})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		noError(t, c.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
+		noError(t, c.Close())
 	}()
 	for {
 		runtime.GC()
@@ -322,13 +288,9 @@ func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, true)
 		held, err := l.a.Mutex("held").Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for n := range 1200 {
-			if err := l.a.Mutex(strconv.Itoa(n)).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, l.a.Mutex(strconv.Itoa(n)).Do(t.Context(), func(context.Context) error { return nil }))
 		}
 		gauges := 0
 		for _, line := range l.counts() {
@@ -339,9 +301,7 @@ func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
 		if gauges > 1001 || !slices.Contains(l.counts(), "pawl.held{pawl.name=held} 1") {
 			t.Errorf("%d names are counted", gauges)
 		}
-		if err := held.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, held.Release(t.Context()))
 	})
 }
 
@@ -349,9 +309,7 @@ func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
 func TestACallerWithoutATraceHasNoSpans(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
-		if err := l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
 		if ended := l.spans.Ended(); len(ended) != 0 {
 			t.Errorf("spans: %v", ended)
 		}

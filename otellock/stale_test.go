@@ -36,9 +36,7 @@ func TestStaleWritesAreCounted(t *testing.T) {
 		l := newLab(t, false)
 		ctx, span := l.traces.Tracer("test").Start(t.Context(), "write")
 		lease, err := l.b.Mutex("x").Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if c.under {
 			ctx = lease.Context()
 		}
@@ -80,13 +78,9 @@ func TestABackendThatIsDownIsCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		observer, err := otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		locks, err := pawl.New(down{engine.Full(memlock.New(nil))}, &pawl.Options{Observer: observer})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer locks.Close()
 		ctx, caller := l.traces.Tracer("test").Start(t.Context(), "caller")
 		defer caller.End()

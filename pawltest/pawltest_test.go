@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/pawltest"
@@ -23,15 +24,7 @@ func inBubble(t *testing.T, f func(t *testing.T, b *pawltest.Backend)) {
 	bubble.Test(t, func(t *testing.T) { f(t, pawltest.New(t)) })
 }
 
-func must[T any](x T, err error) func(t *testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
-	}
-}
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // holds takes the lock of a name, and records why and when it is lost.
 func holds(t *testing.T, c *pawl.Client, name string) (lost func() (pawl.Reason, time.Duration)) {

@@ -10,18 +10,14 @@ import (
 
 // The clients of a crowd never deadlock, and none of them starves.
 func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: 64 clients")
-	}
+	nightly(t, "64 clients")
 	server := pgtest.Start(t)
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return start(t, server.URL("postgres")+"?pool_max_conns=1") })
 }
 
 // The places of all waiters and the lease of their holder are in one row.
 func TestACrowdCostsNoLease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: 100 clients")
-	}
+	nightly(t, "100 clients")
 	server := pgtest.Start(t)
 	drivertest.TestHeldInACrowd(t, func() driver.Driver { return start(t, server.URL("postgres")+"?pool_max_conns=1") })
 }

@@ -29,9 +29,7 @@ func TestSeveralNamesAreOneTransaction(t *testing.T) {
 		}
 		var rows, transactions int
 		row := conn(t, url).QueryRow(ctx, "SELECT count(*), count(DISTINCT xmin::text) FROM pawl.locks WHERE holders <> ''")
-		if err := row.Scan(&rows, &transactions); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, row.Scan(&rows, &transactions))
 		if rows != 5 || transactions != 1 {
 			t.Errorf("%d rows in %d transactions (known before: %t), want 5 in one", rows, transactions, known)
 		}
@@ -45,9 +43,7 @@ func TestSeveralNamesAreOneTransaction(t *testing.T) {
 // turns in the order of names. So a crowd can use up a much smaller pool without a
 // deadlock.
 func TestManyWhoWantSeveralNamesShareAFewConnections(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a crowd")
-	}
+	nightly(t, "a crowd")
 	t.Parallel()
 	_, url, _ := fresh(t)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

@@ -12,9 +12,7 @@ import (
 )
 
 func TestAServerThatStandsStill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for the end of a lease")
-	}
+	nightly(t, "it waits for the end of a lease")
 	t.Parallel()
 	server := pgtest.Start(t)
 	servertest.StandsStill(t, open(t, server.URL("postgres")), start(t, server.URL("postgres")), server.Pause, server.Resume)
@@ -23,9 +21,7 @@ func TestAServerThatStandsStill(t *testing.T) {
 // The disk of the tables is full: new names are refused, and held ones can be renewed and
 // released in the free space of their page.
 func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a full disk")
-	}
+	nightly(t, "a full disk")
 	t.Parallel()
 	server := pgtest.Start(t)
 	disk := server.SmallDisk("16m")
@@ -37,9 +33,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 // The disk of the log is full: PostgreSQL ends. When there is space and it runs again,
 // held names are still held, and nothing is granted twice.
 func TestALogThatCannotBeWrittenEndsTheServerAndLosesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a full disk")
-	}
+	nightly(t, "a full disk")
 	t.Parallel()
 	server := pgtest.Start(t)
 	disk := server.SmallDisk("50m") // of files of 16 MB
@@ -69,7 +63,5 @@ func TestALogThatCannotBeWrittenEndsTheServerAndLosesNothing(t *testing.T) {
 	})
 	waits(t, d, mutex("held"))
 	releases(t, d, held)
-	if after := gets(t, d, mutex("held")); after.Fence <= g.Fence {
-		t.Errorf("fence %d after %d", after.Fence, g.Fence)
-	}
+	rises(t, g.Fence, gets(t, d, mutex("held")).Fence)
 }

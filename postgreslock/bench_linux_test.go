@@ -17,9 +17,7 @@ func BenchmarkWaiting500(b *testing.B) {
 	const waiters = 500
 	holder := client(b, server.URL("postgres"))
 	for i := range waiters {
-		if _, err := holder.Mutex(fmt.Sprintf("job %d", i), pawl.WithTTL(10*time.Minute)).Lock(ctx); err != nil {
-			b.Fatal(err)
-		}
+		must(holder.Mutex(fmt.Sprintf("job %d", i), pawl.WithTTL(10*time.Minute)).Lock(ctx))(b)
 	}
 	var ended atomic.Int64
 	for i := range waiters {

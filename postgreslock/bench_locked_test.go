@@ -46,9 +46,7 @@ func guardedPermits(t testing.TB, url string, holders, clients int, ttl, d time.
 	first := make([]*pawl.Lease, holders)
 	for i := range first {
 		l, err := acquire(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		first[i] = l
 	}
 	var all sync.WaitGroup
@@ -96,15 +94,11 @@ func BenchmarkLockedNames(b *testing.B) {
 		var leases []*pawl.Lease
 		for i := range 200 {
 			l, err := locks.Mutex(fmt.Sprint("job ", i), pawl.WithTTL(5*time.Second)).Lock(ctx)
-			if err != nil {
-				b.Fatal(err)
-			}
+			noError(b, err)
 			leases = append(leases, l)
 		}
 		for i := range 30 {
-			if err := postgreslock.CheckLease(ctx, begin(b, conn(b, url)), leases[i]); err != nil {
-				b.Fatal(err)
-			}
+			noError(b, postgreslock.CheckLease(ctx, begin(b, conn(b, url)), leases[i]))
 		}
 		time.Sleep(30 * time.Second)
 		lost := 0
@@ -125,21 +119,15 @@ func BenchmarkAllBesideALockedName(b *testing.B) {
 		url := durable(b).URL("postgres")
 		holder, other := client(b, url), client(b, url)
 		locked, err := holder.Mutex("z").Lock(ctx)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := postgreslock.CheckLease(ctx, begin(b, conn(b, url)), locked); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
+		noError(b, postgreslock.CheckLease(ctx, begin(b, conn(b, url)), locked))
 		var leases []*pawl.Lease
 		var all sync.WaitGroup
 		end := time.Now().Add(30 * time.Second)
 		for i := range 20 {
 			name := fmt.Sprint("job ", i)
 			l, err := holder.Mutex(name, pawl.WithTTL(5*time.Second)).Lock(ctx)
-			if err != nil {
-				b.Fatal(err)
-			}
+			noError(b, err)
 			leases = append(leases, l)
 			all.Go(func() {
 				for time.Now().Before(end) {

@@ -2,8 +2,6 @@ package postgreslock_test
 
 import (
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,7 +26,7 @@ func BenchmarkCycle(b *testing.B) {
 		pool := poolOf(b, server.URL("postgres"), 16)
 		floor := floorTable(b, pool, goroutines)
 		b.Run(fmt.Sprintf("Floor%d", goroutines), func(b *testing.B) {
-			cycles(b, goroutines, func(i int) error {
+			drivertest.BenchmarkCycles(b, goroutines, func(i int) error {
 				for range 2 {
 					if _, err := pool.Exec(ctx, floor, i, make([]byte, 120)); err != nil {
 						return err
@@ -38,13 +36,7 @@ func BenchmarkCycle(b *testing.B) {
 			})
 		})
 		b.Run(fmt.Sprintf("Pawl%d", goroutines), func(b *testing.B) {
-			cycles(b, goroutines, func(i int) error {
-				c := mutex(fmt.Sprintf("job %d", i))
-				if _, err := d.Acquire(ctx, c); err != nil {
-					return err
-				}
-				return d.Release(ctx, lease(c))
-			})
+			drivertest.BenchmarkCycles(b, goroutines, func(i int) error { return drivertest.Cycle(d, fmt.Sprint("job ", i)) })
 		})
 	}
 }
@@ -57,29 +49,9 @@ func floorTable(b *testing.B, pool *pgxpool.Pool, rows int) string {
 		"CREATE TABLE floor (id int PRIMARY KEY, version bigint NOT NULL, entry bytea NOT NULL) WITH (fillfactor = 50)",
 		fmt.Sprintf("INSERT INTO floor SELECT i, 0, '' FROM generate_series(0, %d) i", rows),
 	} {
-		if _, err := pool.Exec(ctx, sql); err != nil {
-			b.Fatal(err)
-		}
+		must(pool.Exec(ctx, sql))(b)
 	}
 	return "UPDATE floor SET version = version + 1, entry = $2 WHERE id = $1"
-}
-
-func cycles(b *testing.B, goroutines int, cycle func(i int) error) {
-	b.Helper()
-	var all sync.WaitGroup
-	began := time.Now()
-	for i := range goroutines {
-		all.Go(func() {
-			for range b.N {
-				if err := cycle(i); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	b.ReportMetric(float64(goroutines*b.N)/time.Since(began).Seconds(), "cycles/s")
 }
 
 // BenchmarkHandOver hands a name over between two drivers: from before the release until
@@ -99,32 +71,17 @@ func BenchmarkHandOver(b *testing.B) {
 			time.Sleep(500 * time.Millisecond)
 		}
 		began := time.Now()
-		if err := ds[i%2].Release(ctx, lease(held)); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, ds[i%2].Release(ctx, lease(held)))
 		hear(b, heard[at], driver.SignalGranted, next.Token)
 		took = append(took, time.Since(began))
 		held = next
 	}
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
-	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+	drivertest.ReportTimes(b, took)
 }
 
 // BenchmarkRenew renews a thousand leases at once.
 func BenchmarkRenew(b *testing.B) {
-	d := start(b, durable(b).URL("postgres"))
-	var leases []driver.LeaseRef
-	for i := range 1000 {
-		c := mutex(fmt.Sprintf("job %d", i))
-		gets(b, d, c)
-		leases = append(leases, lease(c))
-	}
-	for b.Loop() {
-		if _, err := d.Renew(ctx, leases); err != nil {
-			b.Fatal(err)
-		}
-	}
+	drivertest.BenchmarkRenew(b, start(b, durable(b).URL("postgres")))
 }
 
 // BenchmarkBesideHolders measures the cost of a step beside many holders of its name.

@@ -61,9 +61,7 @@ type mute struct {
 func startMute(t *testing.T, to, statement string) *mute {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	m := &mute{addr: l.Addr().String()}
 	go func() {

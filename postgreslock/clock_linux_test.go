@@ -11,9 +11,7 @@ import (
 )
 
 func TestTheServersClockIsSet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server with a clock of its own")
-	}
+	nightly(t, "a server with a clock of its own")
 	t.Parallel()
 	s, clock := pgtest.StartWithClock(t)
 	url := s.Database("clock")

@@ -57,9 +57,7 @@ func through(n *drivertest.Network, url, addr string) string {
 // Behind PgBouncer in transaction mode nothing is pushed, and all else works as without
 // it. PgBouncer 1.18 can end when it gets a cancel request, so it gets none.
 func TestConformanceBehindPgBouncer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a second topology")
-	}
+	nightly(t, "a second topology")
 	t.Parallel()
 	server := pgtest.Start(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
@@ -86,9 +84,7 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 // by URL, and so on by turns. So each topic is tested on database/sql, and each kind
 // reads what the other one stored.
 func TestConformanceOfSharedPools(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a second kind of client")
-	}
+	nightly(t, "a second kind of client")
 	t.Parallel()
 	server := pgtest.Start(t)
 	over := func(db *sql.DB, pool *pgxpool.Pool, second bool) (*postgreslock.Driver, error) {
@@ -140,9 +136,7 @@ func open(t testing.TB, url string) *postgreslock.Driver {
 func opened(t testing.TB) func(*postgreslock.Driver, error) *postgreslock.Driver {
 	return func(d *postgreslock.Driver, err error) *postgreslock.Driver {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		return d
 	}
 }
@@ -150,14 +144,10 @@ func opened(t testing.TB) func(*postgreslock.Driver, error) *postgreslock.Driver
 func poolOf(t testing.TB, url string, most int32) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	config.MaxConns = most
 	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -165,9 +155,7 @@ func poolOf(t testing.TB, url string, most int32) *pgxpool.Pool {
 func dbOf(t testing.TB, url string, most int) *sql.DB {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(most)
 	t.Cleanup(func() { _ = db.Close() })
@@ -199,9 +187,7 @@ func TestAPoolOfDatabaseSQL(t *testing.T) {
 }
 
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a crowd")
-	}
+	nightly(t, "a crowd")
 	t.Parallel()
 	_, url, _ := fresh(t)
 	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 1000)

@@ -56,19 +56,13 @@ func TestTheDoctorFindsAPoolThatPreparesBehindAPooler(t *testing.T) {
 		pgx.QueryExecModeExec:           "error fsync,info tables",
 	} {
 		config, err := pgxpool.ParseConfig(pooler.URL(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		config.ConnConfig.DefaultQueryExecMode = mode
 		pool, err := pgxpool.NewWithConfig(ctx, config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(pool.Close)
 		d, err := concrete(postgreslock.New(pool, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(func() { _ = d.Close() })
 		if found := diagnose(t, d); found != want {
 			t.Errorf("%v: %q; want %q", mode, found, want)
@@ -118,9 +112,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 	}
 	server.Database("nothing")
 	d, err := concrete(postgreslock.New(poolOf(t, server.URL("nothing"), 2), nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	if found := diagnose(t, d); !strings.HasSuffix(found, "info tables") {
 		t.Errorf("where nobody has locked yet: %s", found)

@@ -28,9 +28,7 @@ func client(t testing.TB, url string) *pawl.Client {
 	c, err := pawl.New(open(t, url), &pawl.Options{
 		Observer: &pawl.Observer{}, TTL: 2 * time.Minute, RetryFor: 2 * time.Minute,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -49,9 +47,7 @@ func TestAServerThatIsRestartedLosesNothing(t *testing.T) {
 
 // Connections that end in the middle, again and again, cost no lock.
 func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a storm")
-	}
+	nightly(t, "a storm")
 	t.Parallel()
 	_, url, name := fresh(t)
 	killer := conn(t, url)
@@ -79,9 +75,7 @@ func TestWhatWasMissedIsToldWhenListeningBeginsAgain(t *testing.T) {
 	releases(t, a, first)
 	hear(t, heard, driver.SignalGranted, second.Token)
 	exec(t, conn(t, url), listens)
-	if err := a.Break(ctx, "job", fenceOf(t, a, "job"), 0, driver.Owner{Host: "operator"}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, a.Break(ctx, "job", fenceOf(t, a, "job"), 0, driver.Owner{Host: "operator"}))
 	hear(t, heard, driver.SignalLost, second.Token)
 }
 
@@ -96,16 +90,12 @@ func fenceOf(t testing.TB, d driver.Driver, name string) uint64 {
 
 // Without a claim there is no connection that listens.
 func TestTheConnectionThatListensIsOnlyThereWhileSomethingHolds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for 5 s")
-	}
+	nightly(t, "it waits for 5 s")
 	t.Parallel()
 	_, url, name := fresh(t)
 	d, c := start(t, url), conn(t, url)
 	listening := func() (n int) {
-		if err := c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query LIKE 'LISTEN%'", name).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query LIKE 'LISTEN%'", name).Scan(&n))
 		return n
 	}
 	if _, err := d.Inspect(ctx, "job"); err != nil || listening() != 0 {
@@ -124,18 +114,14 @@ func TestAnExhaustedPoolIsSaid(t *testing.T) {
 	_, url, _ := fresh(t)
 	pool := poolOf(t, url, 2)
 	d, err := concrete(postgreslock.New(pool, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	c := mutex("job")
 	gets(t, d, c)
 	var taken []interface{ Release() }
 	for range 2 {
 		conn, err := pool.Acquire(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		taken = append(taken, conn)
 	}
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
@@ -181,9 +167,7 @@ func TestSerializationFailuresAreRetried(t *testing.T) {
 
 // A pooler that is restarted costs no lock.
 func TestAPoolerThatIsRestartedLosesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a pooler that is restarted")
-	}
+	nightly(t, "a pooler that is restarted")
 	t.Parallel()
 	server := pgtest.Start(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
@@ -211,9 +195,7 @@ func TestBehindAPoolerPushIsFoundOut(t *testing.T) {
 
 // Behind PgBouncer in transaction mode the server pushes nothing.
 func TestBehindAPoolerNothingIsPushed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for 3 s")
-	}
+	nightly(t, "it waits for 3 s")
 	t.Parallel()
 	server, _, name := fresh(t)
 	d := start(t, pgtest.StartPooler(t, server, "transaction").URL(name))
@@ -228,20 +210,14 @@ func TestRenewalsShareAStatement(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	sent := &sent{}
 	config.ConnConfig.Tracer = sent
 	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(pool.Close)
 	d, err := concrete(postgreslock.New(pool, &postgreslock.Options{NoPush: true}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	var leases []driver.LeaseRef
 	many := 1000
@@ -259,9 +235,7 @@ func TestRenewalsShareAStatement(t *testing.T) {
 	eventually(t, "one statement renews them all", func() bool {
 		before := sent.queries.Load()
 		answers, err := d.Renew(ctx, leases)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, a := range answers {
 			if a != nil {
 				t.Fatal(a)
@@ -295,31 +269,23 @@ func TestATableThatIsGoneIsNoFreeName(t *testing.T) {
 
 // A row that another transaction keeps locked is reported before the request is over.
 func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for 10 s")
-	}
+	nightly(t, "it waits for 10 s")
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d := start(t, url)
 	c := mutex("job")
 	g := gets(t, d, c)
 	tx := begin(t, conn(t, url))
-	if err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)))
 	if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "CheckLease") {
 		t.Errorf("%v; want it to say what may keep the row", err)
 	}
-	if err := tx.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Rollback(ctx))
 	releases(t, d, c)
 }
 
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for 15 s")
-	}
+	nightly(t, "it waits for 15 s")
 	t.Parallel()
 	server, url, _ := fresh(t)
 	proxy := servertest.StartProxy(t, server.Addr)

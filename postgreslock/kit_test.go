@@ -8,23 +8,30 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // concrete is the driver that New or Open has made, with all that it can do.
 var concrete = servertest.As[*postgreslock.Driver]
 
 // The steps of a test.
 var (
-	lease    = servertest.Lease
-	gets     = servertest.Gets
-	waits    = servertest.Waits
-	renews   = servertest.Renews
-	releases = servertest.Releases
-	listen   = servertest.Listen
-	hear     = servertest.Hear
+	rises      = servertest.Rises
+	noError    = basictest.NoError
+	eventually = basictest.Eventually
+	nightly    = basictest.Nightly
+	lease      = servertest.Lease
+	gets       = servertest.Gets
+	waits      = servertest.Waits
+	renews     = servertest.Renews
+	releases   = servertest.Releases
+	listen     = servertest.Listen
+	hear       = servertest.Hear
 )
 
 // mutex is a claim for all of a name.
@@ -62,9 +69,7 @@ func far(t testing.TB, server *pgtest.Server, url string) (*postgreslock.Driver,
 func conn(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = c.Close(ctx) })
 	return c
 }
@@ -74,16 +79,6 @@ func exec(t testing.TB, c *pgx.Conn, statements ...string) {
 	for _, sql := range statements {
 		if _, err := c.Exec(ctx, sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
-		}
-	}
-}
-
-// eventually waits until f is true.
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); !f(); time.Sleep(20 * time.Millisecond) { // only a hang takes so long
-		if time.Now().After(end) {
-			t.Fatalf("it never came to pass: %s", what)
 		}
 	}
 }

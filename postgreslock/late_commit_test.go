@@ -19,9 +19,7 @@ func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 		"CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON pawl.locks DEFERRABLE INITIALLY DEFERRED"+
 			" FOR EACH ROW WHEN (NEW.holders <> '') EXECUTE FUNCTION late()")
 	operator, watch := begin(t, conn(t, url)), conn(t, url)
-	if _, err := operator.Exec(ctx, "SELECT pg_advisory_xact_lock(1)"); err != nil {
-		t.Fatal(err)
-	}
+	must(operator.Exec(ctx, "SELECT pg_advisory_xact_lock(1)"))(t)
 	short, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	answered, released := make(chan error, 1), make(chan error, 1)
@@ -39,9 +37,7 @@ func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 	if len(released) > 0 {
 		t.Fatalf("%v, before the claim was committed", <-released)
 	}
-	if err := operator.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, operator.Rollback(ctx))
 	if err := <-released; err != nil {
 		t.Errorf("%v; want it released", err)
 	}

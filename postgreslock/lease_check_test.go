@@ -19,9 +19,7 @@ import (
 func begin(t testing.TB, c *pgx.Conn) pgx.Tx {
 	t.Helper()
 	tx, err := c.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return tx
 }
 
@@ -87,18 +85,12 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 	var leases []*pawl.Lease
 	for _, o := range options {
 		d, err := concrete(postgreslock.New(pool, o))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		locks, err := pawl.New(d, servertest.Patient)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(func() { _ = locks.Close() })
 		l, err := locks.Mutex("job").Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		drivers, leases = append(drivers, d), append(leases, l)
 	}
 	for i, d := range append(drivers, nil) {
@@ -156,9 +148,7 @@ func TestALeaseCheckHoldsUpNoOtherRenewal(t *testing.T) {
 	gets(t, d, free)
 	tx := begin(t, conn(t, url))
 	defer tx.Rollback(ctx)
-	if err := d.CheckLease(ctx, tx, fencetest.Lease("guarded", g.Fence)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.CheckLease(ctx, tx, fencetest.Lease("guarded", g.Fence)))
 	free.TTL = time.Hour
 	brief, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -186,13 +176,9 @@ func TestCheckLeaseLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 	for ; errors.Is(err, driver.ErrUnavailable); g, err = d.Acquire(ctx, c) {
 		c.Token = driver.NewToken()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	blocker := begin(t, conn(t, url))
-	if _, err := blocker.Exec(ctx, "SELECT FROM pawl.locks FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	must(blocker.Exec(ctx, "SELECT FROM pawl.locks FOR UPDATE"))(t)
 	checker, checked := begin(t, conn(t, url)), make(chan error, 1)
 	go func() { checked <- d.CheckLease(ctx, checker, fencetest.Lease("job", g.Fence)) }()
 	eventually(t, "the lease is over", func() bool { // after a slow request, seconds after its TTL

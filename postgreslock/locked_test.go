@@ -20,9 +20,7 @@ func inLine(t testing.TB, c *pgx.Conn, d time.Duration) (n int) {
 	t.Helper()
 	row := c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"+
 		" AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > $1", d)
-	if err := row.Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, row.Scan(&n))
 	return n
 }
 
@@ -35,9 +33,7 @@ func TestAStatementThatWasGivenUpWaitsForATableNoLonger(t *testing.T) {
 	c := mutex("job")
 	gets(t, d, c)
 	operator, watch := begin(t, conn(t, url)), conn(t, url)
-	if _, err := operator.Exec(ctx, "LOCK TABLE pawl.locks"); err != nil {
-		t.Fatal(err)
-	}
+	must(operator.Exec(ctx, "LOCK TABLE pawl.locks"))(t)
 	short, cancel := context.WithCancel(ctx)
 	defer cancel()
 	released := make(chan error, 1)
@@ -63,9 +59,7 @@ func TestALeaseCheckDoesNotPassARenewalThatWaits(t *testing.T) {
 	c.TTL = time.Hour
 	g := gets(t, d, c)
 	first := begin(t, conn(t, url))
-	if err := d.CheckLease(ctx, first, fencetest.Lease("job", g.Fence)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.CheckLease(ctx, first, fencetest.Lease("job", g.Fence)))
 	c.TTL *= 2 // on a busy machine a renewal may otherwise find that the lease lasts as long already
 	renewed, guarded := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -86,15 +80,11 @@ func TestALeaseCheckDoesNotPassARenewalThatWaits(t *testing.T) {
 		t.Errorf("the second check passed the renewal: %v", <-guarded)
 		guarded <- nil
 	}
-	if err := first.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, first.Commit(ctx))
 	if err := <-guarded; err != nil {
 		t.Errorf("CheckLease: %v", err)
 	}
-	if err := second.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, second.Commit(ctx))
 	if err := <-renewed; err != nil {
 		t.Errorf("Renew: %v", err)
 	}
@@ -114,16 +104,12 @@ func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 		c.TTL = time.Hour
 		g := gets(t, d, c)
 		if i < locked {
-			if err := d.CheckLease(ctx, tx, fencetest.Lease(c.Name, g.Fence)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, d.CheckLease(ctx, tx, fencetest.Lease(c.Name, g.Fence)))
 		}
 		leases = append(leases, lease(c))
 	}
 	answers, err := d.Renew(ctx, leases)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for i, answer := range answers {
 		failed, ok := errors.AsType[*driver.Error](answer)
 		switch {
@@ -133,9 +119,7 @@ func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 			t.Errorf("%s: %v; want it said that its row is locked", leases[i].Name, answer)
 		}
 	}
-	if err := tx.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Rollback(ctx))
 	if answers, err = d.Renew(ctx, leases); err != nil || errors.Join(answers...) != nil {
 		t.Errorf("after the transaction: %v, %v", errors.Join(answers...), err)
 	}
@@ -153,9 +137,7 @@ func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 	for i := range locked {
 		c := mutex(fmt.Sprint("job ", i))
 		c.TTL = time.Hour
-		if err := d.CheckLease(ctx, tx, fencetest.Lease(c.Name, gets(t, d, c).Fence)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, d.CheckLease(ctx, tx, fencetest.Lease(c.Name, gets(t, d, c).Fence)))
 		go func() {
 			_, err := d.Acquire(short, queued(c.Name))
 			failed <- err
@@ -191,9 +173,7 @@ func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
 	gets(t, d, locked)
 	releases(t, d, locked)
 	tx := begin(t, conn(t, url))
-	if _, err := tx.Exec(ctx, "SELECT FROM pawl.locks WHERE name = 'b' FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	must(tx.Exec(ctx, "SELECT FROM pawl.locks WHERE name = 'b' FOR UPDATE"))(t)
 	long, cancel := context.WithCancel(ctx)
 	ended := make(chan error)
 	go func() {

@@ -136,9 +136,7 @@ func TestARequestWithoutACallerDeliversItsSignals(t *testing.T) {
 // A connection whose server is silent makes room for another one soon. pgx waits 15 s for
 // its end.
 func TestASilentConnectionMakesRoom(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a slow machine can miss its limit of 10 s")
-	}
+	nightly(t, "a slow machine can miss its limit of 10 s")
 	t.Parallel()
 	server, url, _ := fresh(t)
 	proxy := servertest.StartProxy(t, server.Addr)
@@ -205,9 +203,7 @@ func fill(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	for range pool.Config().MaxConns {
 		c, err := pool.Acquire(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer c.Release()
 	}
 }

@@ -21,9 +21,7 @@ import (
 // Certificates and authorities are replaced on disk while a lease is held, and while a
 // claim waits.
 func TestReplacedCertificatesAreUsed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server with settings of its own")
-	}
+	nightly(t, "a server with settings of its own")
 	t.Parallel()
 	server := pgtest.Start(t)
 	a := certtest.NewAuthority(t)
@@ -40,16 +38,12 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 
 // The password in a passfile changes, in the database and then in the file.
 func TestAReplacedPasswordIsUsed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server of its own")
-	}
+	nightly(t, "a server of its own")
 	t.Parallel()
 	server := pgtest.Start(t)
 	file := filepath.Join(t.TempDir(), "passfile")
 	write := func(password string) {
-		if err := os.WriteFile(file, []byte("*:*:*:*:"+password+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(file, []byte("*:*:*:*:"+password+"\n"), 0o600))
 	}
 	write("first")
 	server.Do("postgres", "CREATE USER secured SUPERUSER PASSWORD 'first'")
@@ -71,32 +65,24 @@ func TestAReplacedPasswordIsUsed(t *testing.T) {
 	releases(t, d, c)
 }
 
-// A caller's pool gets a new password by its BeforeConnect, and so does the connection
-// that listens, which is none of the pool's.
+// The BeforeConnect of a caller's pool sets a new password. The driver calls it for the
+// connection that listens, too, which does not belong to the pool.
 func TestAPoolsBeforeConnectIsForTheListenerToo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: servers of their own")
-	}
+	nightly(t, "servers of their own")
 	for name, open := range map[string]func(t *testing.T, config *pgxpool.Config) driver.Driver{
 		"pgxpool": func(t *testing.T, config *pgxpool.Config) driver.Driver {
 			p, err := pgxpool.NewWithConfig(ctx, config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			t.Cleanup(p.Close)
 			d, err := postgreslock.New(p, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return d
 		},
 		"database/sql": func(t *testing.T, config *pgxpool.Config) driver.Driver {
 			db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionBeforeConnect(config.BeforeConnect))
 			t.Cleanup(func() { _ = db.Close() })
 			d, err := postgreslock.NewDB(db, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return d
 		},
 	} {
@@ -112,9 +98,7 @@ func listensWithANewPassword(t *testing.T, open func(t *testing.T, config *pgxpo
 	server := pgtest.Start(t)
 	server.Do("postgres", "CREATE USER secured SUPERUSER PASSWORD 'first'")
 	config, err := pgxpool.ParseConfig("postgres://secured@" + server.Addr + "/postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var password atomic.Value
 	password.Store("first")
 	config.BeforeConnect = func(_ context.Context, each *pgx.ConnConfig) error {

@@ -58,14 +58,10 @@ func with(changes map[string]string) map[string]string {
 func sessionPool(t testing.TB, url string, mode pgx.QueryExecMode, settings map[string]string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	config.ConnConfig.RuntimeParams, config.ConnConfig.DefaultQueryExecMode = settings, mode
 	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -75,9 +71,7 @@ func sessions(server *pgtest.Server, url string) []func(t testing.TB) driver.Dri
 	pooled := func(mode pgx.QueryExecMode, changes map[string]string) func(t testing.TB) driver.Driver {
 		return func(t testing.TB) driver.Driver {
 			d, err := concrete(postgreslock.New(sessionPool(t, url, mode, with(changes)), nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return d
 		}
 	}
@@ -90,16 +84,12 @@ func sessions(server *pgtest.Server, url string) []func(t testing.TB) driver.Dri
 		}),
 		func(t testing.TB) driver.Driver {
 			config, err := pgx.ParseConfig(url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			config.RuntimeParams = with(map[string]string{"client_encoding": "WIN1252"})
 			db := stdlib.OpenDB(*config)
 			t.Cleanup(func() { _ = db.Close() })
 			d, err := concrete(postgreslock.NewDB(db, nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return d
 		},
 		func(t testing.TB) driver.Driver {
@@ -110,9 +100,7 @@ func sessions(server *pgtest.Server, url string) []func(t testing.TB) driver.Dri
 
 // TestConformanceOfSessions runs the part of the suite about sessions.
 func TestConformanceOfSessions(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it runs the whole suite once more")
-	}
+	nightly(t, "it runs the whole suite once more")
 	t.Parallel()
 	server, url, _ := fresh(t)
 	c := conn(t, url)
@@ -147,9 +135,7 @@ func TestASchemaIsTheSameInEveryEncoding(t *testing.T) {
 		settings := map[string]string{"client_encoding": encoding, "DateStyle": "German, DMY"}
 		modes := []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeExec}
 		d, err := concrete(postgreslock.New(sessionPool(t, url, modes[i], settings), o))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer d.Close()
 		if i == 0 {
 			gets(t, d, c)
@@ -226,9 +212,7 @@ func TestCheckLeaseInAnotherEncoding(t *testing.T) {
 	shadows(t, conn(t, url))
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec} {
 		tx, err := sessionPool(t, url, mode, with(nil)).Begin(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if err := d.CheckLease(ctx, tx, fencetest.Lease("größe", g.Fence)); err != nil {
 			t.Errorf("in mode %v: %v; want the lease to hold", mode, err)
 		}

@@ -39,9 +39,7 @@ func TestTheColumnsAreForPeople(t *testing.T) {
 	read := func() {
 		t.Helper()
 		row := conn(t, url).QueryRow(ctx, "SELECT holders, fence, until FROM pawl.locks WHERE name = 'report:nightly'")
-		if err := row.Scan(&holders, &fence, &until); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, row.Scan(&holders, &fence, &until))
 	}
 	if read(); holders != "host-1:4242" || fence != g.Fence || until == nil || time.Until(*until) < 20*time.Second {
 		t.Errorf("held: %q, %d, %v", holders, fence, until)
@@ -74,9 +72,7 @@ func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
 		}
 	}
 	text, err := postgreslock.Schema(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	exec(t, admin, text, text) // a second time it changes nothing
 	exec(t, admin, "GRANT USAGE ON SCHEMA pawl TO modest")
 	d, err := concrete(postgreslock.Open(ctx, modest))
@@ -168,12 +164,8 @@ func TestADatabaseThatAPoolerDoesNotKnow(t *testing.T) {
 	refused("which the server does not know")
 	ini := filepath.Join(pooler.Dir, "ini")
 	text, err := os.ReadFile(ini)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(ini, []byte(strings.Replace(string(text), "* =", name+" =", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, os.WriteFile(ini, []byte(strings.Replace(string(text), "* =", name+" =", 1)), 0o600))
 	pooler.Kill()
 	pooler.Run()
 	start(t, pooler.URL(name))
@@ -205,9 +197,7 @@ func TestARightThatIsTakenAwayIsSaid(t *testing.T) {
 	server, url, name := fresh(t)
 	admin := conn(t, url)
 	text, err := postgreslock.Schema(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	exec(t, admin, text, "CREATE USER fallen", "GRANT USAGE ON SCHEMA pawl TO fallen",
 		"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO fallen")
 	d := start(t, "postgres://fallen@"+server.Addr+"/"+name)
@@ -229,9 +219,7 @@ func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
 	server, _, name := fresh(t)
 	proxy := servertest.StartProxy(t, server.Addr)
 	d, err := concrete(postgreslock.New(poolOf(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable", 4), nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	looking, letGo := proxy.HoldFrom("pg_is_in_recovery")
 	first := make(chan error)
@@ -267,9 +255,7 @@ func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
 func TestAnOpenThatTakesTooLongSaysWhere(t *testing.T) {
 	t.Parallel()
 	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer silent.Close()
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()

@@ -14,9 +14,7 @@ import (
 
 // A server that was demoted takes no locks and answers no questions until it is promoted.
 func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a fail-over")
-	}
+	nightly(t, "a fail-over")
 	t.Parallel()
 	server := pgtest.Start(t)
 	d := start(t, server.URL("postgres"))
@@ -40,9 +38,7 @@ func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
 // Of several hosts the driver finds the one that accepts writes, even after the other one
 // was down.
 func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a fail-over")
-	}
+	nightly(t, "a fail-over")
 	t.Parallel()
 	primary, standby := pgtest.Start(t), pgtest.Start(t)
 	standby.Standby()
@@ -73,9 +69,7 @@ func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
 	exec(t, c, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
 	is := func(sql string) bool {
 		var yes bool
-		if err := c.QueryRow(ctx, "SELECT "+sql).Scan(&yes); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.QueryRow(ctx, "SELECT "+sql).Scan(&yes))
 		return yes
 	}
 	gone, cancel := context.WithCancel(ctx)

@@ -19,17 +19,13 @@ const listening = "SELECT count(*) FROM pg_stat_activity WHERE datname = current
 
 func count(t testing.TB, c *pgx.Conn, sql string) (n int) {
 	t.Helper()
-	if err := c.QueryRow(ctx, sql).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.QueryRow(ctx, sql).Scan(&n))
 	return n
 }
 
 // The connection that listens is lost, and the server is killed.
 func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a server that crashes")
-	}
+	nightly(t, "a server that crashes")
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
 	a, b := start(t, server.URL("postgres")), start(t, server.URL("postgres"))
@@ -56,9 +52,7 @@ func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 
 // A driver that only watches listens as long as it watches.
 func TestTheConnectionThatListensIsThereWhileSomethingIsWatched(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for 5 s")
-	}
+	nightly(t, "it waits for 5 s")
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d, c := start(t, url), conn(t, url)
@@ -73,20 +67,14 @@ func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	texts := &texts{}
 	config.ConnConfig.Tracer = texts
 	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(pool.Close)
 	d, err := concrete(postgreslock.New(pool, &postgreslock.Options{NoPush: true}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	cycle := func(name string) (statements, notifies int) {
 		before := texts.count("")
@@ -161,9 +149,7 @@ func TestWhereNothingIsPushedAWatchAsks(t *testing.T) {
 		defer stop()
 		seen := 0
 		for e, err := range locks.Watch(run, what) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			switch seen++; seen {
 			case 1:
 				gets(t, other, c)

@@ -10,11 +10,15 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
 )
+
+// The steps that all tests share.
+var noError, nightly = basictest.NoError, basictest.Nightly
 
 // concrete is the driver that New or Open has made, with all that it can do.
 var concrete = servertest.As[*quorumlock.Driver]
@@ -266,9 +270,7 @@ func (c cluster) clientWith(t testing.TB, o *quorumlock.Options, delays ...time.
 		lines, nodes = append(lines, l), append(nodes, l)
 	}
 	d, err := concrete(quorumlock.New(nodes, o))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d, lines
 }
@@ -278,9 +280,7 @@ func (c cluster) people(t testing.TB, name string) (holders, waiters []int) {
 	t.Helper()
 	for _, s := range c {
 		e, err := s.memory.Driver().Inspect(context.Background(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		holders, waiters = append(holders, len(e.Holders)), append(waiters, len(e.Waiters))
 	}
 	return holders, waiters
@@ -347,7 +347,5 @@ func (s *server) replace(lines ...*line) {
 // drops makes one node forget a lease or a place, and pass the name on.
 func (s *server) drops(t testing.TB, c driver.Claim) {
 	t.Helper()
-	if err := s.memory.Driver().Release(context.Background(), lease(c)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.memory.Driver().Release(context.Background(), lease(c)))
 }

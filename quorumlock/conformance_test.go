@@ -61,47 +61,35 @@ func open(t testing.TB, servers []*memlock.Memory, now func() time.Time) *quorum
 		nodes = append(nodes, s.Driver())
 	}
 	d, err := concrete(quorumlock.New(nodes, &quorumlock.Options{Now: now, Grace: patience}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return d
 }
 
 func TestConformanceOfOneNode(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: other numbers of nodes")
-	}
+	nightly(t, "other numbers of nodes")
 	conforms(t, 0)
 }
 func TestConformanceOfThreeNodes(t *testing.T) { conforms(t, 0, 0, 0) }
 func TestConformanceOfFiveNodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: other numbers of nodes")
-	}
+	nightly(t, "other numbers of nodes")
 	conforms(t, 0, 0, 0, 0, 0)
 }
 
 // Nodes whose clocks differ grant a fence of their own each, and have to agree on one.
 
 func TestConformanceOnClocksThatDifferALittle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: other clocks")
-	}
+	nightly(t, "other clocks")
 	t.Parallel()
 	conforms(t, 0, 7*time.Microsecond, -3*time.Microsecond)
 }
 
 func TestConformanceOnClocksThatDiffer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: other clocks")
-	}
+	nightly(t, "other clocks")
 	conforms(t, 0, 200*time.Millisecond, -300*time.Millisecond)
 }
 
 func TestConformanceOnClocksThatAreWrong(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: other clocks")
-	}
+	nightly(t, "other clocks")
 	conforms(t, 0, time.Hour, -time.Hour)
 }
 

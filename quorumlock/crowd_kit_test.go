@@ -1,6 +1,7 @@
 package quorumlock_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -33,13 +34,35 @@ func newCrowd(t *testing.T, nodes, clients int, jitter time.Duration) (*crowd, [
 			l.jitter.Store(int64(jitter))
 		}
 		c, err := pawl.New(d, &pawl.Options{HandoffWindow: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		w.lines = append(w.lines, lines)
 		all = append(all, c)
 	}
 	return w, all
+}
+
+// takeTurns has each client hold the name so many times, and returns how long that took.
+func (w *crowd) takeTurns(ctx context.Context, all []*pawl.Client, rounds int, work time.Duration) time.Duration {
+	began := time.Now()
+	var done sync.WaitGroup
+	for i, c := range all {
+		done.Go(func() {
+			for range rounds {
+				asked := time.Now()
+				l, err := c.Mutex("jobs").Lock(ctx)
+				if err != nil {
+					w.t.Errorf("Lock: %v", err)
+					return
+				}
+				w.work(i, l, time.Since(asked), work)
+				if err := l.Release(context.WithoutCancel(ctx)); err != nil {
+					w.t.Errorf("Release: %v", err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	return time.Since(began)
 }
 
 // work does a turn of the i-th client, which holds a lease.

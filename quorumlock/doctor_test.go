@@ -21,9 +21,7 @@ func diagnosed(t *testing.T, d *quorumlock.Driver, want ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	found, err := d.Diagnose(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for i, f := range found {
 		said := string(f.Severity) + " " + f.Subject + ": " + f.Detail
 		if f.Advice == "" {
@@ -93,9 +91,7 @@ func TestTheDoctorFindsWhatIsBetweenTheNodes(t *testing.T) {
 func TestTheDoctorFindsTwoNodesThatAreOne(t *testing.T) {
 	one, other := memlock.NewMemory(nil), memlock.NewMemory(nil)
 	d, err := concrete(quorumlock.New([]driver.Driver{one.Driver(), other.Driver(), one.Driver()}, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	diagnosed(t, d, "error node 1 (memory) and node 3 (memory): they are the same server")
 }
@@ -119,18 +115,14 @@ func (l limited) Diagnose(context.Context) ([]driver.Finding, error) {
 func TestTheDoctorNamesTheNodeThatLimitsAll(t *testing.T) {
 	m := engine.Full(memlock.New(nil))
 	d, err := concrete(quorumlock.New([]driver.Driver{memlock.New(nil), limited{m, m}, memlock.New(nil)}, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	diagnosed(t, d,
 		"error node 2 (limited): ability: limited",
 		"info node 2 (limited): the shortest TTL of the quorum is 1m0s",
 		"info node 2 (limited): it does not push",
 		"info node 2 (limited): it cannot list",
 		"info node 2 (limited): it cannot break")
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.Close())
 	if _, err := d.Diagnose(t.Context()); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("Diagnose after Close: %v; want ErrClosed", err)
 	}
@@ -147,9 +139,7 @@ func (unreached) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 func TestTheDoctorDoesNotJudgeWhatANodeCanDoThatItHasNotMet(t *testing.T) {
 	m := engine.Full(memlock.New(nil))
 	d, err := concrete(quorumlock.New([]driver.Driver{memlock.New(nil), unreached{limited{m, m}}, memlock.New(nil)}, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	diagnosed(t, d, "warning majority: 1 of 3 nodes have no vote now")
 }
@@ -157,14 +147,10 @@ func TestTheDoctorDoesNotJudgeWhatANodeCanDoThatItHasNotMet(t *testing.T) {
 func TestTheDoctorSaysOnceWhatSeveralNodesHaveInCommon(t *testing.T) {
 	m, n := engine.Full(memlock.New(nil)), engine.Full(memlock.New(nil))
 	d, err := concrete(quorumlock.New([]driver.Driver{limited{m, m}, memlock.New(nil), limited{n, n}}, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	found, err := d.Diagnose(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if n := countFindings(found, "ability"); n != 1 || found[0].Subject != "node 1 (limited), node 3 (limited): ability" {
 		t.Errorf("%d about the ability: %+v", n, found)
 	}

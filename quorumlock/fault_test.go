@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// A minority that is down, hangs, is slow, or has a clock of its own is no obstacle, and
-// costs little time.
+// Clients lock although a minority is down, hangs, is slow, or has another clock, and
+// lose little time.
 func TestAMinorityIsNoObstacle(t *testing.T) {
 	const rtt = 10 * time.Millisecond
 	for name, spoil := range map[string]func(s *server, l *line){
@@ -306,9 +306,7 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 		lines[4].down.Store(true)
 		x := mutex("jobs")
 		gets(t, d, x)
-		if err := c[0].memory.Driver().Release(t.Context(), lease(x)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c[0].memory.Driver().Release(t.Context(), lease(x)))
 		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
 		if err != nil || !errors.Is(answers[0], driver.ErrUnavailable) {
 			t.Errorf("Renew on 2 of the 3 that granted: %v, %v; want it unavailable", answers, err)
@@ -382,9 +380,7 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 		if err := d.Break(t.Context(), "jobs", g.Fence+uint64(g.Fences), 0, driver.Owner{}); !errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("Break of another fence: %v; want ErrNoSuchLease", err)
 		}
-		if err := d.Break(t.Context(), "jobs", g.Fence+9, 5*time.Second, driver.Owner{Client: "op"}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, d.Break(t.Context(), "jobs", g.Fence+9, 5*time.Second, driver.Owner{Client: "op"}))
 		if holders, _ := c.people(t, "jobs"); sum(holders) != 0 {
 			t.Errorf("held on the nodes: %d", holders)
 		}

@@ -55,8 +55,8 @@ func TestAnOldSignalDoesNotCount(t *testing.T) {
 	}
 }
 
-// The last fence is no lower than one that a majority knows, whichever minority has not
-// answered.
+// The last fence is at least the highest that a majority knows, whichever minority has
+// not answered.
 func TestTheLastFence(t *testing.T) {
 	for _, x := range []struct {
 		nodes  int

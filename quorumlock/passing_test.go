@@ -39,13 +39,9 @@ func TestAHandOverHasOneFence(t *testing.T) {
 					for _, l := range lines {
 						l.calls.Store(0)
 					}
-					if err := one.Release(t.Context(), lease(holder)); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, one.Release(t.Context(), lease(holder)))
 					shown, err := one.Inspect(t.Context(), "jobs")
-					if err != nil {
-						t.Fatal(err)
-					}
+					noError(t, err)
 					said := <-heard
 					time.Sleep(time.Second)
 					if len(heard) > 0 || said.Kind != driver.SignalGranted || said.Fence <= g.Fence || said.Fence != shown.Holders[0].Fence {

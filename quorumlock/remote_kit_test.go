@@ -31,9 +31,7 @@ func through(t testing.TB, n *drivertest.Network, servers []*memlock.Memory, clo
 		nodes = append(nodes, &remote{engine.Full(s.Driver()), clocks[i], n})
 	}
 	d, err := concrete(quorumlock.New(nodes, o))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return d
 }
 

@@ -101,8 +101,8 @@ func TestALeaseOutlivesTheRestartOfAllNodes(t *testing.T) {
 	}
 }
 
-// A lease that a majority has forgotten, and that waits there behind another holder, is
-// lost: that it gives its places back is no release.
+// A majority has forgotten a lease, and its claim waits there behind another holder. The
+// lease is lost: a node that takes the place back does not vote for its release.
 func TestAPlaceOfALostLeaseIsNoVoteForItsRelease(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -140,9 +140,7 @@ func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
 				}
 			}
 		}
-		if err := engine.Full(c[1].memory.Driver()).Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, engine.Full(c[1].memory.Driver()).Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
 		renews(t, d, x)
 		if holders, _ := c.people(t, "jobs"); !slices.Equal(holders, []int{1, 0, 1}) {
 			t.Errorf("held on the nodes: %d", holders)
@@ -193,9 +191,7 @@ func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 			renews(t, d, x)
 			renews(t, d, x)
 		}
-		if err := d.Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, d.Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
 		if holders, _ := c.people(t, "jobs"); sum(holders) > 0 {
 			t.Errorf("held on the nodes: %d", holders)
 		}
@@ -229,9 +225,7 @@ func TestARepairStandsWhereItsClaimWould(t *testing.T) {
 				renews(t, two, claim)
 
 				e, err := c[2].memory.Driver().Inspect(t.Context(), "jobs")
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				var waiters []string
 				for _, w := range e.Waiters {
 					_, who, _ := strings.Cut(w.Owner.Client, ":")

@@ -24,26 +24,7 @@ func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
 				w, all := newCrowd(t, nodes, clients, jitter)
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // virtual ones: a deadlock is an error
 				defer cancel()
-				began := time.Now()
-				var done sync.WaitGroup
-				for i, c := range all {
-					done.Go(func() {
-						for range rounds {
-							asked := time.Now()
-							l, err := c.Mutex("jobs").Lock(ctx)
-							if err != nil {
-								t.Errorf("Lock: %v", err)
-								return
-							}
-							w.work(i, l, time.Since(asked), work)
-							if err := l.Release(t.Context()); err != nil {
-								t.Errorf("Release: %v", err)
-							}
-						}
-					})
-				}
-				done.Wait()
-				took := time.Since(began)
+				took := w.takeTurns(ctx, all, rounds, work)
 				w.close(all)
 				if t.Failed() {
 					return

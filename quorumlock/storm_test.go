@@ -2,7 +2,6 @@ package quorumlock_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -47,27 +46,9 @@ func crowdCosts(t *testing.T, clients, rounds int) (turn time.Duration, requests
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // virtual ones: a deadlock is an error
 		defer cancel()
-		began := time.Now()
-		var done sync.WaitGroup
-		for i, c := range all {
-			done.Go(func() {
-				for range rounds {
-					asked := time.Now()
-					l, err := c.Mutex("jobs").Lock(ctx)
-					if err != nil {
-						t.Errorf("Lock: %v", err)
-						return
-					}
-					w.work(i, l, time.Since(asked), work)
-					if err := l.Release(t.Context()); err != nil {
-						t.Errorf("Release: %v", err)
-					}
-				}
-			})
-		}
-		done.Wait()
+		took := w.takeTurns(ctx, all, rounds, work)
 		turns := clients * rounds
-		turn = time.Since(began)/time.Duration(turns) - work
+		turn = took/time.Duration(turns) - work
 		for _, lines := range w.lines {
 			for _, l := range lines {
 				requests += float64(l.calls.Load())

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// A node signals that it has granted a claim, and is replaced by one without data, whose
-// clock is behind: the signal of the old one is no vote of the new one.
+// A node signals a grant. Then a node without data, whose clock is behind, replaces it.
+// The client does not count the signal of the old node as a vote of the new one.
 func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)

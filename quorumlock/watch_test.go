@@ -47,9 +47,7 @@ func (q quiet) Properties() driver.Properties {
 func TestANodeThatTellsNothingIsSaid(t *testing.T) {
 	c := newCluster(3)
 	d, err := concrete(quorumlock.New([]driver.Driver{c[0].connect(0), quiet{c[1].connect(0)}, c[2].connect(0)}, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	if d.Properties().PushesChanges {
 		t.Error("PushesChanges is true")
@@ -59,14 +57,10 @@ func TestANodeThatTellsNothingIsSaid(t *testing.T) {
 func TestAWatchEndsWithItsQuorum(t *testing.T) {
 	server := memlock.NewMemory(nil)
 	d, err := concrete(quorumlock.New([]driver.Driver{server.Driver()}, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	told := 0
 	stop := d.Watch("job", func() { told++ })
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.Close())
 	gets(t, server.Driver(), mutex("job"))
 	stop()
 	if told != 0 {

@@ -51,9 +51,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 
 func TestTheDocumentHasTheRightsThatAreTried(t *testing.T) {
 	text, err := os.ReadFile("../docs/backends/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	said := strings.Fields(strings.NewReplacer(`\|`, "|", "`", " ", ";", " ").Replace(string(text)))
 	all := []string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsToSelect, rightsToRESP2, rightsInCluster, rightsToRead}
 	for right := range strings.FieldsSeq(strings.Join(all, " ")) {
@@ -108,9 +106,7 @@ func TestAListWithoutTheRightToMGET(t *testing.T) {
 
 // Names in all slots, so that each node gets every command.
 func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	all := strings.Join([]string{
@@ -171,9 +167,7 @@ func doesEverything(t *testing.T, d *redisscript.Driver, watched func()) {
 	if err := d.Release(ctx, brief); err != nil {
 		t.Error(err)
 	}
-	if _, err := d.Acquire(ctx, mutex(kept.Name)); !errors.Is(err, driver.ErrHeld) {
-		t.Error(err)
-	}
+	waits(t, d, mutex(kept.Name))
 	watch(t, d, "{several} 1")
 	if _, err := d.Diagnose(ctx); err != nil {
 		t.Error(err)

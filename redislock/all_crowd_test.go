@@ -10,9 +10,7 @@ import (
 
 // The clients of a crowd never deadlock, and none of them starves.
 func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: 64 clients")
-	}
+	nightly(t, "64 clients")
 	server := redistest.Start(t)
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return start(t, "redis://"+server.Addr) })
 }

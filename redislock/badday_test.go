@@ -12,9 +12,7 @@ import (
 )
 
 func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
-	}
+	nightly(t, "bad days")
 	for _, day := range redistest.BadDays {
 		t.Run(day.Name, func(t *testing.T) {
 			t.Parallel()
@@ -34,9 +32,7 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 }
 
 func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	server, day := redistest.StartOneNode(t), redistest.ClusterDown
 	day.Check(t, start(t, "redis://"+server.Addr), server, nil)
@@ -46,9 +42,7 @@ func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
 // names are. When it is back without its data, the holder learns that it lost its lease,
 // and the next holder gets a greater fence.
 func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	owner, _ := redistest.Owner(nodes, "job")
@@ -67,9 +61,7 @@ func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
 	for {
 		second, err := d.Acquire(ctx, mutex("job"))
 		if err == nil {
-			if second.Fence <= first.Fence {
-				t.Errorf("fence %d after %d", second.Fence, first.Fence)
-			}
+			rises(t, first.Fence, second.Fence)
 			break
 		}
 		unavailable(t, err, false, "")

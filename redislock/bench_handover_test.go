@@ -28,9 +28,7 @@ func handOver(b *testing.B, clients int, work time.Duration) {
 	all := make([]*pawl.Client, clients)
 	for i := range all {
 		c, err := pawl.New(benchOpen(b, "redis://"+server.Addr), nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		defer func() { _ = c.Close() }()
 		all[i] = c
 	}

@@ -40,9 +40,7 @@ func BenchmarkWaitersCost(b *testing.B) {
 	var all sync.WaitGroup
 	for range 200 {
 		locks, err := pawl.New(benchOpen(b, "redis://"+server.Addr), nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		all.Go(func() {
 			_, _ = locks.Semaphore("permits", 1000).Acquire(ctx, 1)
 			_ = locks.Close()

@@ -11,9 +11,7 @@ import (
 )
 
 func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	url := ""
@@ -22,11 +20,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T
 	}
 	d, other := start(t, url), start(t, url)
 	heard := listen(t, other)
-	from, slot := redistest.Owner(nodes, "job")
-	to := nodes[0]
-	if from == to {
-		to = nodes[1]
-	}
+	from, to, slot := redistest.Moving(nodes, "job")
 	for _, kind := range []func(string) driver.Claim{mutex, reader} {
 		c, waiter := kind("job"), queued("job")
 		c.TTL, waiter.QueueTTL = time.Hour, time.Hour

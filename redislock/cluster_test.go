@@ -11,18 +11,12 @@ import (
 )
 
 func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d, other := start(t, "redis://"+nodes[0].Addr), start(t, "redis://"+nodes[1].Addr)
 	heard := listen(t, other)
-	from, slot := redistest.Owner(nodes, "job")
-	to := nodes[0]
-	if from == to {
-		to = nodes[1]
-	}
+	from, to, slot := redistest.Moving(nodes, "job")
 	for round := range 4 {
 		c, waiter := mutex("job"), queued("job")
 		if round%2 == 1 {
@@ -40,9 +34,7 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 		releases(t, d, c)
 		took := hear(t, heard, driver.SignalGranted, waiter.Token)
 		t.Logf("told after %v", took)
-		if second := gets(t, other, waiter); second.Fence <= first.Fence {
-			t.Errorf("fence %d after %d", second.Fence, first.Fence)
-		}
+		rises(t, first.Fence, gets(t, other, waiter).Fence)
 		releases(t, other, waiter)
 	}
 }
@@ -50,25 +42,17 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 // While a slot is being moved, Redis refuses a command with several keys of it if some of
 // them are missing.
 func TestASlotThatIsBeingMovedLocksAndReleases(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := start(t, "redis://"+nodes[0].Addr)
-	from, slot := redistest.Owner(nodes, "job")
-	to := nodes[0]
-	if from == to {
-		to = nodes[1]
-	}
+	from, to, slot := redistest.Moving(nodes, "job")
 	var last uint64
 	redistest.Move(nodes, slot, from, to, func() {
 		for range 2 {
 			c := mutex("job")
 			g := gets(t, d, c)
-			if g.Fence <= last {
-				t.Errorf("fence %d after %d", g.Fence, last)
-			}
+			rises(t, last, g.Fence)
 			last = g.Fence
 			renews(t, d, c)
 			if again := gets(t, d, c); again.Fence != g.Fence {

@@ -29,22 +29,16 @@ func onEach(nodes []*redistest.Server) map[*redistest.Server]string {
 func state(name string) string { return "pawl:{" + name + "}s" }
 
 func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	o := rueidis.ClientOption{InitAddress: []string{nodes[0].Addr}}
 	tracking := redislock.Track(&o)
 	client, err := rueidis.NewClient(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(client.Close)
 	prepared, err := concrete(redislock.New(client, &redislock.Options{Tracking: tracking}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = prepared.Close() })
 	for how, d := range map[string]*redisscript.Driver{"by URL": start(t, "redis://"+nodes[0].Addr), "a prepared client": prepared} {
 		heard := listen(t, d)
@@ -84,18 +78,12 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 }
 
 func TestALeaseIsWatchedWhereItsSlotHasMoved(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := start(t, "redis://"+nodes[0].Addr)
 	heard := listen(t, d)
-	from, slot := redistest.Owner(nodes, "job")
-	to := nodes[0]
-	if from == to {
-		to = nodes[1]
-	}
+	from, to, slot := redistest.Moving(nodes, "job")
 	for range 2 {
 		c := mutex("job")
 		c.TTL = time.Hour
@@ -115,9 +103,7 @@ func TestALeaseIsWatchedWhereItsSlotHasMoved(t *testing.T) {
 }
 
 func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := start(t, "redis://"+nodes[0].Addr)
@@ -187,9 +173,7 @@ func follows(t *testing.T, master, replica *redistest.Server) {
 // A name that could not be armed is tried again, and its holder then looks: the name may
 // have been gone in between.
 func TestALeaseThatCouldNotBeWatchedIsTriedAgain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	server := redistest.Start(t)
 	d := start(t, user(t, server, rights+" "+rightsToPush+" "+rightsToTrack))
 	heard := listen(t, d)
@@ -214,21 +198,15 @@ func TestALeaseThatCouldNotBeWatchedIsTriedAgain(t *testing.T) {
 }
 
 func TestALeaseInAClusterIsLostWhenItsKeyIsDeleted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	locks, err := pawl.New(open(t, "redis://"+nodes[0].Addr), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = locks.Close() }()
 	for node, name := range onEach(nodes) {
 		lease, err := locks.Mutex(name).Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		armed(t, node)
 		node.Do("DEL", state(name))
 		select {

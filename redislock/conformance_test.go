@@ -3,7 +3,6 @@ package redislock_test
 import (
 	"context"
 	"crypto/tls"
-	"flag"
 	"net"
 	"slices"
 	"testing"
@@ -20,10 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "24"); err != nil { // drivertest lets many subtests wait side by side
-		panic(err)
-	}
+	leaktest.Parallel(24)
 	// rueidis waits a second between two looks at the Sentinels, and five seconds before
 	// it closes connections to a node that has left its cluster. Closing its client does
 	// not stop these goroutines; both end by themselves.
@@ -59,27 +55,21 @@ func TestConformance(t *testing.T) {
 // run.
 
 func TestConformanceWithoutRESP3(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a second topology")
-	}
+	nightly(t, "a second topology")
 	t.Parallel()
 	server := redistest.Start(t)
 	shared(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, AlwaysRESP2: true, DisableCache: true}, true)
 }
 
 func TestConformanceOnACluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	shared(t, rueidis.ClientOption{InitAddress: []string{nodes[0].Addr, nodes[1].Addr}}, false)
 }
 
 func TestConformanceWithSentinel(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: fail-overs")
-	}
+	nightly(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartGroup(t)
 	o := rueidis.ClientOption{Sentinel: rueidis.SentinelOption{MasterSet: "main"}}
@@ -93,9 +83,7 @@ func TestConformanceWithSentinel(t *testing.T) {
 func shared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 	t.Helper()
 	client, err := rueidis.NewClient(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(client.Close)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return newDriver(t, client) },
@@ -109,9 +97,7 @@ func shared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 				return n.Dial(ctx, "tcp", addr)
 			}
 			client, err := rueidis.NewClient(through)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			t.Cleanup(client.Close)
 			return newDriver(t, client)
 		},
@@ -124,25 +110,19 @@ func shared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 func newDriver(t testing.TB, client rueidis.Client) driver.Driver {
 	t.Helper()
 	d, err := concrete(redislock.New(client, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return d
 }
 
 func open(t testing.TB, url string) *redisscript.Driver {
 	t.Helper()
 	d, err := concrete(redislock.Open(t.Context(), url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return d
 }
 
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: crowds")
-	}
+	nightly(t, "crowds")
 	t.Parallel()
 	server := redistest.Start(t)
 	drivertest.CheckLongQueue(t, start(t, "redis://"+server.Addr), start(t, "redis://"+server.Addr), 1000)

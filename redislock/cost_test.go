@@ -120,9 +120,7 @@ func TestSeveralNamesAreOneScript(t *testing.T) {
 			claims = append(claims, mutex("job-"+strconv.Itoa(round)+strconv.Itoa(i)))
 		}
 		server.Do("CONFIG", "RESETSTAT")
-		if _, err := d.AcquireAll(ctx, claims); err != nil {
-			t.Fatal(err)
-		}
+		must(d.AcquireAll(ctx, claims))(t)
 		if scripts, all := commands(server, "evalsha"), commands(server); round > 0 && (scripts != 1 || all != 11) {
 			t.Errorf("%d scripts with %d commands for five free names, want 1 with TIME and five times GET SET: %s",
 				scripts, all, server.Do("INFO", "commandstats"))

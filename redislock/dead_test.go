@@ -15,9 +15,7 @@ import (
 // here it must only not depend on luck. The server's clock is in the fences, so the test
 // measures the wait, and not its own start.
 func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	server := redistest.Start(t)
 	server.Do("EVAL", "for i = 1, 200000 do redis.call('SET', 'x' .. i, '', 'PX', 1000 + i % 3000) end return 1", "0")
 	for what, options := range map[string]string{"told": "", "not told": "?push=false&tracking=false"} {
@@ -25,9 +23,7 @@ func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
 			t.Parallel()
 			d := start(t, "redis://"+server.Addr+options)
 			locks, err := pawl.New(d, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
 			defer locks.Close()
@@ -35,9 +31,7 @@ func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
 			dead.TTL = time.Second
 			first := gets(t, d, dead)
 			lease, err := locks.Mutex(what).Lock(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			wait := time.Duration(lease.Fence()-first.Fence) * time.Microsecond
 			t.Logf("granted again after %v", wait)
 			if wait < dead.TTL {

@@ -108,9 +108,7 @@ func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
 }
 
 func TestTheDoctorAsksTheSentinels(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: fail-overs")
-	}
+	nightly(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartGroup(t, "--appendonly", "yes")
 	setDownAfter(group.Sentinels, time.Minute)

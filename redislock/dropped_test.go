@@ -11,8 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// A connection that was dropped while it was idle is no error: the next step uses a new
-// one.
+// The server drops an idle connection: the next step uses a new one, and succeeds.
 func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 	t.Parallel()
 	for how, drop := range map[string]func(*redistest.Server){
@@ -87,9 +86,7 @@ func TestAReleaseWhoseAnswerWasLostIsNotSaidToHaveBeenTooLate(t *testing.T) {
 
 // An attempt that was sent twice may arrive twice, the first time after its release.
 func TestWhatWasSentTwiceIsReleasedTwice(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := servertest.StartProxy(t, server.Addr)
@@ -101,9 +98,7 @@ func TestWhatWasSentTwiceIsReleasedTwice(t *testing.T) {
 	happened := proxy.LoseReply(string(c.Token[:]))
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
-	if _, err := d.Acquire(ctx, c); err != nil {
-		t.Fatal(err)
-	}
+	must(d.Acquire(ctx, c))(t)
 	<-happened
 	releases(t, d, c)
 	gets(t, stray, c) // as if it had arrived only now

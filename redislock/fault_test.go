@@ -26,9 +26,7 @@ func TestAScriptThatTheServerForgotIsSentAgain(t *testing.T) {
 		flush()
 		renews(t, d, c)
 		flush()
-		if _, err := d.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
-			t.Fatal(err)
-		}
+		waits(t, d, waiter)
 		flush()
 		if e, err := d.Inspect(ctx, "job"); err != nil || len(e.Holders) != 1 || len(e.Waiters) != 1 {
 			t.Fatalf("%+v, %v", e, err)
@@ -38,9 +36,7 @@ func TestAScriptThatTheServerForgotIsSentAgain(t *testing.T) {
 		flush()
 		g := gets(t, d, waiter)
 		flush()
-		if err := d.Break(ctx, "job", g.Fence, 0, driver.Owner{}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, d.Break(ctx, "job", g.Fence, 0, driver.Owner{}))
 		flush()
 	}
 }
@@ -89,9 +85,7 @@ func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
 func lazily(t *testing.T, addr string) *redisscript.Driver {
 	t.Helper()
 	d, err := redislock.Open(inside.Lazy(ctx), "redis://"+addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d.(*redisscript.Driver)
 }
@@ -195,9 +189,7 @@ func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--requirepass", "sesame")
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	gone := nobody.Addr().String()
 	nobody.Close()
 	for url, hint := range map[string]string{
@@ -267,9 +259,7 @@ func TestOtherPrefixesAndDatabasesAreOtherLocks(t *testing.T) {
 	url := "redis://" + redistest.Start(t).Addr
 	for _, place := range []string{"", "/1", "?prefix=mine:", "/1?prefix=mine:"} {
 		gets(t, start(t, url+place), mutex("job"))
-		if _, err := start(t, url+place).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
-			t.Errorf("%q: %v; want it held by the one who came first", place, err)
-		}
+		waits(t, start(t, url+place), mutex("job"))
 	}
 }
 

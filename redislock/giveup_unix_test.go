@@ -38,13 +38,9 @@ func TestACallerThatGivesUpTakesNobodysAnswerAway(t *testing.T) {
 				long, cancel := context.WithTimeout(ctx, 5*time.Minute)
 				defer cancel()
 				held := mutex("held")
-				if _, err := d.Acquire(long, held); err != nil {
-					t.Fatal(err)
-				}
+				must(d.Acquire(long, held))(t)
 				for range 3 { // the driver knows the server as quick
-					if _, err := d.Inspect(long, "held"); err != nil {
-						t.Fatal(err)
-					}
+					must(d.Inspect(long, "held"))(t)
 				}
 				hasty, giveUp := context.WithTimeout(ctx, 5*time.Minute)
 				defer giveUp()
@@ -77,9 +73,7 @@ func TestClosingEndsARequestThatItsCallerMakes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	for range 3 { // the driver knows the server as quick
-		if _, err := d.Inspect(ctx, "job"); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Inspect(ctx, "job"))(t)
 	}
 	server.Pause()
 	defer server.Resume()

@@ -12,9 +12,7 @@ import (
 // rueidis panics, which ends the process, when it unsubscribes while the server answers
 // PING with an error.
 func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
-	}
+	nightly(t, "bad days")
 	for _, day := range redistest.BadDays {
 		if day.Cause != "MISCONF" && day.Cause != "MASTERDOWN" {
 			continue
@@ -27,15 +25,11 @@ func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
 				server := day.Start(t)
 				options.InitAddress = []string{server.Addr}
 				client, err := rueidis.NewClient(options)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				defer client.Close()
 				for range 2 {
 					d, err := concrete(redislock.New(client, nil))
-					if err != nil {
-						t.Fatal(err)
-					}
+					noError(t, err)
 					c := mutex("job")
 					gets(t, d, c)
 					releases(t, d, c)

@@ -11,9 +11,7 @@ import (
 // The server ends connections of every kind between any two steps: no lease is lost by
 // that, and no waiter is left behind.
 func TestConnectionsAreKilledBetweenTheSteps(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: bad days")
-	}
+	nightly(t, "bad days")
 	t.Parallel()
 	for _, kind := range []string{"normal", "pubsub", "replica", "master"} {
 		t.Run(kind, func(t *testing.T) {

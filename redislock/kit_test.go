@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // concrete is the driver that New or Open has made, with all that it can do.
 var concrete = servertest.As[*redisscript.Driver]
@@ -17,6 +20,11 @@ var ctx = context.Background()
 
 // The steps of a test.
 var (
+	waits    = servertest.Waits
+	rises    = servertest.Rises
+	noError  = basictest.NoError
+	becomes  = basictest.Eventually
+	nightly  = basictest.Nightly
 	mutex    = servertest.Mutex
 	queued   = servertest.Queued
 	reader   = servertest.Reader

@@ -32,9 +32,7 @@ func TestTheListSaysWhatInspectSays(t *testing.T) {
 	claim("valued", func(c *driver.Claim) { c.Value = []byte("v\x00w") })
 	claim("empty value", func(c *driver.Claim) { c.Value = []byte{} })
 	kept := claim("kept", func(*driver.Claim) {})
-	if err := d.Release(ctx, driver.LeaseRef{Name: kept.Name, Token: kept.Token, MinHold: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.Release(ctx, driver.LeaseRef{Name: kept.Name, Token: kept.Token, MinHold: time.Minute}))
 	claim("shared", func(c *driver.Claim) { c.Weight, c.Limit = 1, 3 })
 	claim("waited for", func(*driver.Claim) {})
 	waiter := queued("waited for")

@@ -28,12 +28,12 @@ func TestANameHealsWhenOneOfItsKeysIsGone(t *testing.T) {
 	}{
 		"a mutex and a waiter": {0, func(t *testing.T, name string) {
 			gets(t, d, brief(mutex(name)))
-			queues(t, d, brief(queued(name)))
+			waits(t, d, brief(queued(name)))
 		}},
 		"a mutex and many waiters": {0, func(t *testing.T, name string) {
 			gets(t, d, brief(mutex(name)))
 			for range 3 {
-				queues(t, d, brief(queued(name)))
+				waits(t, d, brief(queued(name)))
 			}
 		}},
 		"a broken mutex": {0, func(t *testing.T, name string) {
@@ -45,7 +45,7 @@ func TestANameHealsWhenOneOfItsKeysIsGone(t *testing.T) {
 		}},
 		"readers and a writer that waits": {short, func(t *testing.T, name string) {
 			gets(t, d, brief(reader(name)))
-			queues(t, d, brief(queued(name)))
+			waits(t, d, brief(queued(name)))
 		}},
 		"a reader that was renewed": {2 * short, func(t *testing.T, name string) {
 			c := brief(reader(name))
@@ -63,15 +63,13 @@ func TestANameHealsWhenOneOfItsKeysIsGone(t *testing.T) {
 			gets(t, d, c)
 			l := lease(c)
 			l.MinHold = 2 * short
-			if err := d.Release(ctx, l); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, d.Release(ctx, l))
 		}},
 		"a reader that was passed on": {short, func(t *testing.T, name string) {
 			writer, waiter := mutex(name), queued(name)
 			waiter.Weight, waiter.QueueTTL = 1, short
 			gets(t, d, writer)
-			queues(t, d, waiter)
+			waits(t, d, waiter)
 			releases(t, d, writer)
 		}},
 	} {
@@ -82,9 +80,7 @@ func TestANameHealsWhenOneOfItsKeysIsGone(t *testing.T) {
 				began := time.Now()
 				state.make(t, name)
 				before, err := d.Inspect(ctx, name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				server.Do("DEL", "pawl:{"+name+"}"+string(kind))
 				var g driver.Grant
 				for {
@@ -102,9 +98,7 @@ func TestANameHealsWhenOneOfItsKeysIsGone(t *testing.T) {
 				if took := time.Since(began); kind != 's' && took < state.shared {
 					t.Errorf("granted after %v, and a lease lasts %v", took, state.shared)
 				}
-				if g.Fence <= before.Fence {
-					t.Errorf("fence %d after %d", g.Fence, before.Fence)
-				}
+				rises(t, before.Fence, g.Fence)
 			})
 		}
 	}
@@ -150,12 +144,5 @@ func TestOneOfSeveralNamesThatCannotBeReadIsNamed(t *testing.T) {
 		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Name != bad {
 			t.Errorf("%s: %v; want it to be about %q", what, err, bad)
 		}
-	}
-}
-
-func queues(t testing.TB, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("Acquire: %v; want it to wait", err)
 	}
 }

@@ -50,9 +50,7 @@ func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 // but not unavailable: the claims go on without a subscription, and waiters poll now and
 // then, until the subscription is up after all.
 func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	t.Parallel()
 	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
 	d := start(t, "redis://"+proxy.Addr+"?tracking=false&write_timeout=30s") // rueidis takes long to see that it hangs
@@ -62,15 +60,11 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	defer cancel()
 	holder, waiter := mutex("job"), queued("job")
 	holder.TTL, waiter.QueueTTL = time.Minute, time.Minute
-	if _, err := d.Acquire(ctx, holder); err != nil {
-		t.Fatal(err)
-	}
+	must(d.Acquire(ctx, holder))(t)
 	if d.Properties().PushesGrants {
 		t.Error("PushesGrants is true")
 	}
-	if _, err := d.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
-		t.Fatal(err)
-	}
+	waits(t, d, waiter)
 	proxy.Heal()
 	hear(t, heard, driver.SignalLook, driver.Token{})
 	if !d.Properties().PushesGrants {
@@ -92,9 +86,7 @@ func TestPropertiesSayWhichServerItIs(t *testing.T) {
 }
 
 func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	t.Parallel()
 	for what, parameters := range map[string]string{"RESP3": "", "RESP2": "?protocol=2"} {
 		t.Run(what, func(t *testing.T) {

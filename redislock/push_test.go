@@ -1,7 +1,6 @@
 package redislock_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -135,14 +135,10 @@ func TestAClientOfTheCallersOwnCanBeTracked(t *testing.T) {
 	o := rueidis.ClientOption{InitAddress: []string{server.Addr}}
 	tracking := redislock.Track(&o)
 	client, err := rueidis.NewClient(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer client.Close()
 	d, err := concrete(redislock.New(client, &redislock.Options{Tracking: tracking}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	heard := listen(t, d)
 	c := mutex("job")
@@ -156,23 +152,17 @@ func TestAClientOfTheCallersOwnCanBeTracked(t *testing.T) {
 func BenchmarkDeletedToLost(b *testing.B) {
 	server := redistest.Start(b)
 	locks, err := pawl.New(benchOpen(b, "redis://"+server.Addr), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	defer func() { _ = locks.Close() }()
 	var took []time.Duration
 	for b.Loop() {
 		lease, err := locks.Mutex("job").Lock(ctx)
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		time.Sleep(25 * time.Millisecond)
 		began := time.Now()
 		server.Do("DEL", "pawl:{job}s")
 		<-lease.Done()
 		took = append(took, time.Since(began))
 	}
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "µs-median")
-	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "µs-p99")
+	drivertest.ReportTimes(b, took)
 }

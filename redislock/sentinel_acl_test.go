@@ -16,9 +16,7 @@ const (
 )
 
 func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: fail-overs")
-	}
+	nightly(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartGroup(t)
 	setDownAfter(group.Sentinels, time.Minute)

@@ -12,9 +12,7 @@ import (
 // A lease that was replicated is held on the new master, too. Its holder keeps it, and
 // when it is released there, the server notifies a waiter.
 func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: fail-overs")
-	}
+	nightly(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartGroup(t)
 	d, other := start(t, group.URL()), start(t, group.URL())
@@ -22,9 +20,7 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 	c, waiter := mutex("job"), queued("job")
 	c.TTL, waiter.QueueTTL = time.Minute, time.Minute
 	first := gets(t, d, c)
-	if _, err := other.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
-		t.Fatal(err)
-	}
+	waits(t, other, waiter)
 	group.Replicated()
 	group.Master.Kill()
 
@@ -48,9 +44,7 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 	for tries := 0; ; tries++ { // by its own polling: the subscription may not be back yet
 		second, err := other.Acquire(ctx, waiter)
 		if err == nil {
-			if second.Fence <= first.Fence {
-				t.Errorf("fence %d after %d", second.Fence, first.Fence)
-			}
+			rises(t, first.Fence, second.Fence)
 			return
 		}
 		if tries == 500 {
@@ -63,9 +57,7 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 // A lease that the replica lacked when the master died is forgotten, and granted again:
 // the fence is greater, and the first holder learns of it when it renews.
 func TestWhatTheReplicaLackedIsGrantedAgainWithAGreaterFence(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: fail-overs")
-	}
+	nightly(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartGroup(t)
 	d, other := start(t, group.URL()), start(t, group.URL())
@@ -87,9 +79,7 @@ func TestWhatTheReplicaLackedIsGrantedAgainWithAGreaterFence(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	if second.Fence <= first.Fence {
-		t.Errorf("fence %d after %d", second.Fence, first.Fence)
-	}
+	rises(t, first.Fence, second.Fence)
 	eventually(t, func() error {
 		err := renewed(d, c)
 		if errors.Is(err, driver.ErrNoSuchLease) {

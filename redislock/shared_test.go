@@ -13,9 +13,7 @@ import (
 // The server reports to each of the clients that share a name the changes of the others,
 // which are no news: each costs arming the name again, now and then, and no script.
 func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: crowds")
-	}
+	nightly(t, "crowds")
 	t.Parallel()
 	server := redistest.Start(t)
 	const clients, each, cycles = 10, 5, 200

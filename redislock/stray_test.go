@@ -11,25 +11,19 @@ import (
 )
 
 func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckNothingIsLeft(t, open(t, "redis://"+redistest.Start(t).Addr))
 }
 
 func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckASlowConnection(t, func(addr string) driver.Driver { return start(t, "redis://"+addr) })
 }
 
 func TestAForcedClaimThatWasReportedAsFailedBreaksNobody(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckAFailedForceBreaksNobody(t, func(addr string) driver.Driver { return start(t, "redis://"+addr) })
 }
@@ -54,9 +48,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 		"nobody answers a new connection": func(t *testing.T) (driver.Driver, func()) {
 			// the kernel accepts connections, and no process reads them
 			silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			t.Cleanup(func() { silent.Close() })
 			return lazily(t, silent.Addr().String()), func() {}
 		},

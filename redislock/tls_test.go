@@ -54,9 +54,7 @@ func TestTLSWithACertificateOfTheClient(t *testing.T) {
 // Each node has a certificate of its own, for the address by which the other nodes know
 // it. The node that the URL names has another name, too.
 func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
 	secured := func(hosts ...string) (port string, args []string) {

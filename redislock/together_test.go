@@ -13,9 +13,7 @@ import (
 // Steps of many goroutines share scripts. Each name still has its own fences, and a claim
 // that is answered "granted" holds its name.
 func TestManyGoroutinesOnNamesOfTheirOwn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: crowds")
-	}
+	nightly(t, "crowds")
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
 	const goroutines, cycles = 50, 40
@@ -79,9 +77,7 @@ func TestADamagedNameAmongManyHurtsNobodyElse(t *testing.T) {
 		t.Errorf("%d names are listed", listed)
 	}
 	answers, err := d.Renew(ctx, leases)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for i, err := range answers {
 		if (err != nil) != damaged(i) {
 			t.Errorf("renew %d: %v", i, err)
@@ -109,9 +105,7 @@ func TestRenewalsShareScripts(t *testing.T) {
 	}
 	for range 2 { // the first one loads the script
 		server.Do("CONFIG", "RESETSTAT")
-		if _, err := d.Renew(ctx, leases); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Renew(ctx, leases))(t)
 	}
 	if n := commands(server, "evalsha"); n != 16 {
 		t.Errorf("%d scripts for 1000 leases, want 16", n)

@@ -63,14 +63,10 @@ func channels(server *redistest.Server) string {
 func TestAWatchThatIsStoppedIsFreed(t *testing.T) {
 	server := redistest.Start(t)
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer client.Close()
 	shared, err := concrete(redislock.New(client, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer shared.Close()
 	for how, d := range map[string]*redisscript.Driver{
 		"RESP3": start(t, "redis://"+server.Addr), "RESP2": start(t, "redis://"+server.Addr+"?protocol=2"), "shared": shared,
@@ -87,18 +83,6 @@ func TestAWatchThatIsStoppedIsFreed(t *testing.T) {
 		stop2()
 		becomes(t, "all is left", func() bool { return channels(server) == "" })
 	}
-}
-
-// becomes waits until so returns true.
-func becomes(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for range 500 {
-		if so() {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatalf("it does not become so that %s", what)
 }
 
 func TestAWatchOutlivesItsConnection(t *testing.T) {
@@ -134,18 +118,12 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 }
 
 func TestAWatchFollowsASlotThatMoves(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d, other := start(t, "redis://"+nodes[0].Addr), start(t, "redis://"+nodes[1].Addr)
 	told, stop := watch(t, d, "job")
-	from, slot := redistest.Owner(nodes, "job")
-	to := nodes[0]
-	if from == to {
-		to = nodes[1]
-	}
+	from, to, slot := redistest.Moving(nodes, "job")
 	for range 2 {
 		redistest.Move(nodes, slot, from, to, func() {})
 		tells(t, told, "that the slot has moved")
@@ -165,9 +143,7 @@ func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 
 // In a cluster the messages about a name go to no other node.
 func TestAWatchInAClusterIsOfASlot(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := start(t, "redis://"+nodes[0].Addr)

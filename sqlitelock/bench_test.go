@@ -83,9 +83,7 @@ func BenchmarkProcesses(b *testing.B) {
 			total, least, worst := 0, math.MaxInt, 0
 			for range n {
 				var cycles, took int
-				if _, err := fmt.Fscan(strings.NewReader(<-said), &cycles, &took); err != nil {
-					b.Fatal(err)
-				}
+				must(fmt.Fscan(strings.NewReader(<-said), &cycles, &took))(b)
 				total, least, worst = total+cycles, min(least, cycles), max(worst, took)
 			}
 			b.ReportMetric(float64(total)/3, "cycles/s")
@@ -110,12 +108,8 @@ func BenchmarkOpenAndClose(b *testing.B) {
 	open(b, path, nil)
 	for b.Loop() {
 		d, err := concrete(OpenFile(ctx, path, nil))
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := d.Close(); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
+		noError(b, d.Close())
 	}
 }
 

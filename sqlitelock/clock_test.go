@@ -1,13 +1,11 @@
 package sqlitelock
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
@@ -29,9 +27,7 @@ func TestAClockThatIsSetBackMakesLeasesLast(t *testing.T) {
 	g := gets(t, d, first)
 	c.Advance(-time.Hour)
 	c.Advance(time.Hour + first.TTL - time.Microsecond)
-	if _, err := d.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("%v; want it held", err)
-	}
+	isRefused(t, d, mutex("job"))
 	c.Advance(time.Microsecond)
 	if h := gets(t, d, mutex("job")); h.Fence <= g.Fence {
 		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
@@ -47,9 +43,7 @@ func TestAfterADeletionTheNewFilesFencesAreGreater(t *testing.T) {
 		notOnWindows(t, err)
 	}
 	for _, companion := range []string{"-wal", "-shm"} {
-		if err := os.Remove(path + companion); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Remove(path+companion))
 	}
 	if h := gets(t, open(t, path, nil), mutex("job")); h.Fence <= g.Fence {
 		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
@@ -62,9 +56,7 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	cycleAndClose := func() (last uint64) {
 		t.Helper()
 		d, err := concrete(OpenFile(ctx, path, &Options{now: c.Now}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer d.Close()
 		x := mutex("job")
 		g := gets(t, d, x)
@@ -77,9 +69,7 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(to, b, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	cycleAndClose() // never released: the backup has it
 	copyFile(path, backup)

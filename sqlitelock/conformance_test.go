@@ -16,9 +16,7 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver {
 			d, err := concrete(OpenFile(ctx, filepath.Join(folder, strconv.Itoa(files)), &Options{now: c.Now}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return d
 		},
 		Clock:     c,
@@ -31,9 +29,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a thousand waiters are a crowd")
-	}
+	nightly(t, "a thousand waiters are a crowd")
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "locks.db")
 	a, b := open(t, path, nil), open(t, path, nil)

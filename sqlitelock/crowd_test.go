@@ -28,9 +28,7 @@ func BenchmarkCrowd(b *testing.B) {
 			var total, troubles, worst int
 			for range processes {
 				var grants, refused, longest int
-				if _, err := fmt.Fscan(strings.NewReader(<-said), &grants, &refused, &longest); err != nil {
-					b.Fatal(err)
-				}
+				must(fmt.Fscan(strings.NewReader(<-said), &grants, &refused, &longest))(b)
 				total, troubles, worst = total+grants, troubles+refused, max(worst, longest)
 			}
 			b.ReportMetric(float64(total)/seconds, "grants/s")

@@ -46,9 +46,7 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 	folder := servertest.SmallDisk(t, t.TempDir(), "4m").Dir
 	path := filepath.Join(folder, "locks.db")
 	readOnly := func(flags uintptr) {
-		if err := syscall.Mount("tmpfs", folder, "tmpfs", syscall.MS_REMOUNT|flags, ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, syscall.Mount("tmpfs", folder, "tmpfs", syscall.MS_REMOUNT|flags, ""))
 	}
 	readOnly(syscall.MS_RDONLY)
 	if e := refused(t, path); !e.Permanent {
@@ -57,13 +55,9 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 
 	readOnly(0)
 	d, err := concrete(OpenFile(ctx, path, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	gets(t, d, mutex("job"))
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.Close())
 	readOnly(syscall.MS_RDONLY)
 	if e := refused(t, path); !e.Permanent || e.Hint == "" {
 		t.Error("the file cannot be written")

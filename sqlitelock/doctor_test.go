@@ -33,25 +33,19 @@ func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
 func TestTheDoctorOfANamespaceNamesNoRowOfAnother(t *testing.T) {
 	path := file(t)
 	locks, err := pawl.New(open(t, path, nil), servertest.Patient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = locks.Close() })
 	tenants := map[string]*pawl.Client{"acme": locks.Namespace("acme"), "other": locks.Namespace("other"), "eu": locks.Namespace("acme").Namespace("eu")}
 	for _, c := range tenants {
 		lease, err := c.Mutex("secret").Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer lease.Release(t.Context())
 	}
 	for damaged, want := range map[string]string{"other": "other", "acme/eu": "eu"} {
 		raw(t, path, "UPDATE entries SET entry = x'3f' WHERE name = CAST('@"+damaged+":secret' AS BLOB)")
 		for tenant, c := range tenants {
 			found, err := c.Diagnose(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			names := slices.ContainsFunc(found, func(f pawl.Finding) bool { return strings.Contains(f.Detail, "@"+damaged+":secret") })
 			if names != (tenant == want) {
 				t.Errorf("%s is damaged, and the doctor of %s finds %+v", damaged, tenant, found)
@@ -87,9 +81,7 @@ func TestTheDoctorNamesWhatIsSharedByMistake(t *testing.T) {
 		if f := finding(t, d, "hard links"); f != nil {
 			t.Fatalf("a file with one name: %+v", f)
 		}
-		if err := os.Link(path+which, path+".other"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Link(path+which, path+".other"))
 		f := finding(t, d, "hard links")
 		if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, path+which+" has 2 names") {
 			t.Errorf("%q with a second name: %+v", which, f)

@@ -34,9 +34,7 @@ func file(tb testing.TB) string { return filepath.Join(tb.TempDir(), "locks.db")
 func open(tb testing.TB, path string, o *Options) *lockDriver {
 	tb.Helper()
 	d, err := concrete(OpenFile(ctx, path, o))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	noError(tb, err)
 	tb.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			tb.Error(err)
@@ -56,12 +54,13 @@ func clock() *memlock.Clock { return memlock.NewClock(time.Now()) }
 
 // The steps of a test.
 var (
-	mutex    = servertest.Mutex
-	queued   = servertest.Queued
-	lease    = servertest.Lease
-	gets     = servertest.Gets
-	waits    = servertest.Waits
-	releases = servertest.Releases
+	isRefused = servertest.Waits
+	mutex     = servertest.Mutex
+	queued    = servertest.Queued
+	lease     = servertest.Lease
+	gets      = servertest.Gets
+	waits     = servertest.Waits
+	releases  = servertest.Releases
 )
 
 func cycle(tb testing.TB, d driver.Driver, name string) {

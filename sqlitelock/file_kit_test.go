@@ -13,17 +13,11 @@ import (
 func raw(tb testing.TB, path string, statements ...string) {
 	tb.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	noError(tb, err)
 	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			tb.Fatal(err)
-		}
+		must(db.Exec(s))(tb)
 	}
-	if err := db.Close(); err != nil {
-		tb.Fatal(err)
-	}
+	noError(tb, db.Close())
 }
 
 // refused opens a file that must not be opened, and returns the error.
@@ -48,9 +42,7 @@ func refused(tb testing.TB, path string) *driver.Error {
 func finding(t *testing.T, d *lockDriver, subject string) *driver.Finding {
 	t.Helper()
 	found, err := d.Diagnose(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for i := range found {
 		if found[i].Subject == subject {
 			return &found[i]
@@ -74,9 +66,7 @@ func writeLocked(tb testing.TB, path string) (unlock func()) {
 	if err == nil {
 		err = c.script("BEGIN IMMEDIATE")
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	noError(tb, err)
 	return func() {
 		if err := errors.Join(c.script("ROLLBACK"), c.close()); err != nil {
 			tb.Error(err)

@@ -40,9 +40,7 @@ func TestTheModeOfAFileThatWasMadeBeforeIsKept(t *testing.T) {
 		t.Skip("there are no such modes on Windows: run it on another system")
 	}
 	path := file(t)
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, nil, 0o600))
 	if err := os.Chmod(path, 0o664); err != nil { //nolint:gosec // that others may read it is the point
 		t.Fatal(err)
 	}
@@ -88,9 +86,7 @@ func TestARelativePathAndALinkLeadToTheSameFile(t *testing.T) {
 	if err := os.Symlink("locks.db", "link.db"); err != nil {
 		t.Skipf("no symbolic links here (%v): run where they are allowed", err)
 	}
-	if _, err := open(t, filepath.Join(folder, "link.db"), nil).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
-		t.Fatal(err)
-	}
+	isRefused(t, open(t, filepath.Join(folder, "link.db"), nil), mutex("job"))
 }
 
 func TestWhatIsNoFileIsRefused(t *testing.T) {
@@ -99,9 +95,7 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 		t.Error("a folder may become a file?")
 	}
 	plain := filepath.Join(folder, "plain")
-	if err := os.WriteFile(plain, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(plain, []byte("x"), 0o600))
 	if e := refused(t, filepath.Join(plain, "locks.db")); !e.Permanent {
 		t.Error("a folder cannot be made in a file")
 	}
@@ -110,9 +104,7 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 func TestWhatIsNoDatabaseIsRefused(t *testing.T) {
 	path := file(t)
 	text := strings.Repeat("these are my notes, not a database\n", 100)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte(text), 0o600))
 	if e := refused(t, path); !e.Permanent {
 		t.Error("notes stay notes")
 	}
@@ -124,21 +116,15 @@ func TestWhatIsNoDatabaseIsRefused(t *testing.T) {
 func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 	path := file(t)
 	d, err := concrete(OpenFile(ctx, path, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	gets(t, d, mutex("job"))
 	_ = d.Close()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for i := 1024; i < len(b); i++ { // all except the page with the header and the schema
 		b[i] = 0x5A
 	}
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, b, 0o600))
 	d, err = concrete(OpenFile(ctx, path, nil))
 	if err == nil {
 		defer d.Close()
@@ -170,9 +156,7 @@ func TestADamagedEntryIsAnErrorNotAFreeName(t *testing.T) {
 				}
 			}
 			t.Log(acquire)
-			if _, err := d.Acquire(ctx, mutex("other")); !errors.Is(err, driver.ErrHeld) {
-				t.Fatalf("the others are well: %v", err)
-			}
+			isRefused(t, d, mutex("other"))
 		})
 	}
 }
@@ -197,9 +181,7 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 			heard := listen(t, d)
 			c := mutex("job")
 			gets(t, d, c)
-			if err := mischief(path); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, mischief(path))
 			if s := hear(t, heard); s.Kind != driver.SignalLook || !s.Token.IsZero() {
 				t.Fatalf("heard %v", s)
 			}
@@ -293,16 +275,12 @@ func TestAFileThatComesBackIsUsedAgain(t *testing.T) {
 	}
 	path := file(t)
 	d := open(t, path, nil)
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Rename(path, path+".old"))
 	time.Sleep(identityEvery)
 	if _, err := d.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrUnavailable) {
 		t.Fatal(err)
 	}
-	if err := os.Rename(path+".old", path); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Rename(path+".old", path))
 	gets(t, d, mutex("job"))
 }
 

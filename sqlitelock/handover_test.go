@@ -8,9 +8,7 @@ import (
 )
 
 func TestANameIsHandedOverBetweenProcessesInMilliseconds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a slow machine takes longer")
-	}
+	nightly(t, "a slow machine takes longer")
 	took := handOvers(t, 40)
 	slices.Sort(took)
 	if p50 := took[len(took)/2]; p50 > 50*time.Millisecond { // ten times as long as on a quiet machine
@@ -39,9 +37,7 @@ func BenchmarkWaiting(b *testing.B) {
 		_, out := spawn(b, "wait", path)
 		out.Scan()
 		used, err := strconv.Atoi(out.Text())
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		b.ReportMetric(100*float64(used)/float64(seconds*time.Second), "%core")
 		b.ReportMetric(0, "ns/op")
 	})

@@ -19,9 +19,7 @@ import (
 func database(t testing.TB, path, parameters string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?"+parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -30,9 +28,7 @@ func database(t testing.TB, path, parameters string) *sql.DB {
 func connOf(t testing.TB, db *sql.DB) *sql.Conn {
 	t.Helper()
 	c, err := db.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = c.Close() }) // which waits for its transaction
 	return c
 }
@@ -47,9 +43,7 @@ type beginner interface {
 func begin(t testing.TB, db beginner) *sql.Tx {
 	t.Helper()
 	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback() })
 	return tx
 }
@@ -114,12 +108,8 @@ func TestALeaseCheckNeverLooksAtAnOldSnapshot(t *testing.T) {
 	g := gets(t, d, mutex("job"))
 	tx := begin(t, db)
 	var n int
-	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM work").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Break(ctx, "job", g.Fence, 0, driver.Owner{Host: "operator"}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.QueryRowContext(ctx, "SELECT count(*) FROM work").Scan(&n))
+	noError(t, d.Break(ctx, "job", g.Fence, 0, driver.Owner{Host: "operator"}))
 	gets(t, d, mutex("job"))
 	err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
 	e, ok := errors.AsType[*driver.Error](err)
@@ -197,9 +187,7 @@ func TestALeaseCheckOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
 		}
 	}
 	tx, err := database(t, path, "").BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer tx.Rollback()
 	if err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
 		t.Errorf("one that only promises to read: %v", err)
@@ -224,24 +212,16 @@ func TestNoCheckedWriteIsLost(t *testing.T) { fencetest.ChecksEachWrite(t, check
 func TestALeaseOfANamespaceIsChecked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	locks, err := pawl.Open(ctx, "sqlite:"+path, servertest.Patient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer locks.Close()
 	lease, err := locks.Namespace("acme").Mutex("transfer").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	other, err := locks.Namespace("other").Mutex("transfer").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	db := database(t, path, immediate)
 	for l, want := range map[*pawl.Lease]error{lease: nil, other: pawl.ErrStale} {
 		if want != nil {
-			if err := l.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, l.Release(ctx))
 		}
 		tx := begin(t, db)
 		if err := CheckLease(ctx, tx, l); !errors.Is(err, want) {

@@ -1,7 +1,6 @@
 package sqlitelock
 
 import (
-	"flag"
 	"os"
 	"testing"
 
@@ -15,9 +14,6 @@ func TestMain(m *testing.M) {
 		child(verb)
 		os.Exit(0)
 	}
-	flag.Parse()
-	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
-		panic(err)
-	}
+	leaktest.Parallel(64)
 	leaktest.Main(m)
 }

@@ -26,9 +26,7 @@ func TestURLs(t *testing.T) {
 		"sqlite:l.db?poll=10ms&retention=2h": "l.db",
 	} {
 		u, err := url.Parse(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if path, _, err := parseURL(u); err != nil || path != want {
 			t.Errorf("%s is %q, %v", raw, path, err)
 		}
@@ -55,9 +53,7 @@ func TestURLsThatSayMoreThanIsUnderstoodAreRefused(t *testing.T) {
 func TestPropertiesSayWhichFileItIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	d, err := concrete(OpenFile(ctx, path, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	if where := d.Properties().Where; where != "sqlite "+path {
 		t.Errorf("Where is %q", where)
@@ -79,14 +75,10 @@ func TestAParameterThatCannotBeReadIsToldWhatItMayBe(t *testing.T) {
 func TestAURLOpensTheFile(t *testing.T) {
 	path := file(t)
 	d, err := driver.Open(ctx, (&url.URL{Scheme: "sqlite", Path: filepath.ToSlash(path)}).String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	gets(t, d, mutex("job"))
-	if _, err := open(t, path, nil).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
-		t.Fatal(err)
-	}
+	isRefused(t, open(t, path, nil), mutex("job"))
 	if d, err := driver.Open(ctx, "sqlite:"+filepath.ToSlash(t.TempDir())); err == nil || d != nil {
 		t.Fatalf("a folder gave %v, %v", d, err)
 	}
@@ -97,9 +89,7 @@ func TestAURLOpensTheFile(t *testing.T) {
 func TestAFileThatMustExistIsNotMade(t *testing.T) {
 	folder := t.TempDir()
 	missing, empty := filepath.Join(folder, "a", "locks.db"), filepath.Join(folder, "empty.db")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(empty, nil, 0o600))
 	for _, path := range []string{missing, empty} {
 		d, err := driver.Open(ctx, "sqlite:"+filepath.ToSlash(path)+"?create=false")
 		if !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, driver.ErrUnavailable) || d != nil {
@@ -114,7 +104,5 @@ func TestAFileThatMustExistIsNotMade(t *testing.T) {
 	}
 	gets(t, open(t, empty, nil), mutex("job"))
 	d := open(t, empty, &Options{MustExist: true})
-	if _, err := d.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
-		t.Error(err)
-	}
+	isRefused(t, d, mutex("job"))
 }

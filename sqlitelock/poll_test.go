@@ -64,9 +64,7 @@ func TestADriverLooksOnlyForWhatItAwaits(t *testing.T) {
 	looks("while it holds", true)
 	releases(t, b, waiter)
 	looks("after its release", false)
-	if _, err := b.AcquireAll(ctx, []driver.Claim{one, other}); err != nil {
-		t.Fatal(err)
-	}
+	must(b.AcquireAll(ctx, []driver.Claim{one, other}))(t)
 	releases(t, b, one)
 	looks("while it holds one of two", true)
 	releases(t, b, other)

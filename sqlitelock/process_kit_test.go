@@ -15,8 +15,14 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/cputime"
 )
+
+// The steps that all tests share.
+var noError, nightly = basictest.NoError, basictest.Nightly
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // Children are this binary again, with a verb and a file in the environment. They print
 // their results.
@@ -45,9 +51,7 @@ func spawn(tb testing.TB, verb, path string) (*exec.Cmd, *bufio.Scanner) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	noError(tb, err)
 	tb.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return cmd, bufio.NewScanner(out)
 }

@@ -55,40 +55,30 @@ func TestAProcessMayBeKilledAtAnyMoment(t *testing.T) {
 		}
 
 		d, err := concrete(OpenFile(ctx, path, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if found, err := d.Diagnose(ctx); err != nil || len(found) != 1 || found[0].Subject != "server" {
 			t.Fatalf("after a kill: %v, %v", found, err)
 		}
 		for e, err := range d.List(ctx, "") {
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if e.Fence < highest[e.Name] {
 				t.Fatalf("%s: the last fence fell from %d to %d", e.Name, highest[e.Name], e.Fence)
 			}
 		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, d.Close())
 	}
 }
 
 func TestProcessesExcludeEachOther(t *testing.T) {
 	path := file(t)
-	if err := os.WriteFile(path+".count", []byte("0"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path+".count", []byte("0"), 0o600))
 	var cmds []*exec.Cmd
 	for range 3 {
 		cmd, _ := spawn(t, "count", path)
 		cmds = append(cmds, cmd)
 	}
 	for _, cmd := range cmds {
-		if err := cmd.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, cmd.Wait())
 	}
 	if b, err := os.ReadFile(path + ".count"); err != nil || string(b) != "600" {
 		t.Fatalf("600 additions made %s (%v)", b, err)

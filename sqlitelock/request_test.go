@@ -29,9 +29,7 @@ func TestABusyFileIsWaitedFor(t *testing.T) {
 		t.Fatalf("reading needs no write lock: %v", err)
 	}
 	unlock()
-	if err := <-granted; err != nil {
-		t.Fatal(err)
-	}
+	noError(t, <-granted)
 }
 
 func TestCancellingEndsTheWaitForABusyFile(t *testing.T) {
@@ -87,7 +85,7 @@ func (c whileOthersWrite) Err() error {
 	return nil
 }
 
-// A crowd of processes is no reason to give up, however short the patience is.
+// A request goes on as long as other processes write, however short its patience is.
 func TestPatienceDoesNotEndWhileOthersWrite(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
@@ -132,9 +130,7 @@ func TestWithoutADeadlinePatienceEnds(t *testing.T) {
 func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
 	path := file(t)
 	d, err := concrete(OpenFile(ctx, path, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer writeLocked(t, path)()
 	ended, bounded := make(chan error, 1), patient(t)
 	go func() {
@@ -142,9 +138,7 @@ func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
 		ended <- err
 	}()
 	time.Sleep(10 * time.Millisecond)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.Close())
 	if err := <-ended; !errors.Is(err, driver.ErrClosed) {
 		t.Fatal(err)
 	}

@@ -20,9 +20,7 @@ func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 			path := file(t)
 			raw(t, path, statements...)
 			before, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if e := refused(t, path); !e.Permanent {
 				t.Error("it stays another application's")
 			}
@@ -40,9 +38,7 @@ func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 func TestANewerSchemaIsRefused(t *testing.T) {
 	path := file(t)
 	d, err := concrete(OpenFile(ctx, path, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	_ = d.Close()
 	raw(t, path, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))
 	if e := refused(t, path); !e.Permanent || !strings.Contains(e.Hint, "newer") {

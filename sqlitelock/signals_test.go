@@ -67,9 +67,7 @@ func TestAHolderHearsThatItsLeaseWasBroken(t *testing.T) {
 			heard := listen(t, a)
 			c := mutex("job")
 			g := gets(t, a, c)
-			if err := b.Break(ctx, "job", g.Fence, 0, driver.Owner{Host: "desk"}); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, b.Break(ctx, "job", g.Fence, 0, driver.Owner{Host: "desk"}))
 			if s := hear(t, heard); s.Kind != driver.SignalLost || s.Token != c.Token {
 				t.Fatalf("heard %+v", s)
 			}

@@ -19,9 +19,7 @@ func TestTwoDriversOfAFileExcludeEachOther(t *testing.T) {
 	a, b := open(t, path, nil), open(t, path, nil)
 	first, second := mutex("job"), mutex("job")
 	g := gets(t, a, first)
-	if _, err := b.Acquire(ctx, second); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("the second got %v", err)
-	}
+	isRefused(t, b, second)
 	releases(t, a, first)
 	if h := gets(t, b, second); h.Fence <= g.Fence {
 		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
@@ -31,14 +29,10 @@ func TestTwoDriversOfAFileExcludeEachOther(t *testing.T) {
 func TestLeasesOutliveTheDriver(t *testing.T) {
 	path := file(t)
 	a, err := concrete(OpenFile(ctx, path, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	c := mutex("job")
 	g := gets(t, a, c)
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, a.Close())
 	e, err := open(t, path, nil).Inspect(ctx, "job")
 	if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence {
 		t.Fatalf("after reopening: %+v, %v", e, err)
@@ -52,9 +46,7 @@ func TestTheClockOfTheFileDecidesExpiry(t *testing.T) {
 	first := mutex("job")
 	gets(t, a, first)
 	c.Advance(first.TTL - time.Microsecond)
-	if _, err := b.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("a microsecond too early: %v", err)
-	}
+	isRefused(t, b, mutex("job"))
 	c.Advance(time.Microsecond)
 	gets(t, b, mutex("job"))
 	if err := a.Release(ctx, lease(first)); !errors.Is(err, driver.ErrNoSuchLease) {
@@ -70,9 +62,7 @@ func TestNamesAreComparedByteForByte(t *testing.T) {
 	}
 	var listed []string
 	for e, err := range d.List(ctx, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		listed = append(listed, e.Name)
 	}
 	slices.Sort(names)
@@ -110,9 +100,7 @@ func TestListFindsAPrefixAcrossPages(t *testing.T) {
 	gets(t, d, mutex("job;"))
 	var got []string
 	for e, err := range d.List(ctx, "job:") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		got = append(got, e.Name)
 		gets(t, d, mutex("other:"+e.Name)) // a caller may use the driver while it ranges
 	}
@@ -131,9 +119,7 @@ func TestABatchIsRenewedAcrossTransactions(t *testing.T) {
 	}
 	leases[batch].Token = driver.NewToken()
 	answers, err := d.Renew(ctx, leases)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for i, err := range answers {
 		if (i == batch) != errors.Is(err, driver.ErrNoSuchLease) {
 			t.Fatalf("lease %d: %v", i, err)
@@ -151,13 +137,9 @@ func TestOptionsThatCannotBeKeptAreRefused(t *testing.T) {
 
 func TestAfterCloseAllIsRefused(t *testing.T) {
 	d, err := concrete(OpenFile(ctx, file(t), nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for range 2 {
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, d.Close())
 	}
 	_, acquire := d.Acquire(ctx, mutex("job"))
 	_, diagnose := d.Diagnose(ctx)
@@ -172,9 +154,7 @@ func TestCloseMayComeAtAnyTime(t *testing.T) {
 	path := file(t)
 	for range 20 {
 		d, err := concrete(OpenFile(ctx, path, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		ended := make(chan error)
 		for range 4 {
 			go func() {
@@ -186,9 +166,7 @@ func TestCloseMayComeAtAnyTime(t *testing.T) {
 				}
 			}()
 		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, d.Close())
 		for range 4 {
 			if err := <-ended; !errors.Is(err, driver.ErrClosed) {
 				t.Fatal(err)

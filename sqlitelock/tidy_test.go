@@ -27,16 +27,12 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	tidy := func(n int) {
 		for range n {
 			d, err := concrete(OpenFile(ctx, path, options))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			d.table.tidyEvery = 1
 			claim := mutex("often")
 			gets(t, d, claim)
 			releases(t, d, claim)
-			if err := d.Close(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, d.Close())
 		}
 	}
 	c.Advance(59 * time.Minute)

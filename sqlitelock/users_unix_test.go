@@ -20,9 +20,7 @@ func unprivileged(t *testing.T) (folder string) {
 	const nobody = 65534
 	// TMPDIR may be below a folder that the other user cannot enter.
 	folder, err := os.MkdirTemp("/var/tmp", "pawl-") //nolint:usetesting // see above
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	binary := filepath.Join(folder, "test")
 	b, err := os.ReadFile(os.Args[0])
@@ -37,9 +35,7 @@ func unprivileged(t *testing.T) (folder string) {
 	if err == nil {
 		err = os.Chown(folder, nobody, nobody)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	asChild = func(cmd *exec.Cmd) {
 		cmd.Path = binary
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -60,15 +56,11 @@ func TestWhoOpensTheFileWhileItsCompanionsAreMadeCanLock(t *testing.T) {
 				if !stays.Scan() {
 					t.Fatal("the first user cannot open the file")
 				}
-				if err := os.Chmod(path+which, mode); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.Chmod(path+which, mode))
 				_, opens := spawn(t, "opens patiently", path)
 				opens.Scan()
 				time.Sleep(200 * time.Millisecond) // it is opening the file
-				if err := os.Chmod(path+which, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.Chmod(path+which, 0o600))
 				if opens.Scan(); opens.Text() != "<nil>" {
 					t.Errorf("the second user is answered: %s", opens.Text())
 				}

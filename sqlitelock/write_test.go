@@ -13,9 +13,7 @@ func TestATransactionThatWasLeftOpenIsUndone(t *testing.T) {
 	d := open(t, file(t), nil)
 	w := d.table.writer.conn
 	err := errors.Join(w.begin.exec(), w.upsertEntry.exec([]byte("job"), []byte("half a step")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	gets(t, d, mutex("job"))
 }
 
@@ -31,34 +29,24 @@ func TestAPanicInsideAStepLocksNobodyOut(t *testing.T) {
 }
 
 func TestTheLogStaysShortHoweverManyWrite(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it writes a log of megabytes")
-	}
+	nightly(t, "it writes a log of megabytes")
 	t.Parallel()
 	path := file(t)
 	d := open(t, path, nil)
 	c, err := connect(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer c.close()
 	// An open reader keeps SQLite from restarting the log.
-	if err := c.script("BEGIN; SELECT count(*) FROM entries"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.script("BEGIN; SELECT count(*) FROM entries"))
 	size := func() int64 {
 		info, err := os.Stat(path + "-wal")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		return info.Size()
 	}
 	for size() <= longLog {
 		cycle(t, d, "job")
 	}
-	if err := c.script("COMMIT"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.script("COMMIT"))
 	for began := time.Now(); size() > longLog; cycle(t, d, "job") {
 		if time.Since(began) > 5*time.Second {
 			t.Fatalf("the log still has %d bytes", size())

@@ -17,18 +17,12 @@ func TestAcquireThatIsRefusedDoesNotRenewTheLeaseOfItsFile(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			where := &location{namespace: namespace}
 			c, err := pawl.New(memlock.New(nil), where.options())
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer c.Close()
 			lease, err := c.Mutex("dep", pawl.WithTTL(4*time.Second)).Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			handle, err := lease.Detach(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			h := &handleFile{path: "f", old: string(handle), since: time.Now().Add(-2 * remembered)}
 			for range 3 {
 				if err := h.replaceable(t.Context(), c, where); !errors.Is(err, errNotAcquired) {

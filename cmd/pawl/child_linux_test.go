@@ -15,9 +15,7 @@ func TestKill9TakesTheCommandAlong(t *testing.T) {
 	b := newLab(t)
 	p := b.start("run", "--ttl", "1000", "x", "--", "sh", "-c", `trap "" TERM INT HUP; echo $$ > group; while :; do sleep 0.01; done`)
 	pid := b.group()
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.Process.Kill())
 	p.code()
 	eventually(t, "the command is gone", func() bool { return allDead(pid) })
 	if len(b.entry("x").Holders) == 0 {

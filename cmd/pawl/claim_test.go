@@ -71,16 +71,12 @@ func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		client := func() *pawl.Client {
 			c, err := pawl.New(memory.Driver(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return c
 		}
 		holder := client()
 		defer holder.Close()
-		if _, err := holder.Mutex("x").Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustGet(holder.Mutex("x").Lock(t.Context()))(t)
 		j := newHungJob(t)
 		j.patience = 10 * time.Second
 		j.open = func(context.Context) (*pawl.Client, error) {

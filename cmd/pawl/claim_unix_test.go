@@ -19,9 +19,7 @@ import (
 func hungServer(t *testing.T) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().String()
 }
@@ -91,14 +89,10 @@ func TestWaitBoundsTheOpeningOfAStalledFile(t *testing.T) {
 	b.env = []string{briefVariable + "=1"}
 	_ = closeSoon(b.c) // its end would also end the test's lock
 	f, err := os.OpenFile(b.file("locks.db"), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer f.Close()
 	all := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
-	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &all); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, unix.FcntlFlock(f.Fd(), unix.F_SETLK, &all))
 	p := b.start("run", "-w", "0.5", "x", "--", "touch", "ran")
 	p.wantGaveUp("500ms")
 	p = b.start("run", "-n", "x", "--", "touch", "ran")

@@ -48,14 +48,10 @@ func TestCompletionOffersPlainNamesOnly(t *testing.T) {
 func (b *lab) holdAll(names []string) *pawl.Client {
 	b.t.Helper()
 	c, err := pawl.Open(b.t.Context(), b.url, patient)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
 	b.t.Cleanup(func() { _ = closeSoon(c) })
 	for _, name := range names {
-		if _, err := c.Mutex(name).Lock(b.t.Context()); err != nil {
-			b.t.Fatal(err)
-		}
+		mustGet(c.Mutex(name).Lock(b.t.Context()))(b.t)
 	}
 	return c
 }
@@ -80,9 +76,7 @@ func TestCompletionRunsNothing(t *testing.T) {
 			}
 			c := b.holdAll(names)
 			for _, payload := range payloads {
-				if _, err := c.Semaphore("fences", len(payloads), pawl.WithLabel("a", payload)).Acquire(t.Context(), 1); err != nil {
-					t.Fatal(err)
-				}
+				mustGet(c.Semaphore("fences", len(payloads), pawl.WithLabel("a", payload)).Acquire(t.Context(), 1))(t)
 			}
 			s := b.shellOf(shell.start...)
 			for _, line := range shell.setUp {

@@ -54,9 +54,7 @@ func (b *lab) startCron(host string, shows time.Time, lines string) *crontab {
 	b.mayIsolate()
 	c := &crontab{lab: b, host: host}
 	for folder, perm := range map[string]os.FileMode{"crontabs": 0o700, "nothing": 0o755, "sbin": 0o755, "clock": 0o755} {
-		if err := os.MkdirAll(c.file(folder), perm); err != nil {
-			b.t.Fatal(err)
-		}
+		noError(b.t, os.MkdirAll(c.file(folder), perm))
 	}
 	// No crontab of the system, but the test's; cron, and a sendmail that keeps its
 	// input; no rules of the system about logins.
@@ -75,9 +73,7 @@ func (b *lab) startCron(host string, shows time.Time, lines string) *crontab {
 		b.t.Fatal(err)
 	}
 	pawl, err := exec.LookPath("pawl")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
 	clock, env := timeshift.New(b.t, c.file("clock"))
 	c.write("crontabs/root", "PATH="+filepath.Dir(pawl)+":/usr/bin:/bin\nPAWL_URL="+b.url+"\n"+strings.Join(env, "\n")+"\n"+lines+"\n")
 	clock.Set(time.Until(shows))
@@ -85,9 +81,7 @@ func (b *lab) startCron(host string, shows time.Time, lines string) *crontab {
 	var said strings.Builder
 	c.cron.Stdout, c.cron.Stderr = &said, &said
 	c.cron.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.cron.Start(); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, c.cron.Start())
 	b.t.Cleanup(func() {
 		c.stop()
 		if b.t.Failed() {
@@ -145,9 +139,7 @@ func TestInACrontabOneOfManyRunsAndSkipsAreSilent(t *testing.T) {
 		}
 		c.stop()
 		for _, file := range []string{"go", "ended", "down", "host/mail"} {
-			if err := os.Remove(b.file(file)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.Remove(b.file(file)))
 		}
 	}
 	if _, err := os.Stat(b.file("never")); err == nil {
@@ -173,9 +165,7 @@ func TestInACrontabOneOfManyHostsRunsItOnce(t *testing.T) {
 				"2026-03-02T11:07:00Z", "2026-03-02T12:00:00Z", "2026-03-02T23:00:00Z", "2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z",
 			} {
 				at, err := time.Parse(time.RFC3339, boundary)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				runs := 6
 				if boundary == "2026-03-29T01:00:00Z" {
 					runs = 9 // cron runs what summer time skips
@@ -212,9 +202,7 @@ func (b *lab) judgeCron(boundary string, every time.Duration, hosts []*crontab) 
 	var first, last float64
 	for line := range strings.FieldsSeq(b.read("starts")) {
 		at, err := strconv.ParseFloat(line, 64)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		noError(b.t, err)
 		if first == 0 {
 			first = at
 		}
@@ -242,9 +230,7 @@ func TestTheCrontabExamplesWork(t *testing.T) {
 	nightly(t, "it runs cron for some seconds")
 	b := newLab(t)
 	manual, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	texts := string(manual)
 	for _, c := range newRoot(&output{}).Commands() {
 		texts += "\n" + c.Example

@@ -14,9 +14,7 @@ func TestFindingsOfSeveralLinesAreShownAsSuch(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	err := printFindings(&out, []pawl.Finding{{Severity: "error", Subject: "file", Detail: "quick_check says:\n  page 3\x1b[2J\npage 4\n", Advice: "stop\nall"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	want := `error    file: quick_check says:
          page 3\x1b[2J
          page 4

@@ -9,9 +9,7 @@ import (
 
 // The tag embedded leaves out the clients of servers, and errors say so.
 func TestTheEmbeddedBuild(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds the command once more")
-	}
+	nightly(t, "it builds the command once more")
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "pawl")
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-tags", "embedded", "-o", program, ".").CombinedOutput(); err != nil {

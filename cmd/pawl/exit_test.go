@@ -12,9 +12,7 @@ import (
 func TestEveryExitCodeIsDocumented(t *testing.T) {
 	t.Parallel()
 	manual, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	ofRun := []int{exitUsage, exitUnavailable, exitHeld, exitLost, exitNotExecutable, exitNotFound}
 	for _, code := range ofRun {
 		if !strings.Contains(exitCodes, fmt.Sprintf("\n%5d  ", code)) {

@@ -24,9 +24,7 @@ func wantGolden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join(golden, name)
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(file, []byte(got), 0o600))
 		return
 	}
 	want, err := os.ReadFile(file)

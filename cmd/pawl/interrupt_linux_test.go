@@ -18,9 +18,7 @@ import (
 func TestOneSignalEndsWhatOnlyLooks(t *testing.T) {
 	all := newLab(t)
 	for range 150 {
-		if _, err := all.c.RWMutex("x", pawl.WithTTL(time.Hour)).RLock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustGet(all.c.RWMutex("x", pawl.WithTTL(time.Hour)).RLock(t.Context()))(t)
 	}
 	for _, args := range []string{"ls", "ls --json", "show x", "show --json x", "watch x", "watch --json x"} {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -29,13 +27,9 @@ func TestOneSignalEndsWhatOnlyLooks(t *testing.T) {
 				b := *all
 				b.t = t
 				r, w, err := os.Pipe()
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				defer r.Close()
-				if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
-					t.Fatal(err)
-				}
+				mustGet(unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096))(t)
 				p := b.startWith(func(cmd *exec.Cmd) { cmd.Stdout = w }, "pawl", strings.Fields(args)...)
 				_ = w.Close()
 				eventually(t, "it has begun to print", func() bool {

@@ -34,9 +34,7 @@ func TestJSON(t *testing.T) {
 		`"waiters":[{"kind":"shared","permits":0,"limit":0,"owner":{"client":"","host":"","pid":0,"labels":{}},` +
 		`"since":"2026-07-01T12:02:11.000005Z","expires_in_ms":4}]}` + "\n"
 	var out bytes.Buffer
-	if err := printJSON(&out, e); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, printJSON(&out, e))
 	if out.String() != want {
 		t.Errorf("got  %s\nwant %s", &out, want)
 	}
@@ -52,12 +50,8 @@ func TestTheValueOfAName(t *testing.T) {
 	} {
 		e := pawl.Entry{Name: "x", Fence: 7, Value: []byte(value), ValueFence: 5}
 		var words, line bytes.Buffer
-		if err := printEntry(&words, e, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-		if err := printJSON(&line, e); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, printEntry(&words, e, time.Now()))
+		noError(t, printJSON(&line, e))
 		if got := words.String(); got != "x is free; its last fence is 7; its value is "+want[0]+"\n" {
 			t.Errorf("shown as %s", got)
 		}
@@ -75,9 +69,7 @@ func TestEachFieldOfAHolderAndAWaiterIsPrinted(t *testing.T) {
 	printed := func(h pawl.Holder, w pawl.Waiter) (people, programs string) {
 		e := pawl.Entry{Name: "x", Holders: []pawl.Holder{h}, Waiters: []pawl.Waiter{w}}
 		var words, line bytes.Buffer
-		if err := errors.Join(printEntry(&words, e, now), printJSON(&line, e)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(printEntry(&words, e, now), printJSON(&line, e)))
 		return words.String(), line.String()
 	}
 	var change func(path string, v reflect.Value, changed func(path string))
@@ -156,9 +148,7 @@ func TestNothingPrintedMovesTheCursor(t *testing.T) {
 		printEntry(&entry, e, time.Now()),
 		printJSON(&asJSON, e),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	for what, text := range map[string]string{"ls": list.String(), "show": entry.String(), "--json": asJSON.String(), "say": said.String()} {
 		for _, r := range text {

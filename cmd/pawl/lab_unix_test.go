@@ -55,9 +55,8 @@ func newLabAlone(t *testing.T) *lab {
 	b := &lab{t: t, dir: t.TempDir()}
 	b.url = fileURL(filepath.Join(b.dir, "locks.db"))
 	var err error
-	if b.c, err = pawl.Open(t.Context(), b.url, patient); err != nil {
-		t.Fatal(err)
-	}
+	b.c, err = pawl.Open(t.Context(), b.url, patient)
+	noError(t, err)
 	t.Cleanup(func() { _ = closeSoon(b.c) })
 	return b
 }
@@ -65,9 +64,7 @@ func newLabAlone(t *testing.T) *lab {
 func (b *lab) entry(name string) pawl.Entry {
 	b.t.Helper()
 	e, err := b.c.Inspect(b.t.Context(), name)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
 	return e
 }
 
@@ -83,9 +80,7 @@ func (b *lab) read(name string) string {
 
 func (b *lab) write(name, text string) {
 	b.t.Helper()
-	if err := os.WriteFile(b.file(name), []byte(text), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, os.WriteFile(b.file(name), []byte(text), 0o600))
 }
 
 func (b *lab) awaitFile(name string) string {
@@ -120,19 +115,9 @@ func (p *printed) String() string {
 func (b *lab) newPrinted(name string) printed {
 	b.t.Helper()
 	file, err := os.Create(filepath.Join(b.t.TempDir(), name))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
 	b.t.Cleanup(func() { _ = file.Close() })
 	return printed{file}
-}
-
-// nightly skips a test that make test leaves to make test-all.
-func nightly(t *testing.T, why string) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("make test-all runs this: " + why)
-	}
 }
 
 // A process is a pawl that was started.
@@ -169,9 +154,7 @@ func (b *lab) startWith(prepare func(*exec.Cmd), name string, args ...string) *p
 	p.Env = append(p.Env, b.env...)
 	p.Stdout, p.Stderr = p.stdout.file, p.stderr.file
 	prepare(p.Cmd)
-	if err := p.Start(); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, p.Start())
 	go func() {
 		p.failed = p.Wait()
 		close(p.done)
@@ -212,18 +195,14 @@ func (p *process) wantCode(want int) {
 
 func (b *lab) signal(p *process, s os.Signal) {
 	b.t.Helper()
-	if err := p.Process.Signal(s); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, p.Process.Signal(s))
 }
 
 // group is the process group that wrote its number to the file "group".
 func (b *lab) group() int {
 	b.t.Helper()
 	pid, err := strconv.Atoi(b.awaitFile("group"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
 	return pid
 }
 

@@ -51,13 +51,9 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				client, err := pawl.New(c.backend, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				lease, err := client.Mutex("x").Lock(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				var said bytes.Buffer
 				j := &job{v: &output{err: &said}, name: "x", ran: true, signals: make(chan os.Signal, 2)}
 				if c.asked {

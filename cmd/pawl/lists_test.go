@@ -11,9 +11,7 @@ import (
 func document(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return string(text)
 }
 

@@ -122,9 +122,7 @@ func TestKill9(t *testing.T) {
 	b.awaitFile("ready")
 	q := b.start("run", "--ttl", "10", "x", "--", "sh", "-c", next+`; while ! test -e go; do sleep 0.01; done`)
 	b.awaitWaiters("x", 1)
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.Process.Kill())
 	p.code()
 	// From here on nothing renews. The backend's clock is this host's.
 	looked := time.Now()

@@ -17,24 +17,16 @@ func damagedFile(t *testing.T, held, damaged []string) (url string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "locks.db")
 	c, err := pawl.Open(t.Context(), fileURL(path), patient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = closeSoon(c) })
 	for _, name := range held {
-		if _, err := c.Mutex(name).Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustGet(c.Mutex(name).Lock(t.Context()))(t)
 	}
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer db.Close()
 	for _, name := range damaged {
-		if _, err := db.ExecContext(t.Context(), "UPDATE entries SET entry = x'3f' WHERE name = CAST(? AS BLOB)", name); err != nil {
-			t.Fatal(err)
-		}
+		mustGet(db.ExecContext(t.Context(), "UPDATE entries SET entry = x'3f' WHERE name = CAST(? AS BLOB)", name))(t)
 	}
 	return fileURL(path)
 }

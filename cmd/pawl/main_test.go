@@ -15,13 +15,19 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
+
+// The steps that all tests share.
+var noError, nightly = basictest.NoError, basictest.Nightly
+
+func mustGet[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // hangTime bounds what ends within seconds, unless it hangs. A machine may stand still
 // for some of these seconds.
 const hangTime = 3 * time.Minute
 
-// patient is for clients of tests: a machine that stands still is no error.
+// patient are options of clients that wait while the machine stands still.
 var patient = &pawl.Options{RequestTimeout: time.Minute}
 
 // briefVariable makes the command give up as soon as it does for users.

@@ -20,9 +20,7 @@ func TestManualsAreAsInTheGoldenFiles(t *testing.T) {
 	}
 	for _, name := range []string{"pawl.1", "pawl-break.1"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		wantGolden(t, name, string(text))
 	}
 }

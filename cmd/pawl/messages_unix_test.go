@@ -84,9 +84,7 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 		{"no-interpreter", "#!/no/such/interpreter\n", 0o700}, {"no-program", "", 0o600}, {"readable", "words", 0o644}, {"readable-token", "0123456789abcdef0123456789abcdef", 0o644}, {"handle", handle, 0o600},
 	} {
 		// Chmod sets the mode whatever the umask is.
-		if err := errors.Join(os.WriteFile(file.name, []byte(file.text), file.mode), os.Chmod(file.name, file.mode)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(os.WriteFile(file.name, []byte(file.text), file.mode), os.Chmod(file.name, file.mode)))
 	}
 	var out bytes.Buffer
 	v := &output{out: &out, err: &out}
@@ -150,9 +148,7 @@ func shown(args []string) (line string) {
 func still(t *testing.T, text, dir string) string {
 	t.Helper()
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	text = strings.ReplaceAll(text, dir, "DIR")
 	text = strings.ReplaceAll(text, strings.Join(backends(), " "), "SCHEMES")
 	text = strings.ReplaceAll(text, fmt.Sprintf("%s:%d", host, os.Getpid()), "HOST:PID")
@@ -193,13 +189,9 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 	}
 
 	c, err := pawl.New(memlock.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	lease, err := c.Mutex("x").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Setenv(nameVariable, "x")
 	t.Setenv(fenceVariable, "1763626152000001")
 	fmt.Fprint(out, "\n# waiting, with -v, for one's own parent\n")
@@ -207,9 +199,7 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 	o.Queued(pawl.QueuedEvent{Event: pawl.Event{Name: "x"}, Held: held})
 	o.Acquired(pawl.AcquiredEvent{Event: pawl.Event{Name: "x"}, Lease: lease, Waited: 90 * time.Second})
 	o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.Close())
 	fmt.Fprint(out, "\n# lost before the start\n")
 	j.signals = make(chan os.Signal)
 	v.sayError(j.hold(lease).(*exit).err)
@@ -230,18 +220,12 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *output) {
 	v.sayError(notHeldAnyMore(&pawl.LostError{Name: "x", Fence: lost.Fence, Reason: pawl.ReasonBroken, By: pawl.Owner{Host: "web-1", PID: 7, Labels: map[string]string{"by": "ann", "reason": "it hangs"}}}).(*exit).err)
 
 	c, err := pawl.New(memlock.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer c.Close()
 	lease, err := c.Mutex("x").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	handle, err := lease.Detach(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	fmt.Fprint(out, "\n# acquire --handle, and the file is not to be replaced\n")
 	v.sayError((&handleFile{path: "lock", old: string(handle)}).replaceable(t.Context(), c, &location{}))
 	v.sayError((&handleFile{path: "lock", old: handleBegin}).replaceable(t.Context(), c, &location{}))
@@ -254,9 +238,7 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *output) {
 
 	fmt.Fprint(out, "\n# acquire, and nobody can be given the handle\n")
 	lease, err = c.Mutex("y").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	a := acquireCommand{job: &job{v: &output{out: brokenPipe{}, err: out}, signals: make(chan os.Signal)}}
 	v.sayError(a.handOver(c, lease).(*exit).err)
 	if e, err := c.Inspect(t.Context(), "y"); err != nil || len(e.Holders) > 0 {
@@ -285,13 +267,9 @@ func sayTerms(t *testing.T, out *bytes.Buffer, v *output) {
 	}
 
 	c, err := pawl.New(memlock.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer c.Close()
-	if _, err := c.Mutex(benchName).Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	mustGet(c.Mutex(benchName).Lock(t.Context()))(t)
 	fmt.Fprint(out, "\n# bench, beside another one\n")
 	v.sayError((&bench{v: v, clients: []*pawl.Client{c}}).run(t.Context(), "", nil, 0).(*exit).err)
 	fmt.Fprint(out, "\n# bench\n")
@@ -300,9 +278,7 @@ func sayTerms(t *testing.T, out *bytes.Buffer, v *output) {
 	}
 	p := latencyStats{took: []time.Duration{time.Second, 2345678, 45678, 999}}
 	p.settle(10 * time.Second)
-	if err := printBench(out, "redis host:6379", 4, p, latencyStats{}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, printBench(out, "redis host:6379", 4, p, latencyStats{}))
 }
 
 // sayLosses prints the messages at the end of a command.
@@ -338,9 +314,7 @@ func sayLosses(out *bytes.Buffer, v *output) {
 func sayBreaks(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	c, err := pawl.New(memlock.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer c.Close()
 	b := &breakCommand{v: v, client: c, name: "x"}
 	say := func(what string, f func() error) {
@@ -356,18 +330,14 @@ func sayBreaks(t *testing.T, out *bytes.Buffer, v *output) {
 	say("break --fence 17, and nobody holds it", func() error { return b.one(t.Context(), 17) })
 	say("break --yes, and nobody holds it", func() error { return b.all(t.Context()) })
 	for range 3 {
-		if _, err := c.RWMutex("x").RLock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustGet(c.RWMutex("x").RLock(t.Context()))(t)
 	}
 	say("break --fence 17, and others hold it", func() error { return b.one(t.Context(), 17) })
 	b.v = &output{out: new(bytes.Buffer), err: out}
 	say("break, without a terminal", func() error { return b.ask(t.Context(), newBreak(v, &location{v: v})) })
 	b.v = v
 	e, err := c.Inspect(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	say("break --fence", func() error { return b.one(t.Context(), e.Holders[0].Fence) })
 	b.delay = -1
 	say("break --yes --delay 0", func() error { return b.all(t.Context()) })
@@ -388,9 +358,7 @@ func sayTables(t *testing.T, out *bytes.Buffer, v *output) {
 	}
 	for _, e := range entries {
 		fmt.Fprintln(out)
-		if err := printEntry(out, e, now); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, printEntry(out, e, now))
 	}
 	fmt.Fprint(out, "\n# watch\n")
 	for _, e := range entries {
@@ -398,17 +366,13 @@ func sayTables(t *testing.T, out *bytes.Buffer, v *output) {
 	}
 	v.sayBack()
 	fmt.Fprintln(out)
-	if err := printList(out, entries, now); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, printList(out, entries, now))
 	for _, findings := range [][]pawl.Finding{nil, {
 		{Severity: "error", Subject: "persistence", Detail: "appendonly is no", Advice: "set it to yes"},
 		{Severity: "info", Subject: "tracking", Detail: "one line\nanother", Advice: "none"},
 	}} {
 		fmt.Fprint(out, "\n# doctor\n")
-		if err := printFindings(out, findings); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, printFindings(out, findings))
 		if err := verdict(findings); err != nil {
 			v.sayError(err.(*exit).err)
 		}

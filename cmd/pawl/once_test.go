@@ -45,9 +45,7 @@ func newHosts(t *testing.T, ahead ...time.Duration) (hosts []*host) {
 	memory := memlock.NewMemory(nil)
 	for _, d := range ahead {
 		c, err := pawl.New(memory.Driver(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		hosts = append(hosts, &host{c, d})
 	}
 	return hosts
@@ -62,9 +60,7 @@ func newOnceFlags(every time.Duration) *onceFlags {
 // of a day in UTC, and at both changes of summer time.
 func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	nights := func(hour, minute int) func(time.Time) time.Time {
 		return func(last time.Time) time.Time {
 			y, m, d := last.In(berlin).Date()
@@ -138,9 +134,7 @@ func TestOnceEveryGoesByTheServersClock(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		now := func() time.Time { return time.Now().AddDate(1, 0, 0) }
 		c, err := pawl.New(memlock.NewMemory(&memlock.Options{Now: now}).Driver(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer c.Close()
 		f := newOnceFlags(time.Hour)
 		f.began = time.Now()
@@ -203,12 +197,8 @@ func TestOnceRefusesAKeyOfAnotherForm(t *testing.T) {
 			h := newHosts(t, 0)[0]
 			defer h.client.Close()
 			lease, err := h.client.Mutex("x", pawl.WithValue([]byte(c.stored))).Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := lease.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
+			noError(t, lease.Release(t.Context()))
 			f := newOnceFlags(0)
 			f.key = c.key
 			_, err = f.claim(t.Context(), h.client, &job{name: "x"}, 0)

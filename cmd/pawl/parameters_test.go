@@ -50,15 +50,11 @@ func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 func listedParameters(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(folder + "/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	name := regexp.MustCompile(`(?m)(?:^|[\s?&;,(])([a-z][a-zA-Z_]*)=`)
 	for _, path := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, m := range name.FindAllStringSubmatch(f.Doc.Text(), -1) {
 			names = append(names, m[1])
 		}

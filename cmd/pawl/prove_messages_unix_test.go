@@ -68,9 +68,7 @@ func writeHistories(t *testing.T) {
 			must(w.Write(l))
 		}
 		must(w.Flush())
-		if err := os.WriteFile(name, text.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(name, text.Bytes(), 0o600))
 	}
 }
 
@@ -116,12 +114,10 @@ func TestProveOutputThatCannotBeWritten(t *testing.T) {
 	wantUnwritten(t, "prove", "--check", "short.jsonl")
 }
 
-// The lease of another program is no name of prove.
+// Prove does not touch the lease of another program.
 func TestProveLeavesOthersAlone(t *testing.T) {
 	b := newLab(t)
-	if _, err := b.c.Mutex("a", pawl.WithTTL(time.Minute)).Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	mustGet(b.c.Mutex("a", pawl.WithTTL(time.Minute)).Lock(t.Context()))(t)
 	l := &inspector{url: b.url, path: []string{"prove-1"}}
 	var run history.Run
 	if err := l.begin(t.Context(), &run); err != nil || !strings.HasPrefix(run.Server, "SQLite 3.") {

@@ -116,9 +116,7 @@ func TestASignalReachesTheCommandOnce(t *testing.T) {
 			b.awaitFile("ready")
 			heard := ""
 			for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1} {
-				if err := send(p.Process.Pid, s); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, send(p.Process.Pid, s))
 				heard = strings.TrimSpace(heard + "\n" + strings.TrimPrefix(unix.SignalName(s), "SIG"))
 				eventually(t, "heard "+s.String(), func() bool { return len(b.read("heard")) >= len(heard) })
 			}
@@ -134,14 +132,10 @@ func TestASignalReachesTheCommandOnce(t *testing.T) {
 func TestSignalBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	client, err := pawl.New(memlock.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	lock := client.Mutex("x")
 	lease, err := lock.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	dir := t.TempDir()
 	j := &job{v: &output{err: os.Stderr}, name: "x", path: "/usr/bin/touch", argv: []string{"touch", dir + "/ran"}, signals: make(chan os.Signal, 1)}
 
@@ -266,9 +260,7 @@ func TestChildrenHearSignalsUnderNohup(t *testing.T) {
 	const variable = "PAWL_TEST_NOHUP"
 	if os.Getenv(variable) == "" {
 		exe, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", `trap "" HUP INT; exec "$0" -test.run="^$1$"`, exe, t.Name())
 		cmd.Env = append(os.Environ(), variable+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -54,9 +54,7 @@ func (w *written) String() string {
 func served(t *testing.T, s serveCommand) (page string, client *pawl.Client, said *written) {
 	t.Helper()
 	client, err := pawl.New(memlock.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	page, said = servedOf(t, s, client)
 	return page, client, said
 }
@@ -85,49 +83,37 @@ func servedOf(t *testing.T, s serveCommand, client *pawl.Client) (page string, s
 		_ = client.Close()
 	})
 	page, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return strings.TrimSpace(page), said
 }
 
 func fetch(t *testing.T, c *http.Client, r *http.Request) (int, string) {
 	t.Helper()
 	answer, err := c.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return answer.StatusCode, string(body)
 }
 
 func get(t *testing.T, to string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return r
 }
 
 func TestServeShowsAndBreaks(t *testing.T) {
 	page, client, said := served(t, serveCommand{allowBreak: true})
 	lease, err := client.Mutex("nightly").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if code, body := fetch(t, http.DefaultClient, get(t, page+"name?name=nightly")); code != http.StatusOK || !strings.Contains(body, fmt.Sprint(lease.Fence())) {
 		t.Errorf("%d\n%s", code, body)
 	}
 	form := url.Values{"name": {"nightly"}, "fence": {fmt.Sprint(lease.Fence())}, "typed": {"nightly"}}
 	post, err := http.NewRequestWithContext(t.Context(), http.MethodPost, page+"break", strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	post.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if code, body := fetch(t, http.DefaultClient, post); code != http.StatusOK || !strings.Contains(body, "is broken") {
 		t.Errorf("%d\n%s", code, body)
@@ -150,9 +136,7 @@ func TestServeShowsAndBreaks(t *testing.T) {
 func TestServeEndsWithAStreamOpen(t *testing.T) {
 	page, _, _ := served(t, serveCommand{})
 	answer, err := http.DefaultClient.Do(get(t, page+"events?view=list"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = answer.Body.Close() })
 	if _, err := bufio.NewReader(answer.Body).ReadString('\n'); err != nil {
 		t.Error(err)
@@ -161,9 +145,7 @@ func TestServeEndsWithAStreamOpen(t *testing.T) {
 
 func TestServeForOthersAsksForTheToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600))
 	page, _, said := served(t, serveCommand{listen: "0.0.0.0:0", tokenFile: file, hosts: []string{"locks.example"}})
 	if !strings.HasPrefix(page, "http://locks.example:") || !strings.Contains(said.String(), "unencrypted") {
 		t.Errorf("the page is %s, and it says %s", page, said)
@@ -235,9 +217,7 @@ func TestServeReadsReplacedCertificates(t *testing.T) {
 		t.Errorf("with the new files: %v", err)
 	}
 	for _, file := range []string{"server.pem", "server.key", "ca.pem"} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(filepath.Join(dir, file), []byte("half"), 0o600))
 	}
 	if err := answers(second, operator); err != nil {
 		t.Errorf("while the files are written: %v", err)
@@ -261,9 +241,7 @@ func TestServeRefusesACAThatIsNone(t *testing.T) {
 func newCertificate(t *testing.T, dir, name string, by *tls.Certificate) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: by == nil, BasicConstraintsValid: true,
@@ -275,21 +253,13 @@ func newCertificate(t *testing.T, dir, name string, by *tls.Certificate) *tls.Ce
 		parent, signer = by.Leaf, by.PrivateKey
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for file, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(filepath.Join(dir, name+file), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(filepath.Join(dir, name+file), pem.EncodeToMemory(block), 0o600))
 	}
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }

@@ -38,9 +38,7 @@ var unread = map[string]func(t *testing.T) func(*exec.Cmd){
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
 	fd := int(w.Fd())
 	must(unix.SetNonblock(fd, true))

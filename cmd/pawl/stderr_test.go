@@ -104,9 +104,7 @@ func TestElectLeadsAsSoonAsTheBackendIsBackAlthoughStandardErrorIsNotRead(t *tes
 			f := claimFlags{verbose: verbose}
 			e := &election{job: &job{v: &output{out: io.Discard, err: w}, name: "x"}, terms: make(chan electionTerm)}
 			client, err := pawl.New(backend, e.listening(f.options(e.v, &location{v: e.v})))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer client.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			over := make(chan error, 1)

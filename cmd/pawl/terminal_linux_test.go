@@ -45,9 +45,7 @@ func (b *lab) shellOf(command ...string) *shell {
 	cmd.Env = append(os.Environ(), "PAWL_URL="+b.url, "HOME="+b.dir, "PS1=$ ", "ENV=")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, cmd.Start())
 	_ = slave.Close()
 	s.pid = cmd.Process.Pid
 	done := make(chan struct{})
@@ -85,9 +83,7 @@ func (s *shell) text() string {
 func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, slave, err := newPTY()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return master, slave
 }
 
@@ -209,13 +205,9 @@ func TestTerminal(t *testing.T) {
 func TestTerminalLostWhileStopped(t *testing.T) {
 	nightly(t, "a machine that stands still for a second loses the lock")
 	b := newLab(t)
-	if err := unix.Mkfifo(b.file("work"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, unix.Mkfifo(b.file("work"), 0o600))
 	work, err := os.OpenFile(b.file("work"), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = work.Close() })
 	s := b.shell()
 	// It starts no processes of its own: a shell that is waiting for a vfork cannot be
@@ -223,15 +215,11 @@ func TestTerminalLostWhileStopped(t *testing.T) {
 	s.line(`pawl run --ttl 1 --grace 0 x -- sh -c 'trap "" TERM; echo $$ > group; while read l; do echo $l >> done; done < work'`)
 	group := b.group()
 	s.foreground("the command is in the foreground", func(g int) bool { return g == group })
-	if _, err := work.WriteString("early\n"); err != nil {
-		t.Fatal(err)
-	}
+	mustGet(work.WriteString("early\n"))(t)
 	b.awaitFile("done")
 	s.key("\x1a")
 	s.await(`(?i)stopped`)
-	if _, err := work.WriteString("late\n"); err != nil {
-		t.Fatal(err)
-	}
+	mustGet(work.WriteString("late\n"))(t)
 	eventually(t, "x is free", func() bool { return len(b.entry("x").Holders) == 0 })
 	s.line("fg")
 	s.await(`pawl: lost "x" \(fence \d+\): \w+`)
@@ -281,9 +269,7 @@ func TestTerminalInAPipe(t *testing.T) {
 	s.await(`\$ $`)
 	b.wantGone(group)
 
-	if err := os.Remove(b.file("group")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Remove(b.file("group")))
 	s.line(`pawl run x -- sh -c 'echo $$ > group; exec sleep 1000' | cat`)
 	group = b.group()
 	s.foreground("the pipe is in the foreground", func(g int) bool { return g != s.pid && g != group })

@@ -25,9 +25,7 @@ func TestOnceRunsEachTickOnOneHost(t *testing.T) {
 	ticks, every := 20, 2*time.Second
 	if given := os.Getenv(ticksVariable); given != "" {
 		n, err := strconv.Atoi(given)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		ticks, every = n, 1500*time.Millisecond
 	}
 	for backend, url := range cronBackends {
@@ -62,9 +60,8 @@ func (b *lab) startHost(line string) (io.WriteCloser, *process) {
 	var w io.WriteCloser
 	p := b.startWith(func(cmd *exec.Cmd) {
 		var err error
-		if w, err = cmd.StdinPipe(); err != nil {
-			b.t.Fatal(err)
-		}
+		w, err = cmd.StdinPipe()
+		noError(b.t, err)
 	}, "unshare", isolated("sh", "-c", line)...)
 	return w, p
 }
@@ -86,9 +83,7 @@ func (b *lab) judgeTicks(ticks int, begin time.Time, every time.Duration) {
 			b.t.Fatalf("%q: %v", line, err)
 		}
 		at, err := time.Parse(time.RFC3339Nano, key)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		noError(b.t, err)
 		began = append(began, at)
 		by := at.Sub(begin.Add(time.Duration(n) * every))
 		slowest = max(slowest, by)

@@ -48,9 +48,7 @@ func BenchmarkTopFirstFrame(b *testing.B) {
 func holdMany(b *testing.B, url string, n int) {
 	b.Helper()
 	c, err := pawl.Open(b.Context(), url, &pawl.Options{TTL: time.Hour})
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	b.Cleanup(func() { _ = closeSoon(c) })
 	var group sync.WaitGroup
 	for part := range 16 {
@@ -69,18 +67,14 @@ func holdMany(b *testing.B, url string, n int) {
 func firstFrame(b *testing.B, exe, url string) (first, names time.Duration) {
 	b.Helper()
 	master, slave, err := newPTY()
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	defer master.Close()
 	cmd := exec.Command(exe, "top")
 	cmd.Env = append(os.Environ(), "PAWL_URL="+url, "TERM=xterm")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	noError(b, cmd.Start())
 	_ = slave.Close()
 	shown, buf := newEmulator(80, 24), make([]byte, 64<<10)
 	for names == 0 {

@@ -70,9 +70,7 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 			}
 			return stuck > 50
 		})
-		if err := syscall.Kill(top, syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, syscall.Kill(top, syscall.SIGTERM))
 		eventually(t, "it has ended", func() bool { return state(top) == "" })
 		s.hung.Unlock()
 		locked = false
@@ -85,13 +83,9 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 		s.line("tty > tty; pawl top")
 		s.sees(`(?m)^>nightly `)
 		top := s.child()
-		if err := unix.IoctlSetInt(int(s.tty().Fd()), unix.TCXONC, unix.TCOOFF); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, unix.IoctlSetInt(int(s.tty().Fd()), unix.TCXONC, unix.TCOOFF))
 		s.key("?")
-		if err := syscall.Kill(top, syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, syscall.Kill(top, syscall.SIGTERM))
 		eventually(t, "it has ended", func() bool { return state(top) == "" })
 		s.hasShell()
 	})
@@ -127,13 +121,9 @@ func TestTopAndABackendThatHangs(t *testing.T) {
 	server := redistest.Start(t)
 	t.Cleanup(server.Resume)
 	c, err := pawl.Open(t.Context(), "redis://"+server.Addr, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = closeSoon(c) })
-	if _, err := c.Mutex("nightly").Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	mustGet(c.Mutex("nightly").Lock(t.Context()))(t)
 	s := b.shell()
 	s.line("PAWL_URL=redis://" + server.Addr + " pawl top; echo code $?")
 	s.sees(`(?m)^>nightly `)
@@ -158,13 +148,9 @@ func TestTopWaitsForTheFirstLock(t *testing.T) {
 	s.line("unset PAWL_URL; export XDG_STATE_HOME=" + b.file("state") + "; pawl top; echo code $?")
 	s.sees(`nothing was ever locked here:(?s:.*)does\s+not\s+exist\s+yet`)
 	c, err := pawl.Open(t.Context(), fileURL(b.file("state/pawl/locks.db")), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = closeSoon(c) })
-	if _, err := c.Mutex("first").Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	mustGet(c.Mutex("first").Lock(t.Context()))(t)
 	s.sees(`(?m)^>first `)
 	s.key("q")
 	s.sees(`code 0\n`)

@@ -60,9 +60,7 @@ func (b *lab) hold(names ...string) (leases []*pawl.Lease) {
 	b.t.Helper()
 	for _, name := range names {
 		lease, err := b.c.Mutex(name).Lock(b.t.Context())
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		noError(b.t, err)
 		leases = append(leases, lease)
 	}
 	return leases
@@ -82,9 +80,7 @@ func TestTopShowsWhatHappens(t *testing.T) {
 	waiting, stop := context.WithCancel(t.Context())
 	defer stop()
 	other, err := pawl.Open(t.Context(), b.url, &pawl.Options{RequestTimeout: time.Minute, Labels: map[string]string{"job": "next"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = closeSoon(other) })
 	got := make(chan *pawl.Lease, 1)
 	go func() {
@@ -95,9 +91,7 @@ func TestTopShowsWhatHappens(t *testing.T) {
 	s.sees(`(?m)^>nightly .* 1, \d+s$`) // a name with waiters is first
 	s.key("\r")
 	s.sees(`nightly is held; 1 waiting`, `(?m)^>holds +exclusive .* \d{16} `, `(?m)^ 1 +exclusive .*job=next`)
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, lease.Release(t.Context()))
 	next := <-got
 	s.sees(`nightly is held\n`, fmt.Sprintf(`(?m)^>holds .* %d .*job=next`, next.Fence()))
 	s.key("\x1b[D") // left: back
@@ -184,9 +178,7 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 
 	top := s.child()
 	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGCONT} {
-		if err := syscall.Kill(top, sig); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, syscall.Kill(top, sig))
 		if sig == syscall.SIGTSTP {
 			s.hasShell()
 			eventually(t, "it is stopped", func() bool { return state(top) == "T" })
@@ -205,9 +197,7 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 	s.hasShell()
 	s.foreground("the shell has its terminal back", func(g int) bool { return g == s.pid })
 	raw, err := s.master.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	_ = raw.Control(func(fd uintptr) {
 		if modes, err := unix.IoctlGetTermios(int(fd), unix.TCGETS); err != nil || modes.Lflag&unix.ICANON == 0 {
 			t.Errorf("the modes of the terminal are not given back: %v, %+v", err, modes)
@@ -232,9 +222,7 @@ func TestTopEndsWithASignal(t *testing.T) {
 			s := b.shell()
 			s.line("pawl top; echo code $?")
 			s.sees(`(?m)^>nightly `)
-			if err := syscall.Kill(s.child(), sig); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, syscall.Kill(s.child(), sig))
 			s.sees(fmt.Sprintf(`code %d\n`, exitSignal+int(sig)))
 			s.hasShell()
 		})

@@ -53,14 +53,10 @@ func TestWaitEndsWithWhatIsSo(t *testing.T) {
 			memory := memlock.NewMemory(nil)
 			d := &deafDriver{Driver: engine.Full(memory.Driver()), err: c.err}
 			locks, err := pawl.New(d, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer locks.Close()
 			lease, err := locks.Mutex("x").Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			time.AfterFunc(time.Second, func() { d.deaf.Store(c.deaf) })
 			if c.back > 0 {
 				time.AfterFunc(time.Second+c.back, func() {

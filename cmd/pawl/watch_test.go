@@ -39,9 +39,7 @@ func TestWatchJSONPrintsEachState(t *testing.T) {
 	w := &watchCommand{v: &output{out: &out}, asJSON: true}
 	for i, s := range states {
 		out.Reset()
-		if err := w.print(s.entry); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.print(s.entry))
 		if isNew := out.Len() > 0; isNew != s.isNew {
 			t.Errorf("state %d is printed: %v, want %v", i, isNew, s.isNew)
 		}
@@ -65,9 +63,7 @@ func TestWatchSaysWhenTheDatabaseAnswersAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		backend := &unreadable{Driver: engine.Full(memlock.New(nil))}
 		c, err := pawl.New(backend, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer c.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		var out, said bytes.Buffer

@@ -51,20 +51,14 @@ func TestEveryWordOfTheCommandIsInAGoldenFile(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		all.Write(text)
 	}
 	said := oneSpace(all.String())
 	sources, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	below, err := filepath.Glob("top/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, file := range append(sources, below...) {
 		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_windows.go") ||
 			strings.HasSuffix(file, "_linux.go") && runtime.GOOS != "linux" {
@@ -95,9 +89,7 @@ func literals(t *testing.T, file string) map[string]string {
 	t.Helper()
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	found := map[string]string{}
 	ast.Inspect(f, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {

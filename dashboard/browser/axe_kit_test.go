@@ -26,9 +26,7 @@ func (b *tab) accessible(where string) {
 	js[bool](b, axe+"\n;true")
 	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]violation](
 		`axe.run(document, {preload: false, resultTypes: ["violations"]}).then(r => r.violations)`, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
 	for _, v := range found {
 		var at strings.Builder
 		for _, n := range v.Nodes {

@@ -57,25 +57,19 @@ func (b *backend) queue(c driver.Claim) {
 func (b *backend) renew(c driver.Claim) {
 	b.t.Helper()
 	each, err := b.beside.Renew(context.Background(), []driver.LeaseRef{{Name: c.Name, Token: c.Token, TTL: c.TTL}})
-	if err = errors.Join(append(each, err)...); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, errors.Join(append(each, err)...))
 }
 
 func (b *backend) release(c driver.Claim) {
 	b.t.Helper()
-	if err := b.beside.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, b.beside.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token}))
 }
 
 // holders returns the holders of a name.
 func (b *backend) holders(name string) []driver.Holder {
 	b.t.Helper()
 	e, err := b.beside.Inspect(context.Background(), name)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
 	return e.Holders
 }
 

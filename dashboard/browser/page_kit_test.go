@@ -16,7 +16,12 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/pawl-go/pawl/internal/basictest"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
 
 // A look has the settings with which the browser shows a page.
 type look struct {
@@ -51,9 +56,7 @@ func open(t testing.TB, url string, l look) *tab {
 func newTab(t testing.TB, l look) *tab {
 	t.Helper()
 	whole, err := chromium()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	b := &tab{t: t}
 	ctx, cancel := chromedp.NewContext(whole, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.heard))
 	b.ctx = ctx

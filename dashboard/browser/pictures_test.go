@@ -83,10 +83,6 @@ func (b *tab) picture(name string) {
 	b.t.Helper()
 	b.until("what arrived has arrived", `document.getAnimations().length == 0`)
 	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(*into, name+".png"), png, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
+	noError(b.t, os.WriteFile(filepath.Join(*into, name+".png"), png, 0o644))
 }

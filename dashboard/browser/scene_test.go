@@ -11,9 +11,7 @@ func TestTheSceneHasWhatOperatorsMeet(t *testing.T) {
 		"catalog": {3, 1}, "warm-cache": {1, 0}, "invoice:48214": {1, 0},
 	} {
 		e, err := s.beside.Inspect(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if got := [2]int{len(e.Holders), len(e.Waiters)}; got != want {
 			t.Errorf("%s has %d holders and waiters, want %d", name, got, want)
 		}

@@ -38,9 +38,7 @@ var removeCommand = func() {}
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := command()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // if the tests are killed
 	return cmd
@@ -52,14 +50,10 @@ func served(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := process(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var said lines
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGINT) // the end of t.Context kills it; if not, this signal ends it
 		_ = cmd.Wait()

@@ -15,9 +15,7 @@ import (
 func TestServeShowsWhatOtherProcessesHold(t *testing.T) {
 	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("a-token-of-a-test-0123456789\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(token, []byte("a-token-of-a-test-0123456789\n"), 0o600))
 	for backend, url := range map[string]func(t *testing.T) string{
 		"redis":  func(t *testing.T) string { return "redis://" + redistest.Start(t).Addr },
 		"sqlite": func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "locks.db") },
@@ -45,14 +43,10 @@ func TestServeShowsWhatOtherProcessesHold(t *testing.T) {
 			holds := process(t, "run", "--url", at, "report", "--", "sleep", "600")
 			var first lines
 			holds.Stderr = &first
-			if err := holds.Start(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, holds.Start())
 			b.until("the lease is shown", rowSays("report", "exclusive"))
 			waits := process(t, "run", "--url", at, "report", "--", "true")
-			if err := waits.Start(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, waits.Start())
 			b.until("the waiter is shown", row("report")+`.querySelector(".queue li") != null`)
 			b.follow(`#rows th a`)
 			b.until("the lease is shown", live+` && document.querySelector("#holders a.button") != null`)

@@ -37,9 +37,7 @@ func newWorld(t testing.TB, b *backend, o *dashboard.Options) *world {
 func serve(t testing.TB, d driver.Driver, o *dashboard.Options) *dashboard.Handler {
 	t.Helper()
 	c, err := pawl.New(d, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if o == nil {
 		o = &dashboard.Options{}
 	}
@@ -47,9 +45,7 @@ func serve(t testing.TB, d driver.Driver, o *dashboard.Options) *dashboard.Handl
 		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	h, err := dashboard.New(c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() {
 		h.Close()
 		if err := c.Close(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
@@ -53,9 +54,7 @@ func (a *Authority) Certifies(tb TB, hosts ...string) (cert, key string) {
 func (a *Authority) signs(tb TB, what *x509.Certificate, private *ecdsa.PrivateKey) []byte {
 	tb.Helper()
 	signed, err := x509.CreateCertificate(rand.Reader, what, a.cert, &private.PublicKey, a.key)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	basictest.NoError(tb, err)
 	return signed
 }
 
@@ -93,9 +92,7 @@ func (i *Identity) replace(tb TB, a *Authority, end time.Time) {
 	tb.Helper()
 	private := newKey(tb)
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	basictest.NoError(tb, err)
 	what := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "node"}, NotBefore: end.Add(-24 * time.Hour).Add(-time.Minute), NotAfter: end,
 	}
@@ -107,9 +104,7 @@ func (i *Identity) replace(tb TB, a *Authority, end time.Time) {
 		}
 	}
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	basictest.NoError(tb, err)
 	own, key := block("CERTIFICATE", a.signs(tb, what, private)), block("PRIVATE KEY", secret)
 	write(tb, i.CA, a.pem)
 	write(tb, i.Cert, own)
@@ -128,16 +123,12 @@ func write(tb TB, path string, b []byte) {
 	if err == nil {
 		err = os.Rename(path+".new", path)
 	}
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	basictest.NoError(tb, err)
 }
 
 func newKey(tb TB) *ecdsa.PrivateKey {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	basictest.NoError(tb, err)
 	return key
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -87,9 +88,7 @@ func (f folding) Update(ctx context.Context, steps []locktable.Step, do func(i i
 // TestTheFirstTriesFailAsThePageShows runs the suite on each of them: the page shows the
 // subtests that fail, and they do.
 func TestTheFirstTriesFailAsThePageShows(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for drivers that are wrong")
-	}
+	basictest.Nightly(t, "it waits for drivers that are wrong")
 	page, err := os.ReadFile("../../docs/internals/writing-a-backend.md")
 	if err != nil {
 		t.Fatal(err)

@@ -2,10 +2,12 @@
 package leaktest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -24,6 +26,27 @@ func Main(m interface{ Run() int }, ignored ...string) {
 		}
 	}
 	os.Exit(code)
+}
+
+// Parallel parses the flags, and lets n tests run at once: most of them only wait.
+func Parallel(n int) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err)
+	}
+}
+
+// Then returns the tests m, followed by end, which stops the servers that they share.
+func Then(m interface{ Run() int }, end func()) interface{ Run() int } { return then{m, end} }
+
+type then struct {
+	m   interface{ Run() int }
+	end func()
+}
+
+func (t then) Run() int {
+	defer t.end()
+	return t.m.Run()
 }
 
 // Find waits until only the goroutine of the caller is left. If others stay, it returns

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
@@ -73,9 +74,7 @@ func newServer(tb TB, args []string) *Server {
 func newFolder(tb TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp(parent(), "pawl-mysql")
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	basictest.NoError(tb, err)
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -132,9 +131,7 @@ func install(tb TB, dir string) {
 			"CREATE DATABASE IF NOT EXISTS %s;\nCREATE USER IF NOT EXISTS '%s'@'%%' IDENTIFIED BY '%s';\nGRANT ALL ON %s.* TO '%s'@'%%';\n",
 			Database, User, Password, Database, User)), 0o600)
 	}
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	basictest.NoError(tb, err)
 }
 
 // Run starts the process, again after Kill.
@@ -212,9 +209,7 @@ func (s *Server) Open(tb TB, database string) *sql.DB {
 func open(tb TB, dsn string) *sql.DB {
 	tb.Helper()
 	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	basictest.NoError(tb, err)
 	tb.Cleanup(func() { _ = db.Close() })
 	return db
 }

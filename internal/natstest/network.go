@@ -99,9 +99,7 @@ type road struct {
 
 func (w *Network) road(from, to int, addr string) string {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		w.tb.Fatalf("%v", err)
-	}
+	noError(w.tb, err)
 	r := &road{from: from, to: to, listener: l}
 	w.roads = append(w.roads, r)
 	w.loops.Go(func() {

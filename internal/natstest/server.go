@@ -17,9 +17,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
+
+var noError = basictest.NoError
 
 // WithoutJetStream is the config of a server that can only pass messages on.
 const WithoutJetStream = "# without JetStream"
@@ -94,9 +97,7 @@ func configured(tb TB, name, config string) *Server {
 	if config != WithoutJetStream && !strings.HasPrefix(config, OwnJetStream) {
 		text += fmt.Sprintf("jetstream { store_dir: %q, max_file: 1GB, max_mem: 256MB }\n", s.Dir)
 	}
-	if err := os.WriteFile(file, []byte(text+config+"\n"), 0o600); err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, os.WriteFile(file, []byte(text+config+"\n"), 0o600))
 	s.args = []string{"-c", file}
 	tb.Cleanup(s.Kill)
 	return s
@@ -147,9 +148,7 @@ func (s *Server) Reload(was, config string) {
 	if err == nil {
 		err = os.WriteFile(file, bytes.Replace(b, []byte(was), []byte(config), 1), 0o600)
 	}
-	if err != nil {
-		s.TB.Fatalf("%v", err)
-	}
+	noError(s.TB, err)
 	s.Signal(syscall.SIGHUP)
 }
 

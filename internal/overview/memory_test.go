@@ -22,9 +22,7 @@ func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 		time.Sleep(70 * time.Second) // the lease is not renewed, and expires
 		g := w.take(t, third)
 		time.Sleep(2 * time.Second)
-		if err := w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{Host: "me"}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{Host: "me"}))
 		w.Memory().Break("job", g.Fence, "operator")
 		time.Sleep(2 * time.Second)
 
@@ -55,9 +53,7 @@ func TestAClosedNameIsNoSureSignOfABreak(t *testing.T) {
 		w.take(t, dead)
 		g := w.take(t, claim("broken", 2))
 		time.Sleep(5 * time.Second)
-		if err := w.beside.Break(t.Context(), "broken", g.Fence, 0, driver.Owner{}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.beside.Break(t.Context(), "broken", g.Fence, 0, driver.Owner{}))
 		w.Memory().Break("broken", g.Fence, "operator")
 		time.Sleep(30 * time.Second)
 		for name, want := range map[string]overview.End{"dead": overview.Expired, "broken": overview.Broken} {
@@ -100,9 +96,7 @@ func TestABreakThatOthersDidIsSeenByTheClosedName(t *testing.T) {
 		w := newWorld(t, &overview.Options{Background: time.Second})
 		g := w.take(t, claim("job", 1))
 		time.Sleep(2 * time.Second)
-		if err := w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}))
 		time.Sleep(2 * time.Second)
 		if all := w.Memory().Of("job"); len(all) != 1 || all[0].End != overview.Broken {
 			t.Errorf("it has %+v", all)

@@ -10,10 +10,14 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/overview"
 	"github.com/pawl-go/pawl/memlock"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
 
 // A counted driver counts its calls, and can fail on demand.
 type counted struct {
@@ -86,9 +90,7 @@ func open(t *testing.T, memory *memlock.Memory, o *overview.Options) *world {
 	t.Helper()
 	w := &world{seen: &counted{Driver: engine.Full(memory.Driver())}, beside: engine.Full(memory.Driver())}
 	c, err := pawl.New(w.seen, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	w.Overview = overview.New(c, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan struct{})
@@ -133,9 +135,7 @@ func (w *world) queue(t *testing.T, c driver.Claim) {
 
 func (w *world) release(t *testing.T, c driver.Claim) {
 	t.Helper()
-	if err := w.beside.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, w.beside.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}))
 }
 
 // asked returns the number of commands that the driver received.

@@ -188,9 +188,7 @@ func TestANameThatIsClosedIsShown(t *testing.T) {
 		viewer.Show([]string{"job"})
 		time.Sleep(10*time.Second + 100*time.Millisecond) // between two looks
 		v := w.View()
-		if err := w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}))
 		v, err := viewer.Next(t.Context(), v)
 		if err != nil || v.Row("job") == nil || v.Row("job").Closed(time.Now()) < 59*time.Second {
 			t.Errorf("rows %v, with %v; want it closed for a minute", v.Rows, err)
@@ -285,9 +283,7 @@ func TestOverdueGoesByTheLongestTimeThatALeaseHad(t *testing.T) {
 		w.take(t, kept)
 		w.take(t, longer)
 		time.Sleep(5 * time.Second)
-		if err := w.beside.Release(t.Context(), driver.LeaseRef{Name: kept.Name, Token: kept.Token, MinHold: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.beside.Release(t.Context(), driver.LeaseRef{Name: kept.Name, Token: kept.Token, MinHold: time.Minute}))
 		ref := driver.LeaseRef{Name: longer.Name, Token: longer.Token, TTL: time.Minute}
 		if _, err := w.beside.Renew(t.Context(), []driver.LeaseRef{ref}); err != nil {
 			t.Fatal(err)

@@ -13,9 +13,7 @@ import (
 func (s *Server) SmallDisk(size string) *servertest.Disk {
 	s.TB.Helper()
 	dir := filepath.Join(s.Dir, "small")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		s.TB.Fatalf("%v", err)
-	}
+	noError(s.TB, os.Mkdir(dir, 0o700))
 	d := servertest.SmallDisk(s.TB, dir, size)
 	give(s.TB, dir)
 	return d
@@ -35,7 +33,5 @@ func (s *Server) Move(folder string, d *servertest.Disk) {
 			return err
 		})
 	}
-	if err != nil {
-		s.TB.Fatalf("%v", err)
-	}
+	noError(s.TB, err)
 }

@@ -19,10 +19,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/certtest"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
+
+var noError = basictest.NoError
 
 // TB is the part of *testing.T that this package needs.
 type TB = servertest.TB
@@ -62,9 +65,7 @@ func Start(tb TB, settings ...string) *Server {
 		"host all all 127.0.0.1/32 trust", //nolint:dupword // every database, every user
 		"host replication all 127.0.0.1/32 trust",
 	)
-	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), rules, 0o600); err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, os.WriteFile(filepath.Join(data, "pg_hba.conf"), rules, 0o600))
 	tb.Cleanup(s.Kill)
 	s.Run()
 	return s
@@ -135,9 +136,7 @@ func (s *Server) Standby() {
 	s.TB.Helper()
 	s.Stop()
 	signal := filepath.Join(s.Dir, "data", "standby.signal")
-	if err := os.WriteFile(signal, nil, 0o600); err != nil {
-		s.TB.Fatalf("%v", err)
-	}
+	noError(s.TB, os.WriteFile(signal, nil, 0o600))
 	give(s.TB, signal)
 	s.Run()
 }
@@ -152,14 +151,10 @@ func (s *Server) UseTLS(own *certtest.Identity) {
 	}
 	rules := filepath.Join(s.Dir, "data", "pg_hba.conf")
 	have, err := os.ReadFile(rules)
-	if err != nil {
-		s.TB.Fatalf("%v", err)
-	}
+	noError(s.TB, err)
 	if own := file("hostssl all certified 127.0.0.1/32 trust clientcert=verify-ca"); !bytes.HasPrefix(have, own) {
 		s.Do("postgres", "CREATE ROLE certified SUPERUSER LOGIN")
-		if err := os.WriteFile(rules, append(own, have...), 0o600); err != nil {
-			s.TB.Fatalf("%v", err)
-		}
+		noError(s.TB, os.WriteFile(rules, append(own, have...), 0o600))
 	}
 	for name, value := range map[string]string{"ssl_ca_file": own.CA, "ssl_cert_file": own.Cert, "ssl_key_file": own.Key, "ssl": "on"} {
 		s.Do("postgres", "ALTER SYSTEM SET "+name+" = '"+value+"'")
@@ -184,9 +179,7 @@ func program(tb TB, name string) string {
 func folder(tb TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp(reachable(tb), "pawl-pg-")
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, err)
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	give(tb, dir)
 	return dir
@@ -209,9 +202,7 @@ func StartPooler(tb TB, to *Server, mode string) *Pooler {
 	}
 	for name, text := range files {
 		path := filepath.Join(p.Dir, name)
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			tb.Fatalf("%v", err)
-		}
+		noError(tb, os.WriteFile(path, text, 0o600))
 		give(tb, path)
 	}
 	tb.Cleanup(p.Kill)

@@ -26,9 +26,7 @@ func command(tb TB, dir, path string, args ...string) *exec.Cmd {
 func give(tb TB, path string) {
 	tb.Helper()
 	if uid, gid := other(tb); uid != 0 {
-		if err := os.Chown(path, int(uid), int(gid)); err != nil {
-			tb.Fatalf("%v", err)
-		}
+		noError(tb, os.Chown(path, int(uid), int(gid)))
 	}
 }
 

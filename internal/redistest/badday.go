@@ -165,9 +165,7 @@ func (s *Server) disconnect() {
 // file. The server then refuses to write.
 func (s *Server) unsaved() {
 	s.TB.Helper()
-	if err := os.Mkdir(filepath.Join(s.Dir, "dump.rdb"), 0o700); err != nil {
-		s.TB.Fatalf("%v", err)
-	}
+	noError(s.TB, os.Mkdir(filepath.Join(s.Dir, "dump.rdb"), 0o700))
 	s.Admin("CONFIG", "SET", "save", "3600 1")
 	s.Admin("BGSAVE")
 	for range 1000 {

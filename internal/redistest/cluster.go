@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 // StartCluster starts a cluster of n masters without replicas, and waits until each of
@@ -29,16 +31,10 @@ func StartClusterWith(tb TB, n int, args func(node int) []string) []*Server {
 		}
 	}
 	for _, node := range nodes {
-		for tries := 0; ; tries++ {
+		basictest.Eventually(tb, "the cluster is up", func() bool {
 			info := node.Do("CLUSTER", "INFO")
-			if strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", n)) {
-				break
-			}
-			if tries == 500 {
-				tb.Fatalf("the cluster does not come up: %s", info)
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", n))
+		})
 	}
 	return nodes
 }
@@ -57,17 +53,20 @@ func StartReplica(tb TB, of *Server, args ...string) *Server {
 	tb.Helper()
 	of.Do("CONFIG", "SET", "repl-diskless-sync-delay", "0") // it would wait 5 s for further replicas
 	s := Start(tb, append([]string{"--replicaof", "127.0.0.1 " + of.Port}, args...)...)
-	here := func() bool {
+	basictest.Eventually(tb, "the replica follows", func() bool {
 		return strings.Contains(s.Do("INFO", "replication"), "master_link_status:up") &&
 			strings.Contains(of.Do("INFO", "replication"), "port="+s.Port+",state=online")
-	}
-	for tries := 0; !here(); tries++ {
-		if tries == 500 {
-			tb.Fatalf("the replica does not follow")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	})
 	return s
+}
+
+// Moving returns the slot of a name, the node that owns it, and another node.
+func Moving(nodes []*Server, name string) (from, to *Server, slot uint16) {
+	from, slot = Owner(nodes, name)
+	if to = nodes[0]; to == from {
+		to = nodes[1]
+	}
+	return from, to, slot
 }
 
 // Move moves a slot, and the keys in it, from one node of a cluster to another, as

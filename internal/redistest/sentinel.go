@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 // A Group is a master, its replica, and three Sentinels that watch them under the name
@@ -23,12 +25,7 @@ func StartGroup(tb TB, args ...string) *Group {
 	for range 3 {
 		g.Sentinels = append(g.Sentinels, StartSentinel(tb, g.Master.Port, 2))
 	}
-	for tries := 0; !g.ready(); tries++ {
-		if tries == 1000 {
-			tb.Fatalf("the Sentinels do not find each other")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	basictest.Eventually(tb, "the Sentinels have found each other", g.ready)
 	return g
 }
 
@@ -40,9 +37,7 @@ func StartSentinel(tb TB, port string, quorum int, lines ...string) *Server {
 	conf := filepath.Join(s.Dir, "sentinel.conf")
 	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor main 127.0.0.1 %s %d\n"+
 		"sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n%s\n", s.Port, s.Dir, port, quorum, strings.Join(lines, "\n"))
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, os.WriteFile(conf, []byte(text), 0o600))
 	s.run("redis-sentinel", conf)
 	return s
 }

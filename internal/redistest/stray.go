@@ -10,8 +10,11 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
+
+var noError = basictest.NoError
 
 // ttlOfStray is longer than a slow machine needs until all that was given up is released.
 const ttlOfStray = 5 * time.Minute
@@ -21,9 +24,7 @@ const ttlOfStray = 5 * time.Minute
 func CheckNothingIsLeft(tb TB, d driver.Driver) {
 	tb.Helper()
 	locks, err := pawl.New(d, &pawl.Options{TTL: ttlOfStray})
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, err)
 	ctx := context.Background()
 	const goroutines, tries = 16, 300
 	var all sync.WaitGroup
@@ -40,7 +41,7 @@ func CheckNothingIsLeft(tb TB, d driver.Driver) {
 		})
 	}
 	all.Wait()
-	becomesFree(tb, d, time.Minute)
+	becomesFree(tb, d)
 	if err := locks.Close(); err != nil {
 		tb.Errorf("Close: %v", err)
 	}
@@ -54,14 +55,10 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 	proxy := servertest.StartProxy(tb, server.Addr)
 	near, far := open(server.Addr), open(proxy.Addr)
 	locks, err := pawl.New(far, &pawl.Options{TTL: ttlOfStray})
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, err)
 	for round := range 5 {
 		warm, err := locks.Mutex("warm").Lock(context.Background())
-		if err != nil {
-			tb.Fatalf("%v", err)
-		}
+		noError(tb, err)
 		_ = warm.Release(context.Background())
 		proxy.Slow(600 * time.Millisecond)
 		var all sync.WaitGroup
@@ -82,7 +79,7 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 		all.Wait()
 		proxy.Slow(0)
 	}
-	becomesFree(tb, near, time.Minute)
+	becomesFree(tb, near)
 	_ = locks.Close()
 }
 
@@ -94,18 +91,12 @@ func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) 
 	proxy := servertest.StartProxy(tb, server.Addr)
 	patient := &pawl.Options{RequestTimeout: driver.MaxRequest} // a forced claim has the time of one request
 	near, err := pawl.New(open(server.Addr), patient)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, err)
 	far, err := pawl.New(open(proxy.Addr), patient)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, err)
 	ctx := context.Background()
 	warm, err := far.Mutex("job").ForceLock(ctx)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, err)
 	_ = warm.Release(ctx)
 
 	letGo := proxy.Hold()
@@ -115,9 +106,7 @@ func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) 
 		tb.Errorf("ForceLock is granted, though nothing arrived")
 	}
 	rightful, err := near.Mutex("job").Lock(ctx)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, err)
 	letGo()
 	time.Sleep(500 * time.Millisecond)
 	if e, err := near.Inspect(ctx, "job"); err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != rightful.Fence() || rightful.Err() != nil {
@@ -130,28 +119,25 @@ func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) 
 	_ = near.Close()
 }
 
-// becomesFree waits until nothing is held.
-func becomesFree(tb TB, d driver.Driver, within time.Duration) {
+// becomesFree waits until nothing is held, for less than a TTL.
+func becomesFree(tb TB, d driver.Driver) {
 	tb.Helper()
 	lister, ok := driver.As[driver.Lister](d)
 	if !ok {
 		tb.Fatalf("%T has no List", d)
 	}
-	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+	basictest.Until(tb, "the names become free", func() error {
 		left := 0
 		for _, err := range lister.List(context.Background(), "") {
 			if err == nil {
 				left++
 			}
 		}
-		if left == 0 {
-			return
+		if left > 0 {
+			return fmt.Errorf("%d names are left behind", left)
 		}
-		if time.Since(began) > within {
-			tb.Errorf("%d names are left behind", left)
-			return
-		}
-	}
+		return nil
+	})
 }
 
 // CheckPrompt wants a call to return as soon as its ctx ends, whatever it waits for. hang

@@ -66,9 +66,7 @@ func eachType(t *testing.T, folder string, f func(spec *ast.TypeSpec, comment st
 	}
 	for _, path := range paths {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, d := range file.Decls {
 			group, ok := d.(*ast.GenDecl)
 			if !ok || group.Tok != token.TYPE {

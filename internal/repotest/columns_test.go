@@ -27,9 +27,7 @@ func TestCommentsEndAtColumn90(t *testing.T) {
 	for file, text := range sources(t, ".go") {
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, file, text, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		lines := strings.Split(string(text), "\n")
 		for _, group := range f.Comments {
 			for _, c := range group.List {

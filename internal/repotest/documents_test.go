@@ -49,9 +49,7 @@ func TestMessagesNamePagesByTheirAddress(t *testing.T) {
 		}
 		set := token.NewFileSet()
 		parsed, err := parser.ParseFile(set, file, text, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && page.MatchString(lit.Value) {
 				t.Errorf("%s: want https://github.com/pawl-go/pawl/blob/main/docs/...: %s", set.Position(lit.Pos()), lit.Value)

@@ -123,9 +123,7 @@ func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
 		}
 		for _, name := range p.GoFiles {
 			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			for _, name := range declared(f) {
 				if exportedErrors.MatchString(name) && name != "SeverityError" {
 					there[name] = true

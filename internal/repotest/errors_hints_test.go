@@ -49,9 +49,7 @@ func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 	found := 0
 	for _, folder := range append([]string{".", "internal/engine", "internal/redisscript", "quorumlock", "redislock/redlock", "fence"}, moduleFolders()...) {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
@@ -86,9 +84,7 @@ var (
 func hintsOf(t *testing.T, file string) (hints []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	add := func(e ast.Expr) {
 		if h, literal := wording(e); literal && h != "" {
 			hints = append(hints, h)

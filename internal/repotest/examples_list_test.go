@@ -41,14 +41,10 @@ func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
 func parsed(t *testing.T, folder string) (files []*ast.File, shown []string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, path := range paths {
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if !strings.HasSuffix(path, "_test.go") {
 			files = append(files, f)
 			continue

@@ -73,17 +73,13 @@ func checkEmbedded(t *testing.T, folder string, s *ast.TypeSpec) {
 func parsedFiles(t *testing.T, folder string) (files []*ast.File) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		files = append(files, file)
 	}
 	return files

@@ -179,9 +179,7 @@ func wantBenchmark(t *testing.T, file, pkg, pattern string) {
 		below, _ := filepath.Glob(filepath.Join("*", "*_test.go"))
 		tests = append(tests, below...)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	pattern = strings.ReplaceAll(pattern, "$$", "$")
 	for _, test := range tests {
 		for _, m := range regexp.MustCompile(`(?m)^func Benchmark(\w+)\(`).FindAllStringSubmatch(read(t, test), -1) {

@@ -150,7 +150,5 @@ func TestEachModuleIsOfOneWorkspace(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 }

@@ -13,7 +13,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/basictest"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
 
 const modulePath = "github.com/pawl-go/pawl"
 
@@ -43,9 +48,7 @@ func goList(t *testing.T, system string) map[string]*listed {
 	packages := map[string]*listed{}
 	for in := json.NewDecoder(bytes.NewReader(out)); in.More(); {
 		p := &listed{}
-		if err := in.Decode(p); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, in.Decode(p))
 		packages[p.ImportPath] = p
 	}
 	return packages
@@ -70,9 +73,7 @@ func sources(t *testing.T, extensions ...string) map[string][]byte {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if len(found) == 0 {
 		t.Fatalf("no file with the extension %v", extensions)
 	}
@@ -82,9 +83,7 @@ func sources(t *testing.T, extensions ...string) map[string][]byte {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return string(text)
 }
 

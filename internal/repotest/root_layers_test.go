@@ -80,9 +80,7 @@ func TestRootFilesUseThoseBelow(t *testing.T) {
 func rootUses(t *testing.T) (uses map[use]bool, names []string) {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	set := token.NewFileSet()
 	var files []*ast.File
 	for _, path := range paths {
@@ -90,17 +88,13 @@ func rootUses(t *testing.T) (uses map[use]bool, names []string) {
 			continue
 		}
 		file, err := parser.ParseFile(set, path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		files, names = append(files, file), append(names, path)
 	}
 	config := types.Config{Importer: importer.ForCompiler(set, "gc", exportData(t, "."))}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	root, err := config.Check(modulePath, set, files, info)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	fields := fieldNames(root)
 	uses = map[use]bool{}
 	for ident, o := range info.Uses {

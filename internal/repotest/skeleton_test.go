@@ -54,9 +54,7 @@ func TestBackendsHaveTheSameFiles(t *testing.T) {
 func checkSkeleton(t *testing.T, folder string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var files []string
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
@@ -65,9 +63,7 @@ func checkSkeleton(t *testing.T, folder string) {
 		file := filepath.Base(path)
 		files = append(files, file)
 		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if parsed.Doc != nil && file != "doc.go" {
 			t.Errorf("%s has the package's comment, whose place is doc.go", path)
 		}

@@ -73,15 +73,11 @@ func TestUsesShowsExamplesThatRun(t *testing.T) {
 	examples := map[string]string{} // what each prints, by its code
 	for _, folder := range []string{".", "cronlock", "fence", "otellock"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, file := range files {
 			set := token.NewFileSet()
 			f, err := parser.ParseFile(set, file, nil, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			for _, e := range doc.Examples(f) {
 				body, ok := e.Code.(*ast.BlockStmt)
 				if !ok {

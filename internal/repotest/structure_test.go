@@ -117,9 +117,7 @@ func TestTimeIsAValue(t *testing.T) {
 				continue
 			}
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if found := clocks.Find(text); found != nil {
 				t.Errorf("%s has %q", file, found)
 			}
@@ -154,9 +152,7 @@ func TestEveryExportedNameHasADocComment(t *testing.T) {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go")) // also files for other systems
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, file := range files {
 			if !strings.HasSuffix(file, "_test.go") {
 				undocumented(t, file)
@@ -240,9 +236,7 @@ func TestKitsHaveNoTests(t *testing.T) {
 // The README shows the body of Example, and before it the imports that are not obvious.
 func TestREADMEShowsTheExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	block := regexp.MustCompile("(?s)```go\n(import \\(\n(.*?)\\)\n\n)?(.*?)```").FindSubmatch(readme)
 	if block == nil {
 		t.Fatal("README.md has no block of Go")
@@ -251,13 +245,9 @@ func TestREADMEShowsTheExample(t *testing.T) {
 	set := token.NewFileSet()
 	const example = "sqlitelock/example_test.go"
 	source, err := os.ReadFile(example)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	f, err := parser.ParseFile(set, example, source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var imports []string
 	for _, spec := range f.Imports {
 		imports = append(imports, spec.Path.Value)

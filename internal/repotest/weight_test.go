@@ -67,9 +67,7 @@ func exportedNames(t *testing.T, file string, text []byte) (n int) {
 		return 0
 	}
 	f, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	count := func(names ...*ast.Ident) {
 		for _, name := range names {
 			if name.IsExported() {

@@ -7,7 +7,10 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
+
+var noError = basictest.NoError
 
 // Patient are the options of a client for which a machine that stands still is no error.
 // A client whose server hangs needs others, because its Close may take as long.
@@ -101,6 +104,14 @@ func Releases(tb TB, d driver.Driver, c driver.Claim) {
 	})
 	if err != nil && !(tries > 1 && errors.Is(err, driver.ErrNoSuchLease)) { // an earlier try may have released it
 		tb.Fatalf("Release: %v", err)
+	}
+}
+
+// Rises wants the fence of a later grant to be greater.
+func Rises(tb TB, before, after uint64) {
+	tb.Helper()
+	if after <= before {
+		tb.Errorf("fence %d after %d", after, before)
 	}
 }
 

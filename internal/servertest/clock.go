@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 // swings are the times by which the tests set a clock ahead, back, and right.
@@ -91,12 +92,6 @@ func IsLost(tb TB, d driver.Driver, c driver.Claim) {
 // untilFree repeats a claim until it is granted.
 func untilFree(tb TB, d driver.Driver, c driver.Claim) (g driver.Grant) {
 	tb.Helper()
-	var err error
-	for began := time.Now(); time.Since(began) < 2*time.Minute; time.Sleep(20 * time.Millisecond) {
-		if g, err = d.Acquire(context.Background(), c); err == nil {
-			return g
-		}
-	}
-	tb.Fatalf("Acquire: %v; want it granted", err)
+	basictest.Until(tb, "Acquire", func() (err error) { g, err = d.Acquire(context.Background(), c); return err })
 	return g
 }

@@ -15,9 +15,7 @@ type Findings []string
 func FindingsOf(tb TB, d driver.Diagnoser) (all Findings) {
 	tb.Helper()
 	list, err := d.Diagnose(context.Background())
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, err)
 	for _, f := range list {
 		if f.Advice == "" && f.Subject == "server" {
 			continue

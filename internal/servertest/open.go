@@ -36,9 +36,7 @@ func OpensLate(tb TB, url string, run func()) {
 	if err != nil {
 		tb.Fatalf("%v; want it opened once the server is there", err)
 	}
-	if err := locks.Close(); err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, locks.Close())
 }
 
 // OpensTwenty has twenty clients start at once where nothing is set up yet. All of them

@@ -20,17 +20,13 @@ type Process struct {
 func (p *Process) Launch(cmd *exec.Cmd, begin func(*exec.Cmd) error) {
 	p.TB.Helper()
 	log, err := os.OpenFile(filepath.Join(p.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		p.TB.Fatalf("%v", err)
-	}
+	noError(p.TB, err)
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
 	if begin == nil {
 		begin = (*exec.Cmd).Start
 	}
-	if err := begin(cmd); err != nil {
-		p.TB.Fatalf("%v", err)
-	}
+	noError(p.TB, begin(cmd))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -41,9 +41,7 @@ func (r *rule) happens() { r.once.Do(func() { close(r.happened) }) }
 func StartProxy(tb TB, to string) *Proxy {
 	tb.Helper()
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, err)
 	return ProxyOn(tb, l, to)
 }
 

@@ -14,9 +14,7 @@ import (
 func steady(tb TB, d driver.Driver) *pawl.Client {
 	tb.Helper()
 	c, err := pawl.New(d, &pawl.Options{Observer: &pawl.Observer{}, TTL: 2 * time.Minute, RetryFor: 2 * time.Minute})
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	noError(tb, err)
 	tb.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 // CheckSilentConnections has a claim of far wait, whose connections go through the proxy.
@@ -18,42 +19,29 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	if !ok {
 		tb.Fatalf("%T has no signals", far)
 	}
-	heard := make(chan driver.Signal, 1000)
-	defer signals.Listen(func(s driver.Signal) {
-		select {
-		case heard <- s:
-		default:
-		}
-	})()
-	holder := driver.Claim{Name: "job", Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 10 * time.Minute, Token: driver.NewToken()}
-	waiter := holder
-	waiter.Token, waiter.Queue, waiter.QueueTTL = driver.NewToken(), true, 10*time.Minute
-	// Connections for requests go silent, too, so an attempt may have to be repeated.
-	acquire := func(d driver.Driver, c driver.Claim) error {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		_, err := d.Acquire(ctx, c)
-		return err
-	}
-	patience := time.Now().Add(time.Minute)
-	insist := func(what string, f func() error) {
+	heard := Listen(tb, signals)
+	holder, waiter := Mutex("job"), Queued("job")
+	holder.TTL, waiter.TTL, waiter.QueueTTL = 10*time.Minute, 10*time.Minute, 10*time.Minute
+	// Connections for requests go silent, too, so a step may have to be repeated.
+	insist := func(what string, step func(ctx context.Context) error) {
 		tb.Helper()
-		err := f()
-		for ; err != nil && time.Now().Before(patience); err = f() {
-			time.Sleep(20 * time.Millisecond)
-		}
-		if err != nil {
-			tb.Fatalf("%s: %v", what, err)
-		}
+		basictest.Until(tb, what, func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			return step(ctx)
+		})
 	}
-	insist("hold", func() error { return acquire(near, holder) })
-	insist("wait", func() error {
-		if err := acquire(far, waiter); !errors.Is(err, driver.ErrHeld) {
+	acquire := func(d driver.Driver, c driver.Claim) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err }
+	}
+	insist("hold", acquire(near, holder))
+	insist("wait", func(ctx context.Context) error {
+		if err := acquire(far, waiter)(ctx); !errors.Is(err, driver.ErrHeld) {
 			return errors.Join(errors.New("want ErrHeld"), err)
 		}
 		return nil
 	})
-	insist("push", func() error { // the subscription may be on its way
+	insist("push", func(context.Context) error { // the subscription may be on its way
 		if !far.Properties().PushesGrants {
 			return errors.New("no push")
 		}
@@ -64,11 +52,7 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	for len(heard) > 0 {
 		<-heard // from before
 	}
-	insist("release", func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		return near.Release(ctx, driver.LeaseRef{Name: holder.Name, Token: holder.Token})
-	})
+	insist("release", func(ctx context.Context) error { return near.Release(ctx, Lease(holder)) })
 	select {
 	case <-heard:
 	case <-time.After(3 * time.Minute):
@@ -77,6 +61,5 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	if took := time.Since(began); took > time.Minute { // promised are some 15 s, on a machine with nothing else to do
 		tb.Errorf("the waiter heard after %v", took)
 	}
-	patience = time.Now().Add(time.Minute)
-	insist("the waiter's lock", func() error { return acquire(far, waiter) })
+	insist("the waiter's lock", acquire(far, waiter))
 }

@@ -3,7 +3,6 @@ package swaplock
 import (
 	"context"
 	"errors"
-	"flag"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/basictest"
+	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
@@ -25,10 +26,7 @@ const mistakeVariable = "PAWL_SWAPLOCK_MISTAKE"
 
 // The mistakes wait, each in a process of its own.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "48"); err != nil {
-		panic(err)
-	}
+	leaktest.Parallel(48)
 	os.Exit(m.Run())
 }
 
@@ -212,9 +210,7 @@ func TestMaxOverrunCountsTheTicks(t *testing.T) {
 }
 
 func TestTheSuiteNamesTheMistakesOfThePage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for drivers that are wrong")
-	}
+	basictest.Nightly(t, "it waits for drivers that are wrong")
 	page, err := os.ReadFile("../../docs/internals/writing-a-store.md")
 	if err != nil {
 		t.Fatal(err)

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 // Each planted package fails in another way. A package that then passes twice is flaky,
 // and everything else stays red.
 func TestPlantedFailures(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds eight programs with the race detector")
-	}
+	basictest.Nightly(t, "it builds eight programs with the race detector")
 	t.Chdir(filepath.Join("testdata", "planted"))
 	t.Setenv("GOWORK", "off")
 	for _, c := range []struct {

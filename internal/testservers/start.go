@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 // startTimeout is the time in which a server has to listen. Only one that hangs takes so
@@ -23,9 +25,7 @@ func Start(tb interface {
 	tb.Helper()
 	ctx := context.Background()
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	basictest.NoError(tb, err)
 	addr = l.Addr().String()
 	_ = l.Close()
 	c := exec.Command(Build(tb, name), args(addr)...)
@@ -33,9 +33,7 @@ func Start(tb interface {
 	if _, err := c.StdinPipe(); err != nil {
 		tb.Fatalf("%v", err)
 	}
-	if err := c.Start(); err != nil {
-		tb.Fatalf("%v", err)
-	}
+	basictest.NoError(tb, c.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

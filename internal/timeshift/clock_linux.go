@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
@@ -27,9 +28,7 @@ func New(tb servertest.TB, dir string) (c *Clock, env []string) {
 	c = &Clock{tb: tb, file: filepath.Join(dir, "clock")}
 	c.Set(0)
 	code, shim := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so")
-	if err := os.WriteFile(code, source, 0o600); err != nil {
-		tb.Fatalf("%v", err)
-	}
+	basictest.NoError(tb, os.WriteFile(code, source, 0o600))
 	if said, err := exec.Command("cc", "-O", "-shared", "-fPIC", "-o", shim, code, "-ldl").CombinedOutput(); err != nil {
 		tb.Fatalf("cc: %v\n%s", err, said)
 	}
@@ -44,7 +43,5 @@ func (c *Clock) Set(by time.Duration) {
 		_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(by)), 0)
 		_ = f.Close()
 	}
-	if err != nil {
-		c.tb.Fatalf("%v", err)
-	}
+	basictest.NoError(c.tb, err)
 }

@@ -25,13 +25,9 @@ func TestAllIsRefusedByTheCurrentValues(t *testing.T) {
 	v := newValues(time.Now, time.Minute)
 	d, other := v.openAll(), v.openAll()
 	seen := exclusiveOn("a", "b", "c")
-	if _, err := d.AcquireAll(t.Context(), seen); err != nil {
-		t.Fatal(err)
-	}
+	must(d.AcquireAll(t.Context(), seen))(t)
 	for _, c := range seen {
-		if err := other.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, other.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}))
 	}
 	if _, err := d.AcquireAll(t.Context(), exclusiveOn("a", "b", "c")); err != nil {
 		t.Errorf("%v; want the names, which another client has given back", err)
@@ -43,16 +39,10 @@ func TestAllIsNotGrantedByOutdatedValues(t *testing.T) {
 	v := newValues(time.Now, time.Minute)
 	d, other := v.openAll(), v.openAll()
 	for _, c := range exclusiveOn("a", "b") {
-		if _, err := d.Acquire(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Acquire(t.Context(), c))(t)
+		noError(t, d.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}))
 	}
-	if _, err := other.Acquire(t.Context(), exclusiveOn("b")[0]); err != nil {
-		t.Fatal(err)
-	}
+	must(other.Acquire(t.Context(), exclusiveOn("b")[0]))(t)
 	_, err := d.AcquireAll(t.Context(), exclusiveOn("a", "b"))
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Name != "b" {
 		t.Errorf("%v; want that b is held", err)
@@ -71,21 +61,15 @@ func TestStepsOnOneNameShareASwap(t *testing.T) {
 		for range 100 {
 			claim := exclusive(false)
 			claim.Name, claim.Weight = name, 1
-			if _, err := d.Acquire(t.Context(), claim); err != nil {
-				t.Fatal(err)
-			}
+			must(d.Acquire(t.Context(), claim))(t)
 			leases = append(leases, driver.LeaseRef{Name: name, Token: claim.Token, TTL: time.Hour})
 		}
 	}
 	c.swaps = 0
 	answers, err := d.Renew(t.Context(), leases)
-	if err := errors.Join(append(answers, err)...); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(append(answers, err)...))
 	e, err := d.Inspect(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, h := range e.Holders {
 		if h.ExpiresIn < 50*time.Minute {
 			t.Errorf("one of them has %v left, and was renewed for an hour", h.ExpiresIn)

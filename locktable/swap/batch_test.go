@@ -86,9 +86,7 @@ func thousandLeases(t *testing.T, perRenewal time.Duration) (*locktable.Driver, 
 		claim := driver.Claim{
 			Name: fmt.Sprintf("job %d", i), Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute,
 		}
-		if _, err := d.Acquire(t.Context(), claim); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Acquire(t.Context(), claim))(t)
 		leases = append(leases, driver.LeaseRef{Name: claim.Name, Token: claim.Token, TTL: 2 * time.Minute})
 	}
 	c.loads, c.swaps = 0, 0
@@ -98,9 +96,7 @@ func thousandLeases(t *testing.T, perRenewal time.Duration) (*locktable.Driver, 
 func renewsAll(t *testing.T, d driver.Driver, leases []driver.LeaseRef) {
 	t.Helper()
 	answers, err := d.Renew(t.Context(), leases)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for i, err := range answers {
 		if err != nil {
 			t.Fatalf("lease %d: %v", i, err)

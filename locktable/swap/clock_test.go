@@ -158,7 +158,8 @@ func TestALateSwapAsksForTheTimeAndGetsMoreRoom(t *testing.T) {
 	}
 }
 
-// A server that answers slowly once is no reason to keep the names of the dead for long.
+// After one slow answer, windows are as narrow as before: wide ones would keep the names
+// of dead holders for long.
 func TestNoWindowIsWiderThanTheWidest(t *testing.T) {
 	c := learned(3 * time.Second)
 	for range 3 {

@@ -12,9 +12,15 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // A farValues is a client of values whose messages take a while, each way.
 type farValues struct {

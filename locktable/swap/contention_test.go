@@ -41,9 +41,7 @@ func contested(t *testing.T, f func(t *testing.T, held driver.Claim, s *farValue
 		d, s := v.openFar("one", n)
 		other, _ := v.openFar("other", n)
 		held := exclusive(false)
-		if _, err := d.Acquire(t.Context(), held); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Acquire(t.Context(), held))(t)
 		f(t, held, s, d, other)
 	})
 }
@@ -155,9 +153,9 @@ func TestARenewalGoesAheadOfTheClaimsOfItsProcess(t *testing.T) {
 	})
 }
 
-// BenchmarkLossOnOneName is no time but a table, in virtual time: how many of the leases
-// on one name are lost by so many processes, and how many hand-overs it sees, if a TTL is
-// so many round trips of 20 ms. Each lease is held for three TTLs, or not at all.
+// BenchmarkLossOnOneName prints a table, in virtual time: how many leases on one name the
+// processes lose, and how many hand-overs there are, by the number of processes and of
+// round trips of 20 ms in a TTL. Each lease is held for three TTLs, or not at all.
 func BenchmarkLossOnOneName(b *testing.B) {
 	for _, processes := range []int{2, 4, 8, 16, 64} {
 		for _, trips := range []int{25, 50, 60, 100, 200, 400} {

@@ -74,9 +74,7 @@ func TestAReleaseThatLingersEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 			l.arrive()
 
 			e, err := d.Inspect(t.Context(), own.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if tt.first.Name == "" && len(e.Holders) != 1 || tt.first.Name != "" && len(e.Waiters) != 1 {
 				t.Errorf("%+v; want it there still", e)
 			}

@@ -51,9 +51,7 @@ func TestALeaseIsNotGoneForAnOldReadOfManyNames(t *testing.T) {
 	var leases []driver.LeaseRef
 	for _, name := range []string{"a", "b", "c"} {
 		c := driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute}
-		if _, err := d.Acquire(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Acquire(t.Context(), c))(t)
 		leases = append(leases, driver.LeaseRef{Name: name, Token: c.Token, TTL: time.Minute})
 	}
 	b.fail = true // after which nothing is cached
@@ -61,9 +59,7 @@ func TestALeaseIsNotGoneForAnOldReadOfManyNames(t *testing.T) {
 		t.Fatalf("%v; want it to fail", err)
 	}
 	answers, err := d.Renew(t.Context(), leases)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for i, err := range answers {
 		if err != nil {
 			t.Errorf("%s: %v; want it renewed", leases[i].Name, err)

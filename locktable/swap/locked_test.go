@@ -34,9 +34,7 @@ func (c *failing) leases(t *testing.T, names ...string) (*locktable.Driver, []dr
 	var leases []driver.LeaseRef
 	for _, name := range names {
 		claim := driver.Claim{Name: name, Token: driver.NewToken(), Weight: 1, Limit: 2, TTL: time.Minute}
-		if _, err := d.Acquire(t.Context(), claim); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Acquire(t.Context(), claim))(t)
 		leases = append(leases, driver.LeaseRef{Name: name, Token: claim.Token, TTL: time.Hour})
 	}
 	return d, leases
@@ -55,9 +53,7 @@ func TestARenewalThatFailsFailsByItself(t *testing.T) {
 			d, leases := c.leases(t, "a", "b", "b", "c", "d")
 			c.fails["b"], c.fails["d"] = swapped, swapped
 			answers, err := d.Renew(t.Context(), leases)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			for i, answer := range answers {
 				fails := c.fails[leases[i].Name] != nil
 				failed, ok := errors.AsType[*driver.Error](answer)
@@ -90,13 +86,9 @@ func TestARenewalThatFailsEndsNoOther(t *testing.T) {
 	}
 	d, leases := c.leases(t, names...)
 	c.fails["job-0"] = swap.ErrLocked
-	if _, err := d.Renew(t.Context(), leases); err != nil {
-		t.Fatal(err)
-	}
+	must(d.Renew(t.Context(), leases))(t)
 	e, err := d.Inspect(t.Context(), "job-1199")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if left := e.Holders[0].ExpiresIn; left < 30*time.Minute {
 		t.Errorf("the last one has %v left, and was renewed for an hour", left)
 	}

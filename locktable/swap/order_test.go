@@ -15,19 +15,13 @@ func TestStepsOnOneNameKeepTheirOrder(t *testing.T) {
 	v := newValues(time.Now, 50*time.Millisecond)
 	a, b := v.open(), v.open()
 	c := driver.Claim{Name: "n", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute}
-	if _, err := a.Acquire(ctx, c); err != nil {
-		t.Fatal(err)
-	}
+	must(a.Acquire(ctx, c))(t)
 	lease := func(ttl time.Duration, value string) driver.LeaseRef {
 		return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: ttl, Value: []byte(value)}
 	}
 	for i := range 4 { // some stores say what there is now, some do not
-		if _, err := b.Renew(ctx, []driver.LeaseRef{lease(time.Duration(i+2)*time.Minute, "b")}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.Renew(ctx, []driver.LeaseRef{lease(time.Minute, "first"), lease(time.Minute, "second")}); err != nil {
-			t.Fatal(err)
-		}
+		must(b.Renew(ctx, []driver.LeaseRef{lease(time.Duration(i+2)*time.Minute, "b")}))(t)
+		must(a.Renew(ctx, []driver.LeaseRef{lease(time.Minute, "first"), lease(time.Minute, "second")}))(t)
 		if e, err := b.Inspect(ctx, c.Name); err != nil || string(e.Value) != "second" {
 			t.Errorf("the name keeps %q (%v); want what came second", e.Value, err)
 		}

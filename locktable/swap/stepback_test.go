@@ -19,9 +19,7 @@ import (
 // No holder renews a lease that was released, and is kept for its minimum hold.
 func TestAClaimMakesNoRoomForALeaseThatIsKept(t *testing.T) {
 	contested(t, func(t *testing.T, held driver.Claim, _ *farValues, d, other *locktable.Driver) {
-		if err := d.Release(t.Context(), driver.LeaseRef{Name: held.Name, Token: held.Token, MinHold: 20 * time.Second}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, d.Release(t.Context(), driver.LeaseRef{Name: held.Name, Token: held.Token, MinHold: 20 * time.Second}))
 		began := time.Now()
 		if _, err := other.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
 			t.Fatal(err)
@@ -143,9 +141,7 @@ func TestAWindowEndsBeforeTheStep(t *testing.T) {
 		d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}), "inbox")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := d.Acquire(ctx, exclusive(false)); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Acquire(ctx, exclusive(false)))(t)
 		if got, want := from.Until(s.last.To), 999*time.Millisecond; got != want {
 			t.Errorf("its window ends after %v; want %v", got, want)
 		}
@@ -189,9 +185,7 @@ func TestStepsOnOneNameKeepTheirOrderIfTheFirstIsLate(t *testing.T) {
 		for _, name := range []string{"n", "m"} {
 			claim := exclusive(false)
 			claim.Name = name
-			if _, err := d.Acquire(t.Context(), claim); err != nil {
-				t.Fatal(err)
-			}
+			must(d.Acquire(t.Context(), claim))(t)
 			l := driver.LeaseRef{Name: name, Token: claim.Token, TTL: time.Minute, Value: []byte("first")}
 			leases = append(leases, l)
 			l.Value = []byte("second")

@@ -182,7 +182,8 @@ func (c *countedValues) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swa
 	return c.valuesClient.Swap(ctx, swaps)
 }
 
-// A name that many wait for is loaded before each step: what was last seen of it is old.
+// The client loads a name that many wait for before each step, because the value that it
+// knows is old.
 func TestNoSwapIsInVainOnANameThatManyWaitFor(t *testing.T) {
 	v := newValues(time.Now, 40*time.Millisecond)
 	one := &countedValues{valuesClient: &valuesClient{v, "one"}}
@@ -194,9 +195,7 @@ func TestNoSwapIsInVainOnANameThatManyWaitFor(t *testing.T) {
 			TTL: time.Minute, QueueTTL: time.Minute, Queue: queue,
 		}
 	}
-	if _, err := first.Acquire(t.Context(), claim(false)); err != nil {
-		t.Fatal(err)
-	}
+	must(first.Acquire(t.Context(), claim(false)))(t)
 	own := claim(true)
 	for range 20 {
 		for d, c := range map[*locktable.Driver]driver.Claim{first: own, second: claim(true)} {

@@ -32,9 +32,7 @@ func TestALeaseLastsLongerByTheWindowAndItsFenceGoesByTheDay(t *testing.T) {
 	s.window = swap.Window{From: from, To: from.Add(300 * time.Millisecond), Day: from.Add(time.Hour)}
 	d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}), "inbox")
 	g, err := d.Acquire(t.Context(), exclusive(false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if want := s.window.To.Add(g.TTL); s.swapped.Holders[0].Expires != want {
 		t.Errorf("it lasts until %v, want %v", s.swapped.Holders[0].Expires.Time(), want.Time())
 	}

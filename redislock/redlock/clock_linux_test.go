@@ -15,9 +15,7 @@ import (
 // early, or late. The lease stands on the other two: its holder keeps it, no other client
 // gets it, and fences rise.
 func TestTheClockOfOneServerIsSet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it sets a server's clock")
-	}
+	nightly(t, "it sets a server's clock")
 	t.Parallel()
 	servers, url := three(t)
 	clock, env := timeshift.New(t, servers[0].Dir)
@@ -27,9 +25,7 @@ func TestTheClockOfOneServerIsSet(t *testing.T) {
 	const ttl = 3 * time.Minute // no renewal puts the lease on the server again
 	one, two := client(t, url), client(t, url)
 	lease, err := one.Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	last := lease.Fence()
 	for _, by := range []time.Duration{time.Hour, -time.Hour, 0} {
 		clock.Set(by)

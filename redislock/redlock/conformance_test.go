@@ -11,10 +11,14 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/quorumlock"
 	"github.com/pawl-go/pawl/redislock"
 )
+
+// The steps that all tests share.
+var noError, nightly = basictest.NoError, basictest.Nightly
 
 // The suite on independent servers, each with a clock of its own and with a network that
 // reorders messages.
@@ -51,9 +55,7 @@ func connect(t testing.TB, servers []*redistest.Server, n *drivertest.Network) (
 			}
 		}
 		client, err := rueidis.NewClient(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(client.Close)
 		clients = append(clients, client)
 	}
@@ -65,22 +67,16 @@ func quorum(t testing.TB, clients []rueidis.Client) driver.Driver {
 	var nodes []driver.Driver
 	for _, client := range clients {
 		node, err := redislock.New(client, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		nodes = append(nodes, node)
 	}
 	d, err := quorumlock.New(nodes, &quorumlock.Options{Now: time.Now, Grace: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return d
 }
 
 func TestConformanceOnThreeServers(t *testing.T) { conforms(t, 3) }
 func TestConformanceOnFiveServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: a second topology")
-	}
+	nightly(t, "a second topology")
 	conforms(t, 5)
 }

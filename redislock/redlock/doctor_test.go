@@ -17,15 +17,11 @@ func finds(t *testing.T, url string, want ...string) {
 	soon, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	d, err := redlock.Open(soon, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	doctor, _ := driver.As[driver.Diagnoser](d)
 	found, err := doctor.Diagnose(soon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, f := range found {
 		if f.Advice == "" { // a server's version
 			continue

@@ -16,9 +16,7 @@ import (
 // Two of three servers stop, with the requests in their sockets, and go on later: no
 // caller wants any more what they grant then.
 func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: servers that stand still")
-	}
+	nightly(t, "servers that stand still")
 	t.Parallel()
 	const ttl = 10 * time.Second
 	servers, url := three(t)
@@ -73,13 +71,9 @@ func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
 func free(t *testing.T, s *redistest.Server, name string) bool {
 	t.Helper()
 	d, err := redislock.Open(ctx, "redis://"+s.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	e, err := d.Inspect(ctx, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return len(e.Holders)+len(e.Waiters) == 0
 }

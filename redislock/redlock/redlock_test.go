@@ -23,10 +23,7 @@ import (
 var ctx = context.Background()
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "48"); err != nil { // drivertest lets many subtests wait side by side
-		panic(err)
-	}
+	leaktest.Parallel(48)
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		_ = checks.Value.Set("10") // each is a dozen round trips to each of five servers; redislock has them in full
 	}
@@ -53,9 +50,7 @@ func independent(t *testing.T, n int, args ...string) (servers []*redistest.Serv
 func client(t *testing.T, url string) *pawl.Client {
 	t.Helper()
 	c, err := pawl.Open(ctx, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -72,9 +67,7 @@ func TestClientsOfTheCallersAreAQuorum(t *testing.T) {
 	var clients []rueidis.Client
 	for _, s := range servers {
 		c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr}, DisableCache: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(c.Close)
 		clients = append(clients, c)
 	}
@@ -84,25 +77,17 @@ func TestClientsOfTheCallersAreAQuorum(t *testing.T) {
 		}
 	}
 	d, err := redlock.New(clients...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	own, err := pawl.New(d, servertest.Patient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	first := cycle(t, own, "job")
 	lease, err := own.Mutex("job").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	other := client(t, url)
 	if _, err := other.Mutex("job").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
 		t.Errorf("%v; want ErrHeld", err)
 	}
-	if err := errors.Join(lease.Release(ctx), own.Close()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(lease.Release(ctx), own.Close()))
 	if next := cycle(t, other, "job"); next <= first {
 		t.Errorf("fence %d after %d", next, first)
 	}
@@ -146,9 +131,7 @@ func TestItExcludesAndHandsOver(t *testing.T) {
 	_, url := three(t)
 	one, two := client(t, url), client(t, url)
 	lease, err := one.Mutex("job").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if _, err := two.Mutex("job").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
 		t.Fatalf("TryLock: %v; want ErrHeld", err)
 	}
@@ -160,9 +143,7 @@ func TestItExcludesAndHandsOver(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := lease.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, lease.Release(ctx))
 	if next := <-got; next <= lease.Fence() {
 		t.Errorf("fence %d after %d", next, lease.Fence())
 	}
@@ -193,21 +174,15 @@ func TestAMinorityMayBeDownAlsoWhenItIsOpened(t *testing.T) {
 }
 
 func TestANodeThatHangsIsNotWaitedFor(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: servers that stand still")
-	}
+	nightly(t, "servers that stand still")
 	t.Parallel()
 	servers, _ := three(t)
 	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0") // the kernel accepts, and no process answers
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer silent.Close()
 	began := time.Now()
 	c, err := pawl.Open(ctx, "redlock://"+servers[0].Addr+","+silent.Addr().String()+","+servers[1].Addr, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	rise(t, 0, c, "job", 5)
 	if err := c.Close(); err != nil {
 		t.Error(err)
@@ -329,9 +304,7 @@ func TestUserPasswordDatabaseAndPrefixAreForAllNodes(t *testing.T) {
 	hosts := strings.TrimPrefix(url, "redlock://")
 	c := client(t, "redlock://:sesame@"+hosts+"/3?prefix=mine:")
 	lease, err := c.Mutex("job").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if _, err := client(t, "redlock://:sesame@"+hosts+"/3?prefix=mine:").Mutex("job").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
 		t.Errorf("in the same place: %v; want ErrHeld", err)
 	}

@@ -22,9 +22,7 @@ type block struct {
 func blocks(t *testing.T, page string) (found []*block) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var b *block
 	for i, line := range strings.Split(string(text), "\n") {
 		info, fence := strings.CutPrefix(line, "```")
@@ -48,14 +46,10 @@ func pages(t *testing.T) (names []string) {
 	t.Helper()
 	for _, pattern := range []string{"README.md", "docs/*.md", "docs/*/*.md"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, file := range files {
 			name, err := filepath.Rel(root, file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			names = append(names, filepath.ToSlash(name))
 		}
 	}

@@ -56,13 +56,9 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // only a hang takes so long
 			defer cancel()
 			locks, err := pawl.Open(ctx, url, servertest.Patient)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer func() { _ = locks.Close() }()
-			if err := locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }))
 			oneStep := takesAll(ctx, t, below.Driver(locks))
 			row := func() string { return factsOf(t, below.Driver(locks), b, oneStep) }
 			// A driver knows whether it pushes when its first connection for that is up.
@@ -80,9 +76,7 @@ func factsOf(t *testing.T, d driver.Driver, b backends.Backend, oneStep bool) st
 	word := map[bool]string{true: "yes", false: "no"}
 	p := d.Properties()
 	checks, err := filepath.Glob(filepath.Join(root, b.Folder, "lease_check.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	ttl := fmt.Sprintf("%d ms", p.MinTTL.Milliseconds())
 	if p.MinTTL%time.Second == 0 {
 		ttl = fmt.Sprintf("%d s", int(p.MinTTL.Seconds()))

@@ -27,16 +27,12 @@ func TestTheCodeOfThePagesIsWhatIsRun(t *testing.T) {
 		var files []string
 		for _, folder := range folders {
 			some, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			files = append(files, some...)
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			code += unindented(string(text))
 		}
 		shown := 0

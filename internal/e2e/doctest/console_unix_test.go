@@ -90,9 +90,7 @@ var markLine = regexp.MustCompile(mark + `(\d+)\n`)
 func runShell(t *testing.T, on stage, run []*command) (printed [][]string) {
 	t.Helper()
 	bin, err := pawlCommand()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	home := t.TempDir()
 	script := "exec 2>&1\n"
 	for _, c := range run {

@@ -42,9 +42,7 @@ func manifestsOfKubernetes(t *testing.T) (page []string, entrypoint string) {
 // The API server of Kubernetes takes each manifest of the page as it is, without a
 // warning.
 func TestTheManifestsOfKubernetes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds the API server of Kubernetes")
-	}
+	nightly(t, "it builds the API server of Kubernetes")
 	if _, err := os.Stat(filepath.Join(root, "bin/testservers/kubernetes")); err != nil && os.Getenv("PAWL_TEST_REQUIRE") == "" {
 		t.Skip("make built-all builds the API server of Kubernetes, which takes minutes")
 	}

@@ -22,9 +22,7 @@ func TestThePageOfKubernetesShowsCodeThatRuns(t *testing.T) {
 func wantCompiled(t *testing.T, page, file string, atLeast int) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	code, shown := unindented(string(text)), 0
 	for _, b := range blocks(t, page) {
 		if b.info != "go" {
@@ -45,14 +43,10 @@ func TestTheLeaderOfKubernetesIsReady(t *testing.T) {
 	const url = "mem:kubernetes"
 	t.Setenv("PAWL_URL", url)
 	other, err := pawl.Open(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer other.Close()
 	held, err := other.Mutex("scheduler").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	ctx, sigterm := context.WithCancel(t.Context())
 	defer sigterm()
 	leads, over := make(chan bool), make(chan error, 1)
@@ -73,9 +67,7 @@ func TestTheLeaderOfKubernetesIsReady(t *testing.T) {
 			t.Fatal("the standby is not ready")
 		}
 	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, held.Release(t.Context()))
 	<-leads
 	if !ready() {
 		t.Error("the leader is not ready")

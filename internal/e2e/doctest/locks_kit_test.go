@@ -12,7 +12,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
+
+// The steps that all tests share.
+var noError, nightly = basictest.NoError, basictest.Nightly
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 // The code of docs/locks.md: the body of each function is a block of the page.
 

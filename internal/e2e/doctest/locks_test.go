@@ -61,9 +61,7 @@ func TestTheGuideTries(t *testing.T) {
 func hold(t *testing.T, backend *pawltest.Backend, name string) *pawl.Lease {
 	t.Helper()
 	lease, err := backend.Client(&pawl.Options{ID: "other"}).Mutex(name).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = lease.Release(context.Background()) })
 	return lease
 }
@@ -170,9 +168,7 @@ func TestTheTimesOfTheGuideAreThoseOfTheDefaultTTL(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			backend := pawltest.New(t)
 			dies := backend.Client(nil)
-			if _, err := dies.Mutex("x").Lock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(dies.Mutex("x").Lock(t.Context()))(t)
 			time.Sleep(phase)
 			backend.Hang(dies)
 			began := time.Now()

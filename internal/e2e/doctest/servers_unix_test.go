@@ -80,9 +80,7 @@ var stages = map[string]func(t *testing.T) stage{
 		return stage{{"localhost:4222", natstest.Start(t, "").Addr}}
 	},
 	"docs/backends/mongodb.md": func(t *testing.T) stage {
-		if testing.Short() {
-			t.Skip("make test-all runs this: it builds FerretDB")
-		}
+		nightly(t, "it builds FerretDB")
 		dir := t.TempDir()
 		return stage{{"localhost:27017", testservers.Start(t, "ferretdb", func(addr string) []string {
 			return []string{"-data", dir, "-listen", addr}

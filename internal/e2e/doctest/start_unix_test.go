@@ -53,9 +53,7 @@ func startPages(t *testing.T) map[string]string {
 func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
 	body := bodyOf(t, "start_unix_test.go", "func deploy(ctx context.Context) error {")
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for name, page := range startPages(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,9 +115,7 @@ func importOf(page string) string {
 func bodyOf(t *testing.T, file, begin string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	_, after, found := strings.Cut(string(text), "\n"+begin+"\n")
 	body, _, ended := strings.Cut(after, "\n}\n")
 	if !found || !ended {

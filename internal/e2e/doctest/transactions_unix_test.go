@@ -41,9 +41,7 @@ func wantBalance(t *testing.T, db *sql.DB, want int) {
 func opened(t *testing.T, url string) *pawl.Client {
 	t.Helper()
 	locks, err := pawl.Open(t.Context(), url, servertest.Patient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = locks.Close() })
 	return locks
 }
@@ -51,9 +49,7 @@ func opened(t *testing.T, url string) *pawl.Client {
 func database(t *testing.T, driver, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -97,9 +93,7 @@ func TestTransactionsOfPostgreSQL(t *testing.T) {
 	})
 
 	pool, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer pool.Close()
 	locks, other := opened(t, url), opened(t, url)
 	between := nothing
@@ -128,9 +122,7 @@ func TestATaskInATransactionIsDoneOnce(t *testing.T) {
 	server.Do("app", ledger+"; CREATE TABLE done (key text PRIMARY KEY)")
 	db := database(t, "pgx", url)
 	pool, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer pool.Close()
 	locks, other := opened(t, url), opened(t, url)
 	runs := 0
@@ -163,9 +155,7 @@ func TestTransactionsOfMySQL(t *testing.T) {
 	server := mysqltest.Start(t)
 	db := server.Open(t, mysqltest.Database)
 	for _, statement := range []string{"CREATE TABLE accounts (id int PRIMARY KEY, balance int)", "INSERT INTO accounts VALUES (3, 100), (7, 100)"} {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		must(db.ExecContext(t.Context(), statement))(t)
 	}
 	at := "mysql://" + url.UserPassword(mysqltest.User, mysqltest.Password).String() + "@" + server.Addr + "/" + mysqltest.Database
 	paysOnce(t, at, db, func(ctx context.Context, between func() error, lease *pawl.Lease) error {
@@ -185,15 +175,11 @@ func TestTransactionsOfSQLite(t *testing.T) {
 	lockFile := filepath.Join(t.TempDir(), "locks.db")
 	t.Run("attached", func(t *testing.T) {
 		db := database(t, "sqlite", filepath.Join(t.TempDir(), "data.db"))
-		if _, err := db.ExecContext(t.Context(), ledger); err != nil {
-			t.Fatal(err)
-		}
+		must(db.ExecContext(t.Context(), ledger))(t)
 		url := "sqlite:" + filepath.ToSlash(lockFile)
 		opened(t, url) // makes the file
 		conn, err := attached(t.Context(), db, lockFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer conn.Close()
 		paysOnce(t, url, db, func(ctx context.Context, between func() error, lease *pawl.Lease) error {
 			tx, err := conn.BeginTx(ctx, nil)
@@ -206,9 +192,7 @@ func TestTransactionsOfSQLite(t *testing.T) {
 	t.Run("beside the locks", func(t *testing.T) {
 		locks := opened(t, "sqlite:"+filepath.ToSlash(lockFile))
 		db := database(t, "sqlite", "file:"+filepath.ToSlash(lockFile)+"?_txlock=immediate")
-		if _, err := db.ExecContext(t.Context(), ledger); err != nil {
-			t.Fatal(err)
-		}
+		must(db.ExecContext(t.Context(), ledger))(t)
 		err := locks.Mutex("account:7").Do(t.Context(), func(ctx context.Context) error {
 			lease, _ := pawl.LeaseOf(ctx, "account:7")
 			tx, err := db.BeginTx(ctx, nil)

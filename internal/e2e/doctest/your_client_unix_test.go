@@ -73,9 +73,7 @@ func TestYourClientLocks(t *testing.T) {
 			return overSeveralRueidis(clients[0], clients[1], clients[2], use)
 		},
 		"FerretDB": func(t *testing.T, use user) error {
-			if testing.Short() {
-				t.Skip("make test-all runs this: it builds FerretDB")
-			}
+			nightly(t, "it builds FerretDB")
 			dir := t.TempDir()
 			addr := testservers.Start(t, "ferretdb", func(addr string) []string {
 				return []string{"-data", dir, "-listen", addr}

@@ -21,9 +21,7 @@ func collection(t *testing.T) *mongo.Collection {
 	t.Helper()
 	url := os.Getenv("PAWL_TEST_MONGODB_URL")
 	if url == "" {
-		if testing.Short() {
-			t.Skip("make test-all runs this: it builds FerretDB")
-		}
+		nightly(t, "it builds FerretDB")
 		data := t.TempDir()
 		url = "mongodb://" + testservers.Start(t, "ferretdb", func(addr string) []string {
 			return []string{"-data", data, "-listen", addr}
@@ -32,9 +30,7 @@ func collection(t *testing.T) *mongo.Collection {
 	client := must(mongo.Connect(options.Client().ApplyURI(url)))(t)
 	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
 	c := client.Database("pawl_fence_test").Collection("accounts")
-	if err := c.Drop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.Drop(t.Context()))
 	return c
 }
 
@@ -53,9 +49,7 @@ func TestMongo(t *testing.T) {
 	c := collection(t)
 	balance := func(resource string) int32 {
 		var account struct{ Balance int32 }
-		if err := c.FindOne(t.Context(), bson.M{"_id": resource}).Decode(&account); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.FindOne(t.Context(), bson.M{"_id": resource}).Decode(&account))
 		return account.Balance
 	}
 	writes := func(upsert bool) func(resource string, f uint64) error {

@@ -130,9 +130,7 @@ func TestPostgresInAnotherEncoding(t *testing.T) {
 		other := must(sql.Open("pgx", dsn+"?default_query_exec_mode="+mode+"&options=-cclient_encoding%3DLATIN1"))(t)
 		defer other.Close()
 		query, resource := fence.Query(other.QueryRowContext), "größe "+mode
-		if err := fence.CheckPostgres(t.Context(), fence.Query(db.QueryRowContext), resource, 9); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, fence.CheckPostgres(t.Context(), fence.Query(db.QueryRowContext), resource, 9))
 		for _, f := range []uint64{5, 10} {
 			write := fence.CheckPostgres(t.Context(), query, resource, f)
 			read := fence.CheckPostgresReader(t.Context(), query, resource, f)
@@ -157,9 +155,7 @@ func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
 		return fence.CheckPostgres(t.Context(), fence.Query(tx.QueryRowContext), "account", f)
 	}
 	high := must(db.BeginTx(t.Context(), nil))(t)
-	if err := check(high, 7); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, check(high, 7))
 	answer := make(chan error)
 	go func() {
 		low, err := db.BeginTx(t.Context(), nil)
@@ -175,13 +171,9 @@ func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
 			t.Fatalf("it did not wait: %v", err)
 		default:
 		}
-		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting))
 	}
-	if err := high.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, high.Commit())
 	if err := <-answer; !errors.Is(err, pawl.ErrStale) {
 		t.Errorf("the lower one: %v", err)
 	}
@@ -205,9 +197,7 @@ func TestMySQLInAnotherEncoding(t *testing.T) {
 			defer tx.Rollback()
 			return errors.Join(fence.CheckMySQL(t.Context(), tx, resource, f), tx.Commit())
 		}
-		if err := write(db, 9); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, write(db, 9))
 		for _, f := range []uint64{5, 10} {
 			written, read := write(other, f), fence.CheckMySQLReader(t.Context(), other, resource, f)
 			if errors.Is(written, pawl.ErrStale) != (f == 5) || errors.Is(read, pawl.ErrStale) != (f == 5) {

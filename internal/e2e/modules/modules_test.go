@@ -42,9 +42,7 @@ var version = regexp.MustCompile(`(?m)^(?:require |\t)(\S+) (v\S+)`)
 func requirements(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	found := map[string]string{}
 	for _, m := range version.FindAllStringSubmatch(string(text), -1) {
 		found[m[1]] = m[2]
@@ -53,9 +51,7 @@ func requirements(t *testing.T, folder string) map[string]string {
 }
 
 func TestWhoImportsOneBackendGetsOneClient(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds a program for each backend")
-	}
+	nightly(t, "it builds a program for each backend")
 	p := pack(t)
 	for _, backend := range released(t) {
 		if backend == "cmd/pawl" {
@@ -74,9 +70,7 @@ func TestWhoImportsOneBackendGetsOneClient(t *testing.T) {
 				mod += "\t" + path + " " + pinned.version + "\n"
 			}
 			for name, text := range map[string]string{"main.go": program, "go.mod": mod + ")\n"} {
-				if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 			}
 			p.run(t, folder, "get", pathOf(backend)+"@latest")
 			p.run(t, folder, "build", "-o", os.DevNull, ".")
@@ -92,9 +86,7 @@ func TestWhoImportsOneBackendGetsOneClient(t *testing.T) {
 			}
 
 			// This go.mod pins no version, and go keeps what the program needs.
-			if err := os.WriteFile(filepath.Join(folder, "go.mod"), []byte("module example.com/user\n\ngo 1.26.0\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte("module example.com/user\n\ngo 1.26.0\n"), 0o600))
 			p.run(t, folder, "get", pathOf(backend)+"@latest")
 			for path := range requirements(t, folder) {
 				if client, ok := clients[path]; ok && !slices.Contains(strings.Fields(client.of), imported) {
@@ -106,9 +98,7 @@ func TestWhoImportsOneBackendGetsOneClient(t *testing.T) {
 }
 
 func TestTheCommandCanBeInstalled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds the command")
-	}
+	nightly(t, "it builds the command")
 	p := pack(t)
 	folder := t.TempDir()
 	p.run(t, folder, "install", modulePath+"/cmd/pawl@latest")

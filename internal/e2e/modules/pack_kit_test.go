@@ -13,7 +13,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/basictest"
 )
+
+// The steps that all tests share.
+var noError, nightly = basictest.NoError, basictest.Nightly
 
 const (
 	root       = "../../.."
@@ -24,13 +29,9 @@ const (
 func released(t *testing.T) (folders []string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "work", "edit", "-json", filepath.Join(root, "go.work")).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var work struct{ Use []struct{ DiskPath string } }
-	if err := json.Unmarshal(out, &work); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(out, &work))
 	for _, use := range work.Use {
 		folder := filepath.ToSlash(filepath.Clean(use.DiskPath))
 		if folder != "examples" && folder != "internal/e2e" {
@@ -73,9 +74,7 @@ func pack(t *testing.T) *proxy {
 	if err == nil {
 		err = json.Unmarshal(out, &settings)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	cache := settings["GOMODCACHE"]
 	p.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -modcacherw", "GOSUMDB=off",
 		"GOPROXY="+asURL(p.folder)+","+asURL(filepath.Join(cache, "cache", "download"))+","+settings["GOPROXY"])
@@ -101,19 +100,13 @@ func asURL(folder string) string {
 func (p *proxy) add(t *testing.T, folder string) {
 	t.Helper()
 	at := filepath.Join(p.folder, filepath.FromSlash(pathOf(folder)), "@v")
-	if err := os.MkdirAll(at, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.MkdirAll(at, 0o750))
 	mod, err := os.ReadFile(filepath.Join(root, folder, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	mod = bytes.ReplaceAll(mod, []byte(" v0.0.0\n"), []byte(" "+p.version+"\n"))
 	info := fmt.Appendf(nil, `{"Version":%q,"Time":"2026-11-23T00:00:00Z"}`, p.version)
 	for name, text := range map[string][]byte{"list": []byte(p.version + "\n"), p.version + ".info": info, p.version + ".mod": mod, p.version + ".zip": p.zip(t, folder, mod)} {
-		if err := os.WriteFile(filepath.Join(at, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(filepath.Join(at, name), text, 0o600))
 	}
 }
 
@@ -153,9 +146,7 @@ func (p *proxy) zip(t *testing.T, folder string, mod []byte) []byte {
 	if err == nil {
 		err = z.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return b.Bytes()
 }
 

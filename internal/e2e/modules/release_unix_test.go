@@ -22,9 +22,7 @@ func repository(t *testing.T) string {
 	if err == nil {
 		here, err = filepath.EvalSymlinks(here)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	top, said, err := output(t, here, "git", "rev-parse", "--show-toplevel")
 	if err != nil || strings.TrimSpace(top) != here {
 		skip.Unproven(t, "%s is no clone of its own: %v; git says %q %q", here, err, top, said)
@@ -44,9 +42,7 @@ func output(t *testing.T, folder, name string, args ...string) (stdout, stderr s
 
 // The test makes a release in a clone. Everything that it checks is in the clone.
 func TestRelease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it compiles all packages in a clone, twice")
-	}
+	nightly(t, "it compiles all packages in a clone, twice")
 	skipWithoutProxy(t)
 	top := repository(t)
 	t.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -buildvcs=false"))
@@ -120,9 +116,7 @@ func TestRelease(t *testing.T) {
 // A user's go.mod may have a newer root than backends, which use the root's internal
 // packages.
 func TestTheBackendsOfThePreviousReleaseCompileOnThisRoot(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it builds all backends")
-	}
+	nightly(t, "it builds all backends")
 	skipWithoutProxy(t)
 	here := repository(t)
 	tags, err := exec.CommandContext(t.Context(), "git", "-C", here, "tag", "--list", "v*", "--sort=-version:refname").Output()

@@ -58,9 +58,7 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 }
 
 func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	for _, node := range nodes[:2] {
@@ -108,9 +106,7 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 func overGoRedis(t *testing.T, client redis.UniversalClient) *redisscript.Driver {
 	t.Helper()
 	d, err := concrete(goredislock.New(client, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _, _ = d.Close(), client.Close() })
 	return d
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/redislock"
@@ -16,13 +17,16 @@ var ctx = context.Background()
 
 // The steps of a test.
 var (
-	mutex    = servertest.Mutex
-	queued   = servertest.Queued
-	reader   = servertest.Reader
-	lease    = servertest.Lease
-	gets     = servertest.Gets
-	renews   = servertest.Renews
-	releases = servertest.Releases
+	isRefused = servertest.Waits
+	noError   = basictest.NoError
+	nightly   = basictest.Nightly
+	mutex     = servertest.Mutex
+	queued    = servertest.Queued
+	reader    = servertest.Reader
+	lease     = servertest.Lease
+	gets      = servertest.Gets
+	renews    = servertest.Renews
+	releases  = servertest.Releases
 )
 
 // concrete is the driver that New or Open has made, with all that it can do.
@@ -43,9 +47,7 @@ func start(t testing.TB, url string) *redisscript.Driver {
 func open(t testing.TB, url string) *redisscript.Driver {
 	t.Helper()
 	d, err := concrete(redislock.Open(t.Context(), url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return d
 }
 

@@ -24,9 +24,7 @@ func TestScriptsUseNoNameThatRedisDoesNotOffer(t *testing.T) {
 	}
 	for _, file := range sent {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, name := range globals(t, string(source)) {
 			if !slices.Contains(offered, name) {
 				t.Errorf("%s uses %q, which is neither local nor offered", filepath.Base(file), name)

@@ -4,7 +4,6 @@ package redis_test
 
 import (
 	"context"
-	"flag"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -13,10 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "24"); err != nil { // most tests only wait
-		panic(err)
-	}
+	leaktest.Parallel(24)
 	redis.SetLogger(quiet{})
 	leaktest.Main(m, "github.com/redis/rueidis.(*call).DelayDo.func1",
 		"github.com/redis/rueidis.(*clusterClient)._refresh.func2",

@@ -2,7 +2,6 @@ package redis_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -21,14 +20,10 @@ func TestExcludesTheClientsOfRedislock(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
 	one, err := goredislock.New(client, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer one.Close()
 	two, err := concrete(redislock.Open(ctx, "redis://"+server.Addr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer two.Close()
 	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute, QueueTTL: time.Minute, Queue: true}
 	next := c
@@ -38,12 +33,8 @@ func TestExcludesTheClientsOfRedislock(t *testing.T) {
 	}
 	heard := make(chan driver.Signal, 100)
 	defer two.Listen(func(s driver.Signal) { heard <- s })()
-	if _, err := two.Acquire(ctx, next); !errors.Is(err, driver.ErrHeld) {
-		t.Fatal(err)
-	}
-	if err := one.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
-		t.Fatal(err)
-	}
+	isRefused(t, two, next)
+	noError(t, one.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}))
 	for {
 		select {
 		case s := <-heard:

@@ -57,9 +57,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	bubble.Test(t, func(t *testing.T) {
 		w := &world{t: t, redis: miniredis.NewMiniRedis()}
 		first, err := w.redis.Dial() // this starts it
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer first.Close()
 		w.redis.ClockTTL(true)
 		w.server = w.redis.Server()
@@ -134,9 +132,7 @@ func (w *world) dial(context.Context, string, string) (net.Conn, error) {
 func (w *world) client(o *pawl.Options) *pawl.Client {
 	w.t.Helper()
 	locks, err := pawl.New(w.driver(), o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noError(w.t, err)
 	w.t.Cleanup(func() { _ = locks.Close() })
 	return locks
 }
@@ -146,9 +142,7 @@ func (w *world) driver() *redisscript.Driver {
 	w.t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: w.dial})
 	d, err := concrete(goredislock.New(client, nil))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noError(w.t, err)
 	w.t.Cleanup(func() {
 		_ = d.Close()
 		_ = client.Close()

@@ -14,9 +14,7 @@ import (
 func lock(t *testing.T, m *pawl.Mutex) *pawl.Lease {
 	t.Helper()
 	lease, err := m.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return lease
 }
 
@@ -47,9 +45,7 @@ func TestHeldForThreeDays(t *testing.T) {
 		first := lock(t, one.Mutex("job", pawl.WithTTL(2*time.Hour)))
 		for range 3 {
 			time.Sleep(24 * time.Hour)
-			if err := first.Err(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, first.Err())
 			isHeld(t, two.Mutex("job"))
 		}
 		released(t, first)
@@ -102,9 +98,7 @@ func TestAServerThatIsBackWithinTheTermCostsNothing(t *testing.T) {
 			w.crash()
 			time.Sleep(5 * time.Second)
 			w.restart()
-			if err := first.Err(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, first.Err())
 		}
 		time.Sleep(time.Minute)
 		released(t, first)

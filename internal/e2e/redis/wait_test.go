@@ -28,9 +28,7 @@ func waiting(t *testing.T, server *redistest.Server, timeout time.Duration) map[
 	for i := range through {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr, ReadTimeout: time.Minute})
 		d, err := goredislock.New(client, &goredislock.Options{WaitReplicas: 1, WaitTimeout: timeout})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(func() { _, _ = d.Close(), client.Close() })
 		through[i] = d
 	}
@@ -62,9 +60,7 @@ func TestAGrantIsOnTheReplicaBeforeItIsShown(t *testing.T) {
 				if again := gets(t, two[0], c); again.Fence != g.Fence {
 					t.Errorf("%s: fence %d, and %d before for the same grant", who, again.Fence, g.Fence)
 				}
-				if _, err := two[1].Acquire(ctx, mutex(name)); !errors.Is(err, driver.ErrHeld) {
-					t.Error(err)
-				}
+				isRefused(t, two[1], mutex(name))
 				releases(t, two[0], c)
 			}
 			if n := waits(server); n != 40 {
@@ -101,9 +97,7 @@ func TestAGrantThatIsPassedOnIsConfirmedByWhoGetsIt(t *testing.T) {
 }
 
 func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: replicas that stand still")
-	}
+	nightly(t, "replicas that stand still")
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
 	for who, two := range waiting(t, server, 300*time.Millisecond) {
@@ -191,18 +185,14 @@ func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 // The whole library over it: several processes have waiters, and each process confirms
 // its own grants.
 func TestWaitersTakeTurnsWhenGrantsAreConfirmed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: replicas that stand still")
-	}
+	nightly(t, "replicas that stand still")
 	server := redistest.Start(t)
 	redistest.StartReplica(t, server)
 	var last uint64 // guarded by the lock
 	done := make(chan error)
 	for range 4 {
 		locks, err := pawl.New(open(t, "redis://"+server.Addr+"?wait_replicas=1&wait_timeout=10s"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		go func() {
 			var err error
 			for range 10 {
@@ -241,24 +231,16 @@ func TestWaitOptionsThatCannotBeAreRefused(t *testing.T) {
 // In a cluster the confirmation goes to the node that has the name, also while its slot
 // moves.
 func TestAGrantIsConfirmedInACluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	from, slot := redistest.Owner(nodes, "job")
-	to := nodes[0]
-	if from == to {
-		to = nodes[1]
-	}
+	from, to, slot := redistest.Moving(nodes, "job")
 	redistest.StartClusterReplica(t, nodes, from)
 	redistest.StartClusterReplica(t, nodes, to)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, ReadTimeout: time.Minute})
 	t.Cleanup(func() { _ = client.Close() })
 	through, err := goredislock.New(client, &goredislock.Options{WaitReplicas: 1, WaitTimeout: 20 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = through.Close() })
 	d := start(t, "redis://"+nodes[0].Addr+"?wait_replicas=1&wait_timeout=20s")
 	cycle := func() {
@@ -280,13 +262,9 @@ func TestAGrantIsConfirmedInACluster(t *testing.T) {
 func entry(t *testing.T, replica *redistest.Server, name string) driver.Entry {
 	t.Helper()
 	d, err := redislock.Open(ctx, "redis://"+replica.Addr+"?push=false&tracking=false")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer d.Close()
 	e, err := d.Inspect(ctx, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return e
 }

@@ -117,9 +117,7 @@ func TestANameThatIsNotWatchedAnyMoreIsQuickAgain(t *testing.T) {
 		state := func() int {
 			released(t, lock(t, locks.Mutex("job")))
 			s, err := w.redis.Get("pawl:{job}s")
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return len(s)
 		}
 		plain := state()
@@ -137,20 +135,14 @@ func TestANameThatIsNotWatchedAnyMoreIsQuickAgain(t *testing.T) {
 }
 
 func TestAWatchFollowsASlotThatMoves(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: whole clusters")
-	}
+	nightly(t, "whole clusters")
 	nodes := redistest.StartCluster(t, 3)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}})
 	defer client.Close()
 	d, err := concrete(goredislock.New(client, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	locks, err := pawl.New(d, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = locks.Close() }()
 	told := make(chan struct{}, 1000)
 	defer d.Watch("job", func() { told <- struct{}{} })()
@@ -161,11 +153,7 @@ func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 		}
 	})()
 	released(t, lock(t, locks.Mutex("job")))
-	from, slot := redistest.Owner(nodes, "job")
-	to := nodes[0]
-	if from == to {
-		to = nodes[1]
-	}
+	from, to, slot := redistest.Moving(nodes, "job")
 	for range 2 {
 		redistest.Move(nodes, slot, from, to, func() {})
 		for tries := 0; !strings.Contains(to.Do("PUBSUB", "SHARDCHANNELS"), "pawl:{job}w") || !d.Properties().PushesChanges; tries++ {

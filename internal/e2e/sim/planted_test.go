@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/doctable"
 )
 
@@ -59,9 +60,7 @@ func (b *bug) find(t *testing.T) (seed uint64, said string) {
 }
 
 func TestPlantedBugsAreFound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: many schedules")
-	}
+	basictest.Nightly(t, "many schedules")
 	for _, b := range slices.Concat(reviewed, faults, ofQuorums, ofStores, ofFeatures) {
 		t.Run(b.name, func(t *testing.T) {
 			began := time.Now()

@@ -2,7 +2,6 @@ package uses_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -11,11 +10,17 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/memlock"
 	_ "github.com/pawl-go/pawl/postgreslock"
 	_ "github.com/pawl-go/pawl/redislock"
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
+
+// The steps that all tests share.
+var noError, isError, nightly, eventually = basictest.NoError, basictest.IsError, basictest.Nightly, basictest.Eventually
+
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
 var background = context.Background()
 
@@ -126,16 +131,6 @@ func get[T any](t testing.TB, c <-chan T, what string) (v T) {
 	return v
 }
 
-// eventually waits until f is true.
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came to pass: %s", what)
-		}
-	}
-}
-
 func entry(t testing.TB, c *pawl.Client, name string) pawl.Entry {
 	t.Helper()
 	e, err := c.Inspect(soon(t), name)
@@ -155,28 +150,4 @@ func free(t testing.TB, c *pawl.Client, name string) {
 		e := entry(t, c, name)
 		return len(e.Holders)+len(e.Waiters) == 0
 	})
-}
-
-func must[T any](v T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
-
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func isError(t testing.TB, err error, targets ...error) {
-	t.Helper()
-	for _, target := range targets {
-		if !errors.Is(err, target) {
-			t.Fatalf("error is %v, want one that Is %v", err, target)
-		}
-	}
 }

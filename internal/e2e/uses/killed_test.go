@@ -12,9 +12,7 @@ import (
 // The tests kill processes with kill -9. Others take over their locks after the TTL.
 
 func TestALeaderThatIsKilledIsFollowed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: killed processes on each backend")
-	}
+	nightly(t, "killed processes on each backend")
 	onServers(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		all := campaign(t, name)
@@ -32,9 +30,7 @@ func TestALeaderThatIsKilledIsFollowed(t *testing.T) {
 }
 
 func TestATickOfAKilledProcessIsTakenUp(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: killed processes on each backend")
-	}
+	nightly(t, "killed processes on each backend")
 	onServers(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		first := b.process(t, "once", name, brief.TTL)
@@ -51,9 +47,7 @@ func TestATickOfAKilledProcessIsTakenUp(t *testing.T) {
 
 // A detached lease belongs to no process: kill -9 does not end it.
 func TestADetachedLeaseOutlivesItsProcess(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: killed processes on each backend")
-	}
+	nightly(t, "killed processes on each backend")
 	onServers(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		p := b.process(t, "detach", name, time.Hour)

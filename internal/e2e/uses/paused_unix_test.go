@@ -16,9 +16,7 @@ import (
 // continues, and writes as if it still held the lock. The resource refuses its write. Its
 // lease says that it is lost, and its release does not harm the holder.
 func TestAWriteOfAHolderThatWasPausedIsRefused(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	onServers(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		var resource fence.Memory

@@ -20,9 +20,7 @@ const ticksVariable = "PAWL_TICKS"
 // that tick has run, and Do returns an error that says so to one instance. Without such
 // an error no tick is missing, and none is done twice.
 func TestEachTickIsDoneOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for real time")
-	}
+	nightly(t, "it waits for real time")
 	instances, ticks, all := 10, 60, false
 	if given := os.Getenv(ticksVariable); given != "" {
 		n, err := strconv.Atoi(given)

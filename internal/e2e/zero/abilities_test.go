@@ -64,9 +64,7 @@ func TestPackageCommentsListTheAbilities(t *testing.T) {
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(all)) {
 		comment, err := os.ReadFile(filepath.Join("..", "..", "..", pkg, "doc.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		_, section, _ := strings.Cut(string(comment), "// # What can its driver do?\n")
 		section, _, _ = strings.Cut(section, "// # ")
 		var finds []string

@@ -53,13 +53,9 @@ func TestTheTableIsComplete(t *testing.T) {
 	}
 	b.WriteString("}\n")
 	want, err := format.Source(b.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if *update {
-		if err := os.WriteFile("table_test.go", want, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile("table_test.go", want, 0o600))
 	}
 	if have, err := os.ReadFile("table_test.go"); err != nil || !bytes.Equal(have, want) {
 		t.Errorf("table_test.go lacks a function or a type, or has one too many (%v): go test ./internal/e2e/zero -update", err)
@@ -71,9 +67,7 @@ func exported(t *testing.T) *face {
 	t.Helper()
 	f := &face{panics: map[string]bool{}}
 	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,GoFiles", "work").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
 			ImportPath, Name, Dir string
@@ -90,9 +84,7 @@ func exported(t *testing.T) *face {
 		f.imports = append(f.imports, p.ImportPath)
 		for _, file := range p.GoFiles {
 			parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ParseComments|parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			f.read(t, p.Name, parsed)
 		}
 	}

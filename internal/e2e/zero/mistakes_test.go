@@ -27,14 +27,10 @@ import (
 func TestMistakesAreErrInvalid(t *testing.T) {
 	ctx := t.Context()
 	locks, err := pawl.New(memlock.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer locks.Close()
 	lease, err := locks.Mutex("held").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer lease.Release(ctx)
 	second := func(_ any, err error) error { return err }
 	for what, err := range map[string]error{

@@ -64,9 +64,7 @@ func (state) Flag(int) bool               { return false }
 func receivers(t *testing.T) map[string]func() any {
 	t.Helper()
 	must := func(x any, err error) any {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if c, ok := x.(interface{ Close() error }); ok {
 			t.Cleanup(func() { _ = c.Close() })
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/fence"
 	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
@@ -29,6 +30,9 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 	"github.com/pawl-go/pawl/sqlitelock"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
 
 var functions = map[string]any{
 	"cronlock.NewElector":         cronlock.NewElector,

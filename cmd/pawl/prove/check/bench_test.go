@@ -31,9 +31,7 @@ func BenchmarkCheck(b *testing.B) {
 
 func BenchmarkRule(b *testing.B) {
 	w, err := read(each(million(b)))
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	for _, r := range []struct {
 		name string
 		rule func(*name)
@@ -56,13 +54,9 @@ func BenchmarkFile(b *testing.B) {
 	var file bytes.Buffer
 	out := history.NewWriter(&file)
 	for _, l := range million(b) {
-		if err := out.Write(l); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, out.Write(l))
 	}
-	if err := out.Flush(); err != nil {
-		b.Fatal(err)
-	}
+	noError(b, out.Flush())
 	b.SetBytes(int64(file.Len()))
 	b.ResetTimer()
 	for b.Loop() {

@@ -75,9 +75,7 @@ func TestRateUnderFaultsIsOfTheTimeInWhichTheServerRuns(t *testing.T) {
 			hold(1, 0, 1010, 1020, 1), hold(2, 0, 1030, 1040, 2), hold(3, 0, 1050, 1060, 3), tt.fault,
 			&history.Phase{Phase: history.Calm, To: ms(1000)}, &history.Phase{Phase: history.Faults, From: ms(1000), To: ms(2000)},
 		)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if got := v.Numbers.FaultRate; got != tt.want {
 			t.Errorf("%s: %v leases a second; want %v", tt.fault.Kind, got, tt.want)
 		}
@@ -115,9 +113,7 @@ func TestBlind(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v, err := Run(each(tt.lines))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if all := strings.Join(v.Blind, "\n"); !strings.Contains(all, tt.want) {
 				t.Errorf("it is blind because\n%s\nwant %q", all, tt.want)
 			}

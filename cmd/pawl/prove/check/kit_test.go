@@ -9,7 +9,11 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
 
 // The names of the histories in these tests.
 const (
@@ -160,9 +164,7 @@ func each(lines []history.Line) iter.Seq2[history.Line, error] {
 func verdict(t testing.TB, parts ...any) *Verdict {
 	t.Helper()
 	v, err := Run(each(lines(parts...)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return v
 }
 

@@ -111,9 +111,7 @@ func TestTightenChangesNothing(t *testing.T) {
 			r := run(func(r *history.Run) { r.Fenced = fenced })
 			claims := fewClaims(dice, fenced)
 			w, err := read(each(lines(r, claims)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			w.linearizable(w.names[2])
 			narrowed := w.Count[Linearizable] == 0
 			explained := explained(w, w.names[2])

@@ -29,9 +29,7 @@ func TestSimulationIsNotBlind(t *testing.T) {
 
 func checked(t rapid.TB, lines []history.Line) *Verdict {
 	v, err := Run(each(lines))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return v
 }
 

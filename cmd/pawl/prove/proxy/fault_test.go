@@ -152,9 +152,7 @@ func TestReorderChoosesHalfOfEachTarget(t *testing.T) {
 		for _, addr := range p.Addresses() {
 			for range 3 {
 				c, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				all = append(all, c)
 			}
 		}

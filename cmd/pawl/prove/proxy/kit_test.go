@@ -15,7 +15,11 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
 
 // patience bounds what happens soon on an idle machine.
 const patience = 30 * time.Second
@@ -56,9 +60,7 @@ func serve(t *testing.T, addr string, handle func(c net.Conn)) string {
 		network = "unix"
 	}
 	l, err := new(net.ListenConfig).Listen(t.Context(), network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var loops sync.WaitGroup
 	life, end := context.WithCancel(context.Background())
 	loops.Go(func() {
@@ -86,9 +88,7 @@ func serve(t *testing.T, addr string, handle func(c net.Conn)) string {
 func start(t *testing.T, targets ...string) *Proxy {
 	t.Helper()
 	p, err := Start(targets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() {
 		p.Close()
 		p.Close() // does nothing
@@ -149,9 +149,7 @@ func (p *Proxy) tryWorker(t *testing.T) *worker {
 	if isReset(err) {
 		return nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(patience))
 	return &worker{TCPConn: c.(*net.TCPConn), t: t, lines: bufio.NewReader(c)}

@@ -20,9 +20,7 @@ func TestItForwardsToEachTarget(t *testing.T) {
 	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.WriteString(c, "port\n") }), "unix:"+socket)
 	for i, want := range []string{"port", "socket"} {
 		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addresses()[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if got, err := io.ReadAll(c); err != nil || string(got) != want+"\n" {
 			t.Errorf("target %d answers %q (%v), not %q", i, got, err, want)
 		}
@@ -86,9 +84,7 @@ func TestAHalfCloseIsPassedOn(t *testing.T) {
 
 func TestATargetThatRefusesResetsTheWorker(t *testing.T) {
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	_ = l.Close()
 	if start(t, l.Addr().String()).works(t, "hello") {
 		t.Error("it answers")

@@ -22,9 +22,7 @@ func TestLocksOfARealServer(t *testing.T) {
 	}
 	p := start(t, targets...)
 	locks, err := pawl.Open(t.Context(), Replace("redis://"+server.Addr+"/1?prefix=proxied", p.Addresses()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = locks.Close() }()
 	lock := func(patience time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -35,9 +33,7 @@ func TestLocksOfARealServer(t *testing.T) {
 		}
 		return lease.Release(ctx)
 	}
-	if err := lock(patience); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, lock(patience))
 	for _, kind := range kinds {
 		end := p.Begin(Fault{Kind: kind, Most: 50 * time.Millisecond, Seed: 1})
 		during := lock(time.Second)

@@ -19,18 +19,14 @@ import (
 // dom returns a page as Chromium has it when its script has run.
 func dom(t *testing.T, page, fragment string) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("make test-all runs this: it needs a browser")
-	}
+	nightly(t, "it needs a browser")
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatalf("%v: on Debian, apt-get install --no-install-recommends chromium", err)
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.html")
-	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte(page), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	args := []string{"--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -43,9 +39,7 @@ func dom(t *testing.T, page, fragment string) string {
 	c.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_CACHE_HOME="+dir)
 	c.WaitDelay = 10 * time.Second
 	out, err := c.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return string(out)
 }
 

@@ -27,9 +27,7 @@ func column(t *testing.T, raw json.RawMessage, n int) []int64 {
 		return all
 	}
 	var some struct{ At, Is []int64 }
-	if err := json.Unmarshal(raw, &some); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(raw, &some))
 	at := int64(0)
 	for i, step := range some.At {
 		at += step
@@ -65,17 +63,13 @@ func TestTheDataHasTheClaims(t *testing.T) {
 		m.lines = append(m.lines, history.Line{Claim: &claims[i]})
 	}
 	s, err := gather(m.seq())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var d struct {
 		Names  []lockName
 		Texts  []string
 		Claims map[string]json.RawMessage
 	}
-	if err := json.Unmarshal(s.data(s.choose(m.v, mostDrawn), m.v), &d); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(s.data(s.choose(m.v, mostDrawn), m.v), &d))
 	get := func(key string) []int64 { return column(t, d.Claims[key], 3) }
 	ids, asked := get("id"), get("asked")
 	var id, at int64
@@ -100,9 +94,7 @@ func TestTheDataHasTheClaims(t *testing.T) {
 		t.Errorf("the ends are %v", end)
 	}
 	var fences []json.RawMessage
-	if err := json.Unmarshal(d.Claims["fence"], &fences); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(d.Claims["fence"], &fences))
 	if want := strconv.Quote("18446744073709551614"); string(fences[0]) != want || string(fences[1]) != "1" || d.Names[0].Base != "2" {
 		t.Errorf("the fences are %s from %s", fences, d.Names[0].Base)
 	}

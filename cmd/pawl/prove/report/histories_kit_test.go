@@ -10,7 +10,11 @@ import (
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
+
+// The steps that all tests share.
+var noError, nightly = basictest.NoError, basictest.Nightly
 
 // A plan is a history that a test wants. It is made, not run: a small simulation of a
 // server that serves claims in their order.

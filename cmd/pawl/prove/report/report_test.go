@@ -20,9 +20,7 @@ import (
 func write(t testing.TB, m *made) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, m.seq(), m.v); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, Write(&b, m.seq(), m.v))
 	return b.String()
 }
 
@@ -192,9 +190,7 @@ func TestSize(t *testing.T) {
 	m := makeHistory(plan{seed: 4, leases: 18_000, faults: 30})
 	m.overlap("a", .4)
 	var b bytes.Buffer
-	if err := Write(&b, m.repeated(300_000), m.v); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, Write(&b, m.repeated(300_000), m.v))
 	page := b.String()
 	if len(page) > 15<<20 {
 		t.Errorf("the page has %d bytes", len(page))

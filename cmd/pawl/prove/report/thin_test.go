@@ -11,9 +11,7 @@ func TestThinning(t *testing.T) {
 	m.overlap("b", .5)
 	const most = 3000
 	s, err := gather(m.seq())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if len(s.claims) < 2*most {
 		t.Fatalf("the history has only %d claims", len(s.claims))
 	}
@@ -68,9 +66,7 @@ func TestThinningOfManyLosses(t *testing.T) {
 		}
 	}
 	s, err := gather(m.seq())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	d := s.choose(m.v, 3000)
 	if len(d.claims) > 3000 || d.odd >= d.oddAll {
 		t.Errorf("%d claims are drawn, %d of %d odd ones", len(d.claims), d.odd, d.oddAll)

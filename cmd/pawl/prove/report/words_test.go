@@ -36,9 +36,7 @@ func TestWords(t *testing.T) {
 func constants(t *testing.T, file string) []string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var all []string
 	ast.Inspect(f, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
@@ -81,15 +79,11 @@ func TestEachKindOfFaultHasAColourAndAMeaning(t *testing.T) {
 // The report and the dashboard look like one product.
 func TestTheColoursAreThoseOfTheDashboard(t *testing.T) {
 	dashboard, err := os.ReadFile("../../../../dashboard/assets/style.css")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	colours := func(css string) []string { return regexp.MustCompile(`--[a-z-]+: [^;]+;`).FindAllString(css, -1) }
 	theirs := colours(string(dashboard))
 	ours, err := assets.ReadFile("assets/style.css")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if len(colours(string(ours))) == 0 {
 		t.Fatal("the report has no colours")
 	}
