@@ -69,7 +69,7 @@ func (f *folder) step(i int, name string, do func(i int, e *locktable.Entry, now
 	return f.store(name, e)
 }
 
-// lock excludes other clients, also of other processes. It waits no longer than ctx.
+// lock keeps others out, of this process and of others. It waits no longer than ctx.
 func (f *folder) lock(ctx context.Context) (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(f.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -150,7 +150,7 @@ func (f *folder) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Ro
 	}
 }
 
-// trouble adds the folder and a hint to an error.
+// trouble says where it was, and what a person can do.
 func (f *folder) trouble(err error) error {
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); err == nil || corrupt {
 		return err

@@ -10,9 +10,9 @@ import (
 )
 
 // Server is an engine that can do no more than compare and swap: it keeps a value, a
-// version and a stamp for each name, and adds its time to each answer.
+// version and a stamp for each name, and says the time with each answer.
 type Server struct {
-	tick  time.Duration // the unit of its time
+	tick  time.Duration // it says its time in whole ones
 	ahead time.Duration // of the machine's clock
 
 	mu     sync.Mutex // protects what follows
@@ -23,7 +23,7 @@ type Server struct {
 // Value is the value that the server keeps of a name.
 type Value struct {
 	Data    []byte
-	Version uint64    // changes with each Put; 0 if there is no value
+	Version uint64    // another one with each Put; 0 if there is no value
 	Stamp   time.Time // of the Put, on the server's clock
 }
 
@@ -42,11 +42,11 @@ type Answer struct {
 	Names []string // for List
 }
 
-// Serve answers requests on l until l is closed. Its time is in whole ticks, by a clock
+// Serve answers on l until that is closed. It says its time in whole ticks, by a clock
 // that is ahead of the machine's.
 func Serve(l net.Listener, tick, ahead time.Duration) {
 	s := rpc.NewServer()
-	// A server that has lost its data must not repeat versions.
+	// The versions of a server that lost its data do not come again.
 	if err := s.Register(&Server{tick: tick, ahead: ahead, values: map[string]Value{}, last: uint64(time.Now().UnixNano())}); err != nil {
 		panic(err)
 	}
@@ -63,7 +63,7 @@ func (s *Server) Get(name string, a *Answer) error {
 	return nil
 }
 
-// Put compares the version and replaces the value in one atomic step.
+// Put is the one step that is atomic.
 func (s *Server) Put(p Put, a *Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *Server) Put(p Put, a *Answer) error {
 	return nil
 }
 
-// List returns the names that have a value.
+// List names what has a value.
 func (s *Server) List(prefix string, a *Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package swaplock is the backend of docs/internals/writing-a-store.md: locks over an
-// engine that can compare and swap, and that stamps each value with its time. It is there
-// to be read; nothing imports it.
+// engine that can compare and swap, and puts the time on what it stores. It is there to
+// be read; nothing imports it.
 package swaplock
 
 import (
@@ -36,7 +36,7 @@ func newStore(addr string, tick time.Duration) *store {
 	return &store{addr: addr, clock: swap.Clock{Tick: tick}}
 }
 
-// call sends a request. It returns when ctx ends, but the request may still arrive.
+// call makes a request. It returns when ctx ends, and the request may still arrive.
 func (s *store) call(ctx context.Context, method string, question any) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, err
@@ -73,7 +73,7 @@ func (s *store) connect(ctx context.Context) (*rpc.Client, error) {
 	return s.conn, nil
 }
 
-// drop makes the next request dial again.
+// drop has the next request dial again.
 func (s *store) drop(conn *rpc.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *store) swap(ctx context.Context, one swap.Swap) swap.Swapped {
 	switch {
 	case err != nil:
 		return swap.Swapped{Err: err}
-	case !answer.Done: // another swap was first, and this is its value
+	case !answer.Done: // another one was quicker, and this is its value
 		return swap.Swapped{Known: true, Now: now}
 	case !envelope.InsideWindow(locktable.At(answer.Value.Stamp)):
 		s.clock.OutsideWindow(one.Window) // the next window is wider

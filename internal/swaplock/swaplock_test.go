@@ -3,6 +3,7 @@ package swaplock
 import (
 	"context"
 	"errors"
+	"flag"
 	"net"
 	"os"
 	"os/exec"
@@ -14,19 +15,20 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
-	"github.com/pawl-go/pawl/internal/basictest"
-	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
-// mistakeVariable makes TestConformance use a store with one of the mistakes.
+// mistakeVariable has TestConformance run on a store with one of the mistakes.
 const mistakeVariable = "PAWL_SWAPLOCK_MISTAKE"
 
 // The mistakes wait, each in a process of its own.
 func TestMain(m *testing.M) {
-	leaktest.Parallel(48)
+	flag.Parse()
+	if err := flag.Set("test.parallel", "48"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 
@@ -42,7 +44,7 @@ func TestConformance(t *testing.T) {
 	if wrong.store != nil {
 		tick = wrong.tick
 	}
-	go Serve(l, tick, time.Hour) // otherwise a store that uses its own clock as the server's would pass
+	go Serve(l, tick, time.Hour) // or a store that takes its own clock for the server's would pass
 	addr := l.Addr().String()
 	open := func(addr string) driver.Driver { return Open(addr, tick) }
 	if wrong.store != nil {
@@ -52,7 +54,7 @@ func TestConformance(t *testing.T) {
 	}
 	var patience time.Duration // the suite's own, for the mistakes
 	if wrong.store == nil {
-		patience = 20 * time.Second // this store makes no mistake, so each wait ends
+		patience = 20 * time.Second // this store makes no mistake, so no wait is in vain
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Patience: patience,
@@ -105,7 +107,7 @@ func (b blind) Load(ctx context.Context, names []string) ([]swap.Stored, error) 
 	return all, err
 }
 
-// Swap always swaps: if another client was first, it swaps again.
+// Swap swaps in any case: if another client was in between, once more.
 func (b blind) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	for {
 		for i := range swaps {
@@ -122,7 +124,7 @@ func (b blind) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, err
 	}
 }
 
-// unstamped treats every swap as in time.
+// unstamped takes every swap for one in time.
 type unstamped struct{ *store }
 
 func (u unstamped) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
@@ -137,7 +139,7 @@ func (u unstamped) Load(ctx context.Context, names []string) ([]swap.Stored, err
 	return []swap.Stored{{Value: e.Value, Version: answer.Value.Version}}, nil
 }
 
-// deaf reads the time when it has to, but not from the answers to its other requests.
+// deaf asks for the time when it has to, and does not tell that clock what it sees.
 type deaf struct {
 	*store
 	clock *swap.Clock
@@ -154,7 +156,7 @@ func (d deaf) Time(ctx context.Context) (swap.Window, error) {
 	})
 }
 
-// again repeats a request that failed, as many client libraries do.
+// again sends a request that failed once more, as many client libraries do.
 type again struct{ *store }
 
 func (a again) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
@@ -165,7 +167,7 @@ func (a again) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, err
 	return all, err
 }
 
-// own uses the client's clock as the server's.
+// own takes the client's clock for the server's.
 type own struct {
 	*store
 	clock *swap.Clock
@@ -179,7 +181,7 @@ func (o own) Time(ctx context.Context) (swap.Window, error) {
 	})
 }
 
-// paths puts unescaped names into a path, which the server cleans.
+// paths puts names into a path as they are, which the server cleans.
 type paths struct{ *store }
 
 func (p paths) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
@@ -210,7 +212,9 @@ func TestMaxOverrunCountsTheTicks(t *testing.T) {
 }
 
 func TestTheSuiteNamesTheMistakesOfThePage(t *testing.T) {
-	basictest.Nightly(t, "it waits for drivers that are wrong")
+	if testing.Short() {
+		t.Skip("make test-all runs this: it waits for drivers that are wrong")
+	}
 	page, err := os.ReadFile("../../docs/internals/writing-a-store.md")
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,9 @@ func TestTheSecondImportWaitsForTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := pawltest.New(t)
 		lease, err := backend.Client(nil).Mutex("import").Lock(t.Context()) // another process
-		noError(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		i := &importer{locks: backend.Client(nil)}
 		done := make(chan error, 1)
 		go func() { done <- i.run(t.Context()) }()
@@ -51,7 +53,9 @@ func TestTheSecondImportWaitsForTheFirst(t *testing.T) {
 func TestTheSecondSkipsItsRun(t *testing.T) {
 	backend := pawltest.New(t)
 	lease, err := backend.Client(nil).Mutex("nightly").Lock(t.Context())
-	noError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ran, err := backend.Client(nil).Mutex("nightly").TryDo(t.Context(), func(context.Context) error {
 		return errors.New("it ran")
 	})
@@ -103,7 +107,9 @@ func TestALateWriteIsRefused(t *testing.T) {
 		backend := pawltest.New(t)
 		var store fence.Memory // or fence.CheckPostgres, ... in the transaction of the write
 		old, err := backend.Client(nil).Mutex("report").Lock(t.Context())
-		noError(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		backend.Expire("report") // as if its holder was paused: it has not heard of it
 		err = backend.Client(nil).Mutex("report").Do(t.Context(), func(ctx context.Context) error {
 			fence, _ := pawl.FenceOf(ctx, "report")
@@ -145,9 +151,13 @@ func TestNoTwoAreInsideAtOnce(t *testing.T) {
 func TestAHandleIsNoGoodWhenItsLeaseIsOver(t *testing.T) {
 	backend := pawltest.New(t)
 	lease, err := backend.Client(nil).Mutex("deploy", pawl.WithTTL(10*time.Minute)).Lock(t.Context())
-	noError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	handle, err := lease.Detach(t.Context())
-	noError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	backend.Jump(10 * time.Minute)
 	if _, err := backend.Client(nil).Attach(t.Context(), handle); !errors.Is(err, pawl.ErrLost) {
 		t.Errorf("attached: %v", err)

@@ -18,7 +18,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/basictest"
 )
+
+// The steps that all tests share.
+var noError = basictest.NoError
 
 var update = flag.Bool("update", false, "write table_test.go")
 

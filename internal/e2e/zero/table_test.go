@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/fence"
 	"github.com/pawl-go/pawl/goredislock"
-	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
@@ -30,9 +29,6 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 	"github.com/pawl-go/pawl/sqlitelock"
 )
-
-// The steps that all tests share.
-var noError = basictest.NoError
 
 var functions = map[string]any{
 	"cronlock.NewElector":         cronlock.NewElector,
@@ -56,10 +52,14 @@ var functions = map[string]any{
 	"driver.ValidateTTL":          driver.ValidateTTL,
 	"driver.ValidateValue":        driver.ValidateValue,
 	"drivertest.BenchmarkAll":     drivertest.BenchmarkAll,
+	"drivertest.BenchmarkCycles":  drivertest.BenchmarkCycles,
 	"drivertest.BenchmarkHolders": drivertest.BenchmarkHolders,
 	"drivertest.BenchmarkOneName": drivertest.BenchmarkOneName,
+	"drivertest.BenchmarkRenew":   drivertest.BenchmarkRenew,
 	"drivertest.CheckLongQueue":   drivertest.CheckLongQueue,
+	"drivertest.Cycle":            drivertest.Cycle,
 	"drivertest.Full":             drivertest.Full,
+	"drivertest.ReportTimes":      drivertest.ReportTimes,
 	"drivertest.Run":              drivertest.Run,
 	"drivertest.TestAllInACrowd":  drivertest.TestAllInACrowd,
 	"drivertest.TestHeldInACrowd": drivertest.TestHeldInACrowd,
