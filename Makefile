@@ -106,6 +106,12 @@ check: ## run .ci/run on a fresh clone of HEAD, with a home and temporary files 
 bare: ## the same as on a bare machine: cold caches, no history, another umask, time zone and language; BARE_USER=nobody
 	@internal/tools/check.sh bare $(BARE_USER)
 
+RUNS ?= 6
+
+.PHONY: slow
+slow: built ## run make test RUNS times at once on clones of HEAD, each with a third of a processor
+	@internal/tools/slow.sh $(RUNS) $(PKG)
+
 # Which versions, oldest or newest, and which modules.
 VERSIONS ?= oldest
 CLIENTS  ?= $(patsubst %/go.mod,%,$(wildcard *lock/go.mod))
