@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // fakeServer is a server that consists only of its answers to the doctor.
@@ -36,47 +38,50 @@ func (s fakeServer) client(cluster bool) *Client {
 // The doctor on answers of servers that this machine cannot run: other versions, and
 // clocks that differ.
 func TestTheDoctorOnWhatCannotBeStarted(t *testing.T) {
-	at := func(d time.Duration) string { return fmt.Sprintf("%d\n0\n", time.Now().Add(d).Unix()) }
-	for what, c := range map[string]struct {
-		cluster bool
-		info    string
-		time    string
-		want    string // empty: no such finding
-		not     string
-	}{
-		"too old":                    {info: "redis_version:6.0.16", want: "error version"},
-		"old enough":                 {info: "redis_version:6.2.0", not: "version"},
-		"old enough for a cluster":   {info: "redis_version:6.2.14", cluster: true, want: "info version"},
-		"new enough for a cluster":   {info: "redis_version:7.0.0", cluster: true, not: "version"},
-		"with two digits":            {info: "redis_version:10.0.1", not: "version"},
-		"Valkey":                     {info: "valkey_version:8.0.1\r\nredis_version:5.0.0", not: "version"},
-		"a clock an hour behind":     {time: at(-time.Hour), want: "warning clock"},
-		"a clock some seconds ahead": {time: at(30 * time.Second), want: "info clock"},
-		"a clock that is right":      {time: at(0), not: "clock"},
-		"a disk that is full":        {info: "role:master\r\naof_enabled:1\r\naof_last_write_status:err", want: "error persistence"},
-		"many clients":               {info: "maxclients:100\r\nconnected_clients:95", want: "warning maxclients"},
-		"a replica that is behind":   {info: "role:master\r\nconnected_slaves:1\r\nslave0:ip=1.2.3.4,port=1,state=wait_bgsave,offset=0,lag=0", want: "warning replicas"},
-	} {
-		answers := map[string]string{"INFO": c.info, "EVAL": "", "SCAN": ""}
-		if c.time != "" {
-			answers["TIME"] = c.time
-		}
-		d := New(fakeServer{answers: answers}.client(c.cluster), Options{Prefix: "pawl:", NoPush: true})
-		found, err := d.Diagnose(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		has := c.want == ""
-		for _, f := range found {
-			has = has || string(f.Severity)+" "+f.Subject == c.want && strings.HasPrefix(f.Detail, "told:1: ")
-			if f.Subject == c.not {
-				t.Errorf("%s: %+v", what, f)
+	bubble.Test(t, func(t *testing.T) {
+		at := func(d time.Duration) string { return fmt.Sprintf("%d\n0\n", time.Now().Add(d).Unix()) }
+		for what, c := range map[string]struct {
+			cluster bool
+			info    string
+			time    string
+			want    string // empty: no such finding
+			not     string
+		}{
+			"too old":                    {info: "redis_version:6.0.16", want: "error version"},
+			"old enough":                 {info: "redis_version:6.2.0", not: "version"},
+			"old enough for a cluster":   {info: "redis_version:6.2.14", cluster: true, want: "info version"},
+			"new enough for a cluster":   {info: "redis_version:7.0.0", cluster: true, not: "version"},
+			"with two digits":            {info: "redis_version:10.0.1", not: "version"},
+			"Valkey":                     {info: "valkey_version:8.0.1\r\nredis_version:5.0.0", not: "version"},
+			"a clock an hour behind":     {time: at(-time.Hour), want: "warning clock"},
+			"a clock some seconds ahead": {time: at(30 * time.Second), want: "info clock"},
+			"a clock that is right":      {time: at(0), not: "clock"},
+			"a disk that is full":        {info: "role:master\r\naof_enabled:1\r\naof_last_write_status:err", want: "error persistence"},
+			"many clients":               {info: "maxclients:100\r\nconnected_clients:95", want: "warning maxclients"},
+			"a replica that is behind":   {info: "role:master\r\nconnected_slaves:1\r\nslave0:ip=1.2.3.4,port=1,state=wait_bgsave,offset=0,lag=0", want: "warning replicas"},
+		} {
+			answers := map[string]string{"INFO": c.info, "EVAL": "", "SCAN": ""}
+			if c.time != "" {
+				answers["TIME"] = c.time
+			}
+			d := New(fakeServer{answers: answers}.client(c.cluster), Options{Prefix: "pawl:", NoPush: true})
+			found, err := d.Diagnose(t.Context())
+			_ = d.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			has := c.want == ""
+			for _, f := range found {
+				has = has || string(f.Severity)+" "+f.Subject == c.want && strings.HasPrefix(f.Detail, "told:1: ")
+				if f.Subject == c.not {
+					t.Errorf("%s: %+v", what, f)
+				}
+			}
+			if !has {
+				t.Errorf("%s: %+v; want %s", what, found, c.want)
 			}
 		}
-		if !has {
-			t.Errorf("%s: %+v; want %s", what, found, c.want)
-		}
-	}
+	})
 }
 
 // The doctor tries every command that a script calls.
