@@ -248,7 +248,7 @@ func blocksOf(v *overview.View, name string) markup.HTML {
 		return markup.HTML{}
 	}
 	return markup.Join(text("h2", "Who blocks whom"), markup.Join(all...),
-		text("p", "A process is told by its host and pid. One that does several things at once may wait with one of them and go on with another.", class("aside")))
+		text("p", "The host and the pid identify a process. A process may wait in one goroutine and go on in another.", class("aside")))
 }
 
 const mostHolds = 5 // how many held names a sentence lists
