@@ -5,6 +5,8 @@ package doctest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,9 +28,13 @@ var pawlCommand = sync.OnceValues(func() (folder string, err error) {
 	if commandFolder, err = os.MkdirTemp("", "pawl-doctest-"); err != nil {
 		return "", err
 	}
+	overlay, err := patientCommand(commandFolder)
+	if err != nil {
+		return "", err
+	}
 	// With the flags of this test, so that the build cache has all packages already.
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", fmt.Sprintf("-race=%t", bubble.RaceDetector),
-		"-o", filepath.Join(commandFolder, "pawl"), "github.com/pawl-go/pawl/cmd/pawl")
+		"-overlay", overlay, "-o", filepath.Join(commandFolder, "pawl"), "github.com/pawl-go/pawl/cmd/pawl")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, said)
 	}
@@ -36,6 +42,31 @@ var pawlCommand = sync.OnceValues(func() (folder string, err error) {
 })
 
 var commandFolder string // TestMain removes it
+
+// patientCommand writes an overlay of go build, with which pawl -n waits until a machine
+// that stands still goes on.
+func patientCommand(folder string) (overlay string, err error) {
+	const users, patient = "tryTimeout = 3 * time.Second", "tryTimeout = 3 * time.Minute"
+	file, err := filepath.Abs(filepath.Join(root, "cmd/pawl/timeouts.go"))
+	if err != nil {
+		return "", err
+	}
+	code, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if !bytes.Contains(code, []byte(users)) {
+		return "", fmt.Errorf("%s has no %q", file, users)
+	}
+	changed := filepath.Join(folder, "timeouts.go")
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{file: changed}})
+	if err != nil {
+		return "", err
+	}
+	overlay = filepath.Join(folder, "overlay.json")
+	return overlay, errors.Join(os.WriteFile(changed, bytes.Replace(code, []byte(users), []byte(patient), 1), 0o600),
+		os.WriteFile(overlay, replace, 0o600))
+}
 
 // TestTheCommandsOfThePagesPrintWhatTheyShow runs the marked blocks of each page in one
 // shell, in a folder of its own. It compares the output of each command with the page.
