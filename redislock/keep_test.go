@@ -143,9 +143,9 @@ func TestARenewalGivesTheKeysTheirOwnTimeBack(t *testing.T) {
 		"shared":  {reader("shared"), reader("shared")},
 		"waiting": {mutex("waiting"), queued("waiting")},
 	} {
-		gets(t, d, claims[0])
-		for _, c := range claims[1:] {
-			_, _ = d.Acquire(ctx, c)
+		for i := range claims {
+			claims[i].TTL, claims[i].QueueTTL = time.Hour, time.Hour
+			_, _ = d.Acquire(ctx, claims[i])
 		}
 		keys := []string{"pawl:{" + what + "}s"}
 		if what != "mutex" {
