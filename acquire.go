@@ -50,13 +50,13 @@ func (c *core) acquire(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 // begin makes the first lease of a hold. From here on the lease may be lost at any
 // moment.
 func (c *core) begin(w *waiter, h *hold, now clock.Reading) *Lease {
-	look := c.inboxes.Holds(h.claim.Token, &h.claim.inbox, h)
+	check := c.inboxes.Holds(h.claim.Token, &h.claim.inbox, h)
 	lease := h.grant(now)
 	if check := h.claim.health; check != nil {
 		c.aside(func() { lease.watchHealth(check) })
 	}
 	c.queues.Granted(h.claim.Name, w, h, h.spare(lease.fence), now.Mono)
-	if look {
+	if check {
 		c.renewals.Check(now.Mono, &h.renewal)
 	}
 	return lease

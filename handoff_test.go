@@ -251,7 +251,7 @@ func TestLostHoldIsNotPassedOn(t *testing.T) {
 // greater fence, so after a signal nothing is passed on until the backend has answered
 // that the lease still holds.
 func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
-	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to everybody": {Kind: driver.SignalLook}} {
+	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to everybody": {Kind: driver.SignalRetry}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				a, f := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
@@ -289,7 +289,7 @@ func TestHoldThatWasCheckedIsPassedOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
 		held := lockWithFencesToSpare(t, w, a)
-		f.hear(driver.Signal{Kind: driver.SignalLook})
+		f.hear(driver.Signal{Kind: driver.SignalRetry})
 		synctest.Wait() // it has asked, and all is well
 		asked := f.count("acquire")
 		later := make(chan *pawl.Lease)

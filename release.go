@@ -154,7 +154,7 @@ func (l *Lease) reportRelease(ctx context.Context, err error) {
 // this process has just released, if the backend does not push.
 func (c *core) wakeQueued(name string) {
 	if cl, ok := c.queues.Queued(name); ok && !c.pushed() {
-		_ = c.inboxes.Put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})
+		_ = c.inboxes.Put(driver.Signal{Kind: driver.SignalRetry, Token: cl.Token})
 	}
 }
 

@@ -28,7 +28,7 @@ func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 					if op == "renew" && forced.CompareAndSwap(false, true) {
 						must(t)(b.Mutex("x").ForceLock(background))
 						if everybody {
-							f.hear(driver.Signal{Kind: driver.SignalLook})
+							f.hear(driver.Signal{Kind: driver.SignalRetry})
 						}
 					}
 					return nil
@@ -155,7 +155,7 @@ func TestLookSignalMakesEveryWaiterAsk(t *testing.T) {
 		go func() { got <- must(t)(b.Mutex("x").Lock(background)) }()
 		synctest.Wait()
 		noError(t, held.Release(background))
-		f.hear(driver.Signal{Kind: driver.SignalLook})
+		f.hear(driver.Signal{Kind: driver.SignalRetry})
 		synctest.Wait()
 		select {
 		case <-got:
@@ -174,7 +174,7 @@ func TestLookSignalMakesEveryHolderCheck(t *testing.T) {
 		noError(t, b.Break(background, "x", lease.Fence(), atOnce))
 		synctest.Wait()
 		noError(t, lease.Err())
-		f.hear(driver.Signal{Kind: driver.SignalLook})
+		f.hear(driver.Signal{Kind: driver.SignalRetry})
 		synctest.Wait()
 		isError(t, lease.Err(), pawl.ErrLost)
 	})

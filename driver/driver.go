@@ -75,7 +75,7 @@ type Driver interface {
 	// c.Above the claim may be refused with a [*ValueNotGreaterError]; then it breaks no
 	// lease and loses its place in the queue, if it had one. If a waiter's turn comes
 	// while its Above is not greater than the value, it loses its place in the same step.
-	// It gets a SignalLook, and the next waiter gets the turn.
+	// It gets a SignalRetry, and the next waiter gets the turn.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew makes leases last their TTL from now. It extends a lease only if the token
@@ -408,7 +408,7 @@ const (
 // Signal is a notification from the backend: a hint that saves waiting.
 type Signal struct {
 	Kind   SignalKind
-	Token  Token  // the claim that it concerns; zero, with SignalLook, means every claim
+	Token  Token  // the claim that it concerns; zero, with SignalRetry, means every claim
 	Fence  uint64 // the fence that was granted; of a range, the first
 	Fences int    // how many fences were granted; like Fence, only with SignalGranted
 }
@@ -417,7 +417,7 @@ type Signal struct {
 type SignalKind int
 
 const (
-	SignalLook    SignalKind = iota // the name may have changed: the waiter or holder asks again
+	SignalRetry   SignalKind = iota // the name may have changed: the waiter or holder asks again
 	SignalGranted                   // the waiting token was granted, for as long as its place would have lasted
 	SignalLost                      // the token no longer holds its lease: the holder checks
 )

@@ -62,7 +62,7 @@ var signalFaults = []fault{{
 		stood := slices.Clone(e.Queue)
 		f(now)
 		if len(stood) > 0 && len(e.Queue) > 0 && e.Queue[0].Token != stood[0].Token {
-			e.Signals = slices.DeleteFunc(e.Signals, func(s locktable.Signal) bool { return s.Kind == driver.SignalLook })
+			e.Signals = slices.DeleteFunc(e.Signals, func(s locktable.Signal) bool { return s.Kind == driver.SignalRetry })
 		}
 	},
 }, {

@@ -283,7 +283,7 @@ var valueFaults = []fault{{
 	wants: []string{"Value/AWaiterThatLosesItsTurnIsToldToLook", "Signals/TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft",
 		"Signals/TheHeadIsToldToLookWhenABreakClosesTheName"},
 	signal: func(_ *server, sig locktable.Signal) []locktable.Signal {
-		if sig.Kind == driver.SignalLook {
+		if sig.Kind == driver.SignalRetry {
 			return nil
 		}
 		return []locktable.Signal{sig}

@@ -107,7 +107,7 @@ func testSignals(s *suite) {
 		k.a.releases(holder)
 		first.next(driver.SignalGranted, waiter)
 		second.next(driver.SignalGranted, waiter)
-		for len(stopped.heard) > 0 { // before it was stopped it may have received SignalLook
+		for len(stopped.heard) > 0 { // before it was stopped it may have received SignalRetry
 			if sig := <-stopped.heard; sig.Token == waiter.Token {
 				k.Errorf("a stopped listener heard %+v", sig)
 			}
@@ -157,7 +157,7 @@ func (d *client) listen() *listener {
 }
 
 // next waits for the signal of this kind for this claim. Other signals may come before
-// it: SignalLook, and repeats.
+// it: SignalRetry, and repeats.
 func (l *listener) next(kind driver.SignalKind, c driver.Claim) driver.Signal {
 	l.k.Helper()
 	missing := l.k.overdue()

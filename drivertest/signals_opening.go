@@ -4,7 +4,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testOpening wants a SignalLook for the head of the queue when no client acts at the
+// testOpening wants a SignalRetry for the head of the queue when no client acts at the
 // next instant at which its name can be granted. Otherwise the name stays idle until the
 // keep-alive of a waiter that knew a later instant, or was not at the head when it asked.
 func testOpening(s *suite) {
@@ -15,9 +15,9 @@ func testOpening(s *suite) {
 		k.b.waits(first, 1)
 		k.b.waits(second, 2)
 		k.a.releasesEarly(c, long)
-		heard.looks(first) // otherwise it would ask again only at the end of the lease
+		heard.awaitRetry(first) // otherwise it would ask again only at the end of the lease
 		k.b.releases(first)
-		heard.looks(second)
+		heard.awaitRetry(second)
 	})
 
 	s.test("TheHeadIsToldToLookOfEachMinHoldThatEndsSooner", func(k *kit) {
@@ -27,9 +27,9 @@ func testOpening(s *suite) {
 		k.a.gets(two)
 		k.b.waits(waiter, 1)
 		k.a.releasesEarly(one, 2*long)
-		heard.looks(waiter)
+		heard.awaitRetry(waiter)
 		k.a.releasesEarly(two, long)
-		heard.looks(waiter)
+		heard.awaitRetry(waiter)
 	})
 
 	s.test("TheNextIsToldToLookWhenTheHeadGetsAPermitBesideAMinHold", func(k *kit) {
@@ -41,10 +41,10 @@ func testOpening(s *suite) {
 		k.b.waits(first, 1)
 		k.b.waits(second, 2)
 		k.a.releasesEarly(one, long)
-		forFirst.looks(first)
+		forFirst.awaitRetry(first)
 		k.a.releases(two)
 		forFirst.next(driver.SignalGranted, first)
-		forSecond.looks(second) // maybe before the other
+		forSecond.awaitRetry(second) // maybe before the other
 	})
 
 	s.test("TheNextIsToldToLookWhenThePlaceOfTheHeadLapsesWhileALockDelayLasts", func(k *kit) {
@@ -55,7 +55,7 @@ func testOpening(s *suite) {
 		k.b.waits(second, 2)
 		k.past(k.u)
 		k.a.refused(k.mutex())
-		heard.looks(second)
+		heard.awaitRetry(second)
 	})
 
 	if !s.breaks {
@@ -68,8 +68,8 @@ func testOpening(s *suite) {
 		k.b.waits(first, 1)
 		k.b.waits(second, 2)
 		k.a.mustBreak(g.Fence, long, driver.Owner{Client: "op"})
-		heard.looks(first)
+		heard.awaitRetry(first)
 		k.b.releases(first)
-		heard.looks(second)
+		heard.awaitRetry(second)
 	})
 }

@@ -412,12 +412,12 @@ func testValueQueue(s *suite) {
 	if s.signals {
 		s.test("AWaiterThatLosesItsTurnIsToldToLook", func(k *kit) {
 			c, first, second := k.mutex(), k.mutex(rising("5"), queue(long)), k.mutex(queue(long))
-			look, heard := k.b.listen(), k.b.listen() // the two come in any order
+			retry, heard := k.b.listen(), k.b.listen() // the two come in any order
 			k.a.gets(c)
 			k.b.waits(first, 1)
 			k.b.waits(second, 2)
 			k.a.endsWith(withValue(c, "5"))
-			look.looks(first)
+			retry.awaitRetry(first)
 			heard.next(driver.SignalGranted, second)
 			k.b.refusedFor(first, "5")
 		})

@@ -90,18 +90,18 @@ func (s *slow) releasesWith(l driver.LeaseRef) *call {
 	return s.calls("Release", func(ctx context.Context) error { return s.Release(ctx, l) })
 }
 
-// looks waits for a SignalLook for the claim, or for all claims.
-func (l *listener) looks(c driver.Claim) {
+// awaitRetry waits for a SignalRetry for the claim, or for all claims.
+func (l *listener) awaitRetry(c driver.Claim) {
 	l.k.Helper()
 	missing := l.k.overdue()
 	for {
 		select {
 		case s := <-l.heard:
-			if s.Kind == driver.SignalLook && (s.Token == c.Token || s.Token.IsZero()) {
+			if s.Kind == driver.SignalRetry && (s.Token == c.Token || s.Token.IsZero()) {
 				return
 			}
 		case <-missing:
-			l.k.missed("no signal to look came")
+			l.k.missed("no signal to retry came")
 		}
 	}
 }

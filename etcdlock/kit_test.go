@@ -188,7 +188,7 @@ func hearsOrLooks(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan d
 	t.Helper()
 	all := make(chan driver.Signal, 100)
 	t.Cleanup(d.Listen(func(s driver.Signal) {
-		if s.Token == token || s.Kind == driver.SignalLook {
+		if s.Token == token || s.Kind == driver.SignalRetry {
 			select {
 			case all <- s:
 			default:
@@ -204,7 +204,7 @@ func hearsOfGrant(t testing.TB, heard <-chan driver.Signal) {
 	for {
 		select {
 		case s := <-heard:
-			if s.Kind == driver.SignalGranted || s.Kind == driver.SignalLook {
+			if s.Kind == driver.SignalGranted || s.Kind == driver.SignalRetry {
 				return
 			}
 		case <-time.After(hang):

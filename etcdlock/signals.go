@@ -44,22 +44,22 @@ func (m *inbox) ready(ctx context.Context) {
 
 // run keeps the inbox, its watch, and the watch on the clock, until the client is closed.
 func (m *inbox) run() {
-	look := func() { m.deliver(driver.Signal{Kind: driver.SignalLook}) } // earlier signals are lost
-	m.loops.Go(func() { m.subscribe(m.receive, m.first, look) })
+	retry := func() { m.deliver(driver.Signal{Kind: driver.SignalRetry}) } // earlier signals are lost
+	m.loops.Go(func() { m.subscribe(m.receive, m.first, retry) })
 	m.loops.Go(func() { m.subscribe(m.follow, m.follows, func() {}) })
 	m.loops.Go(m.runClock)
 }
 
-// subscribe keeps a watch until the client is closed, and calls look each time that the
+// subscribe keeps a watch until the client is closed, and calls retry each time that the
 // watch begins. It closes first when the watch has begun or failed for the first time.
-func (m *inbox) subscribe(run func(ctx context.Context, hears func()), first chan struct{}, look func()) {
+func (m *inbox) subscribe(run func(ctx context.Context, hears func()), first chan struct{}, retry func()) {
 	tried := sync.OnceFunc(func() { close(first) })
 	defer tried()
 	engine.Subscription{
 		Run: run,
 		Turned: func(hears bool) {
 			if tried(); hears {
-				look()
+				retry()
 			}
 		},
 		FirstPause: resubscribePause, LongestPause: resubscribePause,

@@ -155,7 +155,7 @@ func (e *Entry) signalChange() {
 	switch {
 	case !e.headMustAsk, e.OpensAt() == 0:
 	case len(e.Queue) > 0:
-		e.signal(e.Queue[0].Inbox, driver.Signal{Kind: driver.SignalLook, Token: e.Queue[0].Token})
+		e.signal(e.Queue[0].Inbox, driver.Signal{Kind: driver.SignalRetry, Token: e.Queue[0].Token})
 	case e.Rest.Len > 0:
 		e.Short = true
 	}
@@ -209,7 +209,7 @@ func (e *Entry) promote(now Instant) {
 		e.Queue, e.headMustAsk = slices.Delete(e.Queue, 0, 1), true
 		if !e.below(w.Above) { // the condition was true when the waiter came, and is not now
 			e.Changed, e.News = true, true
-			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalLook, Token: w.Token})
+			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalRetry, Token: w.Token})
 			continue
 		}
 		h := e.grant(now, Holder{Carried: w.Carried, Expires: w.Expires}, 0, w.Value)

@@ -91,7 +91,7 @@ func TestValue(t *testing.T) {
 			l.refused(mutex("d"))
 			l.ok(l.releases(driver.LeaseRef{Token: tokenOf("a"), Value: []byte("5")}))
 			l.state("c | d")
-			l.said("look b, granted c")
+			l.said("retry b, granted c")
 			l.keeps("6", l.e.Fence)
 			l.notAbove(rising(mutex("b"), "5"), "6")
 			l.ok(l.release("c", 0))

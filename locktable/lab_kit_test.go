@@ -218,7 +218,7 @@ func (l *lab) said(want string) {
 	var got []string
 	for _, s := range l.e.Signals {
 		got = append(got, map[driver.SignalKind]string{
-			driver.SignalGranted: "granted ", driver.SignalLost: "lost ", driver.SignalLook: "look ", locktable.SignalChanged: "changed ",
+			driver.SignalGranted: "granted ", driver.SignalLost: "lost ", driver.SignalRetry: "retry ", locktable.SignalChanged: "changed ",
 		}[s.Kind]+s.Inbox)
 	}
 	if got := strings.Join(got, ", "); got != want {

@@ -223,7 +223,7 @@ func (l *lab) checkQueue(a act, before *locktable.Entry) {
 }
 
 func (l *lab) toldToLook(inbox string, t driver.Token) bool {
-	return slices.Contains(l.e.Signals, locktable.Signal{Inbox: inbox, Signal: driver.Signal{Kind: driver.SignalLook, Token: t}})
+	return slices.Contains(l.e.Signals, locktable.Signal{Inbox: inbox, Signal: driver.Signal{Kind: driver.SignalRetry, Token: t}})
 }
 
 func names(ts []driver.Token) (out []string) {

@@ -107,7 +107,7 @@ func (m *model) letIn(now locktable.Instant) {
 		m.sooner = true
 		if m.notAbove(s.Above) {
 			s.stage = "over"
-			m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalLook, s.Owner.Client))
+			m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalRetry, s.Owner.Client))
 			continue
 		}
 		m.grant(now, s, s.place, 0)
@@ -158,7 +158,7 @@ func (m *model) do(now locktable.Instant, o op) string {
 	m.letIn(now)
 	opens := m.shutUntil(now) > 0 || len(m.in("kept")) > 0
 	if queue := m.in("waits"); m.sooner && opens && len(queue) > 0 {
-		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalLook, queue[0].Owner.Client))
+		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalRetry, queue[0].Owner.Client))
 	}
 	return answer + strings.Join(m.sent, "")
 }

@@ -282,7 +282,7 @@ func (d *Driver) Deliver(s driver.Signal) {
 	case IsChange(s) && d.watching != nil:
 		d.watching.Heard(s.Token)
 		return
-	case s.Kind == driver.SignalLook && s.Token.IsZero():
+	case s.Kind == driver.SignalRetry && s.Token.IsZero():
 		d.watchers.NotifyAll()
 	}
 	d.listeners.Notify(s)

@@ -230,11 +230,11 @@ func TestALookForEverybodyIsToldToWhoWatches(t *testing.T) {
 		defer x.Close()
 		told, _ := watch(x, "job")
 		told()
-		x.Deliver(driver.Signal{Kind: driver.SignalLook, Token: driver.NewToken()})
+		x.Deliver(driver.Signal{Kind: driver.SignalRetry, Token: driver.NewToken()})
 		if told() != 0 {
 			t.Error("told of what is for one claim")
 		}
-		x.Deliver(driver.Signal{Kind: driver.SignalLook})
+		x.Deliver(driver.Signal{Kind: driver.SignalRetry})
 		if told() != 1 {
 			t.Error("not told")
 		}

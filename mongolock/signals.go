@@ -102,7 +102,7 @@ func (t *store) stream(at *server, deliver func(driver.Signal)) {
 		Run: run,
 		Turned: func(hears bool) {
 			if hears {
-				deliver(driver.Signal{Kind: driver.SignalLook}) // because the stream lacks earlier signals
+				deliver(driver.Signal{Kind: driver.SignalRetry}) // because the stream lacks earlier signals
 			}
 		},
 		FirstPause: 20 * time.Millisecond, LongestPause: 5 * time.Second,

@@ -272,7 +272,7 @@ func (l *listener) setPush(arrived bool) bool {
 // listener tests again, because the pooler may be gone.
 func (l *listener) pauseAfterFailedPush() (over bool) {
 	l.setHears(false)
-	l.deliver(driver.Signal{Kind: driver.SignalLook}) // claims without signals read their entries
+	l.deliver(driver.Signal{Kind: driver.SignalRetry}) // claims without signals read their entries
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()
 	for range 60 {

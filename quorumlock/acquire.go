@@ -195,7 +195,7 @@ func (a *attempt) handleLateGrant(i int, v vote[driver.Grant]) {
 	case void:
 		a.d.pending.release(claimOn(i, a.lease()), a.lease(), a.claim.TTL)
 	case over && v.err == nil: // the caller waits without this vote, so let it ask again
-		a.d.heard.Notify(driver.Signal{Kind: driver.SignalLook, Token: a.claim.Token})
+		a.d.heard.Notify(driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token})
 	}
 }
 

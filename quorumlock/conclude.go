@@ -77,12 +77,12 @@ func (a *attempt) settleVotes(ctx context.Context, votes ballots) (driver.Grant,
 //
 // A client relies on SignalGranted for the QueueTTL. But a node that granted in its
 // answer keeps the lease for the TTL. So if the TTL is shorter, the client gets
-// SignalLook instead, and its next attempt gets the grant.
+// SignalRetry instead, and its next attempt gets the grant.
 func (a *attempt) signalResult(ctx context.Context, votes ballots, grant driver.Grant, err error) {
 	d := a.d
 	said := driver.Signal{Kind: driver.SignalGranted, Token: a.claim.Token, Fence: grant.Fence, Fences: grant.Fences}
 	if err != nil || a.claim.TTL < a.claim.QueueTTL {
-		said = driver.Signal{Kind: driver.SignalLook, Token: a.claim.Token}
+		said = driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token}
 	}
 	if err != nil {
 		if errors.Is(err, driver.ErrHeld) {

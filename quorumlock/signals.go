@@ -14,7 +14,7 @@ func (d *quorum) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Li
 // for those of the others.
 const signalWait = 3 * time.Millisecond
 
-// signaled handles a signal of a node. It passes SignalLook and SignalLost on: the client
+// signaled handles a signal of a node. It passes SignalRetry and SignalLost on: the client
 // then sends its claim or a renewal, and a majority answers. It passes SignalGranted on
 // when a majority has sent it, and has agreed on one fence.
 func (d *quorum) signaled(i int, s driver.Signal) {
@@ -53,8 +53,8 @@ func (p *place) checkSignals() {
 	}
 	p.mu.Unlock()
 	switch s {
-	case outcomeLook:
-		p.d.heard.Notify(driver.Signal{Kind: driver.SignalLook, Token: c.Token})
+	case outcomeRetry:
+		p.d.heard.Notify(driver.Signal{Kind: driver.SignalRetry, Token: c.Token})
 	case outcomeGranted:
 		p.signalGrant(c, votes)
 	}
@@ -62,7 +62,7 @@ func (p *place) checkSignals() {
 
 const (
 	outcomeOpen = iota
-	outcomeLook
+	outcomeRetry
 	outcomeGranted
 )
 
@@ -98,7 +98,7 @@ func (p *place) outcomeLocked() (int, ballots) {
 		// A node that granted in its answer keeps the lease for the TTL only, but a
 		// listener would rely on a signal of a grant for the QueueTTL.
 		p.stopTimerLocked()
-		return outcomeLook, nil
+		return outcomeRetry, nil
 	case n < d.majority:
 		p.awaitLocked(false, signalWait)
 	case agreed, n == asked, p.timedOut && p.forLastNodes:

@@ -30,7 +30,7 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 		redistest.Move(nodes, slot, from, to, func() { renews(t, d, c) })
 		from, to = to, from
 		renews(t, d, c)
-		hear(t, heard, driver.SignalLook, driver.Token{}) // it has subscribed at the slot's new node
+		hear(t, heard, driver.SignalRetry, driver.Token{}) // it has subscribed at the slot's new node
 		releases(t, d, c)
 		took := hear(t, heard, driver.SignalGranted, waiter.Token)
 		t.Logf("told after %v", took)

@@ -62,7 +62,7 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 			gets(t, d, c)
 			armed(t, node)
 			node.Do("FLUSHALL")
-			hear(t, heard, driver.SignalLook, driver.Token{})
+			hear(t, heard, driver.SignalRetry, driver.Token{})
 			if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)}); err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
 				t.Errorf("%s: %v, %v after FLUSHALL; want ErrNoSuchLease", how, answers, err)
 			}
@@ -138,7 +138,7 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 			<-heard
 		}
 		replica.Kill()
-		hear(t, heard, driver.SignalLook, driver.Token{})
+		hear(t, heard, driver.SignalRetry, driver.Token{})
 		redistest.FailOver(t, nodes, node, true)
 		for tries := 0; ; tries++ {
 			answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})

@@ -66,7 +66,7 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	}
 	waits(t, d, waiter)
 	proxy.Heal()
-	hear(t, heard, driver.SignalLook, driver.Token{})
+	hear(t, heard, driver.SignalRetry, driver.Token{})
 	if !d.Properties().PushesGrants {
 		t.Error("PushesGrants is false")
 	}

@@ -85,7 +85,7 @@ func TestEverybodyLooksWhenEverythingMayHaveChanged(t *testing.T) {
 			gets(t, d, c)
 			armed(t, server)
 			_, _ = redistest.Ask(server.Addr, command...)
-			hear(t, heard, driver.SignalLook, driver.Token{})
+			hear(t, heard, driver.SignalRetry, driver.Token{})
 			// Once the subscription is back, signals arrive again.
 			for !strings.Contains(server.Do("PUBSUB", "CHANNELS"), "inbox") {
 				time.Sleep(5 * time.Millisecond)
@@ -110,7 +110,7 @@ func TestWaitersLookWhenTheSubscriptionWasLost(t *testing.T) {
 		t.Fatal("granted twice")
 	}
 	server.Do("CLIENT", "KILL", "TYPE", "pubsub")
-	hear(t, heard, driver.SignalLook, driver.Token{})
+	hear(t, heard, driver.SignalRetry, driver.Token{})
 	releases(t, d, holder)
 	hear(t, heard, driver.SignalGranted, waiter.Token)
 }

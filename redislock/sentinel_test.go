@@ -39,7 +39,7 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Logf("held on the new master after %v", time.Since(began))
-	hear(t, heard, driver.SignalLook, driver.Token{}) // messages that were published meanwhile may be lost
+	hear(t, heard, driver.SignalRetry, driver.Token{}) // messages that were published meanwhile may be lost
 	releases(t, d, c)
 	for tries := 0; ; tries++ { // by its own polling: the subscription may not be back yet
 		second, err := other.Acquire(ctx, waiter)

@@ -182,7 +182,7 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 			c := mutex("job")
 			gets(t, d, c)
 			noError(t, mischief(path))
-			if s := hear(t, heard); s.Kind != driver.SignalLook || !s.Token.IsZero() {
+			if s := hear(t, heard); s.Kind != driver.SignalRetry || !s.Token.IsZero() {
 				t.Fatalf("heard %v", s)
 			}
 			time.Sleep(identityEvery)

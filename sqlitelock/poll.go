@@ -38,7 +38,7 @@ func (t *table) pollSignals(ctx context.Context) error {
 		t.deliver(s)
 	}
 	if !whole && !t.replaced {
-		t.deliver(driver.Signal{Kind: driver.SignalLook})
+		t.deliver(driver.Signal{Kind: driver.SignalRetry})
 	}
 	t.replaced = !whole
 	return err

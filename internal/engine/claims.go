@@ -162,7 +162,7 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 		s.Kind = driver.SignalLost
 		return s, grant < 0
 	case place >= 0:
-		s.Kind = driver.SignalLook
+		s.Kind = driver.SignalRetry
 		if place < x.ahead {
 			c.due.add(x)
 		}
@@ -174,7 +174,7 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 	case grant >= 0:
 		s.Kind, s.Fence, s.Fences = driver.SignalGranted, e.Holders[grant].Fence, e.Holders[grant].Fences
 	default:
-		s.Kind = driver.SignalLook // the claim has lost its place, or its place is stored apart from the entry
+		s.Kind = driver.SignalRetry // the claim has lost its place, or its place is stored apart from the entry
 	}
 	c.markSignaled(x, grant >= 0)
 	return s, true

@@ -17,7 +17,7 @@ func TestAnEntryIsNewsOnce(t *testing.T) {
 	claim := &driver.Claim{Name: "job", Token: token, TTL: time.Minute, QueueTTL: time.Minute}
 	queued := []locktable.Waiter{{Carried: locktable.Carried{Token: token}}}
 	mine := []locktable.Holder{{Carried: locktable.Carried{Token: token, Fences: 3}, Fence: 9}}
-	look, lost := driver.Signal{Kind: driver.SignalLook, Token: token}, driver.Signal{Kind: driver.SignalLost, Token: token}
+	retry, lost := driver.Signal{Kind: driver.SignalRetry, Token: token}, driver.Signal{Kind: driver.SignalLost, Token: token}
 	granted := driver.Signal{Kind: driver.SignalGranted, Token: token, Fence: 9, Fences: 3}
 	wait := func() { c.Acquired(claim, time.Now(), &driver.HeldError{Position: 1, Fence: 8}) }
 	wait()
@@ -28,16 +28,16 @@ func TestAnEntryIsNewsOnce(t *testing.T) {
 		want   driver.Signal
 	}{
 		{"it waits", nil, locktable.Entry{Fence: 8, Queue: queued}, driver.Signal{}},
-		{"its name opens by itself", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 1}, look},
+		{"its name opens by itself", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 1}, retry},
 		{"it opens still", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 1}, driver.Signal{}},
-		{"it opens later", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 2}, look},
+		{"it opens later", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 2}, retry},
 		{"it was granted", nil, locktable.Entry{Fence: 9, Holders: mine}, granted},
 		{"it holds", nil, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
 		{"it was broken", nil, locktable.Entry{Fence: 10}, lost},
-		{"it waits again, and its place is gone", wait, locktable.Entry{Fence: 10}, look},
+		{"it waits again, and its place is gone", wait, locktable.Entry{Fence: 10}, retry},
 		{"that was told", nil, locktable.Entry{Fence: 10, Holders: mine}, granted},
 		{"it was granted by a signal", func() { wait(); c.Heard(granted) }, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
-		{"it was told to look", func() { wait(); c.Heard(look) }, locktable.Entry{Fence: 9, Holders: mine}, granted},
+		{"it was told to retry", func() { wait(); c.Heard(retry) }, locktable.Entry{Fence: 9, Holders: mine}, granted},
 		{"it gave up", func() { c.Drop(token) }, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
 	} {
 		if step.before != nil {

@@ -34,7 +34,7 @@ type Inbox[H any] struct {
 	// Protected by the shard's lock.
 	signal  *driver.Signal // a pointer, because most claims never get a signal
 	full    bool
-	look    bool          // something other than "granted" came, and the client has sent no request since
+	check   bool          // something other than "granted" came, and the client has sent no request since
 	arrived chan struct{} // has one value if signal is there; made by Arrival, which most claims never call
 	hold    H
 	holds   bool
@@ -104,12 +104,12 @@ func (a *Inboxes[H]) Len() int {
 
 // Holds records the hold of a granted claim. It returns true if the caller should check
 // the hold, because a signal other than "granted" came before.
-func (a *Inboxes[H]) Holds(t driver.Token, b *Inbox[H], h H) (look bool) {
+func (a *Inboxes[H]) Holds(t driver.Token, b *Inbox[H], h H) (check bool) {
 	s := a.of(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.hold, b.holds = h, true
-	return b.look
+	return b.check
 }
 
 // Arrival is readable when there is a signal to take.
@@ -133,7 +133,7 @@ func (a *Inboxes[H]) Take(t driver.Token, b *Inbox[H]) driver.Signal {
 	defer s.mu.Unlock()
 	b.full = false
 	if b.signal.Kind != driver.SignalGranted {
-		b.look = false // the caller sends a request
+		b.check = false // the caller sends a request
 	}
 	return *b.signal
 }
@@ -166,13 +166,13 @@ func (a *Inboxes[H]) PutAll(signal driver.Signal) {
 }
 
 // put keeps "lost" rather than any other signal, because then only a request helps. It
-// keeps "granted" rather than "look", because "granted" saves a request. The order of
+// keeps "granted" rather than "retry", because "granted" saves a request. The order of
 // arrival does not matter.
 func (b *Inbox[H]) put(s driver.Signal) {
 	if b.holds {
 		return
 	}
-	b.look = b.look || s.Kind != driver.SignalGranted
+	b.check = b.check || s.Kind != driver.SignalGranted
 	switch {
 	case !b.full, s.Kind == driver.SignalLost,
 		s.Kind == driver.SignalGranted && b.signal.Kind != driver.SignalLost:

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/internal/inbox"
 )
 
-var granted, lost, look = driver.SignalGranted, driver.SignalLost, driver.SignalLook
+var granted, lost, retry = driver.SignalGranted, driver.SignalLost, driver.SignalRetry
 
 func arrived(c <-chan struct{}) bool {
 	select {
@@ -25,12 +25,12 @@ func TestSignalThatSavesMostIsKept(t *testing.T) {
 		came []driver.SignalKind
 		want driver.SignalKind
 	}{
-		{[]driver.SignalKind{look}, look},
-		{[]driver.SignalKind{look, granted}, granted},
-		{[]driver.SignalKind{granted, look}, granted},
+		{[]driver.SignalKind{retry}, retry},
+		{[]driver.SignalKind{retry, granted}, granted},
+		{[]driver.SignalKind{granted, retry}, granted},
 		{[]driver.SignalKind{granted, lost}, lost},
 		{[]driver.SignalKind{lost, granted}, lost},
-		{[]driver.SignalKind{look, lost, look}, lost},
+		{[]driver.SignalKind{retry, lost, retry}, lost},
 	} {
 		for _, early := range []bool{true, false} {
 			all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
@@ -68,7 +68,7 @@ func TestHoldIsToBeCheckedIfAnythingButGrantedCameBefore(t *testing.T) {
 	}{
 		{nil, false, false},
 		{[]driver.SignalKind{granted}, false, false},
-		{[]driver.SignalKind{granted, look}, false, true},
+		{[]driver.SignalKind{granted, retry}, false, true},
 		{[]driver.SignalKind{lost}, false, true},
 		{[]driver.SignalKind{lost}, true, false},
 	} {
@@ -82,7 +82,7 @@ func TestHoldIsToBeCheckedIfAnythingButGrantedCameBefore(t *testing.T) {
 			_ = all.Take(token, b)
 		}
 		if got := all.Holds(token, b, 7); got != c.want {
-			t.Errorf("%v: look is %v", c.came, got)
+			t.Errorf("%v: check is %v", c.came, got)
 		}
 		if holds := all.Put(driver.Signal{Kind: lost, Token: token}); !slices.Equal(holds, []int{7}) {
 			t.Errorf("%v: the signal is said to be for %v", c.came, holds)
@@ -97,8 +97,8 @@ func TestSignalsGoToWhomTheyConcern(t *testing.T) {
 		tokens[i] = driver.NewToken()
 		all.Add(tokens[i], &boxes[i])
 	}
-	_ = all.Put(driver.Signal{Kind: look, Token: tokens[3]})
-	_ = all.Put(driver.Signal{Kind: look, Token: driver.NewToken()}) // of no claim here
+	_ = all.Put(driver.Signal{Kind: retry, Token: tokens[3]})
+	_ = all.Put(driver.Signal{Kind: retry, Token: driver.NewToken()}) // of no claim here
 	for i := range boxes {
 		if got := arrived(all.Arrival(tokens[i], &boxes[i])); got != (i == 3) {
 			t.Errorf("number %d has a signal: %v", i, got)
@@ -106,7 +106,7 @@ func TestSignalsGoToWhomTheyConcern(t *testing.T) {
 	}
 	_ = all.Take(tokens[3], &boxes[3])
 	all.Remove(tokens[4], &boxes[4])
-	all.PutAll(driver.Signal{Kind: look})
+	all.PutAll(driver.Signal{Kind: retry})
 	for i := range boxes {
 		if got := arrived(all.Arrival(tokens[i], &boxes[i])); got != (i != 4) {
 			t.Errorf("number %d has a signal for all: %v", i, got)
@@ -151,7 +151,7 @@ func TestSignalsMayComeWhileTheyAreTaken(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 1000 {
-				_ = all.Put(driver.Signal{Kind: look, Token: token})
+				_ = all.Put(driver.Signal{Kind: retry, Token: token})
 			}
 		})
 	}

@@ -215,7 +215,7 @@ func (b *subscriber) subscriptionChanged(s *subscription, hears bool) {
 	}
 	if s.wakeClaims(); reconfirmed {
 		b.clock.forget()
-		b.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
+		b.listeners.Notify(driver.Signal{Kind: driver.SignalRetry})
 	}
 }
 
@@ -238,7 +238,7 @@ func (b *subscriber) heard(message string) {
 		b.tracking.held(signal.Token, 0)
 	}
 	if signal.Kind == driver.SignalGranted && b.grantNeedsConfirming {
-		signal = driver.Signal{Kind: driver.SignalLook, Token: signal.Token}
+		signal = driver.Signal{Kind: driver.SignalRetry, Token: signal.Token}
 	}
 	b.listeners.Notify(signal)
 }

@@ -427,7 +427,7 @@ func (d *Driver) Invalidated(keys []string) {
 		return
 	}
 	if keys == nil {
-		d.signals.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
+		d.signals.listeners.Notify(driver.Signal{Kind: driver.SignalRetry})
 		return
 	}
 	for _, key := range keys {

@@ -146,7 +146,7 @@ func readSignal(s string) (driver.Signal, bool) {
 	out := driver.Signal{Kind: driver.SignalKind(r.byte())}
 	copy(out.Token[:], r.take(len(out.Token)))
 	out.Fence, out.Fences = uint64(r.instant()), int(r.uint32())
-	return out, !r.failed && (out.Kind >= driver.SignalLook && out.Kind <= driver.SignalLost)
+	return out, !r.failed && (out.Kind >= driver.SignalRetry && out.Kind <= driver.SignalLost)
 }
 
 // reader reads fields one after the other. After the first missing field, it returns

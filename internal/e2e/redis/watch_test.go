@@ -148,7 +148,7 @@ func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 	defer d.Watch("job", func() { told <- struct{}{} })()
 	look := make(chan struct{}, 1000) // a waiter learns of it, too
 	defer d.Listen(func(s driver.Signal) {
-		if s.Kind == driver.SignalLook {
+		if s.Kind == driver.SignalRetry {
 			look <- struct{}{}
 		}
 	})()

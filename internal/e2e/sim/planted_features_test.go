@@ -159,7 +159,7 @@ var ofFeatures = []bug{
 	{"the head of the queue does not hear when the name opens", "nobody held the name", 13, "memory", inNode(func(b *bent, _ *memories) {
 		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
 			return func(s driver.Signal) {
-				if s.Kind != driver.SignalLook {
+				if s.Kind != driver.SignalRetry {
 					f(s)
 				}
 			}

@@ -195,7 +195,7 @@ local function tell_head()
   if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
   local _, _, _, _, _, rest = unpack(WAITER, rec, 2)
   _, _, rest = wish_of(rec, rest)
-  signal(rec:sub(rest), SIGNAL_LOOK, token, 0, 0)
+  signal(rec:sub(rest), SIGNAL_RETRY, token, 0, 0)
 end
 
 -- settle removes what has expired, then grants to the head of the queue while it fits.

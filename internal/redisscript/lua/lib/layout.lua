@@ -72,7 +72,7 @@ local NEVER = 9007199254740992
 -- The values of driver.Exclusive, driver.MaxLead, and the kinds of signals in Go.
 local EXCLUSIVE = 2147483647
 local MAX_LEAD = 250000
-local SIGNAL_LOOK = 0
+local SIGNAL_RETRY = 0
 local SIGNAL_GRANTED = 1
 local SIGNAL_LOST = 2
 

@@ -38,7 +38,7 @@ local function promote()
     new_head = true
     if not is_above(above) then -- it was above the value when the waiter came
       remove(token)
-      signal(who, SIGNAL_LOOK, token, 0, 0)
+      signal(who, SIGNAL_RETRY, token, 0, 0)
     else
       if weight == EXCLUSIVE then remove(token) end
       first, fences = grant(token, weight, limit, fences, expires, delay, who, 0, writes)
