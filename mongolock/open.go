@@ -69,7 +69,7 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*lockDriver, error) {
 	t.life, t.end = context.WithCancel(context.Background())
 	d := &lockDriver{store: t}
 	deliver := func(s driver.Signal) {
-		t.claims.Heard(s)
+		t.claims.Signaled(s)
 		d.Deliver(s)
 	}
 	table := swap.New(t, t.inbox, deliver)

@@ -14,11 +14,11 @@ import (
 // not show the places of claims in the queue, so the poller polls for all claims as often
 // as for the claim at the head.
 func newPoller(t *store, at *server, deliver func(driver.Signal)) *engine.Poller {
-	pace := engine.Growing(5*time.Millisecond, 175*time.Millisecond, 12)
+	pace := engine.GrowingPace(5*time.Millisecond, 175*time.Millisecond, 12)
 	return &engine.Poller{
 		Claims: t.claims, Losses: time.Second,
 		Pace: func(waited time.Duration, _ int) time.Duration { return pace(waited, 0) },
-		Look: func(ctx context.Context) error { return t.pollSignals(ctx, at, deliver) },
+		Poll: func(ctx context.Context) error { return t.pollSignals(ctx, at, deliver) },
 	}
 }
 

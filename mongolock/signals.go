@@ -54,13 +54,13 @@ func (t *store) send(ctx context.Context, at *server, swaps []swap.Swap, swapped
 // closed.
 func (t *store) listen(deliver func(driver.Signal)) {
 	select {
-	case <-t.claims.Hurry():
+	case <-t.claims.PollSooner():
 	case <-t.life.Done():
 		return
 	}
 	at, err := t.server(t.life)
 	if err != nil {
-		return // only at Close, because after Hurry a claim was answered, and the server is known
+		return // only at Close, because after PollSooner a claim was answered, and the server is known
 	}
 	if at.pushes {
 		t.stream(at, deliver)

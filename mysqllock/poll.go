@@ -21,8 +21,8 @@ import (
 // the grant late, even much later if a replica answers the reads; clients handle that.
 func newPoller(s *store) *engine.Poller {
 	return &engine.Poller{
-		Claims: s.claims, Look: s.pollClaims, Losses: 500 * time.Millisecond,
-		Pace: engine.Growing(5*time.Millisecond, 250*time.Millisecond, 8), // the head polls 4 times a second, or more
+		Claims: s.claims, Poll: s.pollClaims, Losses: 500 * time.Millisecond,
+		Pace: engine.GrowingPace(5*time.Millisecond, 250*time.Millisecond, 8), // the head polls 4 times a second, or more
 	}
 }
 

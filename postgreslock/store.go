@@ -48,7 +48,7 @@ func newStore(s *server, deliver func(driver.Signal)) *store {
 		longWaits: make(chan struct{}, max(1, s.most()/4)), unawaited: make(chan struct{}, s.most()*3/4),
 	}
 	t.deliver = func(signal driver.Signal) {
-		t.listener.claims.Heard(signal)
+		t.listener.claims.Signaled(signal)
 		deliver(signal)
 	}
 	t.closing, t.close = context.WithCancel(context.Background())

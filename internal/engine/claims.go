@@ -23,7 +23,7 @@ type Claims struct {
 	due          due
 	swept        time.Time
 	awake        bool          // a Poller has a time for its next poll
-	hurry        chan struct{} // capacity 1; see Hurry
+	pollSooner   chan struct{} // capacity 1; see PollSooner
 }
 
 // A Claim is one of Claims.
@@ -43,12 +43,12 @@ type Claim struct {
 
 // NewClaims returns an empty list.
 func NewClaims() *Claims {
-	return &Claims{waits: map[driver.Token]*Claim{}, holds: map[driver.Token]*Claim{}, hurry: make(chan struct{}, 1)}
+	return &Claims{waits: map[driver.Token]*Claim{}, holds: map[driver.Token]*Claim{}, pollSooner: make(chan struct{}, 1)}
 }
 
-// Hurry receives a value when the next poll is due earlier than the Poller has computed,
+// PollSooner receives a value when the next poll is due earlier than the Poller has computed,
 // for example for the first claim.
-func (c *Claims) Hurry() <-chan struct{} { return c.hurry }
+func (c *Claims) PollSooner() <-chan struct{} { return c.pollSooner }
 
 // Acquired records the answer to a claim that was sent at sent. It reports whether the
 // claim waits or holds according to the answer. It returns false if err is not an answer
@@ -122,9 +122,9 @@ func (c *Claims) Drop(t driver.Token) {
 	delete(c.holds, t)
 }
 
-// Heard records a signal for this client. Until stays the same, because a lease that was
+// Signaled records a signal for this client. Until stays the same, because a lease that was
 // granted from the queue lasts as long as the place would have lasted.
-func (c *Claims) Heard(s driver.Signal) {
+func (c *Claims) Signaled(s driver.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if x := c.find(s.Token); x != nil && s.Kind == driver.SignalGranted {
@@ -204,15 +204,15 @@ func (c *Claims) Any(now time.Time) bool {
 	return len(c.waits)+len(c.holds) > 0
 }
 
-// nextPoll returns the time of the next poll of a Poller. looked is the time of its last
+// nextPoll returns the time of the next poll of a Poller. polledAt is the time of its last
 // poll. nextPoll returns zero if no claim waits or holds.
-func (c *Claims) nextPoll(looked time.Time, pace Pace, losses time.Duration) (next time.Time) {
+func (c *Claims) nextPoll(polledAt time.Time, pace Pace, losses time.Duration) (next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waits) > 0 {
-		next = c.due.next(c.waits, looked, pace)
+		next = c.due.next(c.waits, polledAt, pace)
 	}
-	if t := looked.Add(losses); len(c.holds) > 0 && (next.IsZero() || t.Before(next)) {
+	if t := polledAt.Add(losses); len(c.holds) > 0 && (next.IsZero() || t.Before(next)) {
 		next = t
 	}
 	c.awake = !next.IsZero()
@@ -280,7 +280,7 @@ func (c *Claims) sweepNowAndThen(now time.Time) {
 
 func (c *Claims) wake() {
 	select {
-	case c.hurry <- struct{}{}:
+	case c.pollSooner <- struct{}{}:
 	default:
 	}
 }

@@ -36,8 +36,8 @@ func TestAnEntryIsNewsOnce(t *testing.T) {
 		{"it was broken", nil, locktable.Entry{Fence: 10}, lost},
 		{"it waits again, and its place is gone", wait, locktable.Entry{Fence: 10}, retry},
 		{"that was told", nil, locktable.Entry{Fence: 10, Holders: mine}, granted},
-		{"it was granted by a signal", func() { wait(); c.Heard(granted) }, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
-		{"it was told to retry", func() { wait(); c.Heard(retry) }, locktable.Entry{Fence: 9, Holders: mine}, granted},
+		{"it was granted by a signal", func() { wait(); c.Signaled(granted) }, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
+		{"it was told to retry", func() { wait(); c.Signaled(retry) }, locktable.Entry{Fence: 9, Holders: mine}, granted},
 		{"it gave up", func() { c.Drop(token) }, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
 	} {
 		if step.before != nil {
@@ -109,7 +109,7 @@ func TestAGrantThatWasHeardLastsAsLongAsItsPlace(t *testing.T) {
 		c := engine.NewClaims()
 		claim := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: time.Hour, QueueTTL: 10 * time.Second}
 		c.Acquired(claim, time.Now(), &driver.HeldError{Position: 1})
-		c.Heard(driver.Signal{Kind: driver.SignalGranted, Token: claim.Token})
+		c.Signaled(driver.Signal{Kind: driver.SignalGranted, Token: claim.Token})
 		time.Sleep(10*time.Second - time.Nanosecond)
 		if !c.Any(time.Now()) {
 			t.Error("it ended too soon")

@@ -27,11 +27,11 @@ func (d *due) add(x *Claim) {
 	d.changed = append(d.changed, x)
 }
 
-// next returns the time of the next poll of a Poller that polled last at looked. The time
+// next returns the time of the next poll of a Poller that polled last at last. The time
 // is too early if the claim that determined it is due later by now, or no longer waits.
-func (d *due) next(waits map[driver.Token]*Claim, looked time.Time, pace Pace) time.Time {
+func (d *due) next(waits map[driver.Token]*Claim, last time.Time, pace Pace) time.Time {
 	count := func(x *Claim) {
-		from := looked
+		from := last
 		if x.changedAt.After(from) {
 			from = x.changedAt
 		}
@@ -39,8 +39,8 @@ func (d *due) next(waits map[driver.Token]*Claim, looked time.Time, pace Pace) t
 			d.first = t
 		}
 	}
-	if !looked.Equal(d.polledAt) {
-		d.polledAt, d.first = looked, time.Time{}
+	if !last.Equal(d.polledAt) {
+		d.polledAt, d.first = last, time.Time{}
 		for _, x := range waits {
 			count(x)
 		}

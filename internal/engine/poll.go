@@ -14,23 +14,23 @@ type Poller struct {
 	Claims  *Claims
 	Pace    Pace
 	Losses  time.Duration   // the time between two polls of a client that only holds
-	LookNow <-chan struct{} // makes a poll due, even without claims; may be nil
+	PollNow <-chan struct{} // makes a poll due, even without claims; may be nil
 
-	// Look polls once, for waiting claims and lost leases. Run does not report its error:
+	// Poll polls once, for waiting claims and lost leases. Run does not report its error:
 	// a waiter sends its claim again now and then, and gets the same error.
-	Look func(ctx context.Context) error
+	Poll func(ctx context.Context) error
 }
 
 // A Pace returns the pause after a poll for a waiting claim. waited is the time since the
 // last change on its name, and ahead the number of claims ahead of it.
 type Pace func(waited time.Duration, ahead int) time.Duration
 
-// Growing is a pace that grows with the wait: the pause is the time since the last
+// GrowingPace is a pace that grows with the wait: the pause is the time since the last
 // change, divided by part. So a waiter detects its grant with a delay of a small part of
 // the wait, and a long wait costs few polls. Claims further behind in a queue poll less
 // often than the head. If nothing changes, the head polls once per slow, and others up to
 // four times less often.
-func Growing(quick, slow time.Duration, part int) Pace {
+func GrowingPace(quick, slow time.Duration, part int) Pace {
 	return func(waited time.Duration, ahead int) time.Duration {
 		most := slow * time.Duration(min(1+ahead, 4))
 		d := max(waited/time.Duration(part), quick*time.Duration(1+ahead))
@@ -51,26 +51,26 @@ const (
 func (p *Poller) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	looked, rests := time.Now(), time.Time{}
+	polledAt, rests := time.Now(), time.Time{}
 	for failures := 0; ; {
-		next, asked := p.Claims.nextPoll(looked, p.Pace, p.Losses), false
+		next, asked := p.Claims.nextPoll(polledAt, p.Pace, p.Losses), false
 		if timer.Stop(); !next.IsZero() {
 			timer.Reset(max(time.Until(next), time.Until(rests)))
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.Claims.hurry:
+		case <-p.Claims.pollSooner:
 			if next.IsZero() {
-				looked = time.Now() // count the pause from now, because there was no claim before
+				polledAt = time.Now() // count the pause from now, because there was no claim before
 			}
 			continue
-		case <-p.LookNow:
+		case <-p.PollNow:
 			asked = true
 		case <-timer.C:
 		}
-		looked = time.Now()
-		if !p.Claims.some(looked) && !asked {
+		polledAt = time.Now()
+		if !p.Claims.some(polledAt) && !asked {
 			continue
 		}
 		if err := p.pollOnce(ctx); err == nil {
@@ -85,5 +85,5 @@ func (p *Poller) Run(ctx context.Context) {
 func (p *Poller) pollOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	return p.Look(ctx)
+	return p.Poll(ctx)
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The next look comes when the first claim is due. It comes sooner if that claim is due
+// The next poll comes when the first claim is due. It comes sooner if that claim is due
 // later by now, or gone.
-func TestTheNextLookIsThatOfTheClaimThatIsDueFirst(t *testing.T) {
+func TestTheNextPollIsThatOfTheClaimThatIsDueFirst(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		pace := func(waited time.Duration, ahead int) time.Duration {
 			return min(max(waited/8, 5*time.Millisecond*time.Duration(1+ahead)), 250*time.Millisecond)
 		}
 		dice := rand.New(rand.NewPCG(1, 2))
-		c, all, looked := NewClaims(), []*driver.Claim{}, time.Now()
-		later := false // a claim is due later than after the last look, or gone
+		c, all, polledAt := NewClaims(), []*driver.Claim{}, time.Now()
+		later := false // a claim is due later than after the last poll, or gone
 		for range 5000 {
 			time.Sleep(time.Duration(dice.IntN(5)) * time.Millisecond)
 			i := dice.IntN(len(all) + 1)
@@ -42,11 +42,11 @@ func TestTheNextLookIsThatOfTheClaimThatIsDueFirst(t *testing.T) {
 				c.Compare([]Claim{{Token: all[i].Token}}, e, time.Now())
 				later = true
 			default:
-				looked, later = time.Now(), false
+				polledAt, later = time.Now(), false
 			}
 			var want time.Time
 			for _, x := range c.waits {
-				from := looked
+				from := polledAt
 				if x.changedAt.After(from) {
 					from = x.changedAt
 				}
@@ -54,19 +54,19 @@ func TestTheNextLookIsThatOfTheClaimThatIsDueFirst(t *testing.T) {
 					want = at
 				}
 			}
-			if got := c.nextPoll(looked, pace, 24*time.Hour); got.After(want) || got.Before(want) && !later {
-				t.Fatalf("%d wait; the next look is in %v; want %v", len(c.waits), got.Sub(looked), want.Sub(looked))
+			if got := c.nextPoll(polledAt, pace, 24*time.Hour); got.After(want) || got.Before(want) && !later {
+				t.Fatalf("%d wait; the next poll is in %v; want %v", len(c.waits), got.Sub(polledAt), want.Sub(polledAt))
 			}
 		}
 	})
 }
 
-// BenchmarkNextLook is a claim that comes to a client which has n others that wait, and
+// BenchmarkNextPoll is a claim that comes to a client which has n others that wait, and
 // goes again.
-func BenchmarkNextLook(b *testing.B) {
+func BenchmarkNextPoll(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		b.Run(fmt.Sprint("waiting=", n), func(b *testing.B) {
-			c, pace := NewClaims(), Growing(5*time.Millisecond, 250*time.Millisecond, 8)
+			c, pace := NewClaims(), GrowingPace(5*time.Millisecond, 250*time.Millisecond, 8)
 			wait := func() driver.Token {
 				claim := &driver.Claim{Name: "job", Token: driver.NewToken(), QueueTTL: time.Hour}
 				c.Acquired(claim, time.Now(), &driver.HeldError{Position: 1})
@@ -75,10 +75,10 @@ func BenchmarkNextLook(b *testing.B) {
 			for range n {
 				wait()
 			}
-			looked := time.Now()
+			polledAt := time.Now()
 			for b.Loop() {
 				token := wait()
-				c.nextPoll(looked, pace, time.Second)
+				c.nextPoll(polledAt, pace, time.Second)
 				c.Drop(token)
 			}
 		})
