@@ -17,7 +17,7 @@ import (
 func init() { engine.Register(openURL, "mongodb", "mongodb+srv") }
 
 type lockDriver struct {
-	engine.Noted
+	engine.Tracked
 	store *store
 }
 
@@ -73,7 +73,7 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*lockDriver, error) {
 		d.Deliver(s)
 	}
 	table := swap.New(t, t.inbox, deliver)
-	d.Noted = engine.NewNoted(locktable.New(table, t.inbox), t.claims, nil)
+	d.Tracked = engine.NewTracked(locktable.New(table, t.inbox), t.claims, nil)
 	t.loops.Go(func() { t.listen(deliver) })
 	return d, nil
 }

@@ -24,7 +24,7 @@ import (
 func init() { engine.Register(openURL, "mysql", "mariadb") }
 
 type lockDriver struct {
-	engine.Noted
+	engine.Tracked
 	store *store
 }
 
@@ -86,7 +86,7 @@ func build(db *sql.DB, o *Options, pool int) (*lockDriver, error) {
 	if n := cmp.Or(pool, db.Stats().MaxOpenConnections); n > 0 {
 		table.AtOnce(n)
 	}
-	d.Noted = engine.NewNoted(locktable.New(table, s.inbox), s.claims, nil)
+	d.Tracked = engine.NewTracked(locktable.New(table, s.inbox), s.claims, nil)
 	s.running.Go(func() { newPoller(s).Run(s.life) })
 	return d, nil
 }

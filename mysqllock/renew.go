@@ -22,7 +22,7 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 		}
 	}
 	for some := range slices.Chunk(leases, batch) {
-		part, err := d.Noted.Renew(ctx, some)
+		part, err := d.Tracked.Renew(ctx, some)
 		if err != nil && len(answers) == 0 {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ import (
 func init() { engine.Register(openURL, "postgres", "postgresql") }
 
 type lockDriver struct {
-	engine.NotedAll
+	engine.TrackedAll
 	server   *server
 	listener *listener
 	closed   atomic.Bool
@@ -118,19 +118,19 @@ func build(from conns, o *Options, where string, closePool func()) (*lockDriver,
 	store := newStore(s, func(signal driver.Signal) { d.Deliver(signal) })
 	d.listener = store.listener
 	over := &table{swap.New(store, store.inbox, store.deliver), d, closePool}
-	d.NotedAll = engine.NewNotedAll(locktable.NewGrouped(over, store.inbox), store.listener.claims, store.listener.begin)
+	d.TrackedAll = engine.NewTrackedAll(locktable.NewGrouped(over, store.inbox), store.listener.claims, store.listener.begin)
 	return d, nil
 }
 
 // Renew implements driver.Driver.
 func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	return d.NotedAll.Renew(context.WithValue(ctx, renewing{}, true), leases)
+	return d.TrackedAll.Renew(context.WithValue(ctx, renewing{}, true), leases)
 }
 
 // Release implements driver.Driver.
 func (d *lockDriver) Release(ctx context.Context, l driver.LeaseRef) error {
 	d.listener.noteClaimEnd()
-	return d.NotedAll.Release(ctx, l)
+	return d.TrackedAll.Release(ctx, l)
 }
 
 // withoutCancels prevents cancel requests: when the caller's ctx ends, pgx would ask the

@@ -20,7 +20,7 @@ import (
 func init() { engine.Register(openURL, "sqlite") }
 
 type lockDriver struct {
-	engine.NotedAll
+	engine.TrackedAll
 	table *table
 }
 
@@ -44,7 +44,7 @@ func OpenFile(ctx context.Context, path string, o *Options) (driver.Driver, erro
 	if err != nil {
 		return nil, err
 	}
-	d := &lockDriver{engine.NewNotedAll(locktable.NewGrouped(t, t.inbox), t.claims, nil), t}
+	d := &lockDriver{engine.NewTrackedAll(locktable.NewGrouped(t, t.inbox), t.claims, nil), t}
 	t.start(d.Deliver)
 	return d, nil
 }
