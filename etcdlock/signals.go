@@ -52,13 +52,13 @@ func (m *inbox) run() {
 
 // subscribe keeps a watch until the client is closed, and calls retry each time that the
 // watch begins. It closes first when the watch has begun or failed for the first time.
-func (m *inbox) subscribe(run func(ctx context.Context, hears func()), first chan struct{}, retry func()) {
+func (m *inbox) subscribe(run func(ctx context.Context, subscribed func()), first chan struct{}, retry func()) {
 	tried := sync.OnceFunc(func() { close(first) })
 	defer tried()
 	engine.Subscription{
 		Run: run,
-		Turned: func(hears bool) {
-			if tried(); hears {
+		StateChanged: func(up bool) {
+			if tried(); up {
 				retry()
 			}
 		},
@@ -67,7 +67,7 @@ func (m *inbox) subscribe(run func(ctx context.Context, hears func()), first cha
 }
 
 // follow watches the clock until the watch fails.
-func (m *inbox) follow(life context.Context, hears func()) {
+func (m *inbox) follow(life context.Context, subscribed func()) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	began := false
@@ -80,7 +80,7 @@ func (m *inbox) follow(life context.Context, hears func()) {
 			if m.readClock(ctx) != nil {
 				return
 			}
-			m.loops.Go(func() { m.askClock(ctx); hears() })
+			m.loops.Go(func() { m.askClock(ctx); subscribed() })
 		}
 		for _, e := range r.Events {
 			if string(e.Kv.GetKey()) == m.callKey() {
@@ -96,7 +96,7 @@ func (m *inbox) follow(life context.Context, hears func()) {
 
 // receive creates the inbox, and delivers its signals until its watch or etcd lease
 // fails.
-func (m *inbox) receive(life context.Context, hears func()) {
+func (m *inbox) receive(life context.Context, subscribed func()) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	signals := m.client.Watch(clientv3.WithRequireLeader(ctx), m.inboxKey(m.id), clientv3.WithCreatedNotify())
@@ -107,7 +107,7 @@ func (m *inbox) receive(life context.Context, hears func()) {
 	if err != nil {
 		return
 	}
-	hears()
+	subscribed()
 	for {
 		select {
 		case _, ok := <-alive:

@@ -17,17 +17,17 @@ func (s *store) Watch(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(s.life)
 	s.background(func() {
 		engine.Subscription{
-			Run:        func(ctx context.Context, hears func()) { s.followName(ctx, name, hears, f) },
-			Turned:     func(bool) { f() }, // the client has missed changes, or may miss them from now on
-			Deaf:       &s.watchesDown,
-			FirstPause: resubscribePause, LongestPause: resubscribePause,
+			Run:          func(ctx context.Context, subscribed func()) { s.followName(ctx, name, subscribed, f) },
+			StateChanged: func(bool) { f() }, // the client has missed changes, or may miss them from now on
+			Down:         &s.watchesDown,
+			FirstPause:   resubscribePause, LongestPause: resubscribePause,
 		}.Keep(ctx)
 	})
 	return end
 }
 
 // followName runs one watch of etcd until the watch fails.
-func (s *store) followName(ctx context.Context, name string, hears, tell func()) {
+func (s *store) followName(ctx context.Context, name string, subscribed, tell func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	late := time.AfterFunc(backgroundTimeout, cancel) // for a server that never answers
@@ -39,7 +39,7 @@ func (s *store) followName(ctx context.Context, name string, hears, tell func())
 		}
 		if r.Created {
 			late.Stop()
-			hears()
+			subscribed()
 		}
 		for _, e := range r.Events {
 			if seen.News(e.Kv.GetValue()) {

@@ -74,12 +74,12 @@ func (t *store) stream(at *server, deliver func(driver.Signal)) {
 	ctx, end := context.WithCancel(t.life)
 	defer end()
 	attempts := 0 // attempts to open a stream since the last signal
-	run := func(ctx context.Context, hears func()) {
+	run := func(ctx context.Context, subscribed func()) {
 		attempts++
 		c, err := at.signals.Watch(ctx, mongo.Pipeline{{{Key: "$match", Value: append(
 			mine("documentKey._id", t.inbox), bson.E{Key: "operationType", Value: "insert"})}}})
 		if err == nil {
-			hears()
+			subscribed()
 			for c.Next(ctx) {
 				var change struct {
 					Message message `bson:"fullDocument"`
@@ -100,8 +100,8 @@ func (t *store) stream(at *server, deliver func(driver.Signal)) {
 	}
 	engine.Subscription{
 		Run: run,
-		Turned: func(hears bool) {
-			if hears {
+		StateChanged: func(up bool) {
+			if up {
 				deliver(driver.Signal{Kind: driver.SignalRetry}) // because the stream lacks earlier signals
 			}
 		},

@@ -34,10 +34,10 @@ func (s *store) followName(name string, f func()) (stop func()) {
 	w := &watch{store: s, name: name, tell: f, changed: make(chan struct{}, 1)}
 	s.push.loops.Go(func() {
 		engine.Subscription{
-			Run:        w.listen,
-			Turned:     func(bool) { f() }, // the watch has missed changes, or may miss them from now on
-			Deaf:       &s.watchesDown,
-			FirstPause: 100 * time.Millisecond, LongestPause: 5 * time.Second,
+			Run:          w.listen,
+			StateChanged: func(bool) { f() }, // the watch has missed changes, or may miss them from now on
+			Down:         &s.watchesDown,
+			FirstPause:   100 * time.Millisecond, LongestPause: 5 * time.Second,
 		}.Keep(ctx)
 	})
 	return end
@@ -47,7 +47,7 @@ func (s *store) followName(name string, f func()) (stop func()) {
 const watchRequestTimeout = 5 * time.Second
 
 // listen receives stamps until the subscription fails.
-func (w *watch) listen(ctx context.Context, hears func()) {
+func (w *watch) listen(ctx context.Context, subscribed func()) {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
 	if w.ready(brief) != nil || !w.mayPush() {
@@ -62,7 +62,7 @@ func (w *watch) listen(ctx context.Context, hears func()) {
 	if w.nc.FlushWithContext(brief) != nil || w.refusal(subject, before) != nil {
 		return
 	}
-	hears()
+	subscribed()
 	for w.mayPush() {
 		select {
 		case <-ctx.Done():

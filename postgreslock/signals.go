@@ -171,13 +171,13 @@ func (l *listener) run() {
 	wanted, end := context.WithCancel(l.life)
 	defer end()
 	engine.Subscription{
-		Run: func(_ context.Context, hears func()) {
-			if l.endIfUnused() || l.listen(hears) {
+		Run: func(_ context.Context, subscribed func()) {
+			if l.endIfUnused() || l.listen(subscribed) {
 				end()
 			}
 		},
-		Turned:     l.setHears,
-		FirstPause: 50 * time.Millisecond, LongestPause: 5 * time.Second,
+		StateChanged: l.setHears,
+		FirstPause:   50 * time.Millisecond, LongestPause: 5 * time.Second,
 	}.Keep(wanted)
 }
 
@@ -187,7 +187,7 @@ const noIdleTimeout = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_ca
 
 // listen opens one connection and listens on it. It returns true if no claim and no watch
 // needs it any more, and false if run has to call it again.
-func (l *listener) listen(hears func()) (over bool) {
+func (l *listener) listen(subscribed func()) (over bool) {
 	ctx, cancel := context.WithTimeout(l.life, requestTimeout)
 	defer cancel()
 	config, err := l.server.reach(ctx)
@@ -222,7 +222,7 @@ func (l *listener) listen(hears func()) (over bool) {
 	if !l.pollClaims() {
 		return false
 	}
-	hears()
+	subscribed()
 	for !l.endIfUnused() {
 		if !l.receiveOrPing(c) {
 			return l.endIfUnused()

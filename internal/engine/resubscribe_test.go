@@ -12,71 +12,71 @@ import (
 
 const firstPause, longestPause = 10 * time.Millisecond, time.Second
 
-// kept keeps a subscription up for a while. It returns the arguments of Turned, and when
-// Run was called.
-func kept(t *testing.T, d time.Duration, deaf *atomic.Int64, run func(ctx context.Context, hears func())) (turns []bool, runs []time.Time) {
+// kept keeps a subscription up for a while. It returns the arguments of StateChanged, and
+// when Run was called.
+func kept(t *testing.T, d time.Duration, down *atomic.Int64, run func(ctx context.Context, subscribed func())) (states []bool, runs []time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	Subscription{
-		Run: func(ctx context.Context, hears func()) {
+		Run: func(ctx context.Context, subscribed func()) {
 			runs = append(runs, time.Now())
-			run(ctx, hears)
+			run(ctx, subscribed)
 		},
-		Turned: func(hears bool) { turns = append(turns, hears) },
-		Deaf:   deaf, FirstPause: firstPause, LongestPause: longestPause,
+		StateChanged: func(up bool) { states = append(states, up) },
+		Down:         down, FirstPause: firstPause, LongestPause: longestPause,
 	}.Keep(ctx)
-	return turns, runs
+	return states, runs
 }
 
 func TestASubscriptionIsKeptUpUntilItsCtxEnds(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
-		turns, runs := kept(t, time.Minute, nil, func(ctx context.Context, hears func()) {
-			hears()
+		states, runs := kept(t, time.Minute, nil, func(ctx context.Context, subscribed func()) {
+			subscribed()
 			<-ctx.Done()
 		})
-		if !slices.Equal(turns, []bool{true}) || len(runs) != 1 || time.Since(began) != time.Minute {
-			t.Errorf("turned %v, %d runs in %v; want it to hear once, for a minute", turns, len(runs), time.Since(began))
+		if !slices.Equal(states, []bool{true}) || len(runs) != 1 || time.Since(began) != time.Minute {
+			t.Errorf("states %v, %d runs in %v; want it to hear once, for a minute", states, len(runs), time.Since(began))
 		}
 	})
 }
 
-// The backend looks at everything each time that signals begin to come in. Turned(false)
+// The backend reads everything each time that signals begin to arrive. StateChanged(false)
 // is called once when they stop.
 func TestASubscriptionThatFailsIsMadeAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var deaf atomic.Int64
+		var down atomic.Int64
 		var counted []int64
 		attempt := 0
-		turns, _ := kept(t, time.Minute, &deaf, func(ctx context.Context, hears func()) {
-			counted = append(counted, deaf.Load())
+		states, _ := kept(t, time.Minute, &down, func(ctx context.Context, subscribed func()) {
+			counted = append(counted, down.Load())
 			switch attempt++; attempt {
 			case 1, 4:
-				hears()
+				subscribed()
 				time.Sleep(time.Second)
 			case 2, 3:
 			default:
-				hears()
-				hears() // the client has subscribed again by itself
+				subscribed()
+				subscribed() // the client has subscribed again by itself
 				<-ctx.Done()
 			}
 		})
-		if want := []bool{true, false, true, false, true, true}; !slices.Equal(turns, want) {
-			t.Errorf("turned %v, want %v", turns, want)
+		if want := []bool{true, false, true, false, true, true}; !slices.Equal(states, want) {
+			t.Errorf("states %v, want %v", states, want)
 		}
-		if want := []int64{0, 1, 1, 1, 1}; !slices.Equal(counted, want) || deaf.Load() != 0 {
-			t.Errorf("deaf %v before each attempt, and %d at the end; want %v and 0", counted, deaf.Load(), want)
+		if want := []int64{0, 1, 1, 1, 1}; !slices.Equal(counted, want) || down.Load() != 0 {
+			t.Errorf("down %v before each attempt, and %d at the end; want %v and 0", counted, down.Load(), want)
 		}
 	})
 }
 
 func TestASubscriptionThatEndsIsNotDeaf(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var deaf atomic.Int64
-		turns, runs := kept(t, time.Minute, &deaf, func(context.Context, func()) {})
-		if !slices.Equal(turns, []bool{false}) || len(runs) < 30 || deaf.Load() != 0 {
-			t.Errorf("turned %v in %d attempts, %d are deaf; want it told once, and none", turns, len(runs), deaf.Load())
+		var down atomic.Int64
+		states, runs := kept(t, time.Minute, &down, func(context.Context, func()) {})
+		if !slices.Equal(states, []bool{false}) || len(runs) < 30 || down.Load() != 0 {
+			t.Errorf("states %v in %d attempts, %d are down; want one false, and none", states, len(runs), down.Load())
 		}
 	})
 }
@@ -84,9 +84,9 @@ func TestASubscriptionThatEndsIsNotDeaf(t *testing.T) {
 func TestPausesGrowUntilASubscriptionHasHeardForLong(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		hearsFor := time.Duration(0)
-		run := func(_ context.Context, hears func()) {
+		run := func(_ context.Context, subscribed func()) {
 			if hearsFor > 0 {
-				hears()
+				subscribed()
 				time.Sleep(hearsFor)
 			}
 		}
@@ -109,18 +109,18 @@ func TestPausesGrowUntilASubscriptionHasHeardForLong(t *testing.T) {
 	})
 }
 
-// A client's goroutine may call hears when Run has returned.
+// A client's goroutine may call subscribed when Run has returned.
 func TestWhatIsHeardLateDoesNotCount(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var late func()
-		turns, _ := kept(t, 20*time.Millisecond, nil, func(_ context.Context, hears func()) {
+		states, _ := kept(t, 20*time.Millisecond, nil, func(_ context.Context, subscribed func()) {
 			if late != nil {
 				late()
 			}
-			late = hears
+			late = subscribed
 		})
-		if !slices.Equal(turns, []bool{false}) {
-			t.Errorf("turned %v, want it deaf", turns)
+		if !slices.Equal(states, []bool{false}) {
+			t.Errorf("states %v, want it down", states)
 		}
 	})
 }

@@ -91,7 +91,7 @@ func TestTheConstantsOfTheScriptsAreThoseOfGo(t *testing.T) {
 		"NEVER":               1 << 53,
 		"EXCLUSIVE":           driver.Exclusive,
 		"MAX_LEAD":            driver.MaxLead.Microseconds(),
-		"SIGNAL_RETRY":         int64(driver.SignalRetry),
+		"SIGNAL_RETRY":        int64(driver.SignalRetry),
 		"SIGNAL_GRANTED":      int64(driver.SignalGranted),
 		"SIGNAL_LOST":         int64(driver.SignalLost),
 		"QUICK_ACQUIRE":       quickAcquire,

@@ -189,18 +189,18 @@ func (b *subscriber) receive(ctx context.Context, s *subscription) {
 	defer s.end()
 	defer s.wakeClaims() // ctx may end before the server answers
 	engine.Subscription{
-		Run: func(ctx context.Context, hears func()) {
-			_ = b.client.Subscribe(ctx, s.Channel, hears, b.heard) // Keep tries again after any error
+		Run: func(ctx context.Context, subscribed func()) {
+			_ = b.client.Subscribe(ctx, s.Channel, subscribed, b.heard) // Keep tries again after any error
 		},
-		Turned:     func(hears bool) { b.subscriptionChanged(s, hears) },
-		FirstPause: 10 * time.Millisecond, LongestPause: time.Second,
+		StateChanged: func(up bool) { b.subscriptionChanged(s, up) },
+		FirstPause:   10 * time.Millisecond, LongestPause: time.Second,
 	}.Keep(ctx)
 }
 
 // subscriptionChanged records whether the subscription is up. When it comes up again, all
 // claims ask the server again, because messages in between are lost.
-func (b *subscriber) subscriptionChanged(s *subscription, hears bool) {
-	if !hears {
+func (b *subscriber) subscriptionChanged(s *subscription, up bool) {
+	if !up {
 		s.failed.Store(true)
 		s.up.Store(false)
 		s.wakeClaims()

@@ -67,10 +67,10 @@ func (d *Driver) follow(name string, f func()) (stop func()) {
 			<-before
 		}
 		engine.Subscription{
-			Run:        x.listen,
-			Turned:     func(bool) { f() }, // the driver has missed changes, or may miss them from now on
-			Deaf:       &w.watchesDown,
-			FirstPause: watchAgain, LongestPause: watchAgainMax,
+			Run:          x.listen,
+			StateChanged: func(bool) { f() }, // the driver has missed changes, or may miss them from now on
+			Down:         &w.watchesDown,
+			FirstPause:   watchAgain, LongestPause: watchAgainMax,
 		}.Keep(ctx)
 	})
 	if !began {
@@ -89,13 +89,13 @@ func (w *watching) endWatch(name string, ended chan struct{}) {
 }
 
 // listen reports each change of the name, while the subscription and the note last.
-func (x *watch) listen(ctx context.Context, hears func()) {
+func (x *watch) listen(ctx context.Context, subscribed func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	confirmed := make(chan struct{}, 1)
 	var noting sync.WaitGroup
 	noting.Go(func() {
 		defer cancel()
-		x.keepNoted(ctx, confirmed, hears)
+		x.keepNoted(ctx, confirmed, subscribed)
 	})
 	c := Channel{Name: watchChannel(x.d.Prefix, x.name), Sharded: x.sharded, Brief: true}
 	err := x.d.client.Subscribe(ctx, c, func() {
@@ -111,7 +111,7 @@ func (x *watch) listen(ctx context.Context, hears func()) {
 
 // keepNoted writes the note whenever the server has confirmed the subscription, and
 // renews it as long as the subscription lasts. It returns when it cannot write the note.
-func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, hears func()) {
+func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, subscribed func()) {
 	for wait, late := serverTimeout, true; ; wait, late = backoff.Early(watchKeep), false {
 		news := false
 		select {
@@ -129,7 +129,7 @@ func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, hears 
 			return
 		}
 		if news || missing {
-			hears()
+			subscribed()
 		}
 	}
 }
