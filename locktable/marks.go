@@ -48,14 +48,14 @@ func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 	return i >= 0, true
 }
 
-// Hearing is a table that can receive signals at any time. A client of such a table
+// Pushing is a table that can receive signals at any time. A client of such a table
 // watches a name with a [Mark] in its entry.
-type Hearing interface {
-	// Hear makes the table receive signals until stop is called, even while this client
+type Pushing interface {
+	// Subscribe makes the table receive signals until stop is called, even while this client
 	// neither holds nor waits. It calls f(true) each time that it begins to receive,
 	// because earlier signals may be lost, and f(false) each time that it stops. It does
 	// not block.
-	Hear(f func(hears bool)) (stop func())
+	Subscribe(f func(up bool)) (stop func())
 }
 
 // markFor is the time for which a mark lasts, unless it is renewed.

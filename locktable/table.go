@@ -82,7 +82,7 @@ type Driver struct {
 
 	listeners driver.Listeners
 	watchers  driver.Watchers
-	watching  *watching.Watching // nil unless the table is Hearing
+	watching  *watching.Watching // nil unless the table is Pushing
 }
 
 // New makes a driver over a table. inbox is the address of this client's signals. The
@@ -91,8 +91,8 @@ type Driver struct {
 func New(t Table, inbox string) *Driver {
 	d := &Driver{table: t, inbox: inbox}
 	switch t := t.(type) {
-	case Hearing:
-		d.watching = watching.New(t.Hear, d.mark)
+	case Pushing:
+		d.watching = watching.New(t.Subscribe, d.mark)
 		d.watchers.Follow(d.watching.Follow)
 	case Watchable:
 		d.watchers.Follow(t.Watch)
@@ -272,7 +272,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 // Listen implements driver.Signaler.
 func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.listeners.Listen(f) }
 
-// Watch implements driver.Watcher. A table that is neither [Hearing] nor [Watchable]
+// Watch implements driver.Watcher. A table that is neither [Pushing] nor [Watchable]
 // reports no changes, and its Properties say so.
 func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.Watch(name, f) }
 
@@ -280,7 +280,7 @@ func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.
 func (d *Driver) Deliver(s driver.Signal) {
 	switch {
 	case IsChange(s) && d.watching != nil:
-		d.watching.Heard(s.Token)
+		d.watching.Notify(s.Token)
 		return
 	case s.Kind == driver.SignalRetry && s.Token.IsZero():
 		d.watchers.NotifyAll()
@@ -294,7 +294,7 @@ func (d *Driver) Inbox() string { return d.inbox }
 // Properties implements driver.Driver.
 func (d *Driver) Properties() driver.Properties {
 	p := d.table.Properties()
-	p.PushesChanges = p.PushesChanges && (d.watching == nil || !d.watching.Deaf())
+	p.PushesChanges = p.PushesChanges && (d.watching == nil || !d.watching.MissesChanges())
 	return p
 }
 

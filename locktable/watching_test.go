@@ -15,18 +15,18 @@ import (
 // ears is a shelf whose signals come in while f is set. A test can say whether they do.
 type ears struct {
 	*shelf
-	hears func(bool)
-	ended int
+	setState func(bool)
+	ended    int
 }
 
 func (e *ears) Properties() driver.Properties {
 	return driver.Properties{Backend: "ears", PushesChanges: true}
 }
 
-func (e *ears) Hear(f func(hears bool)) (stop func()) {
-	e.hears = f
+func (e *ears) Subscribe(f func(up bool)) (stop func()) {
+	e.setState = f
 	f(true)
-	return func() { e.hears, e.ended = nil, e.ended+1 }
+	return func() { e.setState, e.ended = nil, e.ended+1 }
 }
 
 func (e *ears) Close() error { return nil }
@@ -168,9 +168,9 @@ func TestAWatchThatIsDeafSaysSo(t *testing.T) {
 			}
 		}
 		pushes("it began", true)
-		e.hears(false)
+		e.setState(false)
 		pushes("it hears no more", false)
-		e.hears(true)
+		e.setState(true)
 		pushes("it hears again", true)
 		e.mu.Lock()
 		e.err = errors.New("disk full")

@@ -129,7 +129,7 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 
 // Release implements driver.Driver.
 func (d *lockDriver) Release(ctx context.Context, l driver.LeaseRef) error {
-	d.listener.noteClaimEnd()
+	d.listener.claimEnded()
 	return d.TrackedAll.Release(ctx, l)
 }
 
@@ -216,5 +216,5 @@ func (t *table) Close() error {
 	return err
 }
 
-// Hear implements locktable.Hearing.
-func (t *table) Hear(f func(hears bool)) (stop func()) { return t.driver.listener.listenForWatch(f) }
+// Subscribe implements locktable.Pushing.
+func (t *table) Subscribe(f func(up bool)) (stop func()) { return t.driver.listener.listenForWatch(f) }

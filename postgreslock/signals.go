@@ -30,11 +30,11 @@ type listener struct {
 
 	claims *engine.Claims
 
-	mu            sync.Mutex        // protects all below
-	setWatchHears *func(hears bool) // called when signals begin or cease to arrive; nil without a watch
-	lastUsed      time.Time         // the last time at which there was a claim or a watch
+	mu            sync.Mutex     // protects all below
+	setWatchState *func(up bool) // called when signals begin or cease to arrive; nil without a watch
+	lastUsed      time.Time      // the last time at which there was a claim or a watch
 	runs          bool
-	hears         bool // signals arrive now
+	up            bool // signals arrive now
 	push          pushState
 
 	life    context.Context
@@ -114,39 +114,39 @@ func (l *listener) beginLocked() {
 
 // listenForWatch starts to listen for a watch, until stop is called. It calls f each time
 // that signals begin to arrive (true) or cease to (false).
-func (l *listener) listenForWatch(f func(hears bool)) (stop func()) {
+func (l *listener) listenForWatch(f func(up bool)) (stop func()) {
 	if l.server.options.NoPush {
 		f(false)
 		return func() {}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.setWatchHears = &f
-	if l.hears {
+	l.setWatchState = &f
+	if l.up {
 		f(true)
 	}
 	l.beginLocked()
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.setWatchHears == &f { // if no other watch has replaced it
-			l.setWatchHears, l.lastUsed = nil, time.Now()
+		if l.setWatchState == &f { // if no other watch has replaced it
+			l.setWatchState, l.lastUsed = nil, time.Now()
 		}
 	}
 }
 
-// setHears records whether signals arrive now, and notifies the watch.
-func (l *listener) setHears(hears bool) {
+// setState records whether signals arrive now, and notifies the watch.
+func (l *listener) setState(up bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hears = hears
-	if l.setWatchHears != nil {
-		(*l.setWatchHears)(hears)
+	l.up = up
+	if l.setWatchState != nil {
+		(*l.setWatchState)(up)
 	}
 }
 
-// noteClaimEnd records that a claim ends now.
-func (l *listener) noteClaimEnd() {
+// claimEnded records that a claim ends now.
+func (l *listener) claimEnded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lastUsed = time.Now()
@@ -158,10 +158,10 @@ func (l *listener) endIfUnused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if l.setWatchHears != nil || l.claims.Any(now) {
+	if l.setWatchState != nil || l.claims.Any(now) {
 		l.lastUsed = now
 	} else if now.Sub(l.lastUsed) >= unusedTimeout {
-		l.runs, l.hears = false, false
+		l.runs, l.up = false, false
 	}
 	return !l.runs
 }
@@ -176,7 +176,7 @@ func (l *listener) run() {
 				end()
 			}
 		},
-		StateChanged: l.setHears,
+		StateChanged: l.setState,
 		FirstPause:   50 * time.Millisecond, LongestPause: 5 * time.Second,
 	}.Keep(wanted)
 }
@@ -271,7 +271,7 @@ func (l *listener) setPush(arrived bool) bool {
 // pauseAfterFailedPush waits for a minute after notifications did not arrive. Then the
 // listener tests again, because the pooler may be gone.
 func (l *listener) pauseAfterFailedPush() (over bool) {
-	l.setHears(false)
+	l.setState(false)
 	l.deliver(driver.Signal{Kind: driver.SignalRetry}) // claims without signals read their entries
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()

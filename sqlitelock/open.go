@@ -155,6 +155,6 @@ func (t *table) openReader() error {
 func (t *table) start(deliver func(driver.Signal)) {
 	t.deliver = deliver
 	t.socket = newWakeSocket(t.inbox)
-	t.running.Go(func() { t.socket.listen(t.noteWakeup) })
+	t.running.Go(func() { t.socket.listen(t.recordWakeup) })
 	t.running.Go(func() { newPoller(t).Run(t.life) })
 }

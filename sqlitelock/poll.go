@@ -33,7 +33,7 @@ func (t *table) pollSignals(ctx context.Context) error {
 	signals, err := r.receive(t.inbox)
 	whole := t.files.check(r.conn) == nil
 	t.reader.leave()
-	t.noteSignals(signals, woken)
+	t.recordSignals(signals, woken)
 	for _, s := range signals {
 		t.deliver(s)
 	}
@@ -47,7 +47,7 @@ func (t *table) pollSignals(ctx context.Context) error {
 // pace returns the pause between polls for a waiting claim.
 func (t *table) pace(waited time.Duration, _ int) time.Duration {
 	switch {
-	case t.hears.Load():
+	case t.announced.Load():
 		return slowPace
 	case waited < eagerFor:
 		return min(eagerPace, t.Poll)
@@ -58,8 +58,8 @@ func (t *table) pace(waited time.Duration, _ int) time.Duration {
 	}
 }
 
-// noteWakeup handles a datagram.
-func (t *table) noteWakeup() {
+// recordWakeup handles a datagram.
+func (t *table) recordWakeup() {
 	t.wokenSincePoll.Store(true)
 	select {
 	case t.woken <- struct{}{}:
@@ -67,9 +67,9 @@ func (t *table) noteWakeup() {
 	}
 }
 
-// noteSignals records whether a wake-up announced the new signals. If not, the sender
+// recordSignals records whether a wake-up announced the new signals. If not, the sender
 // cannot reach this driver's socket, or the datagram arrived after the poll.
-func (t *table) noteSignals(signals []driver.Signal, woken bool) {
+func (t *table) recordSignals(signals []driver.Signal, woken bool) {
 	own := 0 // signals for this inbox; the others are changes for watches
 	for _, s := range signals {
 		if !locktable.IsChange(s) {
@@ -78,7 +78,7 @@ func (t *table) noteSignals(signals []driver.Signal, woken bool) {
 		t.claims.Signaled(s)
 	}
 	if own > 0 || woken && len(signals) == 0 {
-		t.hears.Store(woken)
+		t.announced.Store(woken)
 	}
 }
 
@@ -86,8 +86,8 @@ func (t *table) noteSignals(signals []driver.Signal, woken bool) {
 // all are reachable or none.
 const maxWakers = 4
 
-// noteWakers records the holders of a name for which this driver waits.
-func (o *outcome) noteWakers(e *locktable.Entry, m locktable.Moves, inbox string) {
+// recordHolders records the holders of a name for which this driver waits.
+func (o *outcome) recordHolders(e *locktable.Entry, m locktable.Moves, inbox string) {
 	for _, h := range e.Holders {
 		if len(m.Joined)+len(m.Kept) > 0 && h.Inbox != inbox && len(o.holders) < maxWakers {
 			o.holders = append(o.holders, h.Inbox)

@@ -84,13 +84,13 @@ func TestWhoHearsTheDoorbellLooksSeldom(t *testing.T) {
 			t.Errorf("%s: %v; want %v", what, p, want)
 		}
 	}
-	x.hears.Store(true)
-	pace("it hears", 0, slowPace)
-	x.noteSignals([]driver.Signal{{Token: driver.NewToken()}}, false)
+	x.announced.Store(true)
+	pace("wake-ups announce signals", 0, slowPace)
+	x.recordSignals([]driver.Signal{{Token: driver.NewToken()}}, false)
 	pace("a signal came without a ring", 0, eagerPace)
 	pace("after that", eagerFor, 4*time.Millisecond)
 	pace("after a second", halfPaceAfter, 8*time.Millisecond)
-	x.noteSignals(nil, true)
+	x.recordSignals(nil, true)
 	pace("it rang again", 0, slowPace)
 }
 
@@ -103,11 +103,11 @@ func TestAChangeThatIsWatchedSaysNothingOfTheDoorbell(t *testing.T) {
 	if _, err := e.Acquire(now, &c, "other"); err != nil || len(e.Signals) != 1 {
 		t.Fatalf("%v, with the signals %+v, want one", err, e.Signals)
 	}
-	for _, hears := range []bool{true, false} {
+	for _, announced := range []bool{true, false} {
 		x := &table{claims: engine.NewClaims()}
-		x.hears.Store(hears)
-		if x.noteSignals([]driver.Signal{e.Signals[0].Signal}, !hears); x.hears.Load() != hears {
-			t.Errorf("it hears the bell: %v; want %v as before", x.hears.Load(), hears)
+		x.announced.Store(announced)
+		if x.recordSignals([]driver.Signal{e.Signals[0].Signal}, !announced); x.announced.Load() != announced {
+			t.Errorf("wake-ups announce signals: %v; want %v as before", x.announced.Load(), announced)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type table struct {
 	socket         *wakeSocket   // nil if this system has none
 	woken          chan struct{} // has a value after a wake-up
 	wokenSincePoll atomic.Bool   // a wake-up arrived since the last poll
-	hears          atomic.Bool   // wake-ups announce signals; false until one has
+	announced      atomic.Bool   // wake-ups announce signals; false until one has
 	replaced       bool          // the last poll found that the file is not the opened one; only the poller uses this
 	deliver        func(driver.Signal)
 
@@ -57,8 +57,8 @@ func (t *table) Properties() driver.Properties {
 	}
 }
 
-// Hear implements locktable.Hearing. A poll always finds signals.
-func (t *table) Hear(f func(hears bool)) (stop func()) {
+// Subscribe implements locktable.Pushing. A poll always finds signals.
+func (t *table) Subscribe(f func(up bool)) (stop func()) {
 	token := driver.NewToken()
 	t.claims.Hold(token, "", time.Now().Add(math.MaxInt64)) // a watch costs as many polls as a lease
 	f(true)

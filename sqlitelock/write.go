@@ -82,7 +82,7 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 	if len(did.holders) > 0 {
 		// If a holder cannot wake this driver, the driver has to poll often, so that it
 		// gets the name soon after the release.
-		t.hears.Store(!slices.ContainsFunc(did.holders, func(inbox string) bool { return !t.socket.reaches(inbox) }))
+		t.announced.Store(!slices.ContainsFunc(did.holders, func(inbox string) bool { return !t.socket.reaches(inbox) }))
 	}
 	t.runPeriodicWork(w)
 	return did, nil
@@ -132,7 +132,7 @@ func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []lockt
 		if err != nil {
 			return err
 		}
-		did.noteWakers(e, m, t.inbox)
+		did.recordHolders(e, m, t.inbox)
 		for _, s := range e.Signals {
 			if s.Inbox == t.inbox {
 				did.signals = append(did.signals, s.Signal)

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// Ears receives signals until stop is called. It calls f(true) each time that signals can
-// arrive again, and f(false) each time that they cannot. It does not block.
-type Ears func(f func(hears bool)) (stop func())
+// Subscribe makes signals arrive until stop is called. It calls f(true) each time that
+// signals can arrive again, and f(false) each time that they cannot. It does not block.
+type Subscribe func(f func(up bool)) (stop func())
 
 // Mark marks names as watched, each with its token, for at least Keep. It returns for
 // each name whether it was still marked, and whether it is marked now.
@@ -33,8 +33,8 @@ const (
 
 // Watching is a driver's list of watched names. One goroutine marks them all.
 type Watching struct {
-	ears    Ears
-	markAll Mark
+	subscribe Subscribe
+	markAll   Mark
 
 	life       context.Context
 	end        context.CancelFunc
@@ -42,11 +42,11 @@ type Watching struct {
 	wake       chan struct{} // holds one
 	unreported atomic.Bool   // changes are not reported for each name that is watched
 
-	mu            sync.Mutex // protects what follows
-	all           map[driver.Token]*watch
-	runs          bool
-	hears         bool
-	hearsSwitches int // how often signals began or ceased to arrive
+	mu      sync.Mutex // protects what follows
+	all     map[driver.Token]*watch
+	runs    bool
+	up      bool
+	changes int // how often signals began or ceased to arrive
 }
 
 type watch struct {
@@ -58,8 +58,8 @@ type watch struct {
 }
 
 // New watches no name yet.
-func New(ears Ears, mark Mark) *Watching {
-	w := &Watching{ears: ears, markAll: mark, wake: make(chan struct{}, 1), all: map[driver.Token]*watch{}}
+func New(subscribe Subscribe, mark Mark) *Watching {
+	w := &Watching{subscribe: subscribe, markAll: mark, wake: make(chan struct{}, 1), all: map[driver.Token]*watch{}}
 	w.life, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -90,8 +90,8 @@ func (w *Watching) wakeLoop() {
 	}
 }
 
-// Heard notifies the watch with that token that its name has changed.
-func (w *Watching) Heard(token driver.Token) {
+// Notify notifies the watch with that token that its name has changed.
+func (w *Watching) Notify(token driver.Token) {
 	w.mu.Lock()
 	x := w.all[token]
 	w.mu.Unlock()
@@ -100,8 +100,8 @@ func (w *Watching) Heard(token driver.Token) {
 	}
 }
 
-// Deaf reports whether there is a watched name whose changes are not reported.
-func (w *Watching) Deaf() bool { return w.unreported.Load() }
+// MissesChanges reports whether there is a watched name whose changes are not reported.
+func (w *Watching) MissesChanges() bool { return w.unreported.Load() }
 
 // Close ends the goroutine, and waits for its end.
 func (w *Watching) Close() {
@@ -111,17 +111,17 @@ func (w *Watching) Close() {
 
 // run keeps all names marked as long as there are any.
 func (w *Watching) run() {
-	stop := w.ears(w.setHears)
+	stop := w.subscribe(w.setState)
 	defer stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for fails, seen := 0, 0; ; {
-		names, hears, changes := w.watches()
+		names, up, changes := w.watches()
 		if names == nil {
 			return
 		}
 		next := time.Hour // until signals arrive
-		if hears {
+		if up {
 			if next = w.markDue(names); next > 0 {
 				fails = 0
 			} else {
@@ -145,30 +145,30 @@ func (w *Watching) run() {
 	}
 }
 
-// setHears records whether signals arrive.
-func (w *Watching) setHears(hears bool) {
+// setState records whether signals arrive.
+func (w *Watching) setState(up bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.hearsSwitches > 0 && w.hears == hears {
+	if w.changes > 0 && w.up == up {
 		return
 	}
-	w.hears = hears
-	w.hearsSwitches++
+	w.up = up
+	w.changes++
 	w.wakeLoop()
 }
 
 // watches are the names for run. If there are none, run ends.
-func (w *Watching) watches() (all []*watch, hears bool, changes int) {
+func (w *Watching) watches() (all []*watch, up bool, changes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, x := range w.all {
 		all = append(all, x)
 	}
 	if len(all) == 0 {
-		w.runs, w.hears, w.hearsSwitches = false, false, 0
+		w.runs, w.up, w.changes = false, false, 0
 		w.unreported.Store(false)
 	}
-	return all, w.hears, w.hearsSwitches
+	return all, w.up, w.changes
 }
 
 // hasUnreported reports whether there is a watched name whose changes are not reported.
@@ -176,7 +176,7 @@ func (w *Watching) watches() (all []*watch, hears bool, changes int) {
 func (w *Watching) hasUnreported() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	unreported := !w.hears && w.hearsSwitches > 0
+	unreported := !w.up && w.changes > 0
 	for _, x := range w.all {
 		unreported = unreported || !x.ok
 	}

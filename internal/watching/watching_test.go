@@ -15,8 +15,8 @@ import (
 
 // backend has names marked, until a test says otherwise.
 type backend struct {
-	hears func(bool)
-	ended int // how often a client stopped listening
+	setState func(bool)
+	ended    int // how often a client stopped listening
 
 	mu     sync.Mutex // protects what follows
 	fails  func(ctx context.Context, names []string) error
@@ -24,8 +24,8 @@ type backend struct {
 	tokens map[string]driver.Token
 }
 
-func (b *backend) ears(f func(hears bool)) (stop func()) {
-	b.hears = f
+func (b *backend) subscribe(f func(up bool)) (stop func()) {
+	b.setState = f
 	return func() { b.ended++ }
 }
 
@@ -65,7 +65,7 @@ func (b *backend) tried() []int {
 // follow watches names. told returns how many changes of the first name were reported.
 func follow(names ...string) (w *Watching, b *backend, told func() int) {
 	b = &backend{tokens: map[string]driver.Token{}}
-	w = New(b.ears, b.mark)
+	w = New(b.subscribe, b.mark)
 	n := 0
 	w.Follow(names[0], func() { n++ })
 	for _, name := range names[1:] {
@@ -84,19 +84,19 @@ func TestNamesAreMarkedTogetherAndHeardOf(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w, b, told := follow("a", "b", "c")
 		defer w.Close()
-		b.hears(true)
-		if n := told(); n == 0 || w.Deaf() || !slices.Equal(b.tried(), []int{3}) {
-			t.Errorf("told %d times, deaf: %v, tries of %v names; want one of all", n, w.Deaf(), b.tried())
+		b.setState(true)
+		if n := told(); n == 0 || w.MissesChanges() || !slices.Equal(b.tried(), []int{3}) {
+			t.Errorf("told %d times, misses changes: %v, tries of %v names; want one of all", n, w.MissesChanges(), b.tried())
 		}
-		w.Heard(b.tokens["a"])
-		w.Heard(b.tokens["b"])
-		w.Heard(driver.NewToken())
+		w.Notify(b.tokens["a"])
+		w.Notify(b.tokens["b"])
+		w.Notify(driver.NewToken())
 		if n := told(); n != 1 {
 			t.Errorf("told %d times of one change", n)
 		}
-		b.hears(false)
-		if n := told(); n != 1 || !w.Deaf() {
-			t.Errorf("told %d times that it hears no more, deaf: %v", n, w.Deaf())
+		b.setState(false)
+		if n := told(); n != 1 || !w.MissesChanges() {
+			t.Errorf("told %d times that it is down, misses changes: %v", n, w.MissesChanges())
 		}
 	})
 }
@@ -104,12 +104,12 @@ func TestNamesAreMarkedTogetherAndHeardOf(t *testing.T) {
 func TestItListensUntilNobodyWatches(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := &backend{tokens: map[string]driver.Token{}}
-		w := New(b.ears, b.mark)
+		w := New(b.subscribe, b.mark)
 		defer w.Close()
 		for i := range 2 {
 			stop := w.Follow("a", func() {})
 			synctest.Wait()
-			b.hears(true)
+			b.setState(true)
 			synctest.Wait()
 			stop()
 			if synctest.Wait(); b.ended != i+1 {
@@ -130,9 +130,9 @@ func TestThoseBesideADamagedNameAreMarked(t *testing.T) {
 			}
 			return nil
 		})
-		b.hears(true)
-		if got := b.tried(); !slices.Equal(got, []int{3, 1, 1, 1}) || len(b.tokens) != 2 || !w.Deaf() {
-			t.Errorf("tries of %v names, marked are %v, deaf: %v", got, b.tokens, w.Deaf())
+		b.setState(true)
+		if got := b.tried(); !slices.Equal(got, []int{3, 1, 1, 1}) || len(b.tokens) != 2 || !w.MissesChanges() {
+			t.Errorf("tries of %v names, marked are %v, misses changes: %v", got, b.tokens, w.MissesChanges())
 		}
 	})
 }
@@ -142,9 +142,9 @@ func TestANameByItselfIsNotTriedTwiceInARow(t *testing.T) {
 		w, b, told := follow("a")
 		defer w.Close()
 		b.set(func(context.Context, []string) error { return errors.New("disk full") })
-		b.hears(true)
-		if got := b.tried(); !slices.Equal(got, []int{1}) || told() == 0 || !w.Deaf() {
-			t.Errorf("tries of %v names, deaf: %v", got, w.Deaf())
+		b.setState(true)
+		if got := b.tried(); !slices.Equal(got, []int{1}) || told() == 0 || !w.MissesChanges() {
+			t.Errorf("tries of %v names, misses changes: %v", got, w.MissesChanges())
 		}
 		time.Sleep(10 * time.Minute)
 		if n := len(b.tried()); n < 6 || n > 30 {
@@ -179,12 +179,12 @@ func TestABackendThatHangsIsNotWaitedForByEachName(t *testing.T) {
 				w, b, told := follow(names...)
 				defer w.Close()
 				b.set(hangs)
-				b.hears(true)
+				b.setState(true)
 				synctest.Wait()
 				time.Sleep(2 * markTimeout)
 				n, got := told(), b.tried()
-				if n == 0 || !w.Deaf() {
-					t.Errorf("told %d times, deaf: %v", n, w.Deaf())
+				if n == 0 || !w.MissesChanges() {
+					t.Errorf("told %d times, misses changes: %v", n, w.MissesChanges())
 				}
 				for i, names := range got {
 					if names != []int{100, 1}[i%2] {
@@ -194,8 +194,8 @@ func TestABackendThatHangsIsNotWaitedForByEachName(t *testing.T) {
 				}
 				b.set(nil)
 				time.Sleep(10 * time.Second)
-				if n := told(); n == 0 || w.Deaf() {
-					t.Errorf("then it hangs no more: told %d times, deaf: %v", n, w.Deaf())
+				if n := told(); n == 0 || w.MissesChanges() {
+					t.Errorf("then it hangs no more: told %d times, misses changes: %v", n, w.MissesChanges())
 				}
 			})
 		})
@@ -210,7 +210,7 @@ func TestCloseEndsATryUnderWay(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		b.hears(true)
+		b.setState(true)
 		synctest.Wait()
 		began := time.Now()
 		if w.Close(); time.Since(began) > 0 || len(b.tried()) > 2 {
