@@ -50,7 +50,7 @@ type Entry struct {
 	Closed  Instant  // nothing is granted before this: a lease was broken, or expired with a lock-delay
 	Holders []Holder // in the order of their grants
 	Queue   []Waiter // in the order in which they will be served: all of them, or the first ones
-	Rest    Rest     // the waiters behind Queue, if they are stored apart from the entry, see Apart
+	Rest    Rest     // the waiters behind Queue, if they are stored apart from the entry, see WithRows
 	Broken  []Broken // leases that were broken, until they would have expired
 	Value   Value    // what the name keeps
 	Marks   []Mark   // the clients that watch
@@ -69,7 +69,7 @@ type Entry struct {
 	// stored.
 	Changed bool     // the entry differs from before
 	News    bool     // the change is visible in Inspect; the renewal of a lease or a place is not
-	Short   bool     // the method needs more of the queue: Apart drops the result and runs it again
+	Short   bool     // the method needs more of the queue: WithRows drops the result and runs it again
 	Signals []Signal // to send once the entry is stored
 
 	// headMustAsk means that the head of the queue may have to ask again, to learn when

@@ -161,7 +161,7 @@ func TestPlacesThatLapseApartAreTold(t *testing.T) {
 	e.Mark(now, locktable.Mark{Token: tokenOf("x"), Inbox: "x"}, time.Hour)
 	r.stored = e.Append(nil)
 	step := func(f func(e *locktable.Entry)) *locktable.Entry {
-		e, _, err := locktable.ApartWithin(r.long, r.short, r, locktable.Step{Name: "job"}, r.stored, now, f)
+		e, _, err := locktable.WithBounds(r.long, r.short, r, locktable.Step{Name: "job"}, r.stored, now, f)
 		noError(t, err)
 		r.stored = e.Append(nil)
 		return e

@@ -18,13 +18,13 @@ type rack struct {
 
 	long, short int // how long a queue in the entry may be; 0 is not at all
 
-	looked, moved, lapses, tries int
-	news                         bool
-	forgets                      bool // to drop waiters that have lapsed
-	err                          error
+	loaded, changed, expiries, tries int
+	news                             bool
+	forgets                          bool // to drop waiters that have lapsed
+	err                              error
 }
 
-func (r *rack) Lapse(_ string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
+func (r *rack) Expire(_ string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
 	r.line = slices.DeleteFunc(r.line, func(w locktable.Waiter) bool { return w.Expires <= now && !r.forgets })
 	for i, w := range r.line {
 		if i == 0 || w.Expires < next {
@@ -32,26 +32,26 @@ func (r *rack) Lapse(_ string, now locktable.Instant) (left int, next, last lock
 		}
 		last = w.Since
 	}
-	r.lapses++
+	r.expiries++
 	return len(r.line), next, last, r.err
 }
 
-func (r *rack) Look(_ string, l locktable.Look) (s locktable.Sight, err error) {
-	s.First = slices.Clone(r.line[:min(l.First, len(r.line))])
-	r.looked += len(s.First)
-	if l.Token.IsZero() {
+func (r *rack) Load(_ string, q locktable.QueueQuery) (s locktable.QueuePart, err error) {
+	s.First = slices.Clone(r.line[:min(q.First, len(r.line))])
+	r.loaded += len(s.First)
+	if q.Token.IsZero() {
 		return s, r.err
 	}
-	at := r.find(l.Token)
+	at := r.find(q.Token)
 	switch {
 	case at >= 0:
 		own := r.line[at]
 		s.Own = &own
-	case l.Early:
-		for at = 0; at < len(r.line) && r.line[at].Since <= l.Came; at++ {
+	case q.CountEarlier:
+		for at = 0; at < len(r.line) && r.line[at].Since <= q.Arrived; at++ {
 		}
 	}
-	if l.Rank {
+	if q.CountAhead {
 		s.Ahead = at
 	}
 	return s, r.err
@@ -61,13 +61,13 @@ func (r *rack) find(token driver.Token) int {
 	return slices.IndexFunc(r.line, func(w locktable.Waiter) bool { return w.Token == token })
 }
 
-func (r *rack) Move(_ string, m locktable.Moves) error {
-	r.moved += len(m.Joined) + len(m.Kept) + len(m.Left)
+func (r *rack) Store(_ string, m locktable.QueueChanges) error {
+	r.changed += len(m.Joined) + len(m.Updated) + len(m.Left)
 	for _, w := range m.Left {
 		at := r.find(w.Token)
 		r.line = slices.Delete(r.line, at, at+1)
 	}
-	for _, w := range m.Kept {
+	for _, w := range m.Updated {
 		r.line[r.find(w.Token)] = w
 	}
 	r.line = append(r.line, m.Joined...)
@@ -82,8 +82,8 @@ func (r *rack) do(now locktable.Instant, o op) (string, error) {
 		s.Token = driver.Token{}
 	}
 	var answer string
-	r.looked, r.moved, r.lapses, r.tries = 0, 0, 0, 0
-	e, _, err := locktable.ApartWithin(r.long, r.short, r, s, r.stored, now, func(e *locktable.Entry) {
+	r.loaded, r.changed, r.expiries, r.tries = 0, 0, 0, 0
+	e, _, err := locktable.WithBounds(r.long, r.short, r, s, r.stored, now, func(e *locktable.Entry) {
 		r.tries++
 		switch c := o.claim; o.what {
 		case "acquire":

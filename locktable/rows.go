@@ -11,44 +11,44 @@ import (
 
 // Rows store each waiter in a row of its own, apart from the entry of its name. The rows
 // are in the order of Since, and for equal Since in the order of joining. A table that
-// has Rows runs its steps through [Apart]. A step then reads and writes only what it
+// has Rows runs its steps through [WithRows]. A step then reads and writes only what it
 // changes: renewing one place costs the same if a thousand others wait.
 //
 // The table calls the methods inside the atomic step.
 type Rows interface {
-	// Lapse drops the waiters of a name whose places have expired at now. It returns how
+	// Expire drops the waiters of a name whose places have expired at now. It returns how
 	// many are left, when the next place expires, and when the last waiter arrived, or
 	// zeros if none is left.
-	Lapse(name string, now Instant) (left int, next, last Instant, err error)
+	Expire(name string, now Instant) (left int, next, last Instant, err error)
 
-	// Look loads the waiters that a step needs, in one query. Lapse was called before.
-	Look(name string, l Look) (Sight, error)
+	// Load loads the waiters that a step needs, in one query. Expire was called before.
+	Load(name string, q QueueQuery) (QueuePart, error)
 
-	// Move stores the changes that a step made to the queue of a name.
-	Move(name string, m Moves) error
+	// Store stores the changes that a step made to the queue of a name.
+	Store(name string, m QueueChanges) error
 }
 
-// A Look says which part of a queue a step needs.
-type Look struct {
-	First int          // the number of waiters to load from the head
-	Token driver.Token // the claim whose place to find; zero means none
-	Rank  bool         // count the waiters ahead of Token's place, too
-	Early bool         // if Token has no place: count the waiters that arrived no later than Came
-	Came  Instant
+// A QueueQuery says which part of a queue a step needs.
+type QueueQuery struct {
+	First        int          // the number of waiters to load from the head
+	Token        driver.Token // the claim whose place to find; zero means none
+	CountAhead   bool         // count the waiters ahead of Token's place, too
+	CountEarlier bool         // if Token has no place: count the waiters that arrived no later than Arrived
+	Arrived      Instant
 }
 
-// A Sight is the part of a queue that a Look asked for.
-type Sight struct {
+// A QueuePart is the part of a queue that a QueueQuery asked for.
+type QueuePart struct {
 	First []Waiter
 	Own   *Waiter // nil if the token has no place
 	Ahead int
 }
 
-// Moves are the changes that a step made to a queue.
-type Moves struct {
-	Joined []Waiter // one at most, unless a whole queue moves into the rows
-	Kept   []Waiter // one at most: its Expires, TTL, Fences, Value or Above has changed
-	Left   []Waiter // granted, withdrawn, or moved into the entry
+// QueueChanges are the changes that a step made to a queue.
+type QueueChanges struct {
+	Joined  []Waiter // one at most, unless a whole queue moves into the rows
+	Updated []Waiter // one at most: its Expires, TTL, Fences, Value or Above has changed
+	Left    []Waiter // granted, withdrawn, or moved into the entry
 }
 
 // A short queue is stored in the entry, as in a table without rows. For a few waiters,
@@ -60,56 +60,56 @@ var rowBounds = bounds{long: 8, short: 2}
 // and a queue that has shrunk to short waiters moves back.
 type bounds struct{ long, short int }
 
-// Apart runs f on the entry of a step, and stores the waiters in rows if they are many. f
-// must remove the expired places, or return an error, which Apart returns. stored is the
-// entry without the waiters in rows, or empty if there is no entry.
+// WithRows runs f on the entry of a step, and stores the waiters in rows if they are
+// many. f must remove the expired places, or return an error, which WithRows returns.
+// stored is the entry without the waiters in rows, or empty if there is no entry.
 //
-// Apart stores the changes in the rows, and returns the entry without those waiters. The
-// caller stores the entry if it is Changed and its stored form differs: it may be equal,
-// because renewing a place in a row changes only the row. Moves are all changes that the
-// step made to the queue, in rows or not, except expired places.
-func Apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry) error) (*Entry, Moves, error) {
-	return rowBounds.apart(rows, s, stored, now, f)
+// WithRows stores the changes in the rows, and returns the entry without those waiters.
+// The caller stores the entry if it is Changed and its stored form differs: it may be
+// equal, because renewing a place in a row changes only the row. QueueChanges are all
+// changes that the step made to the queue, in rows or not, except expired places.
+func WithRows(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry) error) (*Entry, QueueChanges, error) {
+	return rowBounds.withRows(rows, s, stored, now, f)
 }
 
-func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry) error) (*Entry, Moves, error) {
+func (b bounds) withRows(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry) error) (*Entry, QueueChanges, error) {
 	e, err := decode(stored)
 	switch {
 	case err != nil:
-		return nil, Moves{}, err
+		return nil, QueueChanges{}, err
 	case e.Rest.Len == 0:
 		return b.runInEntry(rows, s, e, now, f)
 	}
 	waiting := e.Rest.Len
-	line, lapsed, err := lapse(rows, s.Name, e.Rest, now)
+	line, expired, err := expire(rows, s.Name, e.Rest, now)
 	if err != nil {
-		return nil, Moves{}, err
+		return nil, QueueChanges{}, err
 	}
-	e, seen, err := run(rows, s, e, stored, line, line.Len < waiting, now, f)
+	e, loaded, err := run(rows, s, e, stored, line, line.Len < waiting, now, f)
 	if _, corrupt := errors.AsType[*CorruptError](err); corrupt {
 		// An operator may have deleted rows of waiters. Count the rows that are left.
-		if line, lapsed, err = lapse(rows, s.Name, Rest{}, now); err == nil {
+		if line, expired, err = expire(rows, s.Name, Rest{}, now); err == nil {
 			e, err = decode(stored)
 		}
 		if err == nil {
-			e, seen, err = run(rows, s, e, stored, line, line.Len < waiting, now, f)
+			e, loaded, err = run(rows, s, e, stored, line, line.Len < waiting, now, f)
 		}
 	}
 	if err != nil {
-		return nil, Moves{}, err
+		return nil, QueueChanges{}, err
 	}
-	m := movesOf(seen, e, s.Token)
-	if len(m.Joined)+len(m.Kept)+len(m.Left) > 0 {
-		if err := rows.Move(s.Name, m); err != nil {
-			return nil, Moves{}, err
+	m := changesOf(loaded, e, s.Token)
+	if len(m.Joined)+len(m.Updated)+len(m.Left) > 0 {
+		if err := rows.Store(s.Name, m); err != nil {
+			return nil, QueueChanges{}, err
 		}
 	}
-	e.Queue, e.Rest, e.Changed = nil, line.after(m), e.Changed || lapsed
+	e.Queue, e.Rest, e.Changed = nil, line.after(m), e.Changed || expired
 	if line.Len < waiting && !e.News {
 		e.News = true
 		e.signalChange()
 	}
-	if lapsed || len(m.Left) > 0 {
+	if expired || len(m.Left) > 0 {
 		err = b.moveIntoEntry(rows, s.Name, e)
 	}
 	return e, m, err
@@ -118,10 +118,10 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 // run runs f on an entry that has the first waiters and the step's own place. If f needs
 // more (Entry.Short), run loads more waiters and runs f again. It returns the entry and
 // all waiters that it loaded. gone means that places have expired.
-func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now Instant, f func(e *Entry) error) (_ *Entry, seen []Waiter, err error) {
+func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now Instant, f func(e *Entry) error) (_ *Entry, loaded []Waiter, err error) {
 	for first := e.firstCount(now); ; first = max(1, 4*first) {
 		if e.Rest = line; line.Len > 0 {
-			if seen, err = e.loadQueue(rows, s, min(first, line.Len), now); err != nil {
+			if loaded, err = e.loadQueue(rows, s, min(first, line.Len), now); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -130,7 +130,7 @@ func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now I
 			return nil, nil, err
 		}
 		if !e.Short {
-			return e, seen, nil
+			return e, loaded, nil
 		}
 		if first >= line.Len {
 			return nil, nil, miscounted(line.Len, line.Len+1)
@@ -141,16 +141,16 @@ func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now I
 	}
 }
 
-// lapse removes the waiters whose places have expired.
-func lapse(rows Rows, name string, line Rest, now Instant) (rest Rest, lapsed bool, err error) {
+// expire removes the waiters whose places have expired.
+func expire(rows Rows, name string, line Rest, now Instant) (rest Rest, expired bool, err error) {
 	if line.Lapses > now && now >= line.Last { // if the clock ran back, Last matters, so read it again
 		return line, false, nil
 	}
-	left, next, last, err := rows.Lapse(name, now)
+	left, next, last, err := rows.Expire(name, now)
 	return Rest{Len: left, Last: last, Lapses: next}, true, err
 }
 
-func (line Rest) after(m Moves) Rest {
+func (line Rest) after(m QueueChanges) Rest {
 	line.Len += len(m.Joined) - len(m.Left)
 	for _, w := range m.Joined {
 		if line.Len == 1 {
@@ -166,21 +166,21 @@ func (line Rest) after(m Moves) Rest {
 
 // runInEntry runs f on an entry that contains its queue. If the queue has become long,
 // runInEntry moves it into rows.
-func (b bounds) runInEntry(rows Rows, s Step, e *Entry, now Instant, f func(e *Entry) error) (*Entry, Moves, error) {
+func (b bounds) runInEntry(rows Rows, s Step, e *Entry, now Instant, f func(e *Entry) error) (*Entry, QueueChanges, error) {
 	was := slices.DeleteFunc(slices.Clone(e.Queue), func(w Waiter) bool { return w.Expires <= now })
 	if err := f(e); err != nil {
-		return nil, Moves{}, err
+		return nil, QueueChanges{}, err
 	}
-	m := movesOf(was, e, s.Token)
+	m := changesOf(was, e, s.Token)
 	if len(e.Queue) <= b.long {
 		return e, m, nil
 	}
 	// Rows that are already there belong to an entry that an operator deleted.
-	if _, _, _, err := rows.Lapse(s.Name, maxInstant); err != nil {
-		return nil, Moves{}, err
+	if _, _, _, err := rows.Expire(s.Name, maxInstant); err != nil {
+		return nil, QueueChanges{}, err
 	}
-	if err := rows.Move(s.Name, Moves{Joined: e.Queue}); err != nil {
-		return nil, Moves{}, err
+	if err := rows.Store(s.Name, QueueChanges{Joined: e.Queue}); err != nil {
+		return nil, QueueChanges{}, err
 	}
 	e.Rest = Rest{Len: len(e.Queue), Last: e.Queue[len(e.Queue)-1].Since, Lapses: maxInstant}
 	for _, w := range e.Queue {
@@ -196,12 +196,12 @@ func (b bounds) moveIntoEntry(rows Rows, name string, e *Entry) error {
 	if n == 0 || n > b.short {
 		return nil
 	}
-	sight, err := rows.Look(name, Look{First: n})
+	part, err := rows.Load(name, QueueQuery{First: n})
 	if err != nil {
 		return err
 	}
-	e.Queue, e.Rest = sight.First, Rest{}
-	return rows.Move(name, Moves{Left: sight.First})
+	e.Queue, e.Rest = part.First, Rest{}
+	return rows.Store(name, QueueChanges{Left: part.First})
 }
 
 // firstCount returns the number of waiters to load at first: none, if the name cannot be
@@ -216,67 +216,67 @@ func (e *Entry) firstCount(now Instant) int {
 
 // loadQueue loads the first waiters and the step's own place into the entry. It returns
 // these waiters.
-func (e *Entry) loadQueue(rows Rows, s Step, first int, now Instant) (seen []Waiter, err error) {
-	l := Look{First: first}
+func (e *Entry) loadQueue(rows Rows, s Step, first int, now Instant) (loaded []Waiter, err error) {
+	q := QueueQuery{First: first}
 	if h := e.holder(s.Token); !s.Token.IsZero() && (h == nil || h.Expires <= now) {
-		l.Token, l.Rank, l.Came = s.Token, s.Place, e.arrivalTime(now, s.Ticket)
-		l.Early = l.Rank && l.Came < e.Rest.Last
+		q.Token, q.CountAhead, q.Arrived = s.Token, s.Place, e.arrivalTime(now, s.Ticket)
+		q.CountEarlier = q.CountAhead && q.Arrived < e.Rest.Last
 	}
-	if l == (Look{}) {
+	if q == (QueueQuery{}) {
 		return nil, nil // usually a renewal, which does not concern the queue
 	}
-	sight, err := rows.Look(s.Name, l)
+	part, err := rows.Load(s.Name, q)
 	if err != nil {
 		return nil, err
 	}
-	if len(sight.First) != first {
-		return nil, miscounted(e.Rest.Len, len(sight.First))
+	if len(part.First) != first {
+		return nil, miscounted(e.Rest.Len, len(part.First))
 	}
 	ahead := e.Rest.Len
-	if sight.Own != nil || l.Early {
-		ahead = sight.Ahead
+	if part.Own != nil || q.CountEarlier {
+		ahead = part.Ahead
 	}
-	seen = slices.Clone(sight.First)
-	e.Queue, e.Rest.Len = sight.First, e.Rest.Len-first
+	loaded = slices.Clone(part.First)
+	e.Queue, e.Rest.Len = part.First, e.Rest.Len-first
 	e.Rest.Ahead = max(0, ahead-first)
-	own := sight.Own
-	if own != nil && !slices.ContainsFunc(seen, func(w Waiter) bool { return w.Token == own.Token }) {
-		seen = append(seen, *own)
+	own := part.Own
+	if own != nil && !slices.ContainsFunc(loaded, func(w Waiter) bool { return w.Token == own.Token }) {
+		loaded = append(loaded, *own)
 		e.Rest.Own = own
 	}
 	if e.Rest.Own != nil && e.Rest.Len == 0 {
 		return nil, miscounted(first, first+1)
 	}
-	for _, w := range seen {
+	for _, w := range loaded {
 		if w.Expires <= now {
 			return nil, &CorruptError{Problem: "the row of a waiter says that its place goes on"}
 		}
 	}
-	return seen, nil
+	return loaded, nil
 }
 
-// movesOf compares the waiters before the step with the waiters after it. Both are in the
-// order of the queue.
-func movesOf(seen []Waiter, e *Entry, own driver.Token) (m Moves) {
+// changesOf compares the waiters before the step with the waiters after it. Both are in
+// the order of the queue.
+func changesOf(loaded []Waiter, e *Entry, own driver.Token) (m QueueChanges) {
 	now := e.Queue
 	if e.Rest.Own != nil {
 		now = append(now, *e.Rest.Own)
 	}
-	known := slices.ContainsFunc(seen, func(w Waiter) bool { return w.Token == own })
+	known := slices.ContainsFunc(loaded, func(w Waiter) bool { return w.Token == own })
 	for _, w := range now {
 		if w.Token == own && !known {
 			m.Joined = append(m.Joined, w)
 			continue
 		}
-		for seen[0].Token != w.Token { // seen has w, because a step adds no waiter except its own
-			m.Left, seen = append(m.Left, seen[0]), seen[1:]
+		for loaded[0].Token != w.Token { // loaded has w, because a step adds no waiter except its own
+			m.Left, loaded = append(m.Left, loaded[0]), loaded[1:]
 		}
-		if seen[0].differs(&w) {
-			m.Kept = append(m.Kept, w)
+		if loaded[0].differs(&w) {
+			m.Updated = append(m.Updated, w)
 		}
-		seen = seen[1:]
+		loaded = loaded[1:]
 	}
-	m.Left = append(m.Left, seen...)
+	m.Left = append(m.Left, loaded...)
 	return m
 }
 

@@ -30,7 +30,7 @@ func TestAQueueThatStandsApartIsServedAsTheOneInTheEntry(t *testing.T) {
 // However many wait, a step reads and writes no more than it changes, and finds places
 // that lapsed in the midst.
 func TestAStepCostsWhatItChangesHoweverManyWait(t *testing.T) {
-	type cost struct{ looked, moved, lapses, tries int }
+	type cost struct{ loaded, changed, expiries, tries int }
 	for what, test := range map[string]struct {
 		o    op
 		want cost
@@ -45,7 +45,7 @@ func TestAStepCostsWhatItChangesHoweverManyWait(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			r, now := lined(t, 1000, mutex)
 			must(r.do(now+1, test.o))(t)
-			equal(t, "cost", cost{r.looked, r.moved, r.lapses, r.tries}, test.want)
+			equal(t, "cost", cost{r.loaded, r.changed, r.expiries, r.tries}, test.want)
 		})
 	}
 }
@@ -63,7 +63,7 @@ func TestAShortQueueStandsInTheEntry(t *testing.T) {
 	step(op{what: "acquire", claim: *mutex("holder")})
 	for i := range locktable.LongQueue {
 		step(op{what: "acquire", claim: *mutex(fmt.Sprint("client", i))})
-		equal(t, "rows moved", r.moved, 0)
+		equal(t, "rows moved", r.changed, 0)
 	}
 	step(op{what: "acquire", claim: *mutex("one more")})
 	equal(t, "rows", len(r.line), locktable.LongQueue+1)
@@ -77,7 +77,7 @@ func TestAShortQueueStandsInTheEntry(t *testing.T) {
 	step(op{what: "release", claim: *mutex("holder")}) // and the first of the rest holds now
 	equal(t, "rows", len(r.line), 0)
 	step(op{what: "release", claim: *mutex("one more")})
-	equal(t, "rows moved", r.moved, 0)
+	equal(t, "rows moved", r.changed, 0)
 }
 
 // All readers that a writer kept waiting are let in at once, though the step has to look

@@ -56,7 +56,7 @@ type Watchable interface {
 	Watch(name string, f func()) (stop func())
 }
 
-// A Step is one change of one entry. Tables need its name and OnTime; Apart needs the
+// A Step is one change of one entry. Tables need its name and OnTime; WithRows needs the
 // rest.
 type Step struct {
 	Name   string

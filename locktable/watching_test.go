@@ -12,27 +12,27 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// ears is a shelf whose signals come in while f is set. A test can say whether they do.
-type ears struct {
+// pushing is a shelf whose signals arrive while f is set. A test can say whether they do.
+type pushing struct {
 	*shelf
 	setState func(bool)
 	ended    int
 }
 
-func (e *ears) Properties() driver.Properties {
-	return driver.Properties{Backend: "ears", PushesChanges: true}
+func (e *pushing) Properties() driver.Properties {
+	return driver.Properties{Backend: "pushing", PushesChanges: true}
 }
 
-func (e *ears) Subscribe(f func(up bool)) (stop func()) {
+func (e *pushing) Subscribe(f func(up bool)) (stop func()) {
 	e.setState = f
 	f(true)
 	return func() { e.setState, e.ended = nil, e.ended+1 }
 }
 
-func (e *ears) Close() error { return nil }
+func (e *pushing) Close() error { return nil }
 
 // UpdateAll takes one step after the other, because no other client can come in between.
-func (e *ears) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
+func (e *pushing) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	for i, s := range steps {
 		goesOn := true
 		err := e.Update(ctx, []locktable.Step{s}, func(_ int, e *locktable.Entry, now locktable.Instant) { goesOn = f(i, e, now) })
@@ -44,8 +44,8 @@ func (e *ears) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i i
 }
 
 // aside is a client of a shelf that watches nothing, and another one that may.
-func aside() (e *ears, watcher *locktable.GroupedDriver, other *locktable.Driver) {
-	e = &ears{shelf: newShelf()}
+func aside() (e *pushing, watcher *locktable.GroupedDriver, other *locktable.Driver) {
+	e = &pushing{shelf: newShelf()}
 	watcher = locktable.NewGrouped(e, "x")
 	e.drivers["x"] = watcher.Driver
 	return e, watcher, e.shelf.client("y")
@@ -169,9 +169,9 @@ func TestAWatchThatIsDeafSaysSo(t *testing.T) {
 		}
 		pushes("it began", true)
 		e.setState(false)
-		pushes("it hears no more", false)
+		pushes("it is down", false)
 		e.setState(true)
-		pushes("it hears again", true)
+		pushes("it is up again", true)
 		e.mu.Lock()
 		e.err = errors.New("disk full")
 		e.mu.Unlock()

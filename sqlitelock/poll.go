@@ -87,9 +87,9 @@ func (t *table) recordSignals(signals []driver.Signal, woken bool) {
 const maxWakers = 4
 
 // recordHolders records the holders of a name for which this driver waits.
-func (o *outcome) recordHolders(e *locktable.Entry, m locktable.Moves, inbox string) {
+func (o *outcome) recordHolders(e *locktable.Entry, m locktable.QueueChanges, inbox string) {
 	for _, h := range e.Holders {
-		if len(m.Joined)+len(m.Kept) > 0 && h.Inbox != inbox && len(o.holders) < maxWakers {
+		if len(m.Joined)+len(m.Updated) > 0 && h.Inbox != inbox && len(o.holders) < maxWakers {
 			o.holders = append(o.holders, h.Inbox)
 		}
 	}

@@ -24,8 +24,8 @@ const (
 	everybody    = math.MaxInt64 // for LIMIT
 )
 
-// Lapse implements locktable.Rows.
-func (w *writer) Lapse(name string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
+// Expire implements locktable.Rows.
+func (w *writer) Expire(name string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
 	if _, err = w.deleteLapsed.change([]byte(name), int64(now)); err != nil {
 		return 0, 0, 0, err
 	}
@@ -40,25 +40,25 @@ func instant(column sqldriver.Value) locktable.Instant {
 	return locktable.Instant(n)
 }
 
-// Look implements locktable.Rows.
-func (w *writer) Look(name string, l locktable.Look) (s locktable.Sight, err error) {
-	if l.First > 0 {
-		if s.First, _, err = waiters(w.selectFirst, name, []byte(name), int64(l.First)); err != nil {
+// Load implements locktable.Rows.
+func (w *writer) Load(name string, q locktable.QueueQuery) (s locktable.QueuePart, err error) {
+	if q.First > 0 {
+		if s.First, _, err = waiters(w.selectFirst, name, []byte(name), int64(q.First)); err != nil {
 			return s, err
 		}
 	}
-	if l.Token.IsZero() {
+	if q.Token.IsZero() {
 		return s, nil
 	}
-	own, ids, err := waiters(w.selectOwn, name, l.Token[:], []byte(name))
+	own, ids, err := waiters(w.selectOwn, name, q.Token[:], []byte(name))
 	if err != nil {
 		return s, err
 	}
-	since, id := l.Came, int64(math.MaxInt64)
+	since, id := q.Arrived, int64(math.MaxInt64)
 	if len(own) > 0 {
 		s.Own, since, id = &own[0], own[0].Since, ids[0]
 	}
-	if l.Rank && (s.Own != nil || l.Early) {
+	if q.CountAhead && (s.Own != nil || q.CountEarlier) {
 		err = w.countAhead.each(func(row []sqldriver.Value) {
 			n, _ := row[0].(int64)
 			s.Ahead = int(n)
@@ -67,14 +67,14 @@ func (w *writer) Look(name string, l locktable.Look) (s locktable.Sight, err err
 	return s, err
 }
 
-// Move implements locktable.Rows.
-func (w *writer) Move(name string, m locktable.Moves) error {
+// Store implements locktable.Rows.
+func (w *writer) Store(name string, m locktable.QueueChanges) error {
 	for _, x := range m.Left {
 		if err := w.changeWaiter(w.deleteWaiter, x.Token[:], []byte(name)); err != nil {
 			return err
 		}
 	}
-	for _, x := range m.Kept {
+	for _, x := range m.Updated {
 		w.waiter = x.Append(w.waiter[:0])
 		if err := w.changeWaiter(w.updateWaiter, int64(x.Expires), w.waiter, x.Token[:], []byte(name)); err != nil {
 			return err

@@ -151,12 +151,12 @@ func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []lockt
 }
 
 // run runs f on an entry, and stores the entry if f changed it.
-func (w *writer) run(s locktable.Step, now locktable.Instant, f func(e *locktable.Entry)) (*locktable.Entry, locktable.Moves, error) {
+func (w *writer) run(s locktable.Step, now locktable.Instant, f func(e *locktable.Entry)) (*locktable.Entry, locktable.QueueChanges, error) {
 	stored, err := w.load(s.Name)
 	if err != nil {
-		return nil, locktable.Moves{}, err
+		return nil, locktable.QueueChanges{}, err
 	}
-	e, m, err := locktable.Apart(w, s, stored, now, func(e *locktable.Entry) error { f(e); return nil })
+	e, m, err := locktable.WithRows(w, s, stored, now, func(e *locktable.Entry) error { f(e); return nil })
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt {
 		err = fmt.Errorf("the row of %s: %w", quote(s.Name), err)
 	}
