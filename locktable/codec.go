@@ -52,8 +52,8 @@ func (e *Entry) Append(b []byte) []byte {
 	for i := range e.Queue {
 		b = e.Queue[i].Append(b)
 	}
-	if b = binary.AppendUvarint(b, uint64(e.Rest.Len)); e.Rest.Len > 0 {
-		b = appendInts(b, int64(e.Rest.Last), int64(e.Rest.Lapses))
+	if b = binary.AppendUvarint(b, uint64(e.Overflow.Len)); e.Overflow.Len > 0 {
+		b = appendInts(b, int64(e.Overflow.Last), int64(e.Overflow.FirstExpiry))
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Broken)))
 	for _, x := range e.Broken {
@@ -162,8 +162,8 @@ func Decode(b []byte) (*Entry, error) {
 		}
 		e.Queue = append(e.Queue, r.waiter())
 	}
-	if e.Rest.Len = int(r.uint("rest of the queue", 0, maxPeople)); e.Rest.Len > 0 {
-		e.Rest.Last, e.Rest.Lapses = r.instant("last of the queue"), r.instant("lapse")
+	if e.Overflow.Len = int(r.uint("rest of the queue", 0, maxPeople)); e.Overflow.Len > 0 {
+		e.Overflow.Last, e.Overflow.FirstExpiry = r.instant("last of the queue"), r.instant("lapse")
 	}
 	for range r.count("broken", maxPeople) {
 		if r.problem != "" {
@@ -237,7 +237,7 @@ func (e *Entry) problem() string {
 	if e.Value.Fence > e.Fence {
 		return fmt.Sprintf("the value's fence %d is above the last fence %d", e.Value.Fence, e.Fence)
 	}
-	if len(e.Queue) > 0 && e.Rest.Len > 0 {
+	if len(e.Queue) > 0 && e.Overflow.Len > 0 {
 		return "some wait in it and some apart from it"
 	}
 	return ""

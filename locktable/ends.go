@@ -25,7 +25,7 @@ func (e *Entry) Forgettable(now Instant, retention time.Duration) bool {
 
 // unused reports whether the entry has only its last fence and its value.
 func (e *Entry) unused(now Instant) bool {
-	return e.Rest.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, e.Day, 0)) &&
+	return e.Overflow.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, e.Day, 0)) &&
 		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.Add(h.LockDelay) > now }) &&
 		!slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires > now }) &&
 		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now }) &&
@@ -35,7 +35,7 @@ func (e *Entry) unused(now Instant) bool {
 // Ends returns the instant from which only the last fence and the value of the entry
 // count. It is never earlier than the last fence or Value.At.
 func (e *Entry) Ends() Instant {
-	ends := max(e.Closed, e.Rest.Lapses, e.Value.At)
+	ends := max(e.Closed, e.Overflow.FirstExpiry, e.Value.At)
 	for _, h := range e.Holders {
 		ends = max(ends, h.Expires.Add(h.LockDelay))
 	}

@@ -46,14 +46,14 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 //   - after settle no holder and no waiter is expired, and the head of the queue does not
 //     fit
 type Entry struct {
-	Fence   uint64   // the last fence ever granted; the last of a range
-	Closed  Instant  // nothing is granted before this: a lease was broken, or expired with a lock-delay
-	Holders []Holder // in the order of their grants
-	Queue   []Waiter // in the order in which they will be served: all of them, or the first ones
-	Rest    Rest     // the waiters behind Queue, if they are stored apart from the entry, see WithRows
-	Broken  []Broken // leases that were broken, until they would have expired
-	Value   Value    // what the name keeps
-	Marks   []Mark   // the clients that watch
+	Fence    uint64   // the last fence ever granted; the last of a range
+	Closed   Instant  // nothing is granted before this: a lease was broken, or expired with a lock-delay
+	Holders  []Holder // in the order of their grants
+	Queue    []Waiter // in the order in which they will be served: all of them, or the first ones
+	Overflow Overflow // the waiters behind Queue, if they are stored apart from the entry, see WithRows
+	Broken   []Broken // leases that were broken, until they would have expired
+	Value    Value    // what the name keeps
+	Marks    []Mark   // the clients that watch
 
 	// Blur is the longest time by which a step may take effect later than the time that
 	// it was given: some tables cannot know the time exactly, see package swap. A lease
@@ -67,10 +67,10 @@ type Entry struct {
 
 	// The fields below are the result of the last method, for the table. They are not
 	// stored.
-	Changed bool     // the entry differs from before
-	News    bool     // the change is visible in Inspect; the renewal of a lease or a place is not
-	Short   bool     // the method needs more of the queue: WithRows drops the result and runs it again
-	Signals []Signal // to send once the entry is stored
+	Changed   bool     // the entry differs from before
+	News      bool     // the change is visible in Inspect; the renewal of a lease or a place is not
+	NeedsMore bool     // the method needs more of the queue: WithRows drops the result and runs it again
+	Signals   []Signal // to send once the entry is stored
 
 	// headMustAsk means that the head of the queue may have to ask again, to learn when
 	// the name opens: the head has changed, or the name opens sooner than the head's last
@@ -141,7 +141,7 @@ type Signal struct {
 // settle removes expired leases and places, and then grants to the head of the queue
 // while it fits. Every method calls it first, so no background job has to.
 func (e *Entry) settle(now Instant) {
-	e.Changed, e.News, e.Short, e.Signals = false, false, false, nil // not Signals[:0]: the old list may be in use
+	e.Changed, e.News, e.NeedsMore, e.Signals = false, false, false, nil // not Signals[:0]: the old list may be in use
 	// Dropping expired marks does not set Changed: the next change stores it.
 	e.Marks = slices.DeleteFunc(e.Marks, func(m Mark) bool { return m.Until <= now })
 	e.expire(now)
@@ -156,8 +156,8 @@ func (e *Entry) signalChange() {
 	case !e.headMustAsk, e.OpensAt() == 0:
 	case len(e.Queue) > 0:
 		e.signal(e.Queue[0].Inbox, driver.Signal{Kind: driver.SignalRetry, Token: e.Queue[0].Token})
-	case e.Rest.Len > 0:
-		e.Short = true
+	case e.Overflow.Len > 0:
+		e.NeedsMore = true
 	}
 	e.headMustAsk = false
 	if !e.News {
@@ -215,8 +215,8 @@ func (e *Entry) promote(now Instant) {
 		h := e.grant(now, Holder{Carried: w.Carried, Expires: w.Expires}, 0, w.Value)
 		e.signal(w.Inbox, driver.Signal{Kind: driver.SignalGranted, Token: w.Token, Fence: h.Fence, Fences: h.Fences})
 	}
-	if len(e.Queue) == 0 && e.Rest.Len > 0 && e.fits(now, 1, driver.Unlimited) {
-		e.Short = true // a claim may fit, and the next waiter is not loaded
+	if len(e.Queue) == 0 && e.Overflow.Len > 0 && e.fits(now, 1, driver.Unlimited) {
+		e.NeedsMore = true // a claim may fit, and the next waiter is not loaded
 	}
 }
 

@@ -31,7 +31,7 @@ func (g *Glimpse) News(stored []byte) bool {
 // show, and those that change by a renewal, a repeated claim or the passing of time.
 func (e *Entry) visible() []byte {
 	v := *e
-	v.Broken, v.Marks, v.Value.At, v.Rest.Lapses = nil, nil, 0, 0
+	v.Broken, v.Marks, v.Value.At, v.Overflow.FirstExpiry = nil, nil, 0, 0
 	v.Holders, v.Queue = slices.Clone(e.Holders), slices.Clone(e.Queue)
 	for i := range v.Holders {
 		h := &v.Holders[i]

@@ -7,23 +7,23 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Rest is the part of a queue that a step does not load. If waiters are stored apart from
-// their entry, a step loads the first of them and the place of its own claim, so its cost
-// does not grow with the queue.
+// Overflow is the part of a queue that a step does not load. If waiters are stored apart
+// from their entry, a step loads the first of them and the place of its own claim, so its
+// cost does not grow with the queue.
 //
-// A stored Rest has only the first three fields. It describes all waiters, because the
-// stored Queue is then empty.
-type Rest struct {
-	Len    int     // the number of waiters behind those in Entry.Queue
-	Last   Instant // no waiter came later than this
-	Lapses Instant // no place expires before this
+// A stored Overflow has only the first three fields. It describes all waiters, because
+// the stored Queue is then empty.
+type Overflow struct {
+	Len         int     // the number of waiters behind those in Entry.Queue
+	Last        Instant // no waiter came later than this
+	FirstExpiry Instant // no place expires before this
 
 	Own   *Waiter // the step's own claim, if it is among these Len waiters
 	Ahead int     // the number of these waiters that are ahead of the step's claim, or would be if it joined
 }
 
 // waiting returns the length of the whole queue.
-func (e *Entry) waiting() int { return len(e.Queue) + e.Rest.Len }
+func (e *Entry) waiting() int { return len(e.Queue) + e.Overflow.Len }
 
 // place returns the waiter with the token, and its position, from 1. The position is 0 if
 // the token has no place.
@@ -33,8 +33,8 @@ func (e *Entry) place(token driver.Token) (w *Waiter, position int) {
 			return &e.Queue[i], i + 1
 		}
 	}
-	if own := e.Rest.Own; own != nil && own.Token == token {
-		return own, len(e.Queue) + e.Rest.Ahead + 1
+	if own := e.Overflow.Own; own != nil && own.Token == token {
+		return own, len(e.Queue) + e.Overflow.Ahead + 1
 	}
 	return nil, 0
 }
@@ -54,8 +54,8 @@ func (e *Entry) arrival(now Instant, c *driver.Claim) (came Instant, position in
 	switch {
 	case ticket == 0:
 		return came, e.waiting() + 1
-	case e.Rest.Len > 0 && (n == 0 || came >= e.Queue[n-1].Since):
-		return came, n + e.Rest.Ahead + 1
+	case e.Overflow.Len > 0 && (n == 0 || came >= e.Queue[n-1].Since):
+		return came, n + e.Overflow.Ahead + 1
 	}
 	for n > 0 && e.Queue[n-1].Since > came {
 		n--
@@ -67,8 +67,8 @@ func (e *Entry) arrivalTime(now Instant, ticket uint64) Instant {
 	if n := len(e.Queue); n > 0 {
 		now = max(now, e.Queue[n-1].Since)
 	}
-	if e.Rest.Len > 0 {
-		now = max(now, e.Rest.Last)
+	if e.Overflow.Len > 0 {
+		now = max(now, e.Overflow.Last)
 	}
 	if ticket == 0 || now < 0 {
 		return now
@@ -77,13 +77,13 @@ func (e *Entry) arrivalTime(now Instant, ticket uint64) Instant {
 }
 
 func (e *Entry) join(position int, w Waiter) *Waiter {
-	if i := position - 1; i < len(e.Queue) || e.Rest.Len == 0 {
+	if i := position - 1; i < len(e.Queue) || e.Overflow.Len == 0 {
 		e.Queue = slices.Insert(e.Queue, i, w)
 		return &e.Queue[i]
 	}
 	own := w // not &w, because w would then always be allocated on the heap
-	e.Rest.Own, e.Rest.Ahead = &own, position-1-len(e.Queue)
-	e.Rest.Len++
+	e.Overflow.Own, e.Overflow.Ahead = &own, position-1-len(e.Queue)
+	e.Overflow.Len++
 	return &own
 }
 
@@ -98,8 +98,8 @@ func (e *Entry) leave(token driver.Token) bool {
 		e.headMustAsk = e.headMustAsk || position == 1
 	default:
 		e.headMustAsk = e.headMustAsk || len(e.Queue) == 0 // the claim may have been the head, which is not loaded
-		e.Rest.Own = nil
-		e.Rest.Len--
+		e.Overflow.Own = nil
+		e.Overflow.Len--
 	}
 	return true
 }

@@ -93,10 +93,10 @@ func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
 	}
 	must(locktable.Decode(e.Append(nil)))(t)
 
-	e = &locktable.Entry{Rest: locktable.Rest{Len: most}}
+	e = &locktable.Entry{Overflow: locktable.Overflow{Len: most}}
 	e.Holders = []locktable.Holder{{Carried: locktable.Carried{Fences: 1, Weight: driver.Exclusive, Limit: driver.Unlimited}, Fence: 1, Expires: start.Add(ttl)}}
 	_, err = e.Acquire(start, mutex("b"), "")
-	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 0 || e.Rest.Len != most {
+	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 0 || e.Overflow.Len != most {
 		t.Errorf("the waiter that is one too many is answered %+v", err)
 	}
 }

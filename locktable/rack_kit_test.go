@@ -118,19 +118,19 @@ func (r *rack) whole(t tb) []byte {
 			t.Fatalf("what was stored cannot be read: %v", err)
 		}
 	}
-	if e.Rest.Len != len(r.line) {
-		t.Fatalf("%d wait, and the entry says %d", len(r.line), e.Rest.Len)
+	if e.Overflow.Len != len(r.line) {
+		t.Fatalf("%d wait, and the entry says %d", len(r.line), e.Overflow.Len)
 	}
 	for _, w := range r.line {
-		if w.Expires < e.Rest.Lapses || w.Since > e.Rest.Last {
-			t.Fatalf("%s came at %d and lapses at %d: not within %+v", whose(w.Token), w.Since, w.Expires, e.Rest)
+		if w.Expires < e.Overflow.FirstExpiry || w.Since > e.Overflow.Last {
+			t.Fatalf("%s came at %d and lapses at %d: not within %+v", whose(w.Token), w.Since, w.Expires, e.Overflow)
 		}
 	}
 	if n := len(r.line); n > 0 && n <= r.short || len(e.Queue) > r.long {
 		t.Fatalf("%d stand in the entry and %d in rows; a queue of %d is short, one of more than %d long", len(e.Queue), n, r.short, r.long)
 	}
-	if e.Rest.Len > 0 {
-		e.Queue, e.Rest = r.line, locktable.Rest{}
+	if e.Overflow.Len > 0 {
+		e.Queue, e.Overflow = r.line, locktable.Overflow{}
 	}
 	return e.Append(nil)
 }

@@ -49,7 +49,7 @@ func (e *Entry) heldErr(now Instant, c *driver.Claim, position int) *driver.Held
 	case len(e.Queue) > 0:
 		head = e.Queue[0].Expires
 	case e.waiting() > 0 && e.fits(now, c.Weight, c.Limit):
-		e.Short = true // the answer depends on the head, which is not loaded
+		e.NeedsMore = true // the answer depends on the head, which is not loaded
 	}
 	first, others := e.others(c.Token)
 	refused := &driver.HeldError{

@@ -77,18 +77,18 @@ func (b bounds) withRows(rows Rows, s Step, stored []byte, now Instant, f func(e
 	switch {
 	case err != nil:
 		return nil, QueueChanges{}, err
-	case e.Rest.Len == 0:
+	case e.Overflow.Len == 0:
 		return b.runInEntry(rows, s, e, now, f)
 	}
-	waiting := e.Rest.Len
-	line, expired, err := expire(rows, s.Name, e.Rest, now)
+	waiting := e.Overflow.Len
+	line, expired, err := expire(rows, s.Name, e.Overflow, now)
 	if err != nil {
 		return nil, QueueChanges{}, err
 	}
 	e, loaded, err := run(rows, s, e, stored, line, line.Len < waiting, now, f)
 	if _, corrupt := errors.AsType[*CorruptError](err); corrupt {
 		// An operator may have deleted rows of waiters. Count the rows that are left.
-		if line, expired, err = expire(rows, s.Name, Rest{}, now); err == nil {
+		if line, expired, err = expire(rows, s.Name, Overflow{}, now); err == nil {
 			e, err = decode(stored)
 		}
 		if err == nil {
@@ -104,7 +104,7 @@ func (b bounds) withRows(rows Rows, s Step, stored []byte, now Instant, f func(e
 			return nil, QueueChanges{}, err
 		}
 	}
-	e.Queue, e.Rest, e.Changed = nil, line.after(m), e.Changed || expired
+	e.Queue, e.Overflow, e.Changed = nil, line.after(m), e.Changed || expired
 	if line.Len < waiting && !e.News {
 		e.News = true
 		e.signalChange()
@@ -116,11 +116,11 @@ func (b bounds) withRows(rows Rows, s Step, stored []byte, now Instant, f func(e
 }
 
 // run runs f on an entry that has the first waiters and the step's own place. If f needs
-// more (Entry.Short), run loads more waiters and runs f again. It returns the entry and
-// all waiters that it loaded. gone means that places have expired.
-func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now Instant, f func(e *Entry) error) (_ *Entry, loaded []Waiter, err error) {
+// more (Entry.NeedsMore), run loads more waiters and runs f again. It returns the entry
+// and all waiters that it loaded. gone means that places have expired.
+func run(rows Rows, s Step, e *Entry, stored []byte, line Overflow, gone bool, now Instant, f func(e *Entry) error) (_ *Entry, loaded []Waiter, err error) {
 	for first := e.firstCount(now); ; first = max(1, 4*first) {
-		if e.Rest = line; line.Len > 0 {
+		if e.Overflow = line; line.Len > 0 {
 			if loaded, err = e.loadQueue(rows, s, min(first, line.Len), now); err != nil {
 				return nil, nil, err
 			}
@@ -129,7 +129,7 @@ func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now I
 		if err := f(e); err != nil {
 			return nil, nil, err
 		}
-		if !e.Short {
+		if !e.NeedsMore {
 			return e, loaded, nil
 		}
 		if first >= line.Len {
@@ -142,24 +142,24 @@ func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now I
 }
 
 // expire removes the waiters whose places have expired.
-func expire(rows Rows, name string, line Rest, now Instant) (rest Rest, expired bool, err error) {
-	if line.Lapses > now && now >= line.Last { // if the clock ran back, Last matters, so read it again
+func expire(rows Rows, name string, line Overflow, now Instant) (rest Overflow, expired bool, err error) {
+	if line.FirstExpiry > now && now >= line.Last { // if the clock ran back, Last matters, so read it again
 		return line, false, nil
 	}
 	left, next, last, err := rows.Expire(name, now)
-	return Rest{Len: left, Last: last, Lapses: next}, true, err
+	return Overflow{Len: left, Last: last, FirstExpiry: next}, true, err
 }
 
-func (line Rest) after(m QueueChanges) Rest {
+func (line Overflow) after(m QueueChanges) Overflow {
 	line.Len += len(m.Joined) - len(m.Left)
 	for _, w := range m.Joined {
 		if line.Len == 1 {
-			line.Last, line.Lapses = w.Since, w.Expires
+			line.Last, line.FirstExpiry = w.Since, w.Expires
 		}
-		line.Last, line.Lapses = max(line.Last, w.Since), min(line.Lapses, w.Expires)
+		line.Last, line.FirstExpiry = max(line.Last, w.Since), min(line.FirstExpiry, w.Expires)
 	}
 	if line.Len == 0 {
-		return Rest{}
+		return Overflow{}
 	}
 	return line
 }
@@ -182,9 +182,9 @@ func (b bounds) runInEntry(rows Rows, s Step, e *Entry, now Instant, f func(e *E
 	if err := rows.Store(s.Name, QueueChanges{Joined: e.Queue}); err != nil {
 		return nil, QueueChanges{}, err
 	}
-	e.Rest = Rest{Len: len(e.Queue), Last: e.Queue[len(e.Queue)-1].Since, Lapses: maxInstant}
+	e.Overflow = Overflow{Len: len(e.Queue), Last: e.Queue[len(e.Queue)-1].Since, FirstExpiry: maxInstant}
 	for _, w := range e.Queue {
-		e.Rest.Lapses = min(e.Rest.Lapses, w.Expires)
+		e.Overflow.FirstExpiry = min(e.Overflow.FirstExpiry, w.Expires)
 	}
 	e.Queue = nil
 	return e, m, nil
@@ -192,7 +192,7 @@ func (b bounds) runInEntry(rows Rows, s Step, e *Entry, now Instant, f func(e *E
 
 // moveIntoEntry moves a queue that has become short from its rows into the entry.
 func (b bounds) moveIntoEntry(rows Rows, name string, e *Entry) error {
-	n := e.Rest.Len
+	n := e.Overflow.Len
 	if n == 0 || n > b.short {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (b bounds) moveIntoEntry(rows Rows, name string, e *Entry) error {
 	if err != nil {
 		return err
 	}
-	e.Queue, e.Rest = part.First, Rest{}
+	e.Queue, e.Overflow = part.First, Overflow{}
 	return rows.Store(name, QueueChanges{Left: part.First})
 }
 
@@ -220,7 +220,7 @@ func (e *Entry) loadQueue(rows Rows, s Step, first int, now Instant) (loaded []W
 	q := QueueQuery{First: first}
 	if h := e.holder(s.Token); !s.Token.IsZero() && (h == nil || h.Expires <= now) {
 		q.Token, q.CountAhead, q.Arrived = s.Token, s.Place, e.arrivalTime(now, s.Ticket)
-		q.CountEarlier = q.CountAhead && q.Arrived < e.Rest.Last
+		q.CountEarlier = q.CountAhead && q.Arrived < e.Overflow.Last
 	}
 	if q == (QueueQuery{}) {
 		return nil, nil // usually a renewal, which does not concern the queue
@@ -230,21 +230,21 @@ func (e *Entry) loadQueue(rows Rows, s Step, first int, now Instant) (loaded []W
 		return nil, err
 	}
 	if len(part.First) != first {
-		return nil, miscounted(e.Rest.Len, len(part.First))
+		return nil, miscounted(e.Overflow.Len, len(part.First))
 	}
-	ahead := e.Rest.Len
+	ahead := e.Overflow.Len
 	if part.Own != nil || q.CountEarlier {
 		ahead = part.Ahead
 	}
 	loaded = slices.Clone(part.First)
-	e.Queue, e.Rest.Len = part.First, e.Rest.Len-first
-	e.Rest.Ahead = max(0, ahead-first)
+	e.Queue, e.Overflow.Len = part.First, e.Overflow.Len-first
+	e.Overflow.Ahead = max(0, ahead-first)
 	own := part.Own
 	if own != nil && !slices.ContainsFunc(loaded, func(w Waiter) bool { return w.Token == own.Token }) {
 		loaded = append(loaded, *own)
-		e.Rest.Own = own
+		e.Overflow.Own = own
 	}
-	if e.Rest.Own != nil && e.Rest.Len == 0 {
+	if e.Overflow.Own != nil && e.Overflow.Len == 0 {
 		return nil, miscounted(first, first+1)
 	}
 	for _, w := range loaded {
@@ -259,8 +259,8 @@ func (e *Entry) loadQueue(rows Rows, s Step, first int, now Instant) (loaded []W
 // the order of the queue.
 func changesOf(loaded []Waiter, e *Entry, own driver.Token) (m QueueChanges) {
 	now := e.Queue
-	if e.Rest.Own != nil {
-		now = append(now, *e.Rest.Own)
+	if e.Overflow.Own != nil {
+		now = append(now, *e.Overflow.Own)
 	}
 	known := slices.ContainsFunc(loaded, func(w Waiter) bool { return w.Token == own })
 	for _, w := range now {

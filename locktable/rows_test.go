@@ -86,7 +86,7 @@ func TestAllWhoFitAreLetInAlthoughTheyStandApart(t *testing.T) {
 	r, now := lined(t, 300, reader)
 	must(r.do(now+1, op{what: "release", claim: *mutex("holder")}))(t)
 	e, err := locktable.Decode(r.stored)
-	if err != nil || len(e.Holders) != 300 || len(r.line) != 0 || e.Rest.Len != 0 {
+	if err != nil || len(e.Holders) != 300 || len(r.line) != 0 || e.Overflow.Len != 0 {
 		t.Fatalf("%d hold, %d wait, %v", len(e.Holders), len(r.line), err)
 	}
 	if r.tries > 7 {

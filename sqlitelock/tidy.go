@@ -42,7 +42,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		return err
 	}
 	for _, r := range rows {
-		if r.err == nil && r.entry.Rest.Len > 0 && r.entry.Rest.Lapses <= now {
+		if r.err == nil && r.entry.Overflow.Len > 0 && r.entry.Overflow.FirstExpiry <= now {
 			// Its waiters may be dead, so run a step, which removes expired places.
 			if r.entry, _, r.err = w.run(locktable.Step{Name: r.name}, now, func(*locktable.Entry) {}); code(r.err) != 0 {
 				return r.err

@@ -119,15 +119,15 @@ func waiters(s *stmt, name string, args ...sqldriver.Value) (out []locktable.Wai
 
 // complete adds the waiters to an entry, in a transaction of the reader.
 func (r *reader) complete(name string, e *locktable.Entry) error {
-	if e.Rest.Len == 0 {
+	if e.Overflow.Len == 0 {
 		return nil
 	}
 	all, _, err := waiters(r.selectFirst, name, []byte(name), int64(everybody))
-	if err == nil && len(all) != e.Rest.Len {
+	if err == nil && len(all) != e.Overflow.Len {
 		err = fmt.Errorf("the row of %s: %w", quote(name), &locktable.CorruptError{
-			Problem: fmt.Sprintf("%d wait, and there are rows of %d", e.Rest.Len, len(all)),
+			Problem: fmt.Sprintf("%d wait, and there are rows of %d", e.Overflow.Len, len(all)),
 		})
 	}
-	e.Queue, e.Rest = all, locktable.Rest{}
+	e.Queue, e.Overflow = all, locktable.Overflow{}
 	return err
 }
