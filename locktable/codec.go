@@ -77,7 +77,7 @@ func (e *Entry) Append(b []byte) []byte {
 	return b
 }
 
-func (c *Carried) append(b []byte) []byte {
+func (c *ClaimInfo) append(b []byte) []byte {
 	b = append(b, c.Token[:]...)
 	b = appendString(b, c.Inbox)
 	b = AppendOwner(b, c.Owner)
@@ -150,7 +150,7 @@ func Decode(b []byte) (*Entry, error) {
 		if r.problem != "" {
 			break // before a large count costs memory
 		}
-		h := Holder{Carried: r.carried(), Fence: r.uint("fence", 1, maxFence), Since: r.instant("since"), Expires: r.instant("expiry")}
+		h := Holder{ClaimInfo: r.claimInfo(), Fence: r.uint("fence", 1, maxFence), Since: r.instant("since"), Expires: r.instant("expiry")}
 		h.Wrote = r.uint("wrote", 0, 1) == 1
 		e.Holders = append(e.Holders, h)
 	}
@@ -325,8 +325,8 @@ func (r *reader) duration(what string) time.Duration {
 	return time.Duration(r.int(what, 0, int64(driver.MaxTTL)))
 }
 
-func (r *reader) carried() Carried {
-	c := Carried{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fences: int(r.int("fences", 1, driver.MaxFences))}
+func (r *reader) claimInfo() ClaimInfo {
+	c := ClaimInfo{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fences: int(r.int("fences", 1, driver.MaxFences))}
 	c.Weight, c.Limit = int(r.int("weight", 1, driver.Unlimited)), int(r.int("limit", 1, driver.Unlimited))
 	if c.Weight > c.Limit {
 		r.fail("weight is %d of %d", c.Weight, c.Limit)
@@ -337,7 +337,7 @@ func (r *reader) carried() Carried {
 
 func (r *reader) waiter() Waiter {
 	return Waiter{
-		Carried: r.carried(), Since: r.instant("since"), Expires: r.instant("expiry"), Value: r.value(), Above: r.value(),
+		ClaimInfo: r.claimInfo(), Since: r.instant("since"), Expires: r.instant("expiry"), Value: r.value(), Above: r.value(),
 	}
 }
 

@@ -13,12 +13,12 @@ func full() *locktable.Entry {
 	return &locktable.Entry{
 		Fence: 300, Closed: 7,
 		Holders: []locktable.Holder{{
-			Carried: locktable.Carried{Token: tokenOf("hold"), Inbox: "in", Owner: driver.Owner{Client: "c", Host: "h", PID: 5, Labels: map[string]string{"b": "2", "a": "1"}}, Fences: 100, Weight: driver.Exclusive, Limit: driver.Unlimited, LockDelay: 3, TTL: 4},
-			Fence:   201, Since: 1, Expires: 2, Wrote: true,
+			ClaimInfo: locktable.ClaimInfo{Token: tokenOf("hold"), Inbox: "in", Owner: driver.Owner{Client: "c", Host: "h", PID: 5, Labels: map[string]string{"b": "2", "a": "1"}}, Fences: 100, Weight: driver.Exclusive, Limit: driver.Unlimited, LockDelay: 3, TTL: 4},
+			Fence:     201, Since: 1, Expires: 2, Wrote: true,
 		}},
 		Queue: []locktable.Waiter{{
-			Carried: locktable.Carried{Token: tokenOf("wait"), Inbox: "out", Fences: 1, Weight: 2, Limit: 4, LockDelay: 6, TTL: 7},
-			Since:   -1, Expires: 9, Value: []byte("v"), Above: []byte{},
+			ClaimInfo: locktable.ClaimInfo{Token: tokenOf("wait"), Inbox: "out", Fences: 1, Weight: 2, Limit: 4, LockDelay: 6, TTL: 7},
+			Since:     -1, Expires: 9, Value: []byte("v"), Above: []byte{},
 		}},
 		Broken: []locktable.Broken{{Token: tokenOf("gone"), By: driver.Owner{Client: "boss"}, Until: 11}},
 		Value:  locktable.Value{Bytes: []byte("kept"), Fence: 150, At: 12},

@@ -84,11 +84,11 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 		}
 	}
 	for says, spoil := range map[string]func(e *locktable.Entry){
-		"a token stands in it twice":            second(locktable.Holder{Carried: locktable.Carried{Token: tokenOf("hold"), Fences: 1, Weight: 1, Limit: 2}, Fence: 11}),
-		"fence 10 does not come after 10":       second(locktable.Holder{Carried: locktable.Carried{Fences: 1, Weight: 1, Limit: 2}, Fence: 10}),
-		"fence 9 does not come after 10":        second(locktable.Holder{Carried: locktable.Carried{Fences: 1, Weight: 1, Limit: 2}, Fence: 9}),
-		"3 are held, and a holder's limit is 2": second(locktable.Holder{Carried: locktable.Carried{Fences: 1, Weight: 2, Limit: 2}, Fence: 11}),
-		"weight is 3 of 2":                      second(locktable.Holder{Carried: locktable.Carried{Fences: 1, Weight: 3, Limit: 2}, Fence: 11}),
+		"a token stands in it twice":            second(locktable.Holder{ClaimInfo: locktable.ClaimInfo{Token: tokenOf("hold"), Fences: 1, Weight: 1, Limit: 2}, Fence: 11}),
+		"fence 10 does not come after 10":       second(locktable.Holder{ClaimInfo: locktable.ClaimInfo{Fences: 1, Weight: 1, Limit: 2}, Fence: 10}),
+		"fence 9 does not come after 10":        second(locktable.Holder{ClaimInfo: locktable.ClaimInfo{Fences: 1, Weight: 1, Limit: 2}, Fence: 9}),
+		"3 are held, and a holder's limit is 2": second(locktable.Holder{ClaimInfo: locktable.ClaimInfo{Fences: 1, Weight: 2, Limit: 2}, Fence: 11}),
+		"weight is 3 of 2":                      second(locktable.Holder{ClaimInfo: locktable.ClaimInfo{Fences: 1, Weight: 3, Limit: 2}, Fence: 11}),
 		"fence 300 is above the last fence 299": func(e *locktable.Entry) { e.Fence = 299 },
 		"a waiter's token is zero":              func(e *locktable.Entry) { e.Queue[0].Token = driver.Token{} },
 		"or stands in it twice":                 func(e *locktable.Entry) { e.Queue[0].Token = tokenOf("hold") },

@@ -78,10 +78,10 @@ type Entry struct {
 	headMustAsk bool
 }
 
-// Carried has the fields of a claim that its place in the queue and its lease keep. To
+// ClaimInfo has the fields of a claim that its place in the queue and its lease keep. To
 // add a field, write and read it in codec.go, and add it to Public in public.go if
 // Inspect shows it.
-type Carried struct {
+type ClaimInfo struct {
 	Token     driver.Token // zero once its lease is released, so that no client can renew it
 	Inbox     string       // where its signals go
 	Owner     driver.Owner
@@ -92,8 +92,8 @@ type Carried struct {
 	TTL       time.Duration // the TTL that the last Acquire or Renew of the token asked for
 }
 
-func carried(c *driver.Claim, inbox string) Carried {
-	return Carried{
+func claimInfo(c *driver.Claim, inbox string) ClaimInfo {
+	return ClaimInfo{
 		Token: c.Token, Inbox: inbox, Owner: c.Owner, Fences: c.Fences, Weight: c.Weight, Limit: c.Limit, LockDelay: c.LockDelay,
 		TTL: c.TTL,
 	}
@@ -101,7 +101,7 @@ func carried(c *driver.Claim, inbox string) Carried {
 
 // A Holder is a lease.
 type Holder struct {
-	Carried
+	ClaimInfo
 	Fence   uint64  // the first of its range
 	Since   Instant // the latest instant at which it was granted, see Entry.Blur
 	Expires Instant // the lease is over at this instant
@@ -110,7 +110,7 @@ type Holder struct {
 
 // A Waiter is a place in the queue: a claim that is not granted yet.
 type Waiter struct {
-	Carried
+	ClaimInfo
 	Since   Instant // when the claim arrived, or its ticket; the queue is in this order
 	Expires Instant // when the place expires, unless the waiter repeats its claim
 	Value   []byte  // the value of the name from the grant on; nil leaves the value as it is
@@ -212,7 +212,7 @@ func (e *Entry) promote(now Instant) {
 			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalRetry, Token: w.Token})
 			continue
 		}
-		h := e.grant(now, Holder{Carried: w.Carried, Expires: w.Expires}, 0, w.Value)
+		h := e.grant(now, Holder{ClaimInfo: w.ClaimInfo, Expires: w.Expires}, 0, w.Value)
 		e.signal(w.Inbox, driver.Signal{Kind: driver.SignalGranted, Token: w.Token, Fence: h.Fence, Fences: h.Fences})
 	}
 	if len(e.Queue) == 0 && e.Overflow.Len > 0 && e.fits(now, 1, driver.Unlimited) {
@@ -313,7 +313,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 			return e.admit(now, c, inbox), nil
 		}
 		if c.Queue && e.waiting() < maxPeople {
-			w, position = e.join(first, Waiter{Carried: carried(c, inbox), Since: came}), first
+			w, position = e.join(first, Waiter{ClaimInfo: claimInfo(c, inbox), Since: came}), first
 			e.News = true
 		}
 	}
@@ -326,7 +326,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 }
 
 func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
-	h := e.grant(now, Holder{Carried: carried(c, inbox), Expires: e.until(now, c.TTL)}, c.MinFence, c.Value)
+	h := e.grant(now, Holder{ClaimInfo: claimInfo(c, inbox), Expires: e.until(now, c.TTL)}, c.MinFence, c.Value)
 	return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}
 }
 

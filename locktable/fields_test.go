@@ -33,7 +33,7 @@ func TestEachFieldOfAClaimArrives(t *testing.T) {
 				t.Errorf("the refusal is about %q", held.Name)
 			}
 			place := locktable.Waiter{
-				Carried: carriedOf(t, queued, "every"), Since: locktable.Instant(queued.Ticket), Expires: l.now.Add(queued.QueueTTL),
+				ClaimInfo: claimInfoOf(t, queued, "every"), Since: locktable.Instant(queued.Ticket), Expires: l.now.Add(queued.QueueTTL),
 				Value: []byte("every value"), Above: []byte("every condition"),
 			}
 			known(t, place)
@@ -49,7 +49,7 @@ func TestEachFieldOfAClaimArrives(t *testing.T) {
 			l.sleep(sec)
 			l.ok(l.release("a", 0))
 			l.arrived(t, locktable.Holder{
-				Carried: place.Carried, Fence: uint64(l.now), Since: l.now, Expires: place.Expires, Wrote: true,
+				ClaimInfo: place.ClaimInfo, Fence: uint64(l.now), Since: l.now, Expires: place.Expires, Wrote: true,
 			})
 
 			l.sleep(sec)
@@ -60,15 +60,15 @@ func TestEachFieldOfAClaimArrives(t *testing.T) {
 			forced.Above = []byte("every value and more")
 			l.granted(&forced)
 			l.arrived(t, locktable.Holder{
-				Carried: carriedOf(t, forced, "force"), Fence: forced.MinFence, Since: l.now, Expires: l.now.Add(forced.TTL), Wrote: true,
+				ClaimInfo: claimInfoOf(t, forced, "force"), Fence: forced.MinFence, Since: l.now, Expires: l.now.Add(forced.TTL), Wrote: true,
 			})
 			same(t, "by whom it was broken", brokenBy(t, l.renew("every", sec)).By, every().Owner)
 		})
 	}
 }
 
-// carriedOf returns the part of a claim that goes with it, by the names of the fields.
-func carriedOf(t *testing.T, c driver.Claim, inbox string) (all locktable.Carried) {
+// claimInfoOf returns the part of a claim that goes with it, by the names of the fields.
+func claimInfoOf(t *testing.T, c driver.Claim, inbox string) (all locktable.ClaimInfo) {
 	t.Helper()
 	stays := []string{"Name", "QueueTTL", "Queue", "Force", "Value", "Above", "MinFence", "Ticket"}
 	to, from := reflect.ValueOf(&all).Elem(), reflect.ValueOf(c)
@@ -78,7 +78,7 @@ func carriedOf(t *testing.T, c driver.Claim, inbox string) (all locktable.Carrie
 		case to.FieldByName(name).IsValid():
 			to.FieldByName(name).Set(from.Field(i))
 		default:
-			t.Errorf("driver.Claim.%s: add it to locktable.Carried, if holders and waiters carry it, or else to stays, above", name)
+			t.Errorf("driver.Claim.%s: add it to locktable.ClaimInfo, if holders and waiters carry it, or else to stays, above", name)
 		}
 	}
 	all.Inbox = inbox

@@ -62,8 +62,8 @@ func TestPublic(t *testing.T) {
 
 func TestHoldsIsAboutTheLeaseWithThatFence(t *testing.T) {
 	e := &locktable.Entry{Holders: []locktable.Holder{
-		{Carried: locktable.Carried{Token: driver.Token{1}, Fences: 3}, Fence: 10, Expires: 100},
-		{Carried: locktable.Carried{Fences: 1}, Fence: 20, Expires: 100}, // released, and kept for its minimum hold
+		{ClaimInfo: locktable.ClaimInfo{Token: driver.Token{1}, Fences: 3}, Fence: 10, Expires: 100},
+		{ClaimInfo: locktable.ClaimInfo{Fences: 1}, Fence: 20, Expires: 100}, // released, and kept for its minimum hold
 	}}
 	for _, c := range []struct {
 		now   locktable.Instant

@@ -81,7 +81,7 @@ func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
 	const most = 1 << 20
 	e := &locktable.Entry{Fence: most, Holders: make([]locktable.Holder, most)}
 	for i := range e.Holders {
-		e.Holders[i] = locktable.Holder{Carried: locktable.Carried{Fences: 1, Weight: 1, Limit: driver.Unlimited}, Fence: uint64(i + 1), Expires: start.Add(ttl)}
+		e.Holders[i] = locktable.Holder{ClaimInfo: locktable.ClaimInfo{Fences: 1, Weight: 1, Limit: driver.Unlimited}, Fence: uint64(i + 1), Expires: start.Add(ttl)}
 	}
 	e.Holders[0].Token = tokenOf("a")
 	_, err := e.Acquire(start, reader("b"), "")
@@ -94,7 +94,7 @@ func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
 	must(locktable.Decode(e.Append(nil)))(t)
 
 	e = &locktable.Entry{Overflow: locktable.Overflow{Len: most}}
-	e.Holders = []locktable.Holder{{Carried: locktable.Carried{Fences: 1, Weight: driver.Exclusive, Limit: driver.Unlimited}, Fence: 1, Expires: start.Add(ttl)}}
+	e.Holders = []locktable.Holder{{ClaimInfo: locktable.ClaimInfo{Fences: 1, Weight: driver.Exclusive, Limit: driver.Unlimited}, Fence: 1, Expires: start.Add(ttl)}}
 	_, err = e.Acquire(start, mutex("b"), "")
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 0 || e.Overflow.Len != most {
 		t.Errorf("the waiter that is one too many is answered %+v", err)

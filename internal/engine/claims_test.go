@@ -15,8 +15,8 @@ import (
 func TestAnEntryIsNewsOnce(t *testing.T) {
 	c, token := engine.NewClaims(), driver.NewToken()
 	claim := &driver.Claim{Name: "job", Token: token, TTL: time.Minute, QueueTTL: time.Minute}
-	queued := []locktable.Waiter{{Carried: locktable.Carried{Token: token}}}
-	mine := []locktable.Holder{{Carried: locktable.Carried{Token: token, Fences: 3}, Fence: 9}}
+	queued := []locktable.Waiter{{ClaimInfo: locktable.ClaimInfo{Token: token}}}
+	mine := []locktable.Holder{{ClaimInfo: locktable.ClaimInfo{Token: token, Fences: 3}, Fence: 9}}
 	retry, lost := driver.Signal{Kind: driver.SignalRetry, Token: token}, driver.Signal{Kind: driver.SignalLost, Token: token}
 	granted := driver.Signal{Kind: driver.SignalGranted, Token: token, Fence: 9, Fences: 3}
 	wait := func() { c.Acquired(claim, time.Now(), &driver.HeldError{Position: 1, Fence: 8}) }

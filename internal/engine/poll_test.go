@@ -80,7 +80,7 @@ func TestThePaceGrowsUntilSomethingMoves(t *testing.T) {
 		between(t, "each minute after that", polls(time.Minute), 213, 240)
 		p.Claims.Acquired(c, time.Now(), &driver.HeldError{Position: 1, Fence: 1})
 		between(t, "when its place was kept", polls(time.Second), 3, 4)
-		p.Claims.Compare([]engine.Claim{{Token: c.Token}}, &locktable.Entry{Fence: 2, Queue: []locktable.Waiter{{Carried: locktable.Carried{Token: c.Token}}}}, time.Now())
+		p.Claims.Compare([]engine.Claim{{Token: c.Token}}, &locktable.Entry{Fence: 2, Queue: []locktable.Waiter{{ClaimInfo: locktable.ClaimInfo{Token: c.Token}}}}, time.Now())
 		polls(slow + slow/8)
 		between(t, "after another grant", polls(time.Second), 10, 30)
 	})

@@ -95,7 +95,7 @@ func readState(s string) (e locktable.Entry, ok bool) {
 		h.LockDelay = time.Duration(r.wholeNumber()) * time.Microsecond
 		h.Fence = e.Fence - uint64(h.Fences) + 1
 		r.failed = r.failed || h.Fences < 1 || h.Fence > e.Fence
-		r.who(&h.Carried)
+		r.who(&h.ClaimInfo)
 		e.Holders = []locktable.Holder{h}
 	}
 	return e, !r.failed && len(r.rest) == 0

@@ -39,7 +39,7 @@ func readEntry(s, name string) (driver.Entry, error) {
 	for len(r.rest) > 0 && !r.failed {
 		var w locktable.Waiter
 		w.Weight, w.Limit, w.Since, w.Expires = int(r.uint32()), int(r.uint32()), r.instant(), r.instant()
-		r.claimant(&w.Carried)
+		r.claimant(&w.ClaimInfo)
 		e.Queue = append(e.Queue, w)
 	}
 	if r.failed {
@@ -203,7 +203,7 @@ func (r *reader) holder() locktable.Holder {
 	if r.byte() == 0 {
 		h.Token = held
 	}
-	r.claimant(&h.Carried)
+	r.claimant(&h.ClaimInfo)
 	return h
 }
 
@@ -217,13 +217,13 @@ func (r *reader) value() (v locktable.Value) {
 }
 
 // claimant reads a length, and the output of appendClaimant. It skips the channels.
-func (r *reader) claimant(c *locktable.Carried) {
+func (r *reader) claimant(c *locktable.ClaimInfo) {
 	in := reader{rest: r.take(int(r.uint32()))}
 	in.who(c)
 	r.failed = r.failed || in.failed
 }
 
-func (r *reader) who(c *locktable.Carried) {
+func (r *reader) who(c *locktable.ClaimInfo) {
 	for range 2 {
 		s := r.take(2)
 		if s == "" {

@@ -192,7 +192,7 @@ var types = map[string]reflect.Type{
 	"fence.Transport":             reflect.TypeFor[fence.Transport](),
 	"goredislock.Options":         reflect.TypeFor[goredislock.Options](),
 	"locktable.Broken":            reflect.TypeFor[locktable.Broken](),
-	"locktable.Carried":           reflect.TypeFor[locktable.Carried](),
+	"locktable.ClaimInfo":         reflect.TypeFor[locktable.ClaimInfo](),
 	"locktable.CorruptError":      reflect.TypeFor[locktable.CorruptError](),
 	"locktable.Driver":            reflect.TypeFor[locktable.Driver](),
 	"locktable.Entry":             reflect.TypeFor[locktable.Entry](),
