@@ -26,10 +26,10 @@ type Harness struct {
 	// 500 ms without. It is at least twice Properties().MinTTL.
 	Unit time.Duration
 
-	// Blur is the time by which a lease, a place or a lock-delay may last longer than
-	// requested, if the backend's time is known only to within that. It is 0 for a
+	// Uncertainty is the time by which a lease, a place or a lock-delay may last longer
+	// than requested, if the backend's time is known only to within that. It is 0 for a
 	// backend with a Clock.
-	Blur time.Duration
+	Uncertainty time.Duration
 
 	// Patience is the time that a signal may take on a machine that is not busy. It
 	// counts as missing after four Patiences. A subtest counts as stuck after minutes, or

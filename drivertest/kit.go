@@ -150,7 +150,7 @@ func (k *kit) past(d time.Duration) {
 		k.s.Clock.Advance(d)
 		return
 	}
-	k.sleep(d + k.u/4 + k.s.Blur)
+	k.sleep(d + k.u/4 + k.s.Uncertainty)
 }
 
 // pass lets about d go by, before a check that something has not changed yet.

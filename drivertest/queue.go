@@ -116,7 +116,7 @@ func testQueue(s *suite) {
 		k.a.gets(k.mutex(ttl(k.u)))
 		waiter := k.mutex(queue(8 * k.u))
 		held := k.b.waits(waiter, 1)
-		if held.RetryAfter <= 0 || held.RetryAfter > k.u+k.u/4+k.s.Blur {
+		if held.RetryAfter <= 0 || held.RetryAfter > k.u+k.u/4+k.s.Uncertainty {
 			k.Errorf("RetryAfter = %v; want when the holder expires", held.RetryAfter)
 		}
 		k.past(k.u)

@@ -115,8 +115,8 @@ func (k *kit) inTime(f func() time.Time, undo func()) {
 // instant between them, and one before the second came.
 func (k *kit) pair() (first, second driver.Claim, between, came time.Time) {
 	k.Helper()
-	if k.s.Blur >= driver.MaxLead {
-		k.Skipf("a ticket counts for %v, and the backend's time is known to within %v", driver.MaxLead, k.s.Blur)
+	if k.s.Uncertainty >= driver.MaxLead {
+		k.Skipf("a ticket counts for %v, and the backend's time is known to within %v", driver.MaxLead, k.s.Uncertainty)
 	}
 	for range 50 {
 		first, second = k.mutex(queue(long)), k.mutex(queue(long))

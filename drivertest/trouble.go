@@ -92,7 +92,7 @@ func testFarAway(s *suite) {
 		far, c := k.slow(), k.mutex()
 		far.gets(c)
 		far.releases(c)
-		by := min(max(150*time.Millisecond, k.s.Blur), time.Second) // a window may be some ticks wide
+		by := min(max(150*time.Millisecond, k.s.Uncertainty), time.Second) // a window may be some ticks wide
 		far.network.slow(by)
 		bounded := func(do func(ctx context.Context) error) error {
 			// A failed swap, the time, a swap; and again, if the machine stops meanwhile.

@@ -148,7 +148,7 @@ func (c *clock) window(now time.Time) (w swap.Window, ok bool) {
 	}
 	c.used = now
 	from := c.cur.after(now)
-	return swap.Window{From: from, To: from.Add(c.widthLocked() + maxTickAdvance + maxReceiverSkew), Day: locktable.At(now)}, true
+	return swap.Window{From: from, To: from.Add(c.widthLocked() + maxTickAdvance + maxReceiverSkew), WallClock: locktable.At(now)}, true
 }
 
 // latest returns the time of the latest tick under which a step may take effect.

@@ -14,11 +14,11 @@ import (
 // its steps.
 func TestConformance(t *testing.T) {
 	url, _, c := place(t)
-	blur := 2 * time.Second
+	uncertainty := 2 * time.Second
 	if testing.Short() {
-		blur /= 2 // as the suite does with the unit
+		uncertainty /= 2 // as the suite does with the unit
 	}
-	conforms(t, c, url, blur)
+	conforms(t, c, url, uncertainty)
 }
 
 // With three members each client is connected to any of them, and most not to the leader.
@@ -31,7 +31,7 @@ func TestConformanceOnThreeMembers(t *testing.T) {
 
 // conforms runs the suite. The clock loses a moment whenever another client takes over,
 // and here a hundred of them come and go.
-func conforms(t *testing.T, c *etcdtest.Cluster, url string, blur time.Duration) {
+func conforms(t *testing.T, c *etcdtest.Cluster, url string, uncertainty time.Duration) {
 	uses(t, url)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, url) },
@@ -41,9 +41,9 @@ func conforms(t *testing.T, c *etcdtest.Cluster, url string, blur time.Duration)
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return open(t, "etcd://"+n.Addr(c.Members[0].Addr)+strings.TrimPrefix(url, c.URL()))
 		},
-		Unit:      4 * time.Second,
-		Blur:      blur,
-		AllAtOnce: true,
+		Unit:        4 * time.Second,
+		Uncertainty: uncertainty,
+		AllAtOnce:   true,
 		// On a slow machine many clients at once wait some seconds for each answer.
 		Patience: 20 * time.Second,
 	})

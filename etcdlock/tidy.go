@@ -57,7 +57,7 @@ func (s *store) tidy() {
 		// fails.
 		e, err := locktable.Decode(kv.GetValue())
 		if e != nil {
-			e.Day = w.Day
+			e.WallClock = w.WallClock
 		}
 		if err == nil && kv.GetModRevision() < t.rev && e.Forgettable(t.is, s.forget) {
 			ops = append(ops, clientv3.OpTxn(

@@ -20,12 +20,12 @@ func (e *Entry) Forgettable(now Instant, retention time.Duration) bool {
 	for _, h := range e.Holders {
 		last = max(last, h.Expires) // Value.At may lack this end, if no step has removed the lease
 	}
-	return e.unused(now) && last.Add(retention) <= max(now, e.Day)
+	return e.unused(now) && last.Add(retention) <= max(now, e.WallClock)
 }
 
 // unused reports whether the entry has only its last fence and its value.
 func (e *Entry) unused(now Instant) bool {
-	return e.Overflow.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, e.Day, 0)) &&
+	return e.Overflow.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, e.WallClock, 0)) &&
 		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.Add(h.LockDelay) > now }) &&
 		!slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires > now }) &&
 		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now }) &&

@@ -55,15 +55,15 @@ type Entry struct {
 	Value    Value    // what the name keeps
 	Marks    []Mark   // the clients that watch
 
-	// Blur is the longest time by which a step may take effect later than the time that
-	// it was given: some tables cannot know the time exactly, see package swap. A lease
-	// or place that begins in the step lasts longer by Blur. Blur is not stored.
-	Blur time.Duration
+	// Uncertainty is the longest time by which a step may take effect later than the time
+	// that it was given: some tables cannot know the time exactly, see package swap. A
+	// lease or place that begins in the step lasts longer by it. It is not stored.
+	Uncertainty time.Duration
 
-	// Day is the wall-clock time, for a table whose own clock may be behind it. Fences
-	// are at least Day, so that they rise even after the table lost its own clock. Day is
-	// not stored; 0 means that fences follow the table's clock only.
-	Day Instant
+	// WallClock is the time of day, for a table whose own clock may be behind it. Fences
+	// are at least WallClock, so that they rise even after the table lost its own clock.
+	// WallClock is not stored; 0 means that fences follow the table's clock only.
+	WallClock Instant
 
 	// The fields below are the result of the last method, for the table. They are not
 	// stored.
@@ -103,7 +103,7 @@ func claimInfo(c *driver.Claim, inbox string) ClaimInfo {
 type Holder struct {
 	ClaimInfo
 	Fence   uint64  // the first of its range
-	Since   Instant // the latest instant at which it was granted, see Entry.Blur
+	Since   Instant // the latest instant at which it was granted, see Entry.Uncertainty
 	Expires Instant // the lease is over at this instant
 	Wrote   bool    // the lease has written a value
 }
@@ -242,10 +242,10 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 		h.Fences = 1 // only exclusive holders get ranges, because ranges of several holders could overlap
 	}
 	h.Fences = max(h.Fences, 1)
-	h.Since = now.Add(e.Blur)
+	h.Since = now.Add(e.Uncertainty)
 	h.Fence = e.Fence + 1
-	if day := max(now, e.Day); day > 0 {
-		h.Fence = max(h.Fence, uint64(day), min(wish, uint64(day.Add(driver.MaxLead))))
+	if base := max(now, e.WallClock); base > 0 {
+		h.Fence = max(h.Fence, uint64(base), min(wish, uint64(base.Add(driver.MaxLead))))
 	}
 	e.Fence = h.Fence + uint64(h.Fences) - 1
 	e.write(now, &h, value)
@@ -344,7 +344,7 @@ func (e *Entry) Renew(now Instant, l *driver.LeaseRef) error {
 }
 
 // until returns the end of a lease or place that begins now and lasts d.
-func (e *Entry) until(now Instant, d time.Duration) Instant { return now.Add(d + e.Blur) }
+func (e *Entry) until(now Instant, d time.Duration) Instant { return now.Add(d + e.Uncertainty) }
 
 // extend makes a lease last this TTL from now, and never shortens it.
 func (e *Entry) extend(now Instant, h *Holder, ttl time.Duration) {
@@ -361,7 +361,7 @@ func (e *Entry) extend(now Instant, h *Holder, ttl time.Duration) {
 func (e *Entry) noLeaseErr(now Instant, token driver.Token) error {
 	for _, b := range slices.Backward(e.Broken) { // backward, because the last break of a token counts
 		if b.Token == token && !token.IsZero() {
-			return &driver.BrokenError{By: copyOwner(b.By), ClosedFor: max(0, now.Until(e.Closed)-e.Blur)}
+			return &driver.BrokenError{By: copyOwner(b.By), ClosedFor: max(0, now.Until(e.Closed)-e.Uncertainty)}
 		}
 	}
 	return driver.ErrNoSuchLease
@@ -378,7 +378,7 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 		e.write(now, h, l.Value) // before the next grant, because a waiter's Above is compared with the new value
 		// The grant was made before h.Since, and also before the end of this step's
 		// window, which is earlier if the clock ran back.
-		if until := min(h.Since, now.Add(e.Blur)).Add(minHold); minHold > 0 && until > now {
+		if until := min(h.Since, now.Add(e.Uncertainty)).Add(minHold); minHold > 0 && until > now {
 			// The lease ends like a released one: no lock-delay follows, and no client
 			// can renew it.
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until

@@ -59,7 +59,7 @@ func TestBreak(t *testing.T) {
 		"SaysForHowLongTheNameIsClosedForCertain": func(l *lab) {
 			g := l.granted(mutex("a"))
 			l.ok(l.breaks(g.Fence, 5*sec, "boss"))
-			l.e.Blur = sec // it may be as much later than it seems
+			l.e.Uncertainty = sec // it may be as much later than it seems
 			equal(l.t, "closed for", brokenBy(l.t, l.renew("a", ttl)).ClosedFor, 4*sec)
 		},
 		"TakesOneOfSeveralHolders": func(l *lab) {

@@ -13,7 +13,7 @@ import (
 func TestFencesGoByTheDayWhereTheClockIsBehind(t *testing.T) {
 	now, day := locktable.Instant(1_000_000_000), locktable.Instant(5_000_000_000)
 	c := &driver.Claim{Name: "n", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Second}
-	e := &locktable.Entry{Day: day}
+	e := &locktable.Entry{WallClock: day}
 	g, err := e.Acquire(now, c, "inbox")
 	if err != nil || g.Fence != uint64(day) {
 		t.Fatalf("fence %d, %v; want %d", g.Fence, err, day)
@@ -21,7 +21,7 @@ func TestFencesGoByTheDayWhereTheClockIsBehind(t *testing.T) {
 	if h := e.Holders[0]; h.Since != now || h.Expires != now.Add(c.TTL) {
 		t.Errorf("held from %d to %d; want it to go by the clock", h.Since, h.Expires)
 	}
-	e.Day++
+	e.WallClock++
 	if e.Forgettable(now, time.Millisecond) {
 		t.Error("forgotten while it is held")
 	}
@@ -29,10 +29,10 @@ func TestFencesGoByTheDayWhereTheClockIsBehind(t *testing.T) {
 	if e.Forgettable(later, time.Millisecond) {
 		t.Error("forgotten too early")
 	}
-	if e.Day = day.Add(time.Second); !e.Forgettable(later, time.Millisecond) {
+	if e.WallClock = day.Add(time.Second); !e.Forgettable(later, time.Millisecond) {
 		t.Error("not forgotten")
 	}
-	e.Day = 0 // a client whose clock is behind
+	e.WallClock = 0 // a client whose clock is behind
 	c.Token = driver.NewToken()
 	if next, err := e.Acquire(later, c, "inbox"); err != nil || next.Fence != g.Fence+1 {
 		t.Errorf("fence %d after %d, %v", next.Fence, g.Fence, err)

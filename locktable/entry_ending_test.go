@@ -100,18 +100,18 @@ func TestMinHold(t *testing.T) {
 			l.granted(mutex("b"))
 		},
 		"LastsAlsoIfTheGrantTookEffectLate": func(l *lab) {
-			l.e.Blur = 5 * sec
+			l.e.Uncertainty = 5 * sec
 			l.granted(mutex("a"))
 			granted := l.now.Add(5 * sec) // at the end of the window
 			l.sleep(5 * sec)
-			l.e.Blur = sec
+			l.e.Uncertainty = sec
 			l.ok(l.release("a", 20*sec))
 			equal(l.t, "end", l.e.Holders[0].Expires, granted.Add(20*sec))
 		},
 		"LastsNoLongerIfItIsReleasedEarly": func(l *lab) {
-			l.e.Blur = 5 * sec
+			l.e.Uncertainty = 5 * sec
 			l.granted(mutex("a"))
-			l.e.Blur = sec
+			l.e.Uncertainty = sec
 			l.ok(l.release("a", 20*sec)) // so the grant was no later than the end of this window
 			equal(l.t, "end", l.e.Holders[0].Expires, l.now.Add(21*sec))
 		},

@@ -121,7 +121,7 @@ func (l *lab) checkFences(before *locktable.Entry) {
 		if l.now > 0 && h.Fence < uint64(l.now) {
 			l.t.Fatalf("%s is granted fence %d, below the clock %d", whose(h.Token), h.Fence, l.now)
 		}
-		if end := l.now.Add(l.e.Blur); h.Since != end {
+		if end := l.now.Add(l.e.Uncertainty); h.Since != end {
 			l.t.Fatalf("%s holds since %d, and it is %d at the latest", whose(h.Token), h.Since, end)
 		}
 		l.top = h.Fence + uint64(h.Fences) - 1

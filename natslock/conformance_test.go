@@ -49,8 +49,8 @@ func conforms(t *testing.T, one *natstest.Server, addrs, bucket string, unit tim
 		Elsewhere: []func(testing.TB) driver.Driver{
 			func(t testing.TB) driver.Driver { return open(t, "nats://"+one.Addr+"/other-than-this") },
 		},
-		Unit: unit,
-		Blur: unit / 4, // windows are some round trips wide
+		Unit:        unit,
+		Uncertainty: unit / 4, // windows are some round trips wide
 	})
 }
 

@@ -25,9 +25,9 @@ import (
 // machine completes some requests.
 const unit = 2 * time.Second
 
-// blur is the width of a statement's window on a machine that is busy with these tests,
-// mostly at least.
-const blur = unit / 4
+// uncertainty is the width of a statement's window on a machine that is busy with these
+// tests, mostly at least.
+const uncertainty = unit / 4
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -41,8 +41,8 @@ func TestConformance(t *testing.T) {
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return open(t, through(n, url, server.Addr))
 		},
-		Unit: unit,
-		Blur: blur,
+		Unit:        unit,
+		Uncertainty: uncertainty,
 
 		AllAtOnce: true,
 	})
@@ -72,8 +72,8 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return open(t, through(n, pooler.URL("postgres"), pooler.Addr))
 		},
-		Unit: unit,
-		Blur: blur,
+		Unit:        unit,
+		Uncertainty: uncertainty,
 
 		AllAtOnce: true,
 	})
@@ -105,8 +105,8 @@ func TestConformanceOfSharedPools(t *testing.T) {
 			url := through(n, server.URL("postgres"), server.Addr)
 			return opened(t)(over(dbOf(t, url, most), poolOf(t, url, most), far.second(t)))
 		},
-		Unit: unit,
-		Blur: blur,
+		Unit:        unit,
+		Uncertainty: uncertainty,
 
 		AllAtOnce: true,
 	})

@@ -117,9 +117,9 @@ func TestConformanceOfSessions(t *testing.T) {
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return open(t, through(n, url, server.Addr))
 		},
-		Sessions: sessions(server, url),
-		Unit:     unit,
-		Blur:     blur,
+		Sessions:    sessions(server, url),
+		Unit:        unit,
+		Uncertainty: uncertainty,
 
 		AllAtOnce: true,
 	})

@@ -62,7 +62,7 @@ func TestConformance(t *testing.T) {
 		OpenThrough: func(_ testing.TB, n *drivertest.Network) driver.Driver {
 			return open(n.Addr(addr))
 		},
-		Blur: 4 * tick,
+		Uncertainty: 4 * tick,
 	})
 }
 

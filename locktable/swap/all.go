@@ -62,13 +62,13 @@ func (t *Table) tryAll(
 	}
 	defer leave()
 	onTime := slices.ContainsFunc(steps, func(s locktable.Step) bool { return s.OnTime })
-	w, blur, err := t.window(ctx, onTime, 0)
+	w, uncertainty, err := t.window(ctx, onTime, 0)
 	if err != nil {
 		return false, err
 	}
 	all := make(map[string]*computation, len(names))
 	for _, name := range names {
-		if all[name], err = t.begin(name, seen[name], w, blur); err != nil {
+		if all[name], err = t.begin(name, seen[name], w, uncertainty); err != nil {
 			return false, err
 		}
 	}

@@ -119,11 +119,11 @@ func (t *Table) try(
 		return r, err
 	}
 	defer leave()
-	w, blur, err := t.window(ctx, s.OnTime, 0)
+	w, uncertainty, err := t.window(ctx, s.OnTime, 0)
 	if err != nil {
 		return r, err
 	}
-	c, err := t.begin(s.Name, seen, w, blur)
+	c, err := t.begin(s.Name, seen, w, uncertainty)
 	if err != nil {
 		return r, err
 	}
@@ -188,13 +188,13 @@ type computation struct {
 func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
 
 // window returns a window that begins now, widened by wider. With onTime, the window ends
-// before the end of ctx. blur is its width without that cut.
-func (t *Table) window(ctx context.Context, onTime bool, wider time.Duration) (w Window, blur time.Duration, err error) {
+// before the end of ctx. uncertainty is its width without that cut.
+func (t *Table) window(ctx context.Context, onTime bool, wider time.Duration) (w Window, uncertainty time.Duration, err error) {
 	if w, err = t.store.Time(ctx); err != nil {
 		return w, 0, err
 	}
 	w.To = w.To.Add(wider)
-	blur = w.From.Until(w.To)
+	uncertainty = w.From.Until(w.To)
 	if onTime {
 		// This is a lower bound of the store's clock at the end of ctx, see driver.End.
 		w.To = min(w.To, engine.ServerTime{At: time.Now(), Is: w.From}.By(driver.End(ctx)))
@@ -202,18 +202,18 @@ func (t *Table) window(ctx context.Context, onTime bool, wider time.Duration) (w
 			return w, 0, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
 	}
-	return w, blur, nil
+	return w, uncertainty, nil
 }
 
 // begin starts a computation whose time is the beginning of a window.
-func (t *Table) begin(name string, seen knownValue, w Window, blur time.Duration) (*computation, error) {
+func (t *Table) begin(name string, seen knownValue, w Window, uncertainty time.Duration) (*computation, error) {
 	e, err := decode(seen.Value)
 	if err != nil {
 		t.cache.drop(name)
 		return nil, fmt.Errorf("the entry of %.80q: %w", name, err)
 	}
-	e.Blur = blur // even if onTime has cut w
-	e.Day = w.Day
+	e.Uncertainty = uncertainty // even if onTime has cut w
+	e.WallClock = w.WallClock
 	return &computation{name: name, seen: seen, window: w, claims: countClaims(e), entry: e}, nil
 }
 

@@ -14,8 +14,8 @@ import (
 // The store's clock decides what has expired. But a step's function runs in the client,
 // before the store swaps. So it gets a lower bound of the store's clock, and the store
 // swaps only while its clock is within the swap's window. A lease or place that begins
-// with the step lasts longer by the width of that window, see [locktable.Entry.Blur]. So
-// no step removes a lease too early, and no lease ends sooner than its holder expects.
+// with the step lasts longer by the width of that window, its Entry.Uncertainty. So no
+// step removes a lease too early, and no lease ends sooner than its holder expects.
 type Store interface {
 	// Load reads the values of some names, in their order. A name without a value has the
 	// zero Stored. The value of a single name is no older than the call. The values of
@@ -65,8 +65,8 @@ type Named struct {
 
 // A Window is a span of time on the store's clock, both ends included.
 type Window struct {
-	From, To locktable.Instant
-	Day      locktable.Instant // see [locktable.Entry.Day]; 0 if the store's clock is the time of day
+	From, To  locktable.Instant
+	WallClock locktable.Instant // see [locktable.Entry.WallClock]; 0 if the store's clock is the time of day
 }
 
 // A Swap is the replacement of one value.

@@ -29,14 +29,14 @@ func TestALeaseLastsLongerByTheWindowAndItsFenceGoesByTheDay(t *testing.T) {
 	now := time.Now()
 	from := locktable.At(now)
 	s := &dated{valuesClient: &valuesClient{newValues(func() time.Time { return now }, 0), "inbox"}}
-	s.window = swap.Window{From: from, To: from.Add(300 * time.Millisecond), Day: from.Add(time.Hour)}
+	s.window = swap.Window{From: from, To: from.Add(300 * time.Millisecond), WallClock: from.Add(time.Hour)}
 	d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}), "inbox")
 	g, err := d.Acquire(t.Context(), exclusive(false))
 	noError(t, err)
 	if want := s.window.To.Add(g.TTL); s.swapped.Holders[0].Expires != want {
 		t.Errorf("it lasts until %v, want %v", s.swapped.Holders[0].Expires.Time(), want.Time())
 	}
-	if g.Fence < uint64(s.window.Day) {
-		t.Errorf("its fence is %d, below the day %d", g.Fence, s.window.Day)
+	if g.Fence < uint64(s.window.WallClock) {
+		t.Errorf("its fence is %d, below the day %d", g.Fence, s.window.WallClock)
 	}
 }
