@@ -147,7 +147,7 @@ var allFaults = []fault{{
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		expired := slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool { return h.Expires <= now })
 		f(now)
-		e.News = e.News && !expired
+		e.Visible = e.Visible && !expired
 	},
 }, {
 	name:    "several claims have no end",

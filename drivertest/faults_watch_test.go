@@ -40,11 +40,11 @@ func (d *deaf) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 
 // telling are drivers that hide some changes from watches, or report changes that are
 // not.
-func telling(name string, wants []string, news func(before, e *locktable.Entry) bool) fault {
+func telling(name string, wants []string, visible func(before, e *locktable.Entry) bool) fault {
 	return fault{name: name, wants: wants, step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		before := locktable.Entry{Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}
 		f(now)
-		e.News = news(&before, e)
+		e.Visible = visible(&before, e)
 	}}
 }
 
@@ -107,15 +107,15 @@ var watchFaults = []fault{{
 }, telling(
 	"only the first and the last of those who share a name are told of", []string{"Watch/EachChangeOfASharedNameIsTold"},
 	func(before, e *locktable.Entry) bool {
-		return e.News && !(len(before.Holders) > 0 && len(e.Holders) > 0 && e.Holders[0].Weight == 1)
+		return e.Visible && !(len(before.Holders) > 0 && len(e.Holders) > 0 && e.Holders[0].Weight == 1)
 	},
 ), telling(
 	"only the first of a queue is told of", []string{"Watch/EachChangeIsTold"},
-	func(before, e *locktable.Entry) bool { return e.News && len(before.Queue) != 1 },
+	func(before, e *locktable.Entry) bool { return e.Visible && len(before.Queue) != 1 },
 ), telling(
 	"values are not told of", []string{"Watch/EachChangeIsTold"},
 	func(before, e *locktable.Entry) bool {
-		return e.News && (len(before.Holders) != len(e.Holders) || len(before.Queue) != len(e.Queue))
+		return e.Visible && (len(before.Holders) != len(e.Holders) || len(before.Queue) != len(e.Queue))
 	},
 ), telling(
 	"renewals are told of", []string{"Watch/RenewalsAreNotTold"},

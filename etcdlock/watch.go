@@ -32,7 +32,7 @@ func (s *store) followName(ctx context.Context, name string, subscribed, tell fu
 	defer cancel()
 	late := time.AfterFunc(backgroundTimeout, cancel) // for a server that never answers
 	defer late.Stop()
-	var seen locktable.Glimpse
+	var seen locktable.VisibleState
 	for r := range s.client.Watch(clientv3.WithRequireLeader(ctx), s.entryKey(name), clientv3.WithCreatedNotify()) {
 		if r.Err() != nil || r.Canceled {
 			return
@@ -42,7 +42,7 @@ func (s *store) followName(ctx context.Context, name string, subscribed, tell fu
 			subscribed()
 		}
 		for _, e := range r.Events {
-			if seen.News(e.Kv.GetValue()) {
+			if seen.Changed(e.Kv.GetValue()) {
 				tell()
 			}
 		}

@@ -68,7 +68,7 @@ type Entry struct {
 	// The fields below are the result of the last method, for the table. They are not
 	// stored.
 	Changed   bool     // the entry differs from before
-	News      bool     // the change is visible in Inspect; the renewal of a lease or a place is not
+	Visible   bool     // the change is visible in Inspect; the renewal of a lease or a place is not
 	NeedsMore bool     // the method needs more of the queue: WithRows drops the result and runs it again
 	Signals   []Signal // to send once the entry is stored
 
@@ -141,7 +141,7 @@ type Signal struct {
 // settle removes expired leases and places, and then grants to the head of the queue
 // while it fits. Every method calls it first, so no background job has to.
 func (e *Entry) settle(now Instant) {
-	e.Changed, e.News, e.NeedsMore, e.Signals = false, false, false, nil // not Signals[:0]: the old list may be in use
+	e.Changed, e.Visible, e.NeedsMore, e.Signals = false, false, false, nil // not Signals[:0]: the old list may be in use
 	// Dropping expired marks does not set Changed: the next change stores it.
 	e.Marks = slices.DeleteFunc(e.Marks, func(m Mark) bool { return m.Until <= now })
 	e.expire(now)
@@ -160,7 +160,7 @@ func (e *Entry) signalChange() {
 		e.NeedsMore = true
 	}
 	e.headMustAsk = false
-	if !e.News {
+	if !e.Visible {
 		return
 	}
 	for _, m := range e.Marks {
@@ -181,11 +181,11 @@ func (e *Entry) expire(now Instant) {
 			}
 		}
 		e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Expires <= now })
-		e.Changed, e.News = true, true
+		e.Changed, e.Visible = true, true
 	}
 	if slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires <= now }) {
 		e.Queue = slices.DeleteFunc(e.Queue, func(w Waiter) bool { return w.Expires <= now })
-		e.Changed, e.News, e.headMustAsk = true, true, true
+		e.Changed, e.Visible, e.headMustAsk = true, true, true
 	}
 	if slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until <= now }) {
 		e.Broken = slices.DeleteFunc(e.Broken, func(b Broken) bool { return b.Until <= now })
@@ -208,7 +208,7 @@ func (e *Entry) promote(now Instant) {
 		w := e.Queue[0]
 		e.Queue, e.headMustAsk = slices.Delete(e.Queue, 0, 1), true
 		if !e.below(w.Above) { // the condition was true when the waiter came, and is not now
-			e.Changed, e.News = true, true
+			e.Changed, e.Visible = true, true
 			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalRetry, Token: w.Token})
 			continue
 		}
@@ -250,14 +250,14 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 	e.Fence = h.Fence + uint64(h.Fences) - 1
 	e.write(now, &h, value)
 	e.Holders = append(e.Holders, h)
-	e.Changed, e.News = true, true
+	e.Changed, e.Visible = true, true
 	return h
 }
 
 // write stores a value in the name. A nil value changes nothing.
 func (e *Entry) write(now Instant, by *Holder, value []byte) {
 	if value != nil {
-		e.Value, e.Changed, e.News = Value{Bytes: value, Fence: by.Fence, At: now}, true, true
+		e.Value, e.Changed, e.Visible = Value{Bytes: value, Fence: by.Fence, At: now}, true, true
 		by.Wrote = true
 	}
 }
@@ -314,7 +314,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		}
 		if c.Queue && e.waiting() < maxPeople {
 			w, position = e.join(first, Waiter{ClaimInfo: claimInfo(c, inbox), Since: came}), first
-			e.News = true
+			e.Visible = true
 		}
 	}
 	if c.Queue && w != nil {
@@ -390,7 +390,7 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 	} else if !e.leave(token) {
 		return e.noLeaseErr(now, token)
 	}
-	e.Changed, e.News = true, true
+	e.Changed, e.Visible = true, true
 	e.promote(now)
 	return nil
 }
@@ -431,7 +431,7 @@ func (e *Entry) breakLease(now Instant, i int, by driver.Owner) {
 		e.Broken = append(e.Broken, Broken{Token: h.Token, By: by, Until: h.Expires})
 		e.signal(h.Inbox, driver.Signal{Kind: driver.SignalLost, Token: h.Token})
 	}
-	e.Changed, e.News = true, true
+	e.Changed, e.Visible = true, true
 }
 
 // Raise raises the fence of the token's lease to at least fence, and returns the new
@@ -466,7 +466,7 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 	raised.Fence = fence
 	e.writeFirst(now, &raised, c.Value)
 	e.Holders = append(slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == c.Token }), raised)
-	e.Fence, e.Changed, e.News = fence+uint64(raised.Fences)-1, true, true
+	e.Fence, e.Changed, e.Visible = fence+uint64(raised.Fences)-1, true, true
 	return fence, nil
 }
 

@@ -46,7 +46,7 @@ func (d *GroupedDriver) AcquireAll(ctx context.Context, claims []driver.Claim) (
 		c.Owner, c.Value, c.Above = copyOwner(c.Owner), bytes.Clone(c.Value), bytes.Clone(c.Above)
 		steps[i] = Step{Name: c.Name, Token: c.Token, Place: true, OnTime: true}
 	}
-	grants, told := make([]driver.Grant, n), make([]bool, n)
+	grants, visible := make([]driver.Grant, n), make([]bool, n)
 	var refused error
 	// The first half of the steps checks the claims, and grants names of expired holders
 	// to their waiters. The table stores that even if a claim is refused. The second half
@@ -55,13 +55,13 @@ func (d *GroupedDriver) AcquireAll(ctx context.Context, claims []driver.Claim) (
 	err := d.grouped.UpdateAll(ctx, steps, func(i int, e *Entry, now Instant) bool {
 		if i < n {
 			refused = e.Refuses(now, &claims[i])
-			told[i] = e.News
+			visible[i] = e.Visible
 			return refused == nil
 		}
 		grants[i-n], refused = e.Acquire(now, &claims[i-n], d.inbox)
-		if told[i-n] {
+		if visible[i-n] {
 			// The first step on the name has already signaled the marks.
-			e.News = false
+			e.Visible = false
 			e.Signals = slices.DeleteFunc(e.Signals, func(s Signal) bool { return IsChange(s.Signal) })
 		}
 		return refused == nil

@@ -43,7 +43,7 @@ func (l *lab) step(a act, f func()) {
 	l.checkSignals(a, before)
 	l.checkValue(a, before)
 	l.checkStored(before)
-	l.checkNews(a, before)
+	l.checkVisible(a, before)
 }
 
 func clone(e *locktable.Entry) *locktable.Entry {
@@ -272,7 +272,7 @@ func (l *lab) checkSignals(a act, before *locktable.Entry) {
 		}
 	}
 	for _, m := range before.Marks {
-		if l.e.News && m.Until > l.now {
+		if l.e.Visible && m.Until > l.now {
 			want = append(want, locktable.Signal{Inbox: m.Inbox, Signal: driver.Signal{Kind: locktable.SignalChanged, Token: m.Token}})
 		}
 	}
@@ -353,26 +353,26 @@ func (l *lab) checkStored(before *locktable.Entry) {
 	}
 }
 
-// checkNews checks that News is set for changes that people can see, and not for
+// checkVisible checks that Visible is set for changes that people can see, and not for
 // renewals.
-func (l *lab) checkNews(a act, before *locktable.Entry) {
+func (l *lab) checkVisible(a act, before *locktable.Entry) {
 	l.t.Helper()
 	seen := l.public(before) != l.public(l.e)
-	if seen && !l.e.News {
-		l.t.Fatalf("News is not set, and the entry went from %s to %s", show(before), show(l.e))
+	if seen && !l.e.Visible {
+		l.t.Fatalf("Visible is not set, and the entry went from %s to %s", show(before), show(l.e))
 	}
 	// A place that was over and is taken again may look as it did: a quorum's node dates
 	// it by its ticket.
 	again := slices.ContainsFunc(before.Queue, func(w locktable.Waiter) bool { return w.Expires <= l.now })
-	if l.e.News && !seen && a.value == nil && !again {
-		l.t.Fatalf("News is set, and nobody can see it: from %s to %s", show(before), show(l.e))
+	if l.e.Visible && !seen && a.value == nil && !again {
+		l.t.Fatalf("Visible is set, and nobody can see it: from %s to %s", show(before), show(l.e))
 	}
-	var g locktable.Glimpse
-	if !g.News(before.Append(nil)) || g.News(before.Append(nil)) {
+	var g locktable.VisibleState
+	if !g.Changed(before.Append(nil)) || g.Changed(before.Append(nil)) {
 		l.t.Fatalf("what is seen first is news, and then it is not: %s", show(before))
 	}
-	if news := g.News(l.e.Append(nil)); seen && !news && !again || news && !seen && before.Closed == l.e.Closed {
-		l.t.Fatalf("a glimpse finds news: %v, from %s to %s", news, show(before), show(l.e))
+	if changed := g.Changed(l.e.Append(nil)); seen && !changed && !again || changed && !seen && before.Closed == l.e.Closed {
+		l.t.Fatalf("the visible state has changed: %v, from %s to %s", changed, show(before), show(l.e))
 	}
 }
 
@@ -446,7 +446,7 @@ func (l *lab) raise(who string, fence uint64) (uint64, error) {
 	got, err := l.e.Raise(l.now, &driver.LeaseRef{Name: "job", Token: tokenOf(who)}, fence)
 	l.checkState()
 	l.checkStored(before)
-	l.checkNews(act{value: []byte{}}, before)
+	l.checkVisible(act{value: []byte{}}, before)
 	h := l.holder(tokenOf(who))
 	switch {
 	case errors.Is(err, driver.ErrNoSuchLease) != (h == nil):

@@ -92,7 +92,7 @@ func TestMarks(t *testing.T) {
 			equal(l.t, "known", known, false)
 			equal(l.t, "ok", ok, true)
 			equal(l.t, "changed", l.e.Changed, true)
-			equal(l.t, "news", l.e.News, false)
+			equal(l.t, "visible", l.e.Visible, false)
 			l.sleep(sec)
 			known, _ = l.mark("x", 2*sec)
 			equal(l.t, "known", known, true)

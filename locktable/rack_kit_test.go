@@ -19,7 +19,7 @@ type rack struct {
 	long, short int // how long a queue in the entry may be; 0 is not at all
 
 	loaded, changed, expiries, tries int
-	news                             bool
+	visible                          bool
 	forgets                          bool // to drop waiters that have lapsed
 	err                              error
 }
@@ -102,7 +102,7 @@ func (r *rack) do(now locktable.Instant, o op) (string, error) {
 	for _, s := range e.Signals {
 		answer += fmt.Sprintf("; signal %d to %s, fence %d, run %d", s.Kind, s.Inbox, s.Fence, s.Fences)
 	}
-	if r.news = e.News; e.Changed {
+	if r.visible = e.Visible; e.Changed {
 		r.stored = e.Append(nil)
 	}
 	return answer, nil
@@ -145,8 +145,8 @@ func sameApart(t tb, l *lab, r *rack, o op) {
 	if err != nil || got != want {
 		t.Fatalf("%v\nin one piece: %s\napart:        %s, %v", o, want, got, err)
 	}
-	if r.news != l.e.News {
-		t.Fatalf("%v\nin one piece there is news: %v, apart: %v", o, l.e.News, r.news)
+	if r.visible != l.e.Visible {
+		t.Fatalf("%v\nin one piece the change is visible: %v, apart: %v", o, l.e.Visible, r.visible)
 	}
 	if !bytes.Equal(r.whole(t), l.e.Append(nil)) {
 		t.Fatalf("%v\nin one piece: %s\napart: %q", o, show(l.e), r.whole(t))

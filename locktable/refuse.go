@@ -34,7 +34,7 @@ func (e *Entry) refuseValue(now Instant, c *driver.Claim) error {
 	}
 	refused := &driver.ValueNotGreaterError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
 	if e.leave(c.Token) {
-		e.Changed, e.News = true, true
+		e.Changed, e.Visible = true, true
 		e.promote(now) // the claim may have been the head, and the next waiter may fit
 	}
 	return refused

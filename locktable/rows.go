@@ -105,8 +105,8 @@ func (b bounds) withRows(rows Rows, s Step, stored []byte, now Instant, f func(e
 		}
 	}
 	e.Queue, e.Overflow, e.Changed = nil, line.after(m), e.Changed || expired
-	if line.Len < waiting && !e.News {
-		e.News = true
+	if line.Len < waiting && !e.Visible {
+		e.Visible = true
 		e.signalChange()
 	}
 	if expired || len(m.Left) > 0 {

@@ -41,7 +41,7 @@ const sweepEvery = 16
 
 // step runs f on the entry of a step. It returns the signals of the step, and whether it
 // made a visible change.
-func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock func() time.Time, f func(i int, e *locktable.Entry, now locktable.Instant)) (signals []locktable.Signal, news bool, err error) {
+func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock func() time.Time, f func(i int, e *locktable.Entry, now locktable.Instant)) (signals []locktable.Signal, visible bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if step.OnTime && ctx.Err() != nil { // checked here, because the step is no longer delayed
@@ -50,8 +50,8 @@ func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock fun
 	e := s.entryLocked(step.Name)
 	now := locktable.At(clock())
 	f(i, &e.Entry, now)
-	signals, news = s.leaveLocked(step.Name, e, now)
-	return signals, news, nil
+	signals, visible = s.leaveLocked(step.Name, e, now)
+	return signals, visible, nil
 }
 
 // entryLocked finds the entry of a name, or makes one.
@@ -63,15 +63,15 @@ func (s *shard) entryLocked(name string) *entry {
 }
 
 // leaveLocked ends a step on an entry. It returns the results of step.
-func (s *shard) leaveLocked(name string, e *entry, now locktable.Instant) (signals []locktable.Signal, news bool) {
+func (s *shard) leaveLocked(name string, e *entry, now locktable.Instant) (signals []locktable.Signal, visible bool) {
 	if forgettable(e, now) {
 		s.forgetLocked(name, e)
 	}
 	s.sweepLocked(now)
 	if len(e.Signals) == 0 {
-		return nil, e.News
+		return nil, e.Visible
 	}
-	return slices.Clone(e.Signals), e.News
+	return slices.Clone(e.Signals), e.Visible
 }
 
 // read copies the entry of a name. The copy is empty if the shard has no entry.

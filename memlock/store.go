@@ -24,12 +24,12 @@ type table struct {
 // Update implements locktable.Table.
 func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	for i := range steps {
-		signals, news, err := t.shard(steps[i].Name).step(ctx, i, &steps[i], t.now, f)
+		signals, visible, err := t.shard(steps[i].Name).step(ctx, i, &steps[i], t.now, f)
 		if err != nil {
 			return err
 		}
 		t.deliver(signals)
-		if news {
+		if visible {
 			t.watchers.Notify(steps[i].Name)
 		}
 	}
@@ -39,18 +39,18 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 // UpdateAll implements locktable.Grouped. It locks the shards of all names, always in the
 // same order, so that callers do not deadlock.
 func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
-	signals, news, err := t.stepAll(ctx, steps, f)
+	signals, changed, err := t.stepAll(ctx, steps, f)
 	if err != nil {
 		return err
 	}
 	t.deliver(signals)
-	for _, name := range news {
+	for _, name := range changed {
 		t.watchers.Notify(name)
 	}
 	return nil
 }
 
-func (t *table) stepAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (signals []locktable.Signal, news []string, _ error) {
+func (t *table) stepAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (signals []locktable.Signal, changed []string, _ error) {
 	for i := range t.shards {
 		s := &t.shards[i]
 		if slices.ContainsFunc(steps, func(step locktable.Step) bool { return t.shard(step.Name) == s }) {
@@ -67,15 +67,15 @@ func (t *table) stepAll(ctx context.Context, steps []locktable.Step, f func(i in
 		s := t.shard(name)
 		e := s.entryLocked(name)
 		goesOn := f(i, &e.Entry, now)
-		sent, told := s.leaveLocked(name, e, now)
-		if signals = append(signals, sent...); told {
-			news = append(news, name)
+		sent, visible := s.leaveLocked(name, e, now)
+		if signals = append(signals, sent...); visible {
+			changed = append(changed, name)
 		}
 		if !goesOn {
 			break
 		}
 	}
-	return signals, news, nil
+	return signals, changed, nil
 }
 
 // Read implements locktable.Table.

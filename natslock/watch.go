@@ -21,7 +21,7 @@ type watch struct {
 	*store
 	name    string
 	tell    func()
-	seen    locktable.Glimpse
+	seen    locktable.VisibleState
 	changed chan struct{} // has a value after a message was stored
 	last    atomic.Uint64 // the highest sequence of the stored messages
 }
@@ -97,7 +97,7 @@ func (w *watch) hasNews(ctx context.Context) bool {
 		return true
 	}
 	is, err := m.stored(at)
-	return err != nil || w.seen.News(is.Value)
+	return err != nil || w.seen.Changed(is.Value)
 }
 
 // mayPush reports whether the leader sends the bucket's stamps, according to its last

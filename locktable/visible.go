@@ -7,24 +7,24 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A Glimpse remembers the visible state of a name. It is for a table that gets every
+// A VisibleState remembers the visible state of a name. It is for a table that gets every
 // stored value of a name, and has to distinguish visible changes from renewals. The zero
 // value is ready.
-type Glimpse struct {
-	seen  []byte
-	taken bool
+type VisibleState struct {
+	last  []byte
+	known bool
 }
 
-// News compares the stored value with the last one, and reports whether the difference is
-// visible in Inspect. stored is empty if there is no entry.
-func (g *Glimpse) News(stored []byte) bool {
+// Changed compares the stored value with the last one, and reports whether the difference
+// is visible in Inspect. stored is empty if there is no entry.
+func (g *VisibleState) Changed(stored []byte) bool {
 	now := stored
 	if e, err := decode(stored); err == nil { // if the entry is damaged, a reader reports that
 		now = e.visible()
 	}
-	news := !g.taken || !bytes.Equal(now, g.seen)
-	g.seen, g.taken = now, true
-	return news
+	changed := !g.known || !bytes.Equal(now, g.last)
+	g.last, g.known = now, true
+	return changed
 }
 
 // visible returns the stored form of an entry without the fields that Inspect does not
