@@ -15,7 +15,7 @@ func (c *core) acquire(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	now := c.now()
 	switch m {
 	case trying:
-		if err := c.queues.Tried(&cl.Claim); err != nil {
+		if err := c.queues.CheckTry(&cl.Claim); err != nil {
 			return nil, err
 		}
 	case forcing:
@@ -110,7 +110,7 @@ func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	}
 	var why error
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		why = w.Heard()
+		why = w.WaitReason()
 	}
 	return nil, gaveUp(ctx, w.Claim.Name, why)
 }
@@ -120,7 +120,7 @@ func (c *core) reportPlace(w *waiter) {
 	if c.observer == nil || c.observer.Queued == nil {
 		return
 	}
-	if held, ok := errors.AsType[*driver.HeldError](w.Heard()); ok {
+	if held, ok := errors.AsType[*driver.HeldError](w.WaitReason()); ok {
 		c.observer.queued(w.Claim, held)
 	}
 }

@@ -71,7 +71,7 @@ func (s *step) leave() {
 
 func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Lease) error {
 	for _, cl := range s.claims {
-		if err := s.c.queues.Tried(&cl.Claim); err != nil {
+		if err := s.c.queues.CheckTry(&cl.Claim); err != nil {
 			return err
 		}
 	}

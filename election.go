@@ -273,11 +273,11 @@ func (e *Election) Status() error {
 	if leading != nil {
 		return leading.Err() // even if the process was paused, and its context has not ended yet
 	}
-	heard := e.c.queues.Tried(&driver.Claim{Name: e.name, Weight: driver.Exclusive})
-	held, isHeld := errors.AsType[*driver.HeldError](heard)
+	refused := e.c.queues.CheckTry(&driver.Claim{Name: e.name, Weight: driver.Exclusive})
+	held, isHeld := errors.AsType[*driver.HeldError](refused)
 	switch {
-	case running && heard != nil && !(isHeld && held.Holders == 0):
-		return heard
+	case running && refused != nil && !(isHeld && held.Holders == 0):
+		return refused
 	case why != nil:
 		return why
 	case running:

@@ -124,9 +124,9 @@ func (h *hold) givenBack() bool {
 	return h.releasing
 }
 
-// Alike, Pass, Lost and Holder make a hold a localqueue.Hold.
+// Serves, Pass, Lost and Holder make a hold a localqueue.Hold.
 
-func (h *hold) Alike(cl *claim) bool { return h.claim.alike(cl) }
+func (h *hold) Serves(cl *claim) bool { return h.claim.alike(cl) }
 
 // Pass refuses a hold that may be lost, because a signal reported a loss and no renewal
 // has been answered since. Another client may have taken and released the name meanwhile,

@@ -112,7 +112,7 @@ func (a *attempts) fences() int {
 	if a.w == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.alike(cl) {
 		return 1
 	}
-	behind, all := a.w.Alike(maxCountedWaiters-1, cl.alike)
+	behind, all := a.w.CountServed(maxCountedWaiters-1, cl.alike)
 	if !all {
 		return 1 + behind
 	}
@@ -185,7 +185,7 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 		moved := a.held == nil || a.held.Position != held.Position
 		a.held, a.placedAt, a.placeLasts, a.fails = held, sent, cl.QueueTTL, 0
 		cl.QueueTTL = a.placeTTL(held.Position)
-		a.w.Told(held, c.byOthers(held))
+		a.w.Refused(held, c.byOthers(held))
 		if moved {
 			a.polls = 0
 			a.observe(func(o *Observer) { o.queued(cl, held) })

@@ -124,14 +124,14 @@ func TestThoseToWhomAHoldCouldBePassedAreCountedUpToTheFirstOther(t *testing.T) 
 		{of: 5, most: 9, all: true},
 	} {
 		w := line[c.of]
-		n, all := w.Alike(c.most, func(other *person) bool { return other.kind == w.Claim.kind })
+		n, all := w.CountServed(c.most, func(other *person) bool { return other.kind == w.Claim.kind })
 		if n != c.n || all != c.all {
 			t.Errorf("%d of %d behind number %d: %d, all: %v", c.n, c.most, c.of, n, all)
 		}
 	}
 	for _, w := range line {
 		w.Leave(start)
-		if n, all := w.Alike(9, func(*person) bool { return true }); n != 0 || !all {
+		if n, all := w.CountServed(9, func(*person) bool { return true }); n != 0 || !all {
 			t.Errorf("%d behind one who has left", n)
 		}
 	}
@@ -226,7 +226,7 @@ func TestFirstInTheBackendsQueueIsKnown(t *testing.T) {
 	if _, ok := p.Queued("x"); ok {
 		t.Error("nobody was told that it is held")
 	}
-	a.Told(&driver.HeldError{}, false)
+	a.Refused(&driver.HeldError{}, false)
 	if claim, ok := p.Queued("x"); !ok || claim.kind != "a" {
 		t.Errorf("%+v, %v", claim, ok)
 	}
@@ -238,10 +238,10 @@ func TestAHoldThatOthersWaitForDoesNotGoRound(t *testing.T) {
 	for rivals, passed := range map[bool]int{false: 5, true: 2} {
 		p := newPlace()
 		first := p.enter(exclusive("x"))
-		first.Told(&driver.HeldError{}, rivals)
+		first.Refused(&driver.HeldError{}, rivals)
 		p.enter(exclusive("x"))
 		p.enter(exclusive("x"))
-		if n, all := first.Alike(10, func(*person) bool { return true }); n != 2 || all == rivals {
+		if n, all := first.CountServed(10, func(*person) bool { return true }); n != 2 || all == rivals {
 			t.Errorf("with rivals %v: %d behind it, and they are all: %v", rivals, n, all)
 		}
 		h := p.grant("x", first, 5)

@@ -27,7 +27,7 @@ type hold struct {
 	lost   bool
 }
 
-func (h *hold) Alike(p *person) bool { return h.kind == p.kind }
+func (h *hold) Serves(p *person) bool { return h.kind == p.kind }
 func (h *hold) Lost() bool           { return h.lost }
 
 func (h *hold) Holder() driver.Holder {
@@ -140,7 +140,7 @@ func allAsk(t *testing.T, want string, waiters ...*Waiter[*person]) {
 // position is the place that w gets, 0 if it gets none.
 func position(t *testing.T, w *Waiter[*person]) int {
 	t.Helper()
-	held, ok := w.Heard().(*driver.HeldError)
+	held, ok := w.WaitReason().(*driver.HeldError)
 	if !ok {
 		return 0
 	}

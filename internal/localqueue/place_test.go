@@ -19,13 +19,13 @@ func TestEachHearsItsOwnPlace(t *testing.T) {
 			t.Errorf("number %d hears place %d before anybody was told", i+2, n)
 		}
 	}
-	all[0].Told(&driver.HeldError{Name: "x", Position: 10, Fence: 7}, false)
+	all[0].Refused(&driver.HeldError{Name: "x", Position: 10, Fence: 7}, false)
 	for i, w := range all[1:] {
 		if n := position(t, w); n != i+11 {
 			t.Errorf("number %d hears place %d, and the head stands at 10", i+2, n)
 		}
 	}
-	if held := all[3].Heard().(*driver.HeldError); held.Fence != 7 || held.Name != "x" {
+	if held := all[3].WaitReason().(*driver.HeldError); held.Fence != 7 || held.Name != "x" {
 		t.Errorf("it hears %+v", held)
 	}
 	if n := position(t, all[0]); n != 10 {
@@ -35,13 +35,13 @@ func TestEachHearsItsOwnPlace(t *testing.T) {
 	if n := position(t, all[3]); n != 12 {
 		t.Errorf("one ahead has left, and it hears place %d", n)
 	}
-	if p.grant("x", all[0], 0); all[0].Heard() != nil {
-		t.Errorf("who has left hears %v", all[0].Heard())
+	if p.grant("x", all[0], 0); all[0].WaitReason() != nil {
+		t.Errorf("who has left hears %v", all[0].WaitReason())
 	}
 	if n := position(t, all[3]); n != 2 {
 		t.Errorf("the head was granted, and the second hears place %d", n)
 	}
-	if held := all[3].Heard().(*driver.HeldError); held.Fence != 0 {
+	if held := all[3].WaitReason().(*driver.HeldError); held.Fence != 0 {
 		t.Errorf("it hears of a holder who is gone: %+v", held)
 	}
 }
@@ -53,7 +53,7 @@ func TestTheHolderIsTheLastOneThatIsKnown(t *testing.T) {
 	first, second := p.enter(exclusive("x")), p.enter(exclusive("x"))
 	holds := func(when, want string, fence uint64) {
 		t.Helper()
-		for how, err := range map[string]error{"a waiter": second.Heard(), "a try": p.Tried(exclusive("x"))} {
+		for how, err := range map[string]error{"a waiter": second.WaitReason(), "a try": p.CheckTry(exclusive("x"))} {
 			held := err.(*driver.HeldError)
 			if h := held.Holder; h.Owner.Client != want || h.Fence != fence || (held.Holders == 1) != (want != "") {
 				t.Errorf("%s: %s hears %+v, want %q with the fence %d", when, how, held, want, fence)
@@ -61,9 +61,9 @@ func TestTheHolderIsTheLastOneThatIsKnown(t *testing.T) {
 		}
 	}
 	holds("before an answer", "", 0)
-	first.Told(&driver.HeldError{Name: "x", Position: 1, Holders: 1, Holder: driver.Holder{Fence: 7, Owner: driver.Owner{Client: "other"}}}, true)
+	first.Refused(&driver.HeldError{Name: "x", Position: 1, Holders: 1, Holder: driver.Holder{Fence: 7, Owner: driver.Owner{Client: "other"}}}, true)
 	holds("while another process holds it", "other", 7)
-	first.Told(&driver.HeldError{Name: "x", Position: 2}, false)
+	first.Refused(&driver.HeldError{Name: "x", Position: 2}, false)
 	holds("while others wait", "", 0)
 	p.enter(exclusive("x"))
 	third := p.enter(exclusive("x"))

@@ -127,7 +127,7 @@ func (q *queue[W]) advance(now time.Time) {
 
 // passable reports whether the hold could be passed to w, which is the head.
 func (q *queue[W]) passable(w *Waiter[W], now time.Time) bool {
-	return q.hold != nil && w.state == local && now.Before(q.passUntil) && q.hold.Alike(w.Claim)
+	return q.hold != nil && w.state == local && now.Before(q.passUntil) && q.hold.Serves(w.Claim)
 }
 
 // wakeAtPassEnd gives the head its turn when the hold cannot be passed on any more.

@@ -12,9 +12,9 @@ import (
 // made, one after the other. Its methods are called with the queue locked: they must not
 // block, or call methods of Queues.
 type Hold[W any] interface {
-	// Alike reports whether a lease of this hold would serve the claim as well as a lease
-	// of its own.
-	Alike(claim W) bool
+	// Serves reports whether a lease of this hold would serve the claim as well as a
+	// lease of its own.
+	Serves(claim W) bool
 	// Pass makes the next lease of the hold, after the last one was released, and stores
 	// it in the claim. It returns false if that is not possible.
 	Pass(claim W) bool
@@ -108,10 +108,10 @@ func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time)
 	}
 }
 
-// Tried returns an error if waiters of this process are ahead of a try. It ignores
-// waiters that ask the backend, and could hold at the same time as the try. Tried does
+// CheckTry returns an error if waiters of this process are ahead of a try. It ignores
+// waiters that ask the backend, and could hold at the same time as the try. CheckTry does
 // not ask the backend.
-func (q *Queues[W]) Tried(c *driver.Claim) error {
+func (q *Queues[W]) CheckTry(c *driver.Claim) error {
 	s := q.of(c.Name)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,12 +31,12 @@ func TestReadersThatEnterAndAreGrantedLookAtFew(t *testing.T) {
 	p := newPlace()
 	all := p.enterAll(reader("x"))
 	for _, w := range all {
-		if !asks(w) || p.Tried(reader("x")) != nil {
+		if !asks(w) || p.CheckTry(reader("x")) != nil {
 			t.Fatal("a reader waits for another that asks")
 		}
 	}
 	for _, w := range all {
-		w.Told(&driver.HeldError{Position: 1}, false)
+		w.Refused(&driver.HeldError{Position: 1}, false)
 	}
 	for _, w := range all {
 		p.Granted("x", w, &hold{}, 0, start)
@@ -58,7 +58,7 @@ func TestWaitersThatLeaveLookAtFew(t *testing.T) {
 				all := p.enterAll(c)
 				for i := range all {
 					w := all[order(i)]
-					_ = w.Heard()
+					_ = w.WaitReason()
 					w.Leave(start)
 				}
 				p.linear(t)

@@ -15,7 +15,7 @@ func TestOnlyTheHeadAsks(t *testing.T) {
 	a, b, c := p.enter(exclusive("x")), p.enter(exclusive("x")), p.enter(exclusive("x"))
 	other := p.enter(exclusive("y"))
 	allAsk(t, "a--a", a, b, c, other)
-	a.Told(&driver.HeldError{}, false)
+	a.Refused(&driver.HeldError{}, false)
 	allAsk(t, "a--", a, b, c)
 	p.grant("x", a, 0)
 	allAsk(t, "aa-", a, b, c)
@@ -30,7 +30,7 @@ func TestReadersAskBesideEachOtherUntilOneIsToldHeld(t *testing.T) {
 	p := newPlace()
 	a, b := p.enter(reader("x")), p.enter(reader("x"))
 	allAsk(t, "aa", a, b)
-	a.Told(&driver.HeldError{}, false)
+	a.Refused(&driver.HeldError{}, false)
 	c, d := p.enter(reader("x")), p.enter(reader("x"))
 	allAsk(t, "aa--", a, b, c, d)
 	p.Granted("x", b, &hold{}, 0, start)
@@ -68,13 +68,13 @@ func TestPermitsAskOneByOneAfterOneWasToldHeld(t *testing.T) {
 	}
 	allAsk(t, "aaaa-----", line...)
 	for _, w := range line[:4] {
-		w.Told(&driver.HeldError{}, false)
+		w.Refused(&driver.HeldError{}, false)
 	}
 	for _, w := range line[:4] {
 		p.Granted("x", w, &hold{}, 0, start)
 	}
 	allAsk(t, "a----", line[4:]...)
-	line[4].Told(&driver.HeldError{}, false)
+	line[4].Refused(&driver.HeldError{}, false)
 	p.Granted("x", line[4], &hold{}, 0, start)
 	allAsk(t, "a---", line[5:]...)
 	p.Granted("x", line[5], &hold{}, 0, start) // at once: there may be room for more
@@ -89,28 +89,28 @@ func TestPermitsAskOneByOneAfterOneWasToldHeld(t *testing.T) {
 
 func TestTryIsRefusedByWhoeverCouldNotStandBesideIt(t *testing.T) {
 	p := newPlace()
-	if err := p.Tried(reader("x")); err != nil {
+	if err := p.CheckTry(reader("x")); err != nil {
 		t.Error(err)
 	}
 	a := p.enter(reader("x"))
-	if err := p.Tried(reader("x")); err != nil {
+	if err := p.CheckTry(reader("x")); err != nil {
 		t.Errorf("a reader beside one that asks: %v", err)
 	}
-	if p.Tried(exclusive("x")) == nil {
+	if p.CheckTry(exclusive("x")) == nil {
 		t.Error("a writer passes a reader that asks")
 	}
-	a.Told(&driver.HeldError{Holders: 2, Holder: driver.Holder{Fence: 7}}, false)
-	held, ok := p.Tried(reader("x")).(*driver.HeldError)
+	a.Refused(&driver.HeldError{Holders: 2, Holder: driver.Holder{Fence: 7}}, false)
+	held, ok := p.CheckTry(reader("x")).(*driver.HeldError)
 	if !ok || held.Holders != 2 || held.Holder.Fence != 7 || held.Position != 0 {
 		t.Errorf("a reader passes one that waits, or hears %+v", held)
 	}
 	a.Leave(start)
 	writer := p.enter(exclusive("x"))
-	if p.Tried(reader("x")) == nil {
+	if p.CheckTry(reader("x")) == nil {
 		t.Error("a reader passes a writer that asks")
 	}
 	writer.Failed(start, errNet)
-	if err := p.Tried(exclusive("x")); !errors.Is(err, errNet) {
+	if err := p.CheckTry(exclusive("x")); !errors.Is(err, errNet) {
 		t.Errorf("nobody knows whether it is held, and a try hears %v", err)
 	}
 }
@@ -123,7 +123,7 @@ func TestThoseWhoWaitBearAFailingBackendTogether(t *testing.T) {
 	if since := head.Failed(start, errNet); !since.Equal(start) {
 		t.Errorf("the head bears it since %v", since)
 	}
-	if err := early.Heard(); !errors.Is(err, errNet) {
+	if err := early.WaitReason(); !errors.Is(err, errNet) {
 		t.Errorf("one that waits hears %v", err)
 	}
 	head.FailOthers(patience, errNet, start.Add(patience-1))
@@ -137,9 +137,9 @@ func TestThoseWhoWaitBearAFailingBackendTogether(t *testing.T) {
 	if since := late.Failed(start.Add(2*patience), errNet); !since.Equal(start.Add(patience / 2)) {
 		t.Errorf("who came in the middle bears it since %v after its start", since.Sub(start))
 	}
-	late.Told(&driver.HeldError{}, false) // it answers
+	late.Refused(&driver.HeldError{}, false) // it answers
 	last := p.enter(exclusive("x"))
-	if err := last.Heard(); errors.Is(err, errNet) {
+	if err := last.WaitReason(); errors.Is(err, errNet) {
 		t.Error("the failure is over, and is still heard of")
 	}
 }

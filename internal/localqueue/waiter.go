@@ -44,25 +44,25 @@ func (w *Waiter[W]) Err() error {
 	return *w.err
 }
 
-// Alike counts the waiters right behind w for which alike reports that w's hold could be
-// passed to them, up to `most`. all reports whether no other waiter is behind w, and no
-// other process waits for the name.
-func (w *Waiter[W]) Alike(most int, alike func(W) bool) (n int, all bool) {
+// CountServed counts the waiters right behind w for which serves reports that w's hold
+// could be passed to them, up to `most`. all reports whether no other waiter is behind w,
+// and no other process waits for the name.
+func (w *Waiter[W]) CountServed(most int, serves func(W) bool) (n int, all bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	if w.queue == nil {
 		return 0, true
 	}
 	x := w.next
-	for ; x != nil && n < most && alike(x.Claim); x = x.next {
+	for ; x != nil && n < most && serves(x.Claim); x = x.next {
 		w.shard.looked++
 		n++
 	}
 	return n, x == nil && !w.queue.hasRivals
 }
 
-// Told records the answer "held" to w. rivals means that other processes hold the name.
-func (w *Waiter[W]) Told(held *driver.HeldError, rivals bool) {
+// Refused records the answer "held". rivals means that other processes hold the name.
+func (w *Waiter[W]) Refused(held *driver.HeldError, rivals bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	q := w.queue
@@ -125,10 +125,10 @@ func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time)
 	q.advance(now)
 }
 
-// Heard returns why w waits, according to the last answer: the error of the backend, or a
-// *driver.HeldError with w's position, which includes the claims of other processes that
-// were ahead then. It is nil if w has left.
-func (w *Waiter[W]) Heard() error {
+// WaitReason returns why w waits, according to the last answer: the error of the backend,
+// or a *driver.HeldError with w's position, which includes the claims of other processes
+// that were ahead then. It is nil if w has left.
+func (w *Waiter[W]) WaitReason() error {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	q := w.queue
