@@ -65,7 +65,7 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 		}
 		// The pause is random, so that two callers do not give way to each other for
 		// ever.
-		patience := backoff.Late(backoff.Doubled(giveWayAfter, gaveWay, maxPatience))
+		patience := backoff.JitterUp(backoff.Doubled(giveWayAfter, gaveWay, maxPatience))
 		at, err := inOrder(ctx, order, all, patience)
 		if !errors.Is(err, errGaveWay) {
 			return err

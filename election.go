@@ -127,7 +127,7 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 
 // electionPause returns the time to wait after a number of failures in a row.
 func electionPause(fails int) time.Duration {
-	return backoff.Early(backoff.Doubled(50*time.Millisecond, fails, 10*time.Second))
+	return backoff.JitterDown(backoff.Doubled(50*time.Millisecond, fails, 10*time.Second))
 }
 
 // A next is the step that follows a term.

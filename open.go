@@ -57,7 +57,7 @@ func (s *settings) retry(ctx context.Context, open func() (driver.Driver, error)
 		if err == nil || !errors.Is(err, ErrUnavailable) || permanent(err) || time.Since(began) >= s.RetryFor {
 			return d, err
 		}
-		pause := backoff.Early(backoff.Doubled(10*time.Millisecond, fails, time.Second))
+		pause := backoff.JitterDown(backoff.Doubled(10*time.Millisecond, fails, time.Second))
 		if ended := backoff.Wait(ctx, pause); errors.Is(ended, context.Canceled) {
 			return nil, ended
 		} else if ended != nil {

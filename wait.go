@@ -338,10 +338,10 @@ func (a *attempts) signaled(s driver.Signal, now clock.Reading) *hold {
 func (a *attempts) pause() time.Duration {
 	c := a.c
 	if a.fails > 0 {
-		return backoff.Early(backoff.Doubled(10*time.Millisecond, a.fails, time.Second))
+		return backoff.JitterDown(backoff.Doubled(10*time.Millisecond, a.fails, time.Second))
 	}
 	third := a.placeLasts / 3
-	d := third - backoff.Below(third/8) - c.now().Since(a.placedAt)
+	d := third - backoff.Random(third/8) - c.now().Since(a.placedAt)
 	// Only the head of the queue can be granted when a holder expires. If the waiters
 	// behind it asked at that time, too, they would get nothing. If the head is dead,
 	// they detect that when they renew their places.
@@ -351,7 +351,7 @@ func (a *attempts) pause() time.Duration {
 	if !c.pushed() {
 		// The pause of a poll has jitter, so that processes do not ask at the same
 		// instants.
-		d = min(d, backoff.Early(backoff.Halfway(5*time.Millisecond, a.polls, 250*time.Millisecond)))
+		d = min(d, backoff.JitterDown(backoff.GrownByHalf(5*time.Millisecond, a.polls, 250*time.Millisecond)))
 		a.polls++
 	}
 	return max(d, time.Millisecond)

@@ -116,7 +116,7 @@ func (w *watch) readEntry(ctx context.Context) (e Entry, changed bool, err error
 		if ended(ctx) != nil || w.c.isClosing() || permanent(err) || !w.yieldedErr && time.Since(w.failing) >= w.c.settings.RetryFor {
 			return e, false, err
 		}
-		w.c.pause(ctx, backoff.Early(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)), w.changed)
+		w.c.pause(ctx, backoff.JitterDown(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)), w.changed)
 	}
 	changed = !same(&e, &w.last)
 	w.last, w.fails, w.yieldedErr = e, 0, false
@@ -147,7 +147,7 @@ const (
 func (w *watch) wait(ctx context.Context) bool {
 	d := watchInterval
 	if !w.pushes || !w.c.driver.Properties().PushesChanges {
-		d = backoff.Early(backoff.Halfway(50*time.Millisecond, w.unchanged, time.Second))
+		d = backoff.JitterDown(backoff.GrownByHalf(50*time.Millisecond, w.unchanged, time.Second))
 	}
 	for _, h := range w.last.Holders {
 		d = min(d, h.ExpiresIn)

@@ -118,7 +118,7 @@ func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint
 			return wrapped("write", key, err)
 		}
 		// Each pause is longer, so that concurrent writers separate.
-		if err := backoff.Wait(ctx, backoff.Around(backoff.Doubled(5*time.Millisecond, n, time.Second))); err != nil {
+		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(5*time.Millisecond, n, time.Second))); err != nil {
 			return err
 		}
 	}

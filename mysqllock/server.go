@@ -58,7 +58,7 @@ func (s *server) repeatWhile(ctx context.Context, retryable func(error) bool, f 
 			break
 		}
 		before = err
-		err = backoff.Wait(ctx, backoff.Around(backoff.Doubled(2*time.Millisecond, again, 100*time.Millisecond)))
+		err = backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(2*time.Millisecond, again, 100*time.Millisecond)))
 	}
 	if err != nil && !answered(ctx, err) {
 		s.ready.Store(false) // the next connection may reach another server

@@ -66,7 +66,7 @@ func (s *store) ready(ctx context.Context) error {
 		case i >= bucketTries || !isPassing(err) && !isTooFew(err):
 			return s.failed(err)
 		}
-		if err := backoff.Wait(ctx, backoff.Around(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
+		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
 			return s.failed(err)
 		}
 	}

@@ -64,7 +64,7 @@ func (s *store) from(ctx context.Context, key string, sequence uint64) (*message
 		if err != nil || m != nil && m.sequence >= sequence {
 			return m, err
 		}
-		if err := backoff.Wait(ctx, backoff.Around(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
+		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
 			return nil, s.failed(err)
 		}
 	}

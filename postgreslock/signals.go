@@ -291,7 +291,7 @@ func (l *listener) pauseAfterFailedPush() (over bool) {
 // receiveOrPing waits for a signal, or pings the server after a long silence. It reports
 // whether the connection still works.
 func (l *listener) receiveOrPing(c *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(l.life, backoff.Early(pingAfter))
+	ctx, cancel := context.WithTimeout(l.life, backoff.JitterDown(pingAfter))
 	defer cancel()
 	n, err := c.WaitForNotification(ctx)
 	switch {

@@ -31,7 +31,7 @@ func (e *crowdedError) Error() string { return "others came between: " + e.held.
 // crowdedRefusal returns the refusal of a claim that was granted, if other claims were
 // granted meanwhile and leave no room for it.
 func (a *attempt) crowdedRefusal(held *driver.HeldError) *driver.HeldError {
-	out := &driver.HeldError{Name: a.claim.Name, Fence: held.Fence, RetryAfter: 5*time.Millisecond + backoff.Below(20*time.Millisecond)}
+	out := &driver.HeldError{Name: a.claim.Name, Fence: held.Fence, RetryAfter: 5*time.Millisecond + backoff.Random(20*time.Millisecond)}
 	out.Holders, out.Holder = held.Holders, held.Holder
 	_, out.Holder.Owner = untag(held.Holder.Owner)
 	if a.claim.Queue {
@@ -63,7 +63,7 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 			}
 		}
 		if round > 0 {
-			target += backoff.Number(1 << min(4+round, 12))
+			target += backoff.RandomN(1 << min(4+round, 12))
 		}
 		a.raise(ctx, votes, target)
 	}

@@ -87,7 +87,7 @@ func (a *attempt) signalResult(ctx context.Context, votes ballots, grant driver.
 	if err != nil {
 		if errors.Is(err, driver.ErrHeld) {
 			a.takeBack(ctx, votes)
-			_ = backoff.Wait(ctx, backoff.Below(20*time.Millisecond))
+			_ = backoff.Wait(ctx, backoff.Random(20*time.Millisecond))
 		}
 		votes = nil
 	}

@@ -47,7 +47,7 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 		case succeeded(entries) < d.majority:
 			return driver.Grant{}, failuresErr(ctx, d, "acquire", a.claim.Name, entries)
 		}
-		if err := backoff.Wait(ctx, backoff.Below(max(time.Since(began), time.Millisecond)<<min(round, 5))); err != nil {
+		if err := backoff.Wait(ctx, backoff.Random(max(time.Since(began), time.Millisecond)<<min(round, 5))); err != nil {
 			return driver.Grant{}, err
 		}
 		copy(votes, a.claimOnNodes(ctx, d.everyone()))

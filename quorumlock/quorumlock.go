@@ -82,7 +82,7 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 	if len(drivers) == 0 {
 		return nil, &driver.InvalidError{What: "quorum", Problem: "has no nodes", Allowed: "1 or more, 3 or 5 in most cases"}
 	}
-	d := &quorum{majority: len(drivers)/2 + 1, now: time.Now, early: ticketLead + backoff.Below(time.Millisecond)}
+	d := &quorum{majority: len(drivers)/2 + 1, now: time.Now, early: ticketLead + backoff.Random(time.Millisecond)}
 	for i, x := range drivers {
 		problem, raises := "", false
 		if !engine.IsNil(x) {

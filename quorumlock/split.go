@@ -69,10 +69,10 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Du
 	case firm:
 		// Our grant is on a node that has missed the grant of the other claim. The other
 		// client repairs its lease there when it renews it.
-		return backoff.Doubled(50*time.Millisecond, nth, 400*time.Millisecond) + backoff.Below(50*time.Millisecond)
+		return backoff.Doubled(50*time.Millisecond, nth, 400*time.Millisecond) + backoff.Random(50*time.Millisecond)
 	default:
 		// The other claims yield to ours, or have ended. A signal reports that, too.
-		return backoff.Doubled(2*time.Millisecond, nth, 128*time.Millisecond) + backoff.Below(8*time.Millisecond)
+		return backoff.Doubled(2*time.Millisecond, nth, 128*time.Millisecond) + backoff.Random(8*time.Millisecond)
 	}
 	a.forgetGrants(s.yield)
 	for i, v := range a.yield(ctx, s.yield) {
@@ -83,7 +83,7 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Du
 	if succeeded(votes) == 0 {
 		return 0
 	}
-	return 2*time.Millisecond + backoff.Below(8*time.Millisecond)
+	return 2*time.Millisecond + backoff.Random(8*time.Millisecond)
 }
 
 func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff {

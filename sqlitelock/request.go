@@ -78,7 +78,7 @@ func pause(ctx context.Context, n int, closed <-chan struct{}) error {
 	if n >= manyTries {
 		d = backoff.Doubled(lastPause, (n-manyTries)/8+1, crowdPause)
 	}
-	timer := time.NewTimer(backoff.Around(d))
+	timer := time.NewTimer(backoff.Jitter(d))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

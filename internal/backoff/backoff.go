@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Doubled is first, doubled n times, and no more than most.
+// Doubled returns first, doubled n times, and no more than most.
 func Doubled(first time.Duration, n int, most time.Duration) time.Duration {
 	for range n {
 		if first >= most/2 {
@@ -20,9 +20,9 @@ func Doubled(first time.Duration, n int, most time.Duration) time.Duration {
 	return min(first, most)
 }
 
-// Halfway is first, half as much again n times, and no more than most. It is for a client
-// that polls for an event, and notices it late by about half of the wait at most.
-func Halfway(first time.Duration, n int, most time.Duration) time.Duration {
+// GrownByHalf returns first, half as much again n times, and no more than most. A client
+// that polls with it notices an event late by about half of the wait at most.
+func GrownByHalf(first time.Duration, n int, most time.Duration) time.Duration {
 	for range n {
 		if first >= most/3*2 {
 			return most
@@ -32,30 +32,30 @@ func Halfway(first time.Duration, n int, most time.Duration) time.Duration {
 	return min(first, most)
 }
 
-// Below is a random time from 0 to less than d; 0 if d is not above 0.
-func Below(d time.Duration) time.Duration {
+// Random returns a random time from 0 to less than d; 0 if d is not above 0.
+func Random(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
-	return time.Duration(Number(uint64(d)))
+	return time.Duration(RandomN(uint64(d)))
 }
 
-// Number is a random number from 0 to less than n, which is above 0.
-func Number(n uint64) uint64 {
+// RandomN returns a random number from 0 to less than n, which is above 0.
+func RandomN(n uint64) uint64 {
 	if s := seeded.Load(); s != nil {
 		return s.below(n)
 	}
 	return rand.Uint64N(n)
 }
 
-// Early is d or up to a half of it sooner: never later than d.
-func Early(d time.Duration) time.Duration { return d - Below(d/2) }
+// JitterDown returns d, or up to a half of it less: never more than d.
+func JitterDown(d time.Duration) time.Duration { return d - Random(d/2) }
 
-// Around is a half to one and a half of d.
-func Around(d time.Duration) time.Duration { return d/2 + Below(d) }
+// Jitter returns a half to one and a half of d.
+func Jitter(d time.Duration) time.Duration { return d/2 + Random(d) }
 
-// Late is d or up to as much again: never sooner than d.
-func Late(d time.Duration) time.Duration { return d + Below(d) }
+// JitterUp returns d, or up to as much again: never less than d.
+func JitterUp(d time.Duration) time.Duration { return d + Random(d) }
 
 // seeded is the source of chance if a test has called Seed; otherwise nil.
 var seeded atomic.Pointer[source]

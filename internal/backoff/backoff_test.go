@@ -9,7 +9,7 @@ import (
 
 func TestPausesGrowAndStayBelowTheirBound(t *testing.T) {
 	const first, most = 10 * time.Millisecond, time.Second
-	for name, grown := range map[string]func(time.Duration, int, time.Duration) time.Duration{"Doubled": Doubled, "Halfway": Halfway} {
+	for name, grown := range map[string]func(time.Duration, int, time.Duration) time.Duration{"Doubled": Doubled, "GrownByHalf": GrownByHalf} {
 		last := time.Duration(0)
 		for n := range 200 {
 			d := grown(first, n, most)
@@ -31,7 +31,7 @@ func TestPausesGrowAndStayBelowTheirBound(t *testing.T) {
 	if d := Doubled(first, 3, most); d != 80*time.Millisecond {
 		t.Errorf("doubled three times it is %v", d)
 	}
-	if d := Halfway(first, 2, most); d != 22500*time.Microsecond {
+	if d := GrownByHalf(first, 2, most); d != 22500*time.Microsecond {
 		t.Errorf("half as much again twice is %v", d)
 	}
 }
@@ -39,17 +39,17 @@ func TestPausesGrowAndStayBelowTheirBound(t *testing.T) {
 func TestChanceStaysInItsRange(t *testing.T) {
 	for _, d := range []time.Duration{-1, 0, 1, 2, time.Second} {
 		for range 1000 {
-			if x := Below(d); x < 0 || x > 0 && x >= d {
-				t.Fatalf("Below(%v) is %v", d, x)
+			if x := Random(d); x < 0 || x > 0 && x >= d {
+				t.Fatalf("Random(%v) is %v", d, x)
 			}
-			if x := Early(d); d > 0 && (x > d || x < d/2) {
-				t.Fatalf("Early(%v) is %v", d, x)
+			if x := JitterDown(d); d > 0 && (x > d || x < d/2) {
+				t.Fatalf("JitterDown(%v) is %v", d, x)
 			}
-			if x := Around(d); d > 0 && (x < d/2 || x > d/2+d) {
-				t.Fatalf("Around(%v) is %v", d, x)
+			if x := Jitter(d); d > 0 && (x < d/2 || x > d/2+d) {
+				t.Fatalf("Jitter(%v) is %v", d, x)
 			}
-			if x := Late(d); d > 0 && (x < d || x >= 2*d) {
-				t.Fatalf("Late(%v) is %v", d, x)
+			if x := JitterUp(d); d > 0 && (x < d || x >= 2*d) {
+				t.Fatalf("JitterUp(%v) is %v", d, x)
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func TestSeedRepeats(t *testing.T) {
 	some := func(seed uint64) (all []time.Duration) {
 		defer Seed(seed)()
 		for range 10 {
-			all = append(all, Below(time.Hour))
+			all = append(all, Random(time.Hour))
 		}
 		return all
 	}
@@ -68,7 +68,7 @@ func TestSeedRepeats(t *testing.T) {
 	}
 	if slices.Equal(some(1), func() (all []time.Duration) {
 		for range 10 {
-			all = append(all, Below(time.Hour))
+			all = append(all, Random(time.Hour))
 		}
 		return all
 	}()) {

@@ -35,9 +35,9 @@ func GrowingPace(quick, slow time.Duration, part int) Pace {
 		most := slow * time.Duration(min(1+ahead, 4))
 		d := max(waited/time.Duration(part), quick*time.Duration(1+ahead))
 		if d >= most {
-			return most + backoff.Below(most/8)
+			return most + backoff.Random(most/8)
 		}
-		return d - backoff.Below(d/4)
+		return d - backoff.Random(d/4)
 	}
 }
 
@@ -77,7 +77,7 @@ func (p *Poller) Run(ctx context.Context) {
 			failures, rests = 0, time.Time{}
 			continue
 		}
-		rests = time.Now().Add(backoff.Around(backoff.Doubled(minRetryPause, failures, maxRetryPause)))
+		rests = time.Now().Add(backoff.Jitter(backoff.Doubled(minRetryPause, failures, maxRetryPause)))
 		failures++
 	}
 }

@@ -66,7 +66,7 @@ func (s Subscription) Keep(ctx context.Context) {
 		if !upSince.IsZero() && time.Since(upSince) >= s.LongestPause {
 			failures = 0
 		}
-		_ = backoff.Wait(ctx, backoff.Early(backoff.Doubled(s.FirstPause, failures, s.LongestPause)))
+		_ = backoff.Wait(ctx, backoff.JitterDown(backoff.Doubled(s.FirstPause, failures, s.LongestPause)))
 	}
 	if down {
 		s.Down.Add(-1)

@@ -15,12 +15,12 @@ import (
 // of left, the rest of the term.
 func RenewIn(ttl, since, left time.Duration) time.Duration {
 	third := ttl / 3
-	return max(0, min(third-backoff.Below(third/8)-since, left/2))
+	return max(0, min(third-backoff.Random(third/8)-since, left/2))
 }
 
 // RetryIn returns the pause after n failed renewals in a row: about 10 ms at first,
 // doubling up to a twentieth of the TTL, and 10 s at most. So the client recovers quickly
 // from a short outage, and sends few requests in a long one.
 func RetryIn(n int, ttl time.Duration) time.Duration {
-	return backoff.Early(backoff.Doubled(10*time.Millisecond, n, min(max(ttl/20, 2*time.Millisecond), 10*time.Second)))
+	return backoff.JitterDown(backoff.Doubled(10*time.Millisecond, n, min(max(ttl/20, 2*time.Millisecond), 10*time.Second)))
 }

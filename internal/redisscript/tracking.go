@@ -285,7 +285,7 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 		case len(failed) == 0:
 			pause = watchAgain
 		case !waits:
-			again.Reset(backoff.Late(pause))
+			again.Reset(backoff.JitterUp(pause))
 			pause, waits = min(2*pause, watchAgainMax), true
 		}
 	}

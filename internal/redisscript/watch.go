@@ -112,7 +112,7 @@ func (x *watch) listen(ctx context.Context, subscribed func()) {
 // keepNoted writes the note whenever the server has confirmed the subscription, and
 // renews it as long as the subscription lasts. It returns when it cannot write the note.
 func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, subscribed func()) {
-	for wait, late := serverTimeout, true; ; wait, late = backoff.Early(watchKeep), false {
+	for wait, late := serverTimeout, true; ; wait, late = backoff.JitterDown(watchKeep), false {
 		news := false
 		select {
 		case <-ctx.Done():

@@ -125,7 +125,7 @@ func (w *Watching) run() {
 			if next = w.markDue(names); next > 0 {
 				fails = 0
 			} else {
-				next = backoff.Late(backoff.Doubled(markRetryPause, fails, markRetryMaxPause))
+				next = backoff.JitterUp(backoff.Doubled(markRetryPause, fails, markRetryMaxPause))
 				fails++
 			}
 		}
@@ -235,7 +235,7 @@ func (w *Watching) markThose(due []*watch) error {
 	for i, x := range due {
 		tokens[i], names[i] = x.token, x.name
 	}
-	until := time.Now().Add(backoff.Early(Keep))
+	until := time.Now().Add(backoff.JitterDown(Keep))
 	known, ok, err := w.markAll(ctx, tokens, names)
 	for i, x := range due {
 		w.mu.Lock()

@@ -32,7 +32,7 @@ func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 	for fails := 0; ; fails++ {
 		done, err := t.tryAll(ctx, store, steps, names, fails > 0, f)
 		if err == nil && !done && fails >= retriesWithoutPause {
-			err = backoff.Wait(ctx, backoff.Around(backoff.Doubled(time.Millisecond, fails-retriesWithoutPause, 32*time.Millisecond)))
+			err = backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(time.Millisecond, fails-retriesWithoutPause, 32*time.Millisecond)))
 		}
 		if err != nil {
 			for _, name := range names {

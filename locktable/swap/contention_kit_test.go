@@ -168,12 +168,12 @@ func (c crowd) work(ctx context.Context, client *pawl.Client, sum *tally) {
 		}
 		sum.granted.Add(1)
 		select {
-		case <-time.After(backoff.Around(c.hold)):
+		case <-time.After(backoff.Jitter(c.hold)):
 		case <-l.Context().Done():
 		}
 		if errors.Is(l.Release(context.Background()), pawl.ErrLost) {
 			sum.lost.Add(1)
 		}
-		time.Sleep(backoff.Around(c.trip))
+		time.Sleep(backoff.Jitter(c.trip))
 	}
 }

@@ -105,7 +105,7 @@ func (r *result) pause(ctx context.Context, times int) error {
 	if r.end == late {
 		d = backoff.Doubled(time.Millisecond, times, 32*time.Millisecond)
 	}
-	return backoff.Wait(ctx, backoff.Around(d))
+	return backoff.Wait(ctx, backoff.Jitter(d))
 }
 
 // try computes a step from a known value, and swaps in the result if it changed the

@@ -58,7 +58,7 @@ func (b *stepBack) yieldsToHolder(own *locktable.Waiter, e *locktable.Entry, now
 // part of the time until ctx ends, so that another try is possible.
 func (b *stepBack) pause(ctx context.Context) error {
 	b.times++
-	d := backoff.Around(backoff.Doubled(2*b.trip, max(b.lost-1, 0), 64*b.trip))
+	d := backoff.Jitter(backoff.Doubled(2*b.trip, max(b.lost-1, 0), 64*b.trip))
 	return backoff.Wait(ctx, min(d, time.Until(driver.End(ctx))/4))
 }
 
