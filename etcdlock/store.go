@@ -261,7 +261,7 @@ func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.
 		if one := r.Responses[i/group].GetResponseTxn(); one.Succeeded {
 			done[i] = swap.Swapped{Done: true, Version: s.version(r.Header.Revision)}
 		} else {
-			done[i] = swap.Swapped{Known: true, Now: s.stored(one.Responses[i%group].GetResponseRange())}
+			done[i] = swap.Swapped{HasStored: true, Stored: s.stored(one.Responses[i%group].GetResponseRange())}
 		}
 	}
 	return done, err

@@ -59,10 +59,10 @@ func TestAnUpdateOutsideOfItsWindowIsVoid(t *testing.T) {
 			Name: "job", Version: seen[0].Version, Previous: seen[0].Value, Value: e.Append(nil), Entry: e,
 			Window: swap.Window{From: w.From.Add(off), To: w.To.Add(off)},
 		}})
-		if err != nil || swapped[0].Done || !swapped[0].OutsideWindow || string(swapped[0].Now.Value) != string(seen[0].Value) {
+		if err != nil || swapped[0].Done || !swapped[0].OutsideWindow || string(swapped[0].Stored.Value) != string(seen[0].Value) {
 			t.Fatalf("%v off: %+v, %v; want it void", off, swapped, err)
 		}
-		seen[0] = swapped[0].Now
+		seen[0] = swapped[0].Stored
 	}
 	entry, err := open(t, server.at(server.addr, d.store.db.Name())).Inspect(ctx, "job")
 	if err != nil || len(entry.Holders) != 1 || entry.Holders[0].Fence != g.Fence {

@@ -223,7 +223,7 @@ func (t *store) swapResult(s *swap.Swap, version uint64, stamp, sent time.Time) 
 	// The stamp is the time of the present server.
 	t.clock.OutsideWindow(s.Window)
 	t.clock.Learn(at, sent, time.Now())
-	return swap.Swapped{OutsideWindow: true, Known: true, Now: swap.Stored{Value: s.Previous, Version: version}}
+	return swap.Swapped{OutsideWindow: true, HasStored: true, Stored: swap.Stored{Value: s.Previous, Version: version}}
 }
 
 // Scan implements swap.Store.

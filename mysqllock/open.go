@@ -84,7 +84,7 @@ func build(db *sql.DB, o *Options, pool int) (*lockDriver, error) {
 	s.deliver = func(x driver.Signal) { d.Deliver(x) }
 	table := swap.New(s, s.inbox, s.deliver)
 	if n := cmp.Or(pool, db.Stats().MaxOpenConnections); n > 0 {
-		table.AtOnce(n)
+		table.LimitSwaps(n)
 	}
 	d.Tracked = engine.NewTracked(locktable.New(table, s.inbox), s.claims, nil)
 	s.running.Go(func() { newPoller(s).Run(s.life) })

@@ -146,7 +146,7 @@ func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Ms
 		}, nil
 	}
 	now, err := last.stored(w.acked)
-	return swap.Swapped{OutsideWindow: true, Known: true, Now: now}, err
+	return swap.Swapped{OutsideWindow: true, HasStored: true, Stored: now}, err
 }
 
 // counts reports whether a write counts, or counted until a later write replaced it. last

@@ -89,13 +89,13 @@ func TestFindOutTellsThreeCasesApart(t *testing.T) {
 	if !results[1].Done || !slices.Equal(unchanged, []int{2}) {
 		t.Errorf("%+v; unchanged are %v", results[1], unchanged)
 	}
-	if r := results[3]; r.Done || !r.Known || r.Now.Version != 99 {
+	if r := results[3]; r.Done || !r.HasStored || r.Stored.Version != 99 {
 		t.Errorf("another value: %+v", r)
 	}
-	if r := results[4]; r.Done || !r.Known || r.Now.Version != 0 {
+	if r := results[4]; r.Done || !r.HasStored || r.Stored.Version != 0 {
 		t.Errorf("no value: %+v", r)
 	}
-	if results[0].Done || results[0].Known {
+	if results[0].Done || results[0].HasStored {
 		t.Errorf("not asked for: %+v", results[0])
 	}
 }

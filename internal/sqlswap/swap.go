@@ -35,7 +35,7 @@ func FindOut(ctx context.Context, load func(ctx context.Context, names []string)
 		case swaps[i].Version:
 			unchanged(i)
 		default:
-			results[i].Known, results[i].Now = true, values[k]
+			results[i].HasStored, results[i].Stored = true, values[k]
 		}
 	}
 	return nil

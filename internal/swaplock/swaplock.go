@@ -145,10 +145,10 @@ func (s *store) swap(ctx context.Context, one swap.Swap) swap.Swapped {
 	case err != nil:
 		return swap.Swapped{Err: err}
 	case !answer.Done: // another one was quicker, and this is its value
-		return swap.Swapped{Known: true, Now: now}
+		return swap.Swapped{HasStored: true, Stored: now}
 	case !envelope.InsideWindow(locktable.At(answer.Value.Stamp)):
 		s.clock.OutsideWindow(one.Window) // the next window is wider
-		return swap.Swapped{OutsideWindow: true, Known: true, Now: now}
+		return swap.Swapped{OutsideWindow: true, HasStored: true, Stored: now}
 	}
 	s.clock.InsideWindow(one.Window)
 	return swap.Swapped{Done: true, Version: now.Version, StoreState: now.StoreState}
@@ -187,7 +187,7 @@ func (s *store) trouble(err error) error {
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "swaps", Where: "swaps " + s.addr, Clock: driver.ClockServer, MinTTL: max(driver.MinTTL, 4*s.clock.Tick),
-		MaxOverrun:    s.clock.Widest(),
+		MaxOverrun:    s.clock.MaxWindow(),
 		FenceSurvives: "the loss of all values, if it takes longer than two ticks, and the server's clock is not set back",
 	}
 }

@@ -15,7 +15,7 @@ import (
 type Clock struct {
 	// Tick is the resolution of the server's clock if it is coarse, such as a second.
 	// Such a clock stands still for a Tick at a time. So windows begin with a tick, and
-	// the store must be a DelayedWriter. The store's MaxOverrun must be Widest.
+	// the store must be a DelayedWriter. The store's MaxOverrun must be MaxWindow.
 	Tick time.Duration
 
 	mu        sync.Mutex        // protects the fields below
@@ -60,8 +60,8 @@ func (c *Clock) width() time.Duration {
 	return width + 2*c.Tick
 }
 
-// Widest returns the greatest width of a window: a lease may last longer by that.
-func (c *Clock) Widest() time.Duration { return maxWindow + 2*c.Tick }
+// MaxWindow returns the greatest width of a window: a lease may last longer by that.
+func (c *Clock) MaxWindow() time.Duration { return maxWindow + 2*c.Tick }
 
 // Ask returns Window, and first calls ask if the client has to ask the server. ask sends
 // the request, and calls Learn with the answer. Ask calls ask again if a concurrent swap
@@ -94,7 +94,7 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 func (c *Clock) OutsideWindow(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if width := c.width(); width < c.Widest() && w.width() >= width-width/8 {
+	if width := c.width(); width < c.MaxWindow() && w.width() >= width-width/8 {
 		c.doublings++
 	}
 	if w.From >= c.known.Is {

@@ -90,8 +90,8 @@ func TestAWindowIsNoWiderThanWidest(t *testing.T) {
 			last = w.From.Until(w.To)
 			c.OutsideWindow(w)
 		}
-		if want := 5*time.Second + 2*tick; last != want || c.Widest() != want {
-			t.Errorf("with ticks of %v it is %v wide, and Widest says %v; want %v", tick, last, c.Widest(), want)
+		if want := 5*time.Second + 2*tick; last != want || c.MaxWindow() != want {
+			t.Errorf("with ticks of %v it is %v wide, and MaxWindow is %v; want %v", tick, last, c.MaxWindow(), want)
 		}
 	}
 }

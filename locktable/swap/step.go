@@ -142,9 +142,9 @@ func (t *Table) try(
 		return result{refused: is.Err}, err
 	}
 	back.noteFailure(seen, is)
-	r = result{end: conflicted, value: seen, load: !is.Known && !is.OutsideWindow, took: time.Since(began)}
-	if is.Known {
-		r.value = knownValue{is.Now, true}
+	r = result{end: conflicted, value: seen, load: !is.HasStored && !is.OutsideWindow, took: time.Since(began)}
+	if is.HasStored {
+		r.value = knownValue{is.Stored, true}
 	}
 	switch {
 	case is.OutsideWindow:
@@ -156,7 +156,7 @@ func (t *Table) try(
 	return r, nil
 }
 
-// enterSwap waits for a free slot for a swap, see AtOnce.
+// enterSwap waits for a free slot for a swap, see LimitSwaps.
 func (t *Table) enterSwap(ctx context.Context) (leave func(), err error) {
 	if t.swapSlots == nil {
 		return func() {}, nil
@@ -288,8 +288,8 @@ func (t *Table) note(s Swap, r Swapped) {
 		t.cache.drop(s.Name) // waiters renew their places, so a swap from this value would fail
 	case r.Done:
 		t.cache.put(s.Name, Stored{s.Value, r.Version, r.StoreState})
-	case r.Known:
-		t.cache.put(s.Name, r.Now)
+	case r.HasStored:
+		t.cache.put(s.Name, r.Stored)
 	case !r.OutsideWindow:
 		t.cache.drop(s.Name)
 	}

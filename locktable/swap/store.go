@@ -97,13 +97,13 @@ type Swapped struct {
 	Version uint64 // the version of the new value, if Done
 
 	// OutsideWindow means that the store's clock was not within the window. After it,
-	// Time must return a better window. Unless Known is set, the table assumes that the
-	// value is unchanged.
+	// Time must return a better window. Unless HasStored is set, the table assumes that
+	// the value is unchanged.
 	OutsideWindow bool
 
-	// Known means that Now is the stored value; otherwise the table loads it.
-	Known bool
-	Now   Stored
+	// HasStored means that Stored is the stored value; otherwise the table loads it.
+	HasStored bool
+	Stored    Stored
 
 	StoreState any // the StoreState of the new value, see Stored
 

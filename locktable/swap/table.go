@@ -38,10 +38,10 @@ func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
 	return t
 }
 
-// AtOnce limits the table to n swaps at a time, for a store that has n connections. A
+// LimitSwaps limits the table to n swaps at a time, for a store that has n connections. A
 // step waits for its turn before it is computed: otherwise its window could end while the
 // swap waits for a connection.
-func (t *Table) AtOnce(n int) *Table {
+func (t *Table) LimitSwaps(n int) *Table {
 	t.swapSlots = make(chan struct{}, n)
 	return t
 }

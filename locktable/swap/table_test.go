@@ -113,7 +113,7 @@ func (v *values) swapLocked(s swap.Swap) swap.Swapped {
 	case now < s.Window.From || now > s.Window.To:
 		return swap.Swapped{OutsideWindow: true}
 	case is.Version != s.Version:
-		return swap.Swapped{Known: s.Version%2 == 0, Now: is} // some stores can say it, some cannot
+		return swap.Swapped{HasStored: s.Version%2 == 0, Stored: is} // some stores can say it, some cannot
 	}
 	v.last++
 	v.stored[s.Name] = swap.Stored{Value: s.Value, Version: v.last}
@@ -245,7 +245,7 @@ func (s *slowValues) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swappe
 func TestStepsWaitForRoomBeforeTheirWindowOpens(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &slowValues{valuesClient: &valuesClient{newValues(time.Now, 40*time.Millisecond), "inbox"}, takes: 20 * time.Millisecond}
-		d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}).AtOnce(2), "inbox")
+		d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}).LimitSwaps(2), "inbox")
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {

@@ -87,7 +87,7 @@ func (v *values) swap(swaps []swap.Swap, bug planted) timed[[]swap.Swapped] {
 			out[i].OutsideWindow = true
 			continue
 		case is.version != s.Version && !bug.noVersions:
-			out[i].Known, out[i].Now = is.version%2 == 0, v.seen(is) // some engines return it in the same answer
+			out[i].HasStored, out[i].Stored = is.version%2 == 0, v.seen(is) // some engines return it in the same answer
 			continue
 		}
 		v.last++
