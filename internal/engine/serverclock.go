@@ -6,11 +6,11 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// ServerTime is a lower bound of the server's clock: when the client's clock showed At,
-// the server's clock showed Is or later. The zero value is no bound.
+// ServerTime is a lower bound of the server's clock: when the client's clock showed
+// Client, the server's clock showed Server or later. The zero value is no bound.
 type ServerTime struct {
-	At time.Time // when the answer was received
-	Is locktable.Instant
+	Client time.Time // when the answer was received
+	Server locktable.Instant
 }
 
 const (
@@ -22,12 +22,12 @@ const (
 	leastGainMicros = 100
 )
 
-// By returns a lower bound of the server's clock at the time t of the client's clock. The
-// two clocks may drift, so By subtracts a thousandth of the time since At.
-func (s ServerTime) By(t time.Time) locktable.Instant {
-	passed := t.Sub(s.At)
+// LowerBound returns a lower bound of the server's clock at the time t of the client's
+// clock. The two clocks may drift, so it subtracts a thousandth of the time since Client.
+func (s ServerTime) LowerBound(t time.Time) locktable.Instant {
+	passed := t.Sub(s.Client)
 	off := passed / 1000
-	return s.Is + locktable.Instant((passed-max(off, -off))/time.Microsecond)
+	return s.Server + locktable.Instant((passed-max(off, -off))/time.Microsecond)
 }
 
 // Outdated reports whether an answer that was received now replaces the known time. The
@@ -37,5 +37,5 @@ func (s ServerTime) By(t time.Time) locktable.Instant {
 // old, or if its time is less than the bound at sent: then another server has answered,
 // or the server's clock was set back.
 func (s ServerTime) Outdated(is locktable.Instant, tick time.Duration, sent, now time.Time) bool {
-	return is.Add(tick) < s.By(sent) || is > s.By(now)+leastGainMicros || now.Sub(s.At) > replaceAfter
+	return is.Add(tick) < s.LowerBound(sent) || is > s.LowerBound(now)+leastGainMicros || now.Sub(s.Client) > replaceAfter
 }

@@ -19,7 +19,7 @@ func TestTheTimeOfAServerIsALowerBound(t *testing.T) {
 	for after, want := range map[time.Duration]locktable.Instant{
 		0: 0, 10 * time.Second: 9_990_000, -10 * time.Second: -10_010_000, time.Millisecond: 999,
 	} {
-		if got := known.By(zero.Add(after)) - known.Is; got != want {
+		if got := known.LowerBound(zero.Add(after)) - known.Server; got != want {
 			t.Errorf("after %v it is %d µs further, want %d", after, got, want)
 		}
 	}
@@ -31,7 +31,7 @@ func TestAnAnswerReplacesWhatIsKnownIfItSaysMore(t *testing.T) {
 		what       string
 		after      time.Duration // known was received; the answer is
 		trip, tick time.Duration
-		says       time.Duration // after known.Is
+		says       time.Duration // after known.Server
 		want       bool
 	}{
 		{"as much as is known", 1000 * ms, ms, 0, 999 * ms, false},
@@ -44,10 +44,10 @@ func TestAnAnswerReplacesWhatIsKnownIfItSaysMore(t *testing.T) {
 		{"less, long after", 15001 * ms, time.Minute, 0, 0, true},
 	} {
 		now := zero.Add(c.after)
-		if got := known.Outdated(known.Is.Add(c.says), c.tick, now.Add(-c.trip), now); got != c.want {
+		if got := known.Outdated(known.Server.Add(c.says), c.tick, now.Add(-c.trip), now); got != c.want {
 			t.Errorf("an answer that says %s: %v", c.what, got)
 		}
-		if !(ServerTime{}).Outdated(known.Is.Add(c.says), c.tick, now.Add(-c.trip), now) {
+		if !(ServerTime{}).Outdated(known.Server.Add(c.says), c.tick, now.Add(-c.trip), now) {
 			t.Errorf("an answer that says %s does not replace nothing", c.what)
 		}
 	}

@@ -52,13 +52,13 @@ func newClock(conn bounded, life context.Context, loops *sync.WaitGroup) *clock 
 func (c *clock) end(t time.Time, name string) int64 {
 	if c.cluster {
 		if r, ok := c.slots.Load(slot(name)); ok {
-			if r, _ := r.(engine.ServerTime); time.Since(r.At) < time.Minute {
-				return int64(r.By(t))
+			if r, _ := r.(engine.ServerTime); time.Since(r.Client) < time.Minute {
+				return int64(r.LowerBound(t))
 			}
 		}
 	}
 	if r := c.known.Load(); r != nil {
-		return int64(r.By(t))
+		return int64(r.LowerBound(t))
 	}
 	return 0
 }
@@ -66,7 +66,7 @@ func (c *clock) end(t time.Time, name string) int64 {
 // learnRefused learns the time from a server that refused a request because of its end.
 func (c *clock) learnRefused(is int64, sent time.Time, name string) {
 	if c.cluster {
-		c.slots.Store(slot(name), engine.ServerTime{At: time.Now(), Is: locktable.Instant(is)})
+		c.slots.Store(slot(name), engine.ServerTime{Client: time.Now(), Server: locktable.Instant(is)})
 		return
 	}
 	c.learn(is, sent)
@@ -79,7 +79,7 @@ func (c *clock) learn(is int64, sent time.Time) {
 	}
 	old, now := c.known.Load(), time.Now()
 	if old == nil || old.Outdated(locktable.Instant(is), 0, sent, now) {
-		c.known.CompareAndSwap(old, &engine.ServerTime{At: now, Is: locktable.Instant(is)})
+		c.known.CompareAndSwap(old, &engine.ServerTime{Client: now, Server: locktable.Instant(is)})
 	}
 }
 
@@ -135,7 +135,7 @@ func (c *clock) askEachMinute() {
 		case <-c.life.Done():
 			return
 		case <-each.C:
-			if r := c.known.Load(); r == nil || c.cluster || time.Since(r.At) > 30*time.Second {
+			if r := c.known.Load(); r == nil || c.cluster || time.Since(r.Client) > 30*time.Second {
 				c.ask()
 			}
 		}
@@ -163,7 +163,7 @@ func (c *clock) ask() {
 		go func() {
 			answer, err := s.ask(ctx, "TIME")
 			if is := readTime(answer); err == nil && is > 0 {
-				readings <- &engine.ServerTime{At: time.Now(), Is: locktable.Instant(is)}
+				readings <- &engine.ServerTime{Client: time.Now(), Server: locktable.Instant(is)}
 			} else {
 				readings <- nil
 			}
@@ -175,8 +175,8 @@ func (c *clock) ask() {
 		switch {
 		case r == nil:
 		case !c.cluster:
-			c.learn(int64(r.Is), sent)
-		case least == nil || r.By(time.Now()) < least.By(time.Now()):
+			c.learn(int64(r.Server), sent)
+		case least == nil || r.LowerBound(time.Now()) < least.LowerBound(time.Now()):
 			least = r
 		}
 	}

@@ -40,10 +40,10 @@ const (
 func (c *Clock) Window(now time.Time) (w Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Sub(c.known.At) > askServerAfter {
+	if now.Sub(c.known.Client) > askServerAfter {
 		return Window{}, false
 	}
-	from := c.known.By(now)
+	from := c.known.LowerBound(now)
 	if tick := locktable.Instant(c.Tick / time.Microsecond); tick > 0 {
 		from -= from % tick
 	}
@@ -83,7 +83,7 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known.Outdated(is, c.Tick, sent, now) {
-		c.known, c.trip = engine.ServerTime{At: now, Is: is}, now.Sub(sent)
+		c.known, c.trip = engine.ServerTime{Client: now, Server: is}, now.Sub(sent)
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *Clock) OutsideWindow(w Window) {
 	if width := c.width(); width < c.MaxWindow() && w.width() >= width-width/8 {
 		c.doublings++
 	}
-	if w.From >= c.known.Is {
+	if w.From >= c.known.Server {
 		c.known = engine.ServerTime{}
 	}
 }

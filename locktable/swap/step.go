@@ -197,7 +197,7 @@ func (t *Table) window(ctx context.Context, onTime bool, wider time.Duration) (w
 	uncertainty = w.From.Until(w.To)
 	if onTime {
 		// This is a lower bound of the store's clock at the end of ctx, see driver.End.
-		w.To = min(w.To, engine.ServerTime{At: time.Now(), Is: w.From}.By(driver.End(ctx)))
+		w.To = min(w.To, engine.ServerTime{Client: time.Now(), Server: w.From}.LowerBound(driver.End(ctx)))
 		if ctx.Err() != nil || w.To < w.From {
 			return w, 0, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
