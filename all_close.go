@@ -51,11 +51,11 @@ type parallelCalls struct {
 	exited   bool       // one of the calls has ended its goroutine
 }
 
-// callInParallel calls f with 0 to n-1, at most keepalive.Out at a time.
+// callInParallel calls f with 0 to n-1, at most keepalive.MaxInFlight at a time.
 func callInParallel(n int, f func(i int)) *parallelCalls {
 	c := &parallelCalls{done: make(chan struct{})}
 	var all sync.WaitGroup
-	room := make(chan struct{}, keepalive.Out)
+	room := make(chan struct{}, keepalive.MaxInFlight)
 	for i := range n {
 		all.Go(func() {
 			room <- struct{}{}

@@ -124,7 +124,7 @@ func (l *GroupLease) end(ctx context.Context, unused bool) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	l.answer = closeAll(ctx, lazyctx.Lasting(ctx), l.leases, unused)
+	l.answer = closeAll(ctx, lazyctx.WithoutCancel(ctx), l.leases, unused)
 	return l.answer
 }
 
@@ -140,7 +140,7 @@ func (l *GroupLease) giveUp(ctx context.Context, why error) {
 	switch { // the Observer gets the error of a failing backend
 	case len(leases) == 0:
 	case ended(ctx) != nil, errors.Is(why, ErrUnavailable):
-		leases[0].h.c.aside(func() { _ = closeAll(ctx, lazyctx.Lasting(ctx), leases, true) })
+		leases[0].h.c.aside(func() { _ = closeAll(ctx, lazyctx.WithoutCancel(ctx), leases, true) })
 	default:
 		_ = closeAll(ctx, ctx, leases, true)
 	}

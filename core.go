@@ -61,7 +61,7 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 		claims: newCalls(), releases: newCalls(), functions: newCalls(), closing: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {}, done: make(chan struct{}),
 	}
-	c.returner = returner.New(keepalive.Out, c.releaseAgain)
+	c.returner = returner.New(keepalive.MaxInFlight, c.releaseAgain)
 	return c
 }
 
@@ -173,7 +173,7 @@ func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], se
 	err = unavailable(c.backend, "release", x.Lease.Name, err)
 	c.reportFailedAside(x.Claim.lateEvent(), "release", 1, err)
 	if errors.Is(err, ErrClosed) || permanent(err) {
-		return keepalive.Never, err
+		return keepalive.Unanswerable, err
 	}
 	return keepalive.Failed, err
 }

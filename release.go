@@ -35,7 +35,7 @@ func (l *Lease) close(ctx, bound context.Context, unused bool) error {
 		ctx = context.Background()
 	}
 	if bound == nil {
-		bound = lazyctx.Lasting(ctx)
+		bound = lazyctx.WithoutCancel(ctx)
 	}
 	h, c := l.h, l.h.c
 	entered := c.releases.enter()

@@ -204,7 +204,7 @@ func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (
 	o.mu.Lock()
 	if b.next != r || o.d.begin(o.d.life) != nil { // the release was cancelled, or the driver is closed
 		o.mu.Unlock()
-		return keepalive.Never, nil
+		return keepalive.Unanswerable, nil
 	}
 	defer o.d.work.Done()
 	b.inFlight = make(chan struct{})

@@ -34,7 +34,7 @@ type Return[C any] struct {
 // second, however many returns there are. Once it answers, the returns are sent as fast
 // as it answers.
 type Returns[C any] struct {
-	Most int // the largest number of requests under way; 0 means Out
+	Most int // the largest number of requests under way; 0 means MaxInFlight
 
 	began       time.Time           // the first time that a return was postponed
 	later       dueHeap[*Return[C]] // not due yet
@@ -51,14 +51,14 @@ type Returns[C any] struct {
 }
 
 const (
-	// Out is the usual largest number of requests under way.
-	Out = 64
+	// MaxInFlight is the usual largest number of requests under way.
+	MaxInFlight = 64
 
 	firstPause = 10 * time.Millisecond
 	maxPause   = time.Second // the longest pause
 )
 
-func (r *Returns[C]) most() int { return cmp.Or(r.Most, Out) }
+func (r *Returns[C]) most() int { return cmp.Or(r.Most, MaxInFlight) }
 
 // Add queues a return that is due now.
 func (r *Returns[C]) Add(x *Return[C], now time.Time) {
@@ -144,9 +144,9 @@ func (r *Returns[C]) next(now time.Time) time.Duration {
 type Outcome int
 
 const (
-	Done   Outcome = iota // the backend answered that the token holds nothing now
-	Failed                // the outcome is unknown
-	Never                 // the backend will never answer it
+	Done         Outcome = iota // the backend answered that the token holds nothing now
+	Failed                      // the outcome is unknown
+	Unanswerable                // the backend will never answer it
 )
 
 // Answered records the outcome of a return from Take. sent is the time of its request.
@@ -167,7 +167,7 @@ func (r *Returns[C]) Answered(x *Return[C], sent, now time.Time, o Outcome) {
 		default:
 			r.postpone(x, x.Again)
 		}
-	case o == Never, x.last:
+	case o == Unanswerable, x.last:
 		r.givenUp++
 	default:
 		r.failure(x, now)

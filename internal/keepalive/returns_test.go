@@ -41,7 +41,7 @@ func TestNoMoreThanOutAreUnderWay(t *testing.T) {
 	r := &returns{}
 	all := some(r, 1000)
 	under, _ := take(r, start)
-	if len(under) != keepalive.Out {
+	if len(under) != keepalive.MaxInFlight {
 		t.Fatalf("%d are under way", len(under))
 	}
 	for i := 0; r.Len() > 0; i++ {

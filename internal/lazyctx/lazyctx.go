@@ -53,8 +53,8 @@ func (r *Room) WithDeadline(parent context.Context, deadline time.Time) *Context
 	return r.first.bind(parent, deadline)
 }
 
-// Lasting returns ctx without its end.
-func Lasting(ctx context.Context) context.Context {
+// WithoutCancel is context.WithoutCancel, but returns a ctx that never ends as it is.
+func WithoutCancel(ctx context.Context) context.Context {
 	if _, bounded := ctx.Deadline(); !bounded && ctx.Done() == nil {
 		return ctx // the usual case for the release of a lease
 	}

@@ -156,7 +156,7 @@ func TestWhatLastsDoesNotEndWithTheCtx(t *testing.T) {
 	late, stop := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 	defer stop()
 	for _, ctx := range []context.Context{context.Background(), over, late} {
-		if lasts := Lasting(ctx); lasts.Err() != nil || lasts.Done() != nil {
+		if lasts := WithoutCancel(ctx); lasts.Err() != nil || lasts.Done() != nil {
 			t.Errorf("%v ends", lasts)
 		}
 	}

@@ -89,7 +89,7 @@ func (r *Returner[C]) sendDueLocked() {
 }
 
 func (r *Returner[C]) send(ctx context.Context, x *keepalive.Return[C]) {
-	sent, outcome, err := time.Now(), keepalive.Never, error(nil)
+	sent, outcome, err := time.Now(), keepalive.Unanswerable, error(nil)
 	defer func() { // even if the driver panics
 		r.mu.Lock()
 		defer r.mu.Unlock()
