@@ -127,13 +127,13 @@ type clock struct {
 	used   time.Time     // when this client last called window
 	active time.Time     // when this client last received an active tick
 	called time.Time     // when another client asked for a tick; zero after the next tick
-	heard  chan struct{} // closed at the next tick
+	ticked chan struct{} // closed at the next tick
 	slack  float64       // a random number, 0 to 1, so that clients write a due tick at different times
 	trip   time.Duration // the average round-trip time
 }
 
 func newClock() *clock {
-	return &clock{changed: make(chan struct{}, 1), heard: make(chan struct{}), slack: mathrand.Float64()}
+	return &clock{changed: make(chan struct{}, 1), ticked: make(chan struct{}), slack: mathrand.Float64()}
 }
 
 // window returns the window of a step that is computed now. It begins with this client's
@@ -166,8 +166,8 @@ func (c *clock) widthLocked() time.Duration {
 	return min(2*c.trip, maxWindow)
 }
 
-// noteTrip updates the average round-trip time.
-func (c *clock) noteTrip(trip time.Duration) {
+// recordTrip updates the average round-trip time.
+func (c *clock) recordTrip(trip time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.trip = cmp.Or(c.trip, trip)
@@ -217,8 +217,8 @@ func (c *clock) learn(t tick) {
 		c.active = now
 	}
 	c.called = time.Time{}
-	close(c.heard)
-	c.heard = make(chan struct{})
+	close(c.ticked)
+	c.ticked = make(chan struct{})
 	c.wakeLoop()
 }
 
@@ -255,7 +255,7 @@ func (c *clock) call() {
 func (c *clock) idle() (next <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.heard, c.known && c.cur.room > maxTickAdvance
+	return c.ticked, c.known && c.cur.room > maxTickAdvance
 }
 
 // older records that the tick with the revision rev is at least as old as by. A second
@@ -366,7 +366,7 @@ func (s *store) txnAtTick(ctx context.Context, cs []clientv3.Cmp, then, otherwis
 	if next.value != "" {
 		then = append(then, clientv3.OpPut(s.clockKey(), next.value))
 	}
-	sent := s.seen.Load()
+	sent := s.lastRevision.Load()
 	r, err := s.txn(ctx, cs, then, append(otherwise, s.getClock()))
 	switch {
 	case err != nil:
@@ -423,7 +423,7 @@ var errNoClock = errors.New("the clock's key is gone")
 // there are entries but no clock, an operator has deleted it, and the ends of the leases
 // are unknown.
 func (s *store) readClock(ctx context.Context) error {
-	sent := s.seen.Load()
+	sent := s.lastRevision.Load()
 	r, err := s.txn(ctx, nil, append(s.getTimer(), s.getClock()), nil)
 	if err != nil {
 		return err

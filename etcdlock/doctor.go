@@ -160,8 +160,8 @@ func (c *checkup) cluster(ctx context.Context, named int) {
 		c.found.Add(n > named, driver.SeverityInfo, "endpoints", fmt.Sprintf("the URL names %d of %d members", named, n), "name all, so that it does not matter which of them are down")
 	}
 	const old = 1 << 20
-	if seen := c.seen.Load(); seen > old {
-		_, err := c.client.Get(ctx, c.clockKey(), clientv3.WithRev(seen-old))
+	if last := c.lastRevision.Load(); last > old {
+		_, err := c.client.Get(ctx, c.clockKey(), clientv3.WithRev(last-old))
 		c.found.Add(err == nil, driver.SeverityWarning, "compaction", fmt.Sprintf("more than %d revisions are kept: the database grows with each renewal until it is full", old),
 			"start the members with --auto-compaction-mode=periodic --auto-compaction-retention=1h")
 	}

@@ -75,9 +75,9 @@ func (s *store) leaseTimeLeft() time.Duration {
 
 // startTimer starts a timer for leaseTimeLeft, unless a timer runs that was started after
 // the last tick. It first writes a tick, if this client knows the age of the last one.
-func (s *store) startTimer(ctx context.Context, seen *clientv3.TxnResponse) {
+func (s *store) startTimer(ctx context.Context, read *clientv3.TxnResponse) {
 	t, _ := s.clock.current()
-	rev, _, runs := parseTimer(seen)
+	rev, _, runs := parseTimer(read)
 	if runs && rev == t.rev {
 		return
 	}

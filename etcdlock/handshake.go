@@ -55,14 +55,14 @@ func (h *handshakes) lastError() error {
 // answer.
 type checkedConn struct {
 	net.Conn
-	of    *handshakes
-	heard bool // the server has answered; used by the reading goroutine only
+	of       *handshakes
+	answered bool // the server has answered; used by the reading goroutine only
 }
 
 func (c *checkedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if !c.heard {
-		if c.heard = n > 0; c.heard {
+	if !c.answered {
+		if c.answered = n > 0; c.answered {
 			c.of.last.Store(nil)
 		} else if err != nil {
 			c.of.last.Store(&err)

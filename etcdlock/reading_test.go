@@ -144,7 +144,7 @@ func TestNobodyEntersEarly(t *testing.T) {
 				c := newClock()
 				c.learn(w.last)
 				if i == 3 { // it is far away
-					c.noteTrip(400 * time.Millisecond)
+					c.recordTrip(400 * time.Millisecond)
 				}
 				w.clients = append(w.clients, c)
 			}

@@ -27,7 +27,7 @@ func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []cl
 		r, err = s.client.Txn(clientv3.WithRequireLeader(ctx)).If(cs...).Then(then...).Else(otherwise...).Commit()
 		if !isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrGRPCNotSupportedForLearner) {
 			if err == nil {
-				s.clock.noteTrip(time.Since(sent))
+				s.clock.recordTrip(time.Since(sent))
 			}
 			break
 		}
@@ -53,15 +53,15 @@ func (s *store) check(h *pb.ResponseHeader, sent int64) error {
 			s.former = nil
 		}
 		s.epoch++
-		s.seen.Store(0)
+		s.lastRevision.Store(0)
 		s.cluster = h.GetClusterId()
 		s.clock.forget()
 		return errors.New("the data are older than they were: a snapshot was restored, or this is another cluster")
 	}
 	s.cluster = h.GetClusterId()
 	for {
-		seen := s.seen.Load()
-		if h.GetRevision() <= seen || s.seen.CompareAndSwap(seen, h.GetRevision()) {
+		last := s.lastRevision.Load()
+		if h.GetRevision() <= last || s.lastRevision.CompareAndSwap(last, h.GetRevision()) {
 			return nil
 		}
 	}

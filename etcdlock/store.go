@@ -38,11 +38,11 @@ type store struct {
 	where  string
 	forget time.Duration // the retention time, see Options
 
-	clock       *clock
-	inbox       *inbox
-	seen        atomic.Int64 // the highest revision of an answer
-	swaps       atomic.Int64
-	watchesDown atomic.Int64 // the number of watched names whose watch is down
+	clock        *clock
+	inbox        *inbox
+	lastRevision atomic.Int64 // the highest revision of an answer
+	swaps        atomic.Int64
+	watchesDown  atomic.Int64 // the number of watched names whose watch is down
 
 	hasPeers atomic.Bool   // an inbox existed when this client last read the clock
 	follows  chan struct{} // closed when the watch on the clock has begun or failed for the first time
@@ -101,7 +101,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		for _, name := range some {
 			gets = append(gets, clientv3.OpGet(s.entryKey(name)))
 		}
-		sent := s.seen.Load()
+		sent := s.lastRevision.Load()
 		r, err := s.txn(ctx, nil, gets, nil)
 		if err == nil {
 			err = s.check(r.Header, sent)
@@ -111,7 +111,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		}
 		for _, one := range r.Responses {
 			stored := s.stored(one.GetResponseRange())
-			lasting = s.noteLeases(stored) || lasting
+			lasting = s.recordLeases(stored) || lasting
 			all = append(all, stored)
 		}
 	}
@@ -129,8 +129,8 @@ func (s *store) stored(r *pb.RangeResponse) swap.Stored {
 	return swap.Stored{Value: r.GetKvs()[0].GetValue(), Version: s.version(r.GetKvs()[0].GetModRevision())}
 }
 
-// noteLeases updates leasesLastUntil, and reports whether the entry has a holder.
-func (s *store) noteLeases(stored swap.Stored) bool {
+// recordLeases updates leasesLastUntil, and reports whether the entry has a holder.
+func (s *store) recordLeases(stored swap.Stored) bool {
 	if len(stored.Value) == 0 {
 		return false
 	}

@@ -27,12 +27,12 @@ func (s *store) Watch(name string, f func()) (stop func()) {
 }
 
 // followName runs one watch of etcd until the watch fails.
-func (s *store) followName(ctx context.Context, name string, subscribed, tell func()) {
+func (s *store) followName(ctx context.Context, name string, subscribed, notify func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	late := time.AfterFunc(backgroundTimeout, cancel) // for a server that never answers
 	defer late.Stop()
-	var seen locktable.VisibleState
+	var state locktable.VisibleState
 	for r := range s.client.Watch(clientv3.WithRequireLeader(ctx), s.entryKey(name), clientv3.WithCreatedNotify()) {
 		if r.Err() != nil || r.Canceled {
 			return
@@ -42,8 +42,8 @@ func (s *store) followName(ctx context.Context, name string, subscribed, tell fu
 			subscribed()
 		}
 		for _, e := range r.Events {
-			if seen.Changed(e.Kv.GetValue()) {
-				tell()
+			if state.Changed(e.Kv.GetValue()) {
+				notify()
 			}
 		}
 	}

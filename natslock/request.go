@@ -79,12 +79,12 @@ func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context)
 	for i := 0; ; i++ {
 		within, cancel := context.WithTimeout(ctx, backoff.Doubled(max(500*time.Millisecond, 2*time.Duration(s.trip.Load())), i, 5*time.Second))
 		sent := time.Now()
-		s.reads.noteRequest(sent)
+		s.reads.recordRequest(sent)
 		answer, err := f(within)
 		if err == nil {
 			s.trip.Store(int64(time.Since(sent)))
 		}
-		s.noteResponse(&s.reads, err)
+		s.recordResponse(&s.reads, err)
 		cancel()
 		switch {
 		case err == nil, ctx.Err() != nil:
@@ -241,8 +241,8 @@ const (
 	maxDoublings   = 4
 )
 
-// noteRequest records a request. It drops old requests without an answer.
-func (w *responseWatchdog) noteRequest(now time.Time) {
+// recordRequest records a request. It drops old requests without an answer.
+func (w *responseWatchdog) recordRequest(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.since.IsZero() || now.Sub(w.last) > 2*reconnectAfter {
@@ -251,10 +251,10 @@ func (w *responseWatchdog) noteRequest(now time.Time) {
 	w.last = now
 }
 
-// noteResponse records the result of a request of a kind. If such requests were
+// recordResponse records the result of a request of a kind. If such requests were
 // unanswered for too long, it reconnects, see reconnectAfter, except on a caller's
 // connection.
-func (s *store) noteResponse(w *responseWatchdog, err error) {
+func (s *store) recordResponse(w *responseWatchdog, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil || codeOf(err) != 0 && !isPassing(err) && !isUnderWay(err) {

@@ -22,7 +22,7 @@ type push struct {
 	inboxes   *nats.Subscription // nil without push
 	status    chan nats.Status
 	loops     sync.WaitGroup
-	heard     chan struct{} // has a value when the driver's own message has arrived
+	arrived   chan struct{} // has a value when the driver's own message has arrived
 	inboxDown atomic.Bool   // the driver's own message has not arrived
 }
 
@@ -31,7 +31,7 @@ type push struct {
 // data. So the store drops the known values, and all claims ask again.
 func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 	p := &s.push
-	p.inbox, p.heard = inbox, make(chan struct{}, 1)
+	p.inbox, p.arrived = inbox, make(chan struct{}, 1)
 	if !s.o.NoPush {
 		p.inboxes, _ = s.nc.Subscribe(inbox, func(m *nats.Msg) { p.receive(m.Data, d) })
 	}
@@ -66,7 +66,7 @@ func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout) // nats.go does not flush without a deadline
 	defer cancel()
 	select {
-	case <-p.heard: // the late message of an earlier probe
+	case <-p.arrived: // the late message of an earlier probe
 	default:
 	}
 	if p.inboxes == nil || nc.Publish(p.inbox, nil) != nil || nc.FlushWithContext(ctx) != nil {
@@ -75,11 +75,11 @@ func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 	late := time.NewTimer(echoWithin)
 	defer late.Stop()
 	select {
-	case <-p.heard:
+	case <-p.arrived:
 		p.inboxDown.Store(false)
 	case <-late.C:
 		p.inboxDown.Store(true)
-		if len(p.heard) > 0 { // the message has arrived just now
+		if len(p.arrived) > 0 { // the message has arrived just now
 			p.inboxDown.Store(false)
 		}
 	case <-ctx.Done():
@@ -89,7 +89,7 @@ func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 func (p *push) receive(data []byte, d *locktable.Driver) {
 	if len(data) == 0 {
 		select {
-		case p.heard <- struct{}{}:
+		case p.arrived <- struct{}{}:
 		default:
 		}
 		p.inboxDown.Store(false) // although the message may be late

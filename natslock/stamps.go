@@ -34,9 +34,9 @@ func (s *store) sendsStamps(c *jetstream.StreamConfig) bool {
 	return c.RePublish != nil && c.RePublish.Destination == s.stampPrefix()+">"
 }
 
-// listenForStamps returns a channel that receives the stamps of a key until stop is
+// subscribeToStamps returns a channel that receives the stamps of a key until stop is
 // called, or nil if none will arrive.
-func (s *store) listenForStamps(key string) (stamps chan *nats.Msg, stop func()) {
+func (s *store) subscribeToStamps(key string) (stamps chan *nats.Msg, stop func()) {
 	if c := s.bucket.config.Load(); c != nil && s.sendsStamps(c) && s.missedStamps.Load() < maxMissedStamps {
 		stamps = make(chan *nats.Msg, 64)
 		if sub, err := s.nc.ChanSubscribe(s.stampPrefix()+key, stamps); err == nil {

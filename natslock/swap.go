@@ -68,7 +68,7 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 	if c := s.bucket.config.Load(); c != nil && c.AllowMsgTTL {
 		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64((w.kept+s.o.Retention)/time.Second)+1, 10)}
 	}
-	stamps, stop := s.listenForStamps(w.key)
+	stamps, stop := s.subscribeToStamps(w.key)
 	defer stop()
 	var err error
 	w.sent = time.Now()
@@ -112,9 +112,9 @@ var errTooBig = &jetstream.APIError{ErrorCode: codeTooBig, Description: "message
 
 // publish stores a message, and returns its sequence.
 func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
-	s.writes.noteRequest(time.Now())
-	defer func() { s.noteResponse(&s.writes, err) }()
-	late := time.AfterFunc(reconnectAfter, func() { s.noteResponse(&s.writes, errNoAnswer) })
+	s.writes.recordRequest(time.Now())
+	defer func() { s.recordResponse(&s.writes, err) }()
+	late := time.AfterFunc(reconnectAfter, func() { s.recordResponse(&s.writes, errNoAnswer) })
 	defer late.Stop()
 	r, err := s.ask(ctx, m)
 	switch {

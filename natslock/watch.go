@@ -20,8 +20,8 @@ import (
 type watch struct {
 	*store
 	name    string
-	tell    func()
-	seen    locktable.VisibleState
+	notify  func()
+	state   locktable.VisibleState
 	changed chan struct{} // has a value after a message was stored
 	last    atomic.Uint64 // the highest sequence of the stored messages
 }
@@ -31,7 +31,7 @@ func (s *store) Watch(name string, f func()) (stop func()) { return s.watchers.W
 
 func (s *store) followName(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(s.life)
-	w := &watch{store: s, name: name, tell: f, changed: make(chan struct{}, 1)}
+	w := &watch{store: s, name: name, notify: f, changed: make(chan struct{}, 1)}
 	s.push.loops.Go(func() {
 		engine.Subscription{
 			Run:          w.listen,
@@ -54,7 +54,7 @@ func (w *watch) listen(ctx context.Context, subscribed func()) {
 		return
 	}
 	subject, before := w.stampPrefix()+keyOf(w.name), w.nc.LastError()
-	sub, err := w.nc.Subscribe(subject, w.noteStamp)
+	sub, err := w.nc.Subscribe(subject, w.receiveStamp)
 	if err != nil {
 		return
 	}
@@ -70,13 +70,13 @@ func (w *watch) listen(ctx context.Context, subscribed func()) {
 		case <-w.changed:
 		}
 		if w.hasNews(ctx) {
-			w.tell()
+			w.notify()
 		}
 	}
 }
 
-// noteStamp gets the stamp of each stored message.
-func (w *watch) noteStamp(m *nats.Msg) {
+// receiveStamp receives the stamp of each stored message.
+func (w *watch) receiveStamp(m *nats.Msg) {
 	if n, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err == nil {
 		w.last.Store(n)
 	}
@@ -97,7 +97,7 @@ func (w *watch) hasNews(ctx context.Context) bool {
 		return true
 	}
 	is, err := m.stored(at)
-	return err != nil || w.seen.Changed(is.Value)
+	return err != nil || w.state.Changed(is.Value)
 }
 
 // mayPush reports whether the leader sends the bucket's stamps, according to its last
