@@ -37,7 +37,7 @@ func (s *store) pollClaims(ctx context.Context) error {
 	names, byName := engine.ByName(s.claims.Waiting(time.Now()))
 	for {
 		some := names[:min(len(names), maxNamesPerPoll)] // if there are none, the statement reads only the lost leases
-		if err := s.lookAtNames(ctx, some, byName); err != nil {
+		if err := s.pollNames(ctx, some, byName); err != nil {
 			return err
 		}
 		if names = names[len(some):]; len(names) == 0 {
@@ -46,15 +46,15 @@ func (s *store) pollClaims(ctx context.Context) error {
 	}
 }
 
-func (s *store) lookAtNames(ctx context.Context, names []string, byName map[string][]engine.Claim) error {
+func (s *store) pollNames(ctx context.Context, names []string, byName map[string][]engine.Claim) error {
 	asked := time.Now()
-	seen := map[string]*locktable.Entry{} // nil for an unchanged name
+	entries := map[string]*locktable.Entry{} // nil for an unchanged name
 	var signals []driver.Signal
 	var read []string
 	err := s.do(ctx, func(ctx context.Context) error {
 		signals, read = nil, nil
 		for _, name := range names {
-			seen[name] = &locktable.Entry{} // if missing or damaged; the next request reports damage
+			entries[name] = &locktable.Entry{} // if missing or damaged; the next request reports damage
 		}
 		return s.query(ctx, s.pollStatement(names, byName), func(rows *sql.Rows) error {
 			var kind int
@@ -68,10 +68,10 @@ func (s *store) lookAtNames(ctx context.Context, names []string, byName map[stri
 				copy(signal.Token[:], value)
 				signals, read = append(signals, signal), append(read, string(name))
 			case value == nil:
-				seen[string(name)] = nil
+				entries[string(name)] = nil
 			default:
 				if e, err := locktable.Decode(value); err == nil {
-					seen[string(name)] = e
+					entries[string(name)] = e
 				}
 			}
 			return nil
@@ -84,7 +84,7 @@ func (s *store) lookAtNames(ctx context.Context, names []string, byName map[stri
 		_, _ = s.exec(ctx, "DELETE FROM "+s.lost+" WHERE id IN ("+strings.Join(read, ", ")+")")
 	}
 	for _, name := range names {
-		if e := seen[name]; e != nil {
+		if e := entries[name]; e != nil {
 			signals = append(signals, s.claims.Compare(byName[name], e, asked)...)
 		}
 	}

@@ -37,10 +37,10 @@ const (
 func (s *store) request(ctx context.Context, f func(r *request) error) error {
 	began := time.Now()
 	if last := s.lastSlow.Load(); last == nil || began.Sub(*last) > slowFor {
-		defer s.noteTime(began)
+		defer s.recordTime(began)
 		return s.run(ctx, &request{ctx: ctx}, f)
 	}
-	return s.requestInBackground(ctx, answerTimeout, func() { s.noteTime(began) }, f)
+	return s.requestInBackground(ctx, answerTimeout, func() { s.recordTime(began) }, f)
 }
 
 // requestInBackground runs a request in a goroutine of its own, on any server. After its
@@ -99,8 +99,8 @@ func (s *store) awaitAnswer(r *request, wait time.Duration, stop func(), done <-
 	return others
 }
 
-// noteTime records that the server is slow if a request took long.
-func (s *store) noteTime(began time.Time) {
+// recordTime records that the server is slow if a request took long.
+func (s *store) recordTime(began time.Time) {
 	if now := time.Now(); now.Sub(began) > slow {
 		s.lastSlow.Store(&now)
 	}

@@ -157,9 +157,9 @@ func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (there, pooled bo
 	switch {
 	case err != nil:
 		return false, false, err
-	case lookalikeOf(called) != "":
+	case forkName(called) != "":
 		return false, false, &setupError{
-			problem: "the server is " + lookalikeOf(called) + ", whose nodes have a clock each",
+			problem: "the server is " + forkName(called) + ", whose nodes have a clock each",
 			hint:    "use PostgreSQL itself, or another backend of Pawl",
 		}
 	case number < 120000:
@@ -202,9 +202,9 @@ func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (there, pooled bo
 	return true, pooled, nil
 }
 
-// lookalikeOf returns the name of a server that speaks PostgreSQL's protocol but has no
+// forkName returns the name of a server that speaks PostgreSQL's protocol but has no
 // single clock.
-func lookalikeOf(version string) string {
+func forkName(version string) string {
 	for in, name := range map[string]string{"CockroachDB": "CockroachDB", "-YB-": "YugabyteDB", "Redshift": "Redshift"} {
 		if strings.Contains(version, in) {
 			return name
