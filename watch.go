@@ -48,7 +48,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 		w := watch{c: c, name: name, changed: make(chan struct{}, 1)}
 		if d, ok := driver.As[driver.Watcher](c.driver); ok {
 			w.pushes = true
-			defer d.Watch(stored, w.noteChange)()
+			defer d.Watch(stored, w.onChange)()
 		}
 		for unknown := true; ; {
 			e, changed, err := w.readEntry(ctx)
@@ -89,8 +89,8 @@ type watch struct {
 	pushes     bool // the driver reports changes, if its backend pushes them
 }
 
-// noteChange reports a change. The driver calls it, so it must not block.
-func (w *watch) noteChange() {
+// onChange reports a change. The driver calls it, so it must not block.
+func (w *watch) onChange() {
 	select {
 	case w.changed <- struct{}{}:
 	default:

@@ -25,9 +25,9 @@ type conn struct {
 		sqldriver.Conn
 		sqldriver.ExecerContext
 	}
-	stmts []*stmt
-	args  []sqldriver.NamedValue // arguments of the statement that runs
-	look  *stmt                  // the statement of logFrames
+	stmts          []*stmt
+	args           []sqldriver.NamedValue // arguments of the statement that runs
+	checkpointNoop *stmt                  // the statement of logFrames
 }
 
 // connect opens an existing file. busy_timeout stays 0: this package waits for other
@@ -121,12 +121,12 @@ func (c *conn) texts(sql string, f func(string)) error {
 // logFrames returns the number of pages in the log, according to SQLite's index in shared
 // memory. It runs a checkpoint that does nothing, which returns that number.
 func (c *conn) logFrames() (n int64, err error) {
-	if c.look == nil {
-		if c.look, err = c.prepare("PRAGMA wal_checkpoint(NOOP)"); err != nil {
+	if c.checkpointNoop == nil {
+		if c.checkpointNoop, err = c.prepare("PRAGMA wal_checkpoint(NOOP)"); err != nil {
 			return 0, err
 		}
 	}
-	err = c.look.each(func(row []sqldriver.Value) { n, _ = row[1].(int64) })
+	err = c.checkpointNoop.each(func(row []sqldriver.Value) { n, _ = row[1].(int64) })
 	return n, err
 }
 

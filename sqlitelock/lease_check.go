@@ -131,7 +131,7 @@ func (c leaseCheck) run(ctx context.Context, given []driver.Lease) error {
 	if err != nil {
 		return err
 	}
-	err = c.look(ctx, leases)
+	err = c.checkLeases(ctx, leases)
 	_, invalid := errors.AsType[*driver.InvalidError](err)
 	switch {
 	case err == nil, invalid, errors.Is(err, driver.ErrStale):
@@ -150,7 +150,7 @@ func (c leaseCheck) run(ctx context.Context, given []driver.Lease) error {
 	return failed
 }
 
-func (c *leaseCheck) look(ctx context.Context, leases engine.Leases) error {
+func (c *leaseCheck) checkLeases(ctx context.Context, leases engine.Leases) error {
 	if err := c.sameLibrary(ctx); err != nil {
 		return err
 	}

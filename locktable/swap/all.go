@@ -93,7 +93,7 @@ func (t *Table) tryAll(
 		return false, err
 	}
 	for k, r := range results {
-		if t.note(swaps[k], r); r.Err != nil {
+		if t.record(swaps[k], r); r.Err != nil {
 			return false, r.Err
 		}
 		done = r.Done

@@ -134,7 +134,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 		return left, nil, err
 	}
 	for k := range swaps {
-		switch t.note(swaps[k], swapped[k]); {
+		switch t.record(swaps[k], swapped[k]); {
 		case swapped[k].Done:
 		case swapped[k].Err != nil:
 			for _, i := range taken[k] {

@@ -5,8 +5,8 @@ import "sync"
 // cache keeps the last known values of some names, so that a step can begin with its
 // swap. A value may be outdated: then the swap fails.
 type cache struct {
-	mu   sync.Mutex
-	seen map[string]Stored
+	mu     sync.Mutex
+	values map[string]Stored
 }
 
 const maxCachedNames = 1 << 14
@@ -14,33 +14,33 @@ const maxCachedNames = 1 << 14
 func (c *cache) get(name string) (Stored, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, ok := c.seen[name]
+	s, ok := c.values[name]
 	return s, ok
 }
 
 func (c *cache) put(name string, s Stored) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen == nil {
-		c.seen = map[string]Stored{}
+	if c.values == nil {
+		c.values = map[string]Stored{}
 	}
-	if _, known := c.seen[name]; !known && len(c.seen) >= maxCachedNames {
-		for old := range c.seen { // any name, because dropping it costs only a load
-			delete(c.seen, old)
+	if _, known := c.values[name]; !known && len(c.values) >= maxCachedNames {
+		for old := range c.values { // any name, because dropping it costs only a load
+			delete(c.values, old)
 			break
 		}
 	}
-	c.seen[name] = s
+	c.values[name] = s
 }
 
 func (c *cache) drop(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.seen, name)
+	delete(c.values, name)
 }
 
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.seen)
+	clear(c.values)
 }

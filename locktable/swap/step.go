@@ -141,7 +141,7 @@ func (t *Table) try(
 	if err != nil || is.Done || is.Err != nil {
 		return result{refused: is.Err}, err
 	}
-	back.noteFailure(seen, is)
+	back.recordFailure(seen, is)
 	r = result{end: conflicted, value: seen, load: !is.HasStored && !is.OutsideWindow, took: time.Since(began)}
 	if is.HasStored {
 		r.value = knownValue{is.Stored, true}
@@ -268,7 +268,7 @@ func (t *Table) swap(ctx context.Context, s Swap) (r Swapped, err error) {
 		err = failed
 	}
 	if err == nil {
-		t.note(s, r)
+		t.record(s, r)
 	}
 	return r, err
 }
@@ -278,9 +278,9 @@ func (t *Table) swap(ctx context.Context, s Swap) (r Swapped, err error) {
 // would fail.
 const maxCachedQueue = 8
 
-// note caches the result of a swap, and then delivers this client's own signals. It
+// record caches the result of a swap, and then delivers this client's own signals. It
 // caches first, because a listener may begin the next step on the name.
-func (t *Table) note(s Swap, r Swapped) {
+func (t *Table) record(s Swap, r Swapped) {
 	switch {
 	case r.Err != nil:
 		t.cache.drop(s.Name)

@@ -66,7 +66,7 @@ func (b *stepBack) pause(ctx context.Context) error {
 // contention does not reach it, because the version changes when another client succeeds.
 const failuresToMention = 16
 
-func (b *stepBack) noteFailure(seen knownValue, r Swapped) {
+func (b *stepBack) recordFailure(seen knownValue, r Swapped) {
 	switch {
 	case r.OutsideWindow:
 		b.late++
