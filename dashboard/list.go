@@ -134,7 +134,7 @@ func listView(q overview.Query) pageView {
 		if len(rows) == 0 {
 			words := "No name is held or waited for."
 			switch {
-			case m.v.Looked.IsZero():
+			case m.v.ScannedAt.IsZero():
 				words = "Nothing was seen yet."
 			case q.Prefix != "":
 				words = "No name that is held begins so."

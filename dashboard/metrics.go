@@ -101,11 +101,11 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 	var x exposition
 	up := 0.0
-	if m.v.Err == nil && !m.v.Looked.IsZero() {
+	if m.v.Err == nil && !m.v.ScannedAt.IsZero() {
 		up = 1
 	}
 	x.gauge("pawl_backend_up", "Whether the backend answered the last look.", up)
-	x.gauge("pawl_look_duration_seconds", "How long the last look at all names took.", m.v.Took.Seconds())
+	x.gauge("pawl_look_duration_seconds", "How long the last look at all names took.", m.v.ScanTime.Seconds())
 	x.gauge("pawl_names", "Names that are held, waited for or closed.", float64(c.Names))
 	x.gauge("pawl_leases", "Leases that are held, by whomever.", float64(c.Held))
 	x.gauge("pawl_waiters", "Claims that wait in the backend.", float64(c.Waiters))

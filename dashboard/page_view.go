@@ -20,7 +20,7 @@ const maxViewAge = time.Second
 
 func (h *Handler) latest(r *http.Request) renderContext {
 	wait := viewTimeout
-	if h.names.View().Looked.IsZero() {
+	if h.names.View().ScannedAt.IsZero() {
 		wait = firstViewTimeout
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)

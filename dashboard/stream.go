@@ -70,7 +70,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see pageView) {
 		if !h.auth.stays(r) {
 			return // its session is over
 		}
-		if v.Looked.IsZero() && v.Err == nil {
+		if v.ScannedAt.IsZero() && v.Err == nil {
 			continue // there is no view yet, and the page already says so
 		}
 		m := renderContext{v: v, now: time.Now(), stream: true}

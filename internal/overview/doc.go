@@ -2,7 +2,7 @@
 // dashboard.
 //
 // The backend is read once, however many viewers there are. [Overview.Run] is the one
-// goroutine that reads. Each look at all names makes a [View], which never changes; a
+// goroutine that reads. Each scan of all names makes a [View], which never changes; a
 // [Viewer] waits for the next view. Without viewers Run reads nothing, except for
 // [Options.Background].
 //
@@ -19,7 +19,7 @@
 //		}
 //	}
 //
-// Listing all names is expensive for the backend, so Run pauses between two looks: see
+// Listing all names is expensive for the backend, so Run pauses between two scans: see
 // pace. If the backend pushes a change of a name that a viewer shows, Run reads that name
-// at once, whatever the pace. The next look finds new names.
+// at once, whatever the pace. The next scan finds new names.
 package overview

@@ -15,7 +15,7 @@ const (
 	MostLeases = 50   // the number of leases of each name, the latest ones
 )
 
-// Memory records the leases that Run has seen. It compares looks, so it misses a lease
+// Memory records the leases that Run has seen. It compares scans, so it misses a lease
 // that began and ended between two of them.
 type Memory struct {
 	Began time.Time
@@ -112,7 +112,7 @@ func alike(a, b *Row) bool {
 
 // endedLocked records which leases of a row are gone. now may be nil.
 func (m *Memory) endedLocked(old, now *Row, v *View) {
-	at, closed := v.Looked, false
+	at, closed := v.ScannedAt, false
 	if now != nil {
 		at, closed = now.At, now.ClosedFor > 0
 	} else if !at.After(old.At) {

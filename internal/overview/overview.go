@@ -17,24 +17,24 @@ type Options struct {
 	// 0, means never.
 	Background time.Duration
 
-	// Prefix restricts all looks to the names that begin with it. Default: all names.
+	// Prefix restricts all scans to the names that begin with it. Default: all names.
 	Prefix string
 }
 
-// The limits for reading the backend. On an idle backend a look is one command.
+// The limits for reading the backend. On an idle backend a scan is one command.
 const (
-	shortest    = 600 * time.Millisecond // the least pause between two looks
+	shortest    = 600 * time.Millisecond // the least pause between two scans
 	longest     = 15 * time.Second       // the greatest pause, however many names there are
 	perName     = 2 * time.Millisecond   // the least pause for each name, so that 500 names are read a second
-	share       = 20                     // a pause is at least this many times as long as the look
-	lookFor     = 5 * time.Second        // a look that takes longer has failed
+	share       = 20                     // a pause is at least this many times as long as the scan
+	scanTimeout = 5 * time.Second        // a scan that takes longer has failed
 	readFor     = 2 * time.Second        // the same for a read of one name
 	readEvery   = 50 * time.Millisecond  // between two batches of changed names
 	readAtOnce  = 16                     // names in such a batch
 	mostShown   = 256                    // names watched at once
 	mostNames   = 100_000                // in a View; it leaves out the rest
-	staleAfter  = 5 * time.Second        // after this, a shown name is read again between two looks
-	failedPause = time.Second            // the pause after a look that failed
+	staleAfter  = 5 * time.Second        // after this, a shown name is read again between two scans
+	failedPause = time.Second            // the pause after a scan that failed
 )
 
 // Overview has the names of a client's backend. Many goroutines may use it.
@@ -49,7 +49,7 @@ type Overview struct {
 	view    *View
 	newer   chan struct{} // closed when view is replaced
 	viewers map[*Viewer]struct{}
-	told    map[string]struct{} // names that have changed since they were read
+	changed map[string]struct{} // names that have changed since they were read
 }
 
 // New returns an overview of the client's backend. It reads nothing until Run is called.
@@ -57,7 +57,7 @@ func New(c *pawl.Client, o *Options) *Overview {
 	s := &Overview{
 		c: c, wake: make(chan struct{}, 1),
 		memory: &Memory{Began: time.Now(), names: map[string]*list.Element{}, order: list.New()},
-		newer:  make(chan struct{}), viewers: map[*Viewer]struct{}{}, told: map[string]struct{}{},
+		newer:  make(chan struct{}), viewers: map[*Viewer]struct{}{}, changed: map[string]struct{}{},
 	}
 	if o != nil {
 		s.o = *o
@@ -67,8 +67,8 @@ func New(c *pawl.Client, o *Options) *Overview {
 	return s
 }
 
-// View is the last view. It is never nil: before the first look it is empty, and its
-// Looked is zero.
+// View is the last view. It is never nil: before the first scan it is empty, and its
+// ScannedAt is zero.
 func (s *Overview) View() *View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,16 +81,16 @@ func (s *Overview) Memory() *Memory { return s.memory }
 // Client is the client that was given to New.
 func (s *Overview) Client() *pawl.Client { return s.c }
 
-// Latest returns a view at most age old, or the last view if ctx ends or a look fails.
+// Latest returns a view at most age old, or the last view if ctx ends or a scan fails.
 func (s *Overview) Latest(ctx context.Context, age time.Duration) *View {
 	since := time.Now().Add(-age)
 	v := s.View()
-	if v.Looked.After(since) {
+	if v.ScannedAt.After(since) {
 		return v
 	}
 	viewer := s.Join()
 	defer viewer.Leave()
-	for !v.Looked.After(since) {
+	for !v.ScannedAt.After(since) {
 		next, err := viewer.Next(ctx, v)
 		if err != nil {
 			return v
@@ -170,7 +170,7 @@ func (s *Overview) rouse() {
 // Refresh marks a name as changed, so that Run reads it soon. It does not block.
 func (s *Overview) Refresh(name string) {
 	s.mu.Lock()
-	s.told[name] = struct{}{}
+	s.changed[name] = struct{}{}
 	s.mu.Unlock()
 	s.rouse()
 }

@@ -62,7 +62,7 @@ func TestWhatNobodyLooksAtIsNotAskedFor(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		view(ctx, w)
-		time.Sleep(time.Second) // a look that had begun before is over now
+		time.Sleep(time.Second) // a scan that had begun before is over now
 		n := w.asked()
 		time.Sleep(time.Hour)
 		if n == 0 || w.asked() != n {
@@ -87,7 +87,7 @@ func TestWhatIsShownIsPushed(t *testing.T) {
 		viewer := w.Join()
 		defer viewer.Leave()
 		viewer.Show([]string{"job"})
-		time.Sleep(10*time.Second + 100*time.Millisecond) // between two looks
+		time.Sleep(10*time.Second + 100*time.Millisecond) // between two scans
 		v := w.View()
 		began := time.Now()
 		w.take(t, claim("job", 1))
@@ -153,8 +153,8 @@ func TestALookThatHangsIsFollowedByANormalPause(t *testing.T) {
 		}
 		w.seen.hangs.Store(false)
 		time.Sleep(7 * time.Second) // the hanging call ends, and a pause follows
-		if v = w.View(); v.Err != nil || time.Since(v.Looked) > time.Second {
-			t.Errorf("%v; last looked %v ago", v.Err, time.Since(v.Looked))
+		if v = w.View(); v.Err != nil || time.Since(v.ScannedAt) > time.Second {
+			t.Errorf("%v; last scan %v ago", v.Err, time.Since(v.ScannedAt))
 		}
 		w.seen.hangs.Store(true)
 		time.Sleep(7 * time.Second)
@@ -172,8 +172,8 @@ func TestALookThatWasSlowOnceIsFollowedByANormalPause(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.seen.slow.Store(true)
 		time.Sleep(6 * time.Second)
-		if ago := time.Since(w.View().Looked); ago > time.Second {
-			t.Errorf("last looked %v ago", ago)
+		if ago := time.Since(w.View().ScannedAt); ago > time.Second {
+			t.Errorf("last scan %v ago", ago)
 		}
 	})
 }
@@ -186,7 +186,7 @@ func TestANameThatIsClosedIsShown(t *testing.T) {
 		viewer := w.Join()
 		defer viewer.Leave()
 		viewer.Show([]string{"job"})
-		time.Sleep(10*time.Second + 100*time.Millisecond) // between two looks
+		time.Sleep(10*time.Second + 100*time.Millisecond) // between two scans
 		v := w.View()
 		noError(t, w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}))
 		v, err := viewer.Next(t.Context(), v)
@@ -222,14 +222,14 @@ func TestLatestIsFreshOrWhatThereIs(t *testing.T) {
 		w := newWorld(t, nil)
 		w.take(t, claim("job", 1))
 		if v := w.Latest(t.Context(), time.Second); v.Row("job") == nil {
-			t.Error("the first look has not seen it")
+			t.Error("the first scan has not seen it")
 		}
 		time.Sleep(time.Hour)
 		w.seen.hangs.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if v := w.Latest(ctx, time.Second); v.Row("job") == nil || time.Since(v.Looked) < time.Hour {
-			t.Errorf("rows %v, looked %v ago; want those of an hour ago", v.Rows, time.Since(v.Looked))
+		if v := w.Latest(ctx, time.Second); v.Row("job") == nil || time.Since(v.ScannedAt) < time.Hour {
+			t.Errorf("rows %v, scanned %v ago; want those of an hour ago", v.Rows, time.Since(v.ScannedAt))
 		}
 	})
 }

@@ -18,8 +18,8 @@ func (s *Overview) Run(ctx context.Context) {
 		now := time.Now()
 		switch due, timed := r.due(wanted); {
 		case timed && !now.Before(due):
-			r.look(ctx)
-		case wanted && r.hasTold() && !now.Before(r.readDue):
+			r.scan(ctx)
+		case wanted && r.hasChanged() && !now.Before(r.readDue):
 			r.read(ctx)
 		case wanted && r.pause > staleAfter && !now.Before(r.fresh.Add(staleAfter)):
 			r.fresh = now
@@ -27,7 +27,7 @@ func (s *Overview) Run(ctx context.Context) {
 				r.Refresh(name)
 			}
 		default:
-			if wanted && r.hasTold() {
+			if wanted && r.hasChanged() {
 				due = earlier(due, r.readDue)
 			} else if wanted && r.pause > staleAfter {
 				due = earlier(due, r.fresh.Add(staleAfter))
@@ -40,31 +40,31 @@ func (s *Overview) Run(ctx context.Context) {
 // A runner is the state of Run's goroutine.
 type runner struct {
 	*Overview
-	watched map[string]func() // the functions that end the watches, by name
-	looked  time.Time         // when the last look ended
-	took    time.Duration     // how long the last look took
-	pause   time.Duration     // the pause after the last look
-	readDue time.Time         // when the next batch of names may be read
-	fresh   time.Time         // when all shown names were read last
-	clock   skew
-	failing time.Time // the time since which looks fail; zero if they succeed
+	watched   map[string]func() // the functions that end the watches, by name
+	scannedAt time.Time         // when the last scan ended
+	took      time.Duration     // how long the last scan took
+	pause     time.Duration     // the pause after the last scan
+	readDue   time.Time         // when the next batch of names may be read
+	fresh     time.Time         // when all shown names were read last
+	clock     skew
+	failing   time.Time // the time since which scans fail; zero if they succeed
 }
 
-// due returns the time of the next look, if there will be one.
+// due returns the time of the next scan, if there will be one.
 func (r *runner) due(wanted bool) (at time.Time, timed bool) {
 	switch {
 	case wanted:
-		return r.looked.Add(r.pause), true
+		return r.scannedAt.Add(r.pause), true
 	case r.o.Background > 0:
-		return r.looked.Add(max(r.o.Background, r.pause)), true
+		return r.scannedAt.Add(max(r.o.Background, r.pause)), true
 	}
 	return time.Time{}, false
 }
 
-func (r *runner) hasTold() bool {
+func (r *runner) hasChanged() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.told) > 0
+	return len(r.changed) > 0
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -107,31 +107,31 @@ func (r *runner) follow(shown map[string]struct{}) {
 	}
 }
 
-// look reads all names.
-func (r *runner) look(ctx context.Context) {
+// scan reads all names.
+func (r *runner) scan(ctx context.Context) {
 	last := r.View()
 	v := &View{Properties: r.c.Properties(), pages: &pages{}}
 	v.Push = r.watcher != nil && v.Properties.PushesChanges
 	began := time.Now()
 	r.mu.Lock()
-	clear(r.told) // this look may not see the changes from here on
+	clear(r.changed) // this scan may not see the changes from here on
 	r.mu.Unlock()
-	bounded, cancel := context.WithTimeout(ctx, lookFor)
+	bounded, cancel := context.WithTimeout(ctx, scanTimeout)
 	err := v.list(bounded, r.c, r.o.Prefix)
 	cancel()
 	if ctx.Err() != nil {
 		return
 	}
-	r.looked = time.Now()
-	r.fresh, v.Took = r.looked, r.looked.Sub(began)
-	r.pause = pace(min(v.Took, r.took), len(v.Rows)) // one slow look does not make the pause longer
-	r.took = v.Took
+	r.scannedAt = time.Now()
+	r.fresh, v.ScanTime = r.scannedAt, r.scannedAt.Sub(began)
+	r.pause = pace(min(v.ScanTime, r.took), len(v.Rows)) // one slow scan does not make the pause longer
+	r.took = v.ScanTime
 	v.Pace = r.pause
 	if err != nil {
 		r.failed(last, v, err)
 		return
 	}
-	v.Looked, r.failing = r.looked, time.Time{}
+	v.ScannedAt, r.failing = r.scannedAt, time.Time{}
 	r.clock.see(last, v)
 	v.Offset = r.clock.offset()
 	v.inherit(last)
@@ -143,22 +143,22 @@ func (r *runner) look(ctx context.Context) {
 func (r *runner) failed(last, v *View, err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = &pawl.BackendError{
-			Backend: v.Properties.Where, Op: "list", Err: errors.New("no answer within " + lookFor.String()),
+			Backend: v.Properties.Where, Op: "list", Err: errors.New("no answer within " + scanTimeout.String()),
 			Hint: "check the server and the network",
 		}
 	}
 	if r.failing.IsZero() {
-		r.failing = r.looked
+		r.failing = r.scannedAt
 	}
 	old := last.copy()
-	old.Properties, old.Push, old.Took = v.Properties, v.Push, v.Took
+	old.Properties, old.Push, old.ScanTime = v.Properties, v.Push, v.ScanTime
 	old.Err, old.ErrSince = err, r.failing
 	r.pause = failedPause
 	old.Pace = r.pause
 	r.publish(old)
 }
 
-// pace is the pause after a look that took so long, over so many names.
+// pace is the pause after a scan that took so long, over so many names.
 func pace(took time.Duration, names int) time.Duration {
 	return min(max(shortest, share*took, time.Duration(names)*perName), longest)
 }
@@ -167,13 +167,13 @@ func pace(took time.Duration, names int) time.Duration {
 func (r *runner) read(ctx context.Context) {
 	var names []string
 	r.mu.Lock()
-	for name := range r.told {
+	for name := range r.changed {
 		if len(names) < readAtOnce {
 			names = append(names, name)
-			delete(r.told, name)
+			delete(r.changed, name)
 		}
 	}
-	more := len(r.told) > 0
+	more := len(r.changed) > 0
 	r.mu.Unlock()
 	last := r.View()
 	v := last.copy()
@@ -182,12 +182,12 @@ func (r *runner) read(ctx context.Context) {
 		e, err := r.c.Inspect(bounded, name)
 		cancel()
 		if err != nil {
-			break // the next look reports it
+			break // the next scan reports it
 		}
 		v.put(e, time.Now())
 	}
 	r.readDue = time.Now().Add(readEvery)
-	if ctx.Err() != nil || last.Looked.IsZero() {
+	if ctx.Err() != nil || last.ScannedAt.IsZero() {
 		return
 	}
 	v.inherit(last)

@@ -3,7 +3,7 @@ package overview
 import "time"
 
 // A skew estimates how far the backend's clock is ahead of this process's, without asking
-// the backend. No lease began in the future, and a new one began after the previous look:
+// the backend. No lease began in the future, and a new one began after the previous scan:
 // these facts bound the difference.
 type skew struct {
 	least, most time.Duration // the bounds of the difference
@@ -15,9 +15,9 @@ func (s *skew) see(last, v *View) {
 	if !s.any {
 		*s = skew{least: -1 << 62, most: 1 << 62, any: true}
 	}
-	whole := !last.Looked.IsZero() && last.Err == nil && !last.More
+	whole := !last.ScannedAt.IsZero() && last.Err == nil && !last.More
 	for _, r := range v.Rows {
-		before, old := last.Looked, last.Row(r.Name)
+		before, old := last.ScannedAt, last.Row(r.Name)
 		if old != nil {
 			before = old.At
 		}
@@ -25,7 +25,7 @@ func (s *skew) see(last, v *View) {
 			h := &r.Holders[i]
 			s.least = max(s.least, h.Since.Sub(r.At))
 			if whole && (old == nil || old.Fence < h.Fence) {
-				s.most = min(s.most, h.Since.Sub(before.Add(-last.Took)))
+				s.most = min(s.most, h.Since.Sub(before.Add(-last.ScanTime)))
 			}
 		}
 	}

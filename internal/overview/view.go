@@ -15,19 +15,19 @@ import (
 // A View has all names as they were at one time. It never changes, and all viewers share
 // it, so its content is read only.
 type View struct {
-	Rows    []*Row    // in byte order of their names
-	Damaged []Damage  // names that could not be read
-	More    bool      // the backend has more names
-	Looked  time.Time // when all Rows were read; zero before the first look
+	Rows      []*Row    // in byte order of their names
+	Damaged   []Damage  // names that could not be read
+	More      bool      // the backend has more names
+	ScannedAt time.Time // when all Rows were read; zero before the first scan
 
-	// Err is the error of the last look, and ErrSince the time since which looks fail;
-	// then Rows are from the last look that succeeded. Err is nil after a look that
+	// Err is the error of the last scan, and ErrSince the time since which scans fail;
+	// then Rows are from the last scan that succeeded. Err is nil after a scan that
 	// succeeded.
 	Err      error
 	ErrSince time.Time
 
-	Push       bool          // the backend pushes changes of shown names; otherwise a look finds them
-	Took       time.Duration // how long the last look took
+	Push       bool          // the backend pushes changes of shown names; otherwise a scan finds them
+	ScanTime   time.Duration // how long the last scan took
 	Pace       time.Duration // the pause until the next one
 	Properties pawl.Properties
 

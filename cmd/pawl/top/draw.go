@@ -49,7 +49,7 @@ func (m *model) title() screen.Line {
 
 // summary counts the names, and shows how new the counts are.
 func (m *model) summary() screen.Line {
-	if m.view.Looked.IsZero() {
+	if m.view.ScannedAt.IsZero() {
 		return screen.Text("looking ...", screen.Dim)
 	}
 	c := m.view.Counts()
@@ -99,7 +99,7 @@ func (m *model) alerts() (lines []screen.Line) {
 		alert(m.notice.text, style)
 	}
 	bad := screen.Bold | screen.Red
-	switch seen := v.Looked; {
+	switch seen := v.ScannedAt; {
 	case v.Err != nil && seen.IsZero():
 		alert("the backend has not answered yet: "+words.Bare(v.Err), bad)
 	case v.Err != nil:

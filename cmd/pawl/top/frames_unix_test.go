@@ -34,7 +34,7 @@ func viewOf(t *testing.T, rows ...*overview.Row) *overview.View {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	v := *overview.New(c, nil).View()
-	v.Rows, v.Looked, v.Pace, v.Push = rows, noon.Add(-time.Second), 600*time.Millisecond, true
+	v.Rows, v.ScannedAt, v.Pace, v.Push = rows, noon.Add(-time.Second), 600*time.Millisecond, true
 	return &v
 }
 
@@ -110,13 +110,13 @@ func frames(t *testing.T) []frame {
 	all := viewOf(t, usual()...)
 	silent, never, late, odd, polled := viewOf(t, usual()...), viewOf(t), viewOf(t, usual()...), viewOf(t, usual()...), viewOf(t, usual()...)
 	silent.Err, silent.ErrSince = errors.New("pawl: redis db.example: list: no answer within 5s"), noon.Add(-30*time.Second)
-	silent.Looked = noon.Add(-time.Minute)
-	never.Err, never.Looked = errors.New("pawl: redis db.example: connection refused"), time.Time{}
-	late.Looked = noon.Add(-4 * time.Second)
+	silent.ScannedAt = noon.Add(-time.Minute)
+	never.Err, never.ScannedAt = errors.New("pawl: redis db.example: connection refused"), time.Time{}
+	late.ScannedAt = noon.Add(-4 * time.Second)
 	odd.Damaged, odd.More = []overview.Damage{{Name: "x", Err: errors.New(`pawl: sqlite: list "x": its row is damaged`)}}, true
 	polled.Push = false
 	looking := viewOf(t)
-	looking.Looked = time.Time{}
+	looking.ScannedAt = time.Time{}
 	circle := viewOf(t,
 		aRow("a", []pawl.Holder{aLease("web-1", 1, time.Minute, 25*time.Second)}, aWaiter("web-2", time.Minute)),
 		aRow("b", []pawl.Holder{aLease("web-2", 2, time.Minute, 25*time.Second)}, aWaiter("web-1", time.Minute)))

@@ -66,7 +66,7 @@ func (m *model) drawList() []screen.Line {
 		}
 		top = append(top, m.listLine(m.rows[i], used, widths, style))
 	}
-	if len(m.rows) == 0 && !m.view.Looked.IsZero() {
+	if len(m.rows) == 0 && !m.view.ScannedAt.IsZero() {
 		nothing := "nothing is held or waited for"
 		if m.filter != "" && len(m.view.Rows) > 0 {
 			nothing = "no name or holder has " + words.Plain(m.filter) + " in it; esc shows all"

@@ -149,7 +149,7 @@ func BenchmarkFrame(b *testing.B) {
 			seen := rows()
 			for b.Loop() {
 				v := *overview.New(c, nil).View() // sorted again
-				v.Rows, v.Looked = seen, noon.Add(-time.Second)
+				v.Rows, v.ScannedAt = seen, noon.Add(-time.Second)
 				m := newModel(time.Second)
 				m.see(&v)
 				m.press("end", false)
