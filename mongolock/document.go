@@ -30,7 +30,7 @@ func (d *document) stored() (s swap.Stored, err error) {
 	if err != nil {
 		return s, fmt.Errorf("the document of %.80q: %w", d.Name, err)
 	}
-	return swap.Stored{Value: e.At(locktable.At(d.At)), Version: uint64(d.Version)}, nil
+	return swap.Stored{Value: e.ValueAt(locktable.At(d.At)), Version: uint64(d.Version)}, nil
 }
 
 // envelope returns the envelope that a swap stores. The server rounds a stamp down to the

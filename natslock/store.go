@@ -135,7 +135,7 @@ func (m *message) stored(at time.Time) (swap.Stored, error) {
 	if err != nil {
 		return swap.Stored{}, err
 	}
-	value, note := e.At(m.stamp), loadNote{at: at, void: e.VoidAt(m.sequence, m.stamp)}
+	value, note := e.ValueAt(m.stamp), loadNote{at: at, void: e.VoidAt(m.sequence, m.stamp)}
 	if entry, err := locktable.Decode(value); err == nil { // if not, the table reports the damage
 		note.lasts = m.stamp.Until(entry.Ends())
 	}

@@ -119,7 +119,7 @@ func stored(v Value) (swap.Stored, error) {
 		return swap.Stored{}, err
 	}
 	stamp := locktable.At(v.Stamp)
-	return swap.Stored{Value: e.At(stamp), Version: v.Version, StoreState: note(e.VoidAt(v.Version, stamp))}, nil
+	return swap.Stored{Value: e.ValueAt(stamp), Version: v.Version, StoreState: note(e.VoidAt(v.Version, stamp))}, nil
 }
 
 // Swap implements swap.Store.

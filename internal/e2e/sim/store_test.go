@@ -38,7 +38,7 @@ func (v *values) seen(k kept) swap.Stored {
 	if !v.stamped || k.version == 0 {
 		return swap.Stored{Value: k.bytes, Version: k.version}
 	}
-	return swap.Stored{Value: k.envelope().At(k.stamp), Version: k.version}
+	return swap.Stored{Value: k.envelope().ValueAt(k.stamp), Version: k.version}
 }
 
 func (k kept) envelope() *stamped.Envelope {

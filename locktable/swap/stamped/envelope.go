@@ -11,9 +11,9 @@ import (
 
 // An Envelope is the stored record of a name.
 type Envelope struct {
-	Window swap.Window // the swap counts if its stamp is within this window
-	Value  []byte      // the value of the name, if the swap counts
-	Before []byte      // the value of the name, if the swap does not count: the value that it replaced
+	Window   swap.Window // the swap counts if its stamp is within this window
+	Value    []byte      // the value of the name, if the swap counts
+	Previous []byte      // the value of the name, if the swap does not count: the value that it replaced
 
 	// Void has the versions of the last maxVoid void swaps, in order. It is for stores
 	// whose writers read their stamps afterwards.
@@ -23,7 +23,7 @@ type Envelope struct {
 // Next returns the envelope of a swap that replaces a value. void is the
 // [Envelope.VoidAt] of the replaced envelope.
 func Next(s swap.Swap, void []uint64) *Envelope {
-	return &Envelope{Window: s.Window, Value: s.Value, Before: s.Previous, Void: void}
+	return &Envelope{Window: s.Window, Value: s.Value, Previous: s.Previous, Void: void}
 }
 
 // InsideWindow reports whether an envelope with that stamp counts.
@@ -31,12 +31,12 @@ func (e *Envelope) InsideWindow(stamp locktable.Instant) bool {
 	return e.Window.From <= stamp && stamp <= e.Window.To
 }
 
-// At returns the value of the name, according to an envelope with that stamp.
-func (e *Envelope) At(stamp locktable.Instant) []byte {
+// ValueAt returns the value of the name, according to an envelope with that stamp.
+func (e *Envelope) ValueAt(stamp locktable.Instant) []byte {
 	if e.InsideWindow(stamp) {
 		return e.Value
 	}
-	return e.Before
+	return e.Previous
 }
 
 // maxVoid is the number of void swaps that are remembered. Usually a writer looks for its
@@ -79,7 +79,7 @@ func (e *Envelope) Append(b []byte) []byte {
 		b = binary.AppendUvarint(b, v)
 	}
 	b = append(binary.AppendUvarint(b, uint64(len(e.Value))), e.Value...)
-	return append(b, e.Before...)
+	return append(b, e.Previous...)
 }
 
 // Open reads the stored form of an envelope. The values of the envelope are slices of
@@ -98,7 +98,7 @@ func Open(stored []byte) (*Envelope, error) {
 	for range n {
 		e.Void = append(e.Void, r.uvarint())
 	}
-	e.Value, e.Before = r.bytes(r.uvarint()), r.rest
+	e.Value, e.Previous = r.bytes(r.uvarint()), r.rest
 	if r.bad {
 		return nil, damaged("it ends too soon")
 	}

@@ -14,7 +14,7 @@ import (
 func envelope() *stamped.Envelope {
 	return &stamped.Envelope{
 		Window: swap.Window{From: 1000, To: 2000},
-		Value:  []byte("new"), Before: []byte("old"), Void: []uint64{7, 300},
+		Value:  []byte("new"), Previous: []byte("old"), Void: []uint64{7, 300},
 	}
 }
 
@@ -34,7 +34,7 @@ func TestASwapCountsIfItsStampIsInItsWindow(t *testing.T) {
 	for stamp, want := range map[locktable.Instant]string{
 		0: "old", 999: "old", 1000: "new", 1500: "new", 2000: "new", 2001: "old", 1 << 52: "old",
 	} {
-		if got := string(e.At(stamp)); got != want || e.InsideWindow(stamp) != (want == "new") {
+		if got := string(e.ValueAt(stamp)); got != want || e.InsideWindow(stamp) != (want == "new") {
 			t.Errorf("stored at %d it is %q; want %q", stamp, got, want)
 		}
 	}
@@ -44,7 +44,7 @@ func TestASwapKnowsWhichBeforeItWereVoid(t *testing.T) {
 	e := envelope()
 	next := func(version uint64, stamp locktable.Instant) {
 		void := e.VoidAt(version, stamp)
-		e = stamped.Next(swap.Swap{Window: e.Window, Value: []byte("newer"), Previous: e.At(stamp)}, void)
+		e = stamped.Next(swap.Swap{Window: e.Window, Value: []byte("newer"), Previous: e.ValueAt(stamp)}, void)
 	}
 	next(400, 1500) // counts
 	next(401, 2500) // does not
@@ -110,7 +110,7 @@ func FuzzOpen(f *testing.F) {
 		if got := e.Append(nil); string(got) != string(stored) {
 			t.Fatalf("%q is stored as %q", stored, got)
 		}
-		e.At(locktable.Instant(stamp))
+		e.ValueAt(locktable.Instant(stamp))
 		next := &stamped.Envelope{Void: e.VoidAt(1<<63, locktable.Instant(stamp))}
 		if _, err := stamped.Open(next.Append(nil)); err != nil {
 			t.Fatalf("the next: %v", err)
