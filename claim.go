@@ -35,7 +35,7 @@ type claim struct {
 	waiter waiter // the claim's place in the local queue; a try has no place
 	passed *Lease // the lease that a holder of this process passed to the claim, or nil
 
-	request lazyctx.Room // memory for the context of the claim's Acquire
+	request lazyctx.Storage // memory for the context of the claim's Acquire
 }
 
 // A mode is the behaviour of a claim when the name is held.

@@ -73,7 +73,7 @@ func (c *Client) close(ctx context.Context) error {
 	claimed := c.refuse()
 	held := c.renewals.Stop() // before releases.shut: a Release that shut refuses leaves its lease to Close
 	released := c.releases.shut()
-	c.returner.Closing()
+	c.returner.CountGivenUp()
 	for _, h := range held {
 		now := c.now()
 		h.lose(LostError{Reason: ReasonClosed, StopBy: now.Mono})

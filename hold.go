@@ -40,8 +40,8 @@ type hold struct {
 
 	written atomic.Pointer[lastWrite] // nil until a value is written
 
-	first   Lease        // usually the only lease
-	request lazyctx.Room // memory for the context of the hold's release
+	first   Lease           // usually the only lease
+	request lazyctx.Storage // memory for the context of the hold's release
 }
 
 // A use is the state of a Lease: one claim's use of a hold.

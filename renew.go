@@ -96,7 +96,7 @@ func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch
 		leases[i] = x.Lease.renewalRef(sent)
 		shortest = min(shortest, x.Lease.claim.TTL)
 	}
-	attempt := lazyctx.WithDeadline(ctx, sent.Mono.Add(c.settings.renewTimeout(shortest, batch.Again() && len(due) > 1)))
+	attempt := lazyctx.WithDeadline(ctx, sent.Mono.Add(c.settings.renewTimeout(shortest, batch.IsRetry() && len(due) > 1)))
 	answers, err := c.driver.Renew(attempt, leases)
 	attempt.Cancel()
 	if err == nil && len(answers) != len(due) {

@@ -14,9 +14,9 @@ func (s *settings) requestTimeout(ttl time.Duration) time.Duration {
 }
 
 // attempt returns a context that bounds one request to the backend. The context uses the
-// space in room, if room is not nil and still free. The caller cancels the context.
-func (s *settings) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duration, now time.Time) *lazyctx.Context {
-	return room.WithDeadline(ctx, now.Add(s.requestTimeout(ttl)))
+// space in storage, if storage is not nil and still free. The caller cancels the context.
+func (s *settings) attempt(ctx context.Context, storage *lazyctx.Storage, ttl time.Duration, now time.Time) *lazyctx.Context {
+	return storage.WithDeadline(ctx, now.Add(s.requestTimeout(ttl)))
 }
 
 // renewTimeout bounds a renewal. If one lease makes a batch hang, the client repeats its

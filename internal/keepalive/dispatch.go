@@ -161,8 +161,8 @@ func (d *Dispatch[T]) Done(b *Batch, now time.Time, answered bool) (more bool) {
 
 func (d *Dispatch[T]) forget(b *Batch) { delete(d.batches, b) }
 
-// Again reports whether the batch is a retry, after requests without an answer.
-func (b *Batch) Again() bool { return b.health != Normal }
+// IsRetry reports whether the batch is a retry, after requests without an answer.
+func (b *Batch) IsRetry() bool { return b.health != Normal }
 
 // Failed returns the new health of a lease that got no answer. n is the number of such
 // leases in its batch, and alone the number of leases that go alone now. down means that
@@ -177,8 +177,8 @@ func (b *Batch) Failed(n, alone int, down bool) Health {
 	return Alone
 }
 
-// Rest removes and returns all leases that wait.
-func (d *Dispatch[T]) Rest() (all []T) {
+// Drain removes and returns all leases that wait.
+func (d *Dispatch[T]) Drain() (all []T) {
 	for i, line := range d.lines {
 		all = append(all, line...)
 		d.lines[i] = nil

@@ -296,7 +296,7 @@ func (r *Renewals[L]) Drop(leases []*Renewal[L], b *Batch) {
 func (r *Renewals[L]) DropRest() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, x := range r.dispatch.Rest() {
+	for _, x := range r.dispatch.Drain() {
 		x.endLocked()
 	}
 }

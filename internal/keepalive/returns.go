@@ -46,7 +46,7 @@ type Returns[C any] struct {
 	pause       time.Duration
 	nextRetry   time.Time // the earliest time of the next retry
 	lastRound   bool      // no return is retried any more
-	givenUp     int       // how many returns were given up since Closing
+	givenUp     int       // how many returns were given up since CountGivenUp
 	done        int       // how many requests were answered
 }
 
@@ -198,8 +198,8 @@ func (r *Returns[C]) postpone(x *Return[C], at time.Time) {
 	r.later.put(x, at.Sub(r.began))
 }
 
-// Closing begins to count the returns that are given up.
-func (r *Returns[C]) Closing() { r.givenUp = 0 }
+// CountGivenUp begins to count the returns that are given up.
+func (r *Returns[C]) CountGivenUp() { r.givenUp = 0 }
 
 // LastRound makes every return due at once, for the last time. A return that is under way
 // is sent once more if its request fails.
@@ -225,9 +225,9 @@ func (r *Returns[C]) Progress() (done int, unanswered bool) {
 // Len returns the number of returns, including those under way.
 func (r *Returns[C]) Len() int { return len(r.later) + len(r.fresh) + len(r.failed) + r.inFlight }
 
-// Left returns the number of returns without a confirmed release: those in r, and those
-// given up since Closing.
-func (r *Returns[C]) Left() int { return r.Len() + r.givenUp }
+// Unreleased returns the number of returns without a confirmed release: those in r, and
+// those given up since CountGivenUp.
+func (r *Returns[C]) Unreleased() int { return r.Len() + r.givenUp }
 
 // pop removes and returns the first return whose lease has not expired, or nil.
 func pop[C any](line *[]*Return[C], now time.Time) *Return[C] {

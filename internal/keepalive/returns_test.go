@@ -168,7 +168,7 @@ func TestTheLastRoundSendsEverythingOnce(t *testing.T) {
 	for _, x := range under[1:] {
 		r.Answered(x, start, start, keepalive.Failed)
 	}
-	if more, _ := take(r, at(time.Minute)); len(more) != 0 || r.Len() != 0 || r.Left() != 19 {
-		t.Errorf("%d more are sent, %d are left", len(more), r.Left())
+	if more, _ := take(r, at(time.Minute)); len(more) != 0 || r.Len() != 0 || r.Unreleased() != 19 {
+		t.Errorf("%d more are sent, %d are left", len(more), r.Unreleased())
 	}
 }

@@ -38,15 +38,15 @@ func (c *Context) bind(parent context.Context, deadline time.Time) *Context {
 	return c
 }
 
-// A Room is the memory for one context, as a part of the request's own struct. Each
+// A Storage is the memory for one context, as a part of the request's own struct. Each
 // further context is allocated, because a driver may keep the first. Only one goroutine
-// at a time may use a Room.
-type Room struct {
+// at a time may use a Storage.
+type Storage struct {
 	first Context // in use if it has a parent
 }
 
-// WithDeadline is the package's WithDeadline. A nil Room always allocates.
-func (r *Room) WithDeadline(parent context.Context, deadline time.Time) *Context {
+// WithDeadline is the package's WithDeadline. A nil Storage always allocates.
+func (r *Storage) WithDeadline(parent context.Context, deadline time.Time) *Context {
 	if r == nil || r.first.Context != nil {
 		return WithDeadline(parent, deadline)
 	}

@@ -141,7 +141,7 @@ func TestContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
 
 // A driver may keep the ctx of a request that it has given up, and use it later.
 func TestEachAttemptHasAContextOfItsOwn(t *testing.T) {
-	var r Room
+	var r Storage
 	first := r.WithDeadline(context.Background(), time.Now().Add(time.Hour))
 	first.Cancel()
 	second := r.WithDeadline(context.Background(), time.Now().Add(time.Hour))

@@ -102,11 +102,11 @@ func (r *Returner[C]) send(ctx context.Context, x *keepalive.Return[C]) {
 	outcome, err = r.request(ctx, x, sent)
 }
 
-// Closing begins to count the returns that the Returner gives up.
-func (r *Returner[C]) Closing() {
+// CountGivenUp begins to count the returns that the Returner gives up.
+func (r *Returner[C]) CountGivenUp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.returns.Closing()
+	r.returns.CountGivenUp()
 }
 
 // Progress returns how many requests have been answered, and whether a request is under
@@ -153,7 +153,7 @@ func (r *Returner[C]) Abandon() (left int, failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endLocked()
-	return r.returns.Left(), r.failure
+	return r.returns.Unreleased(), r.failure
 }
 
 // endLocked stops all sending.
