@@ -152,7 +152,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	h.audit(ctx, wanted, max(0, delay), by, err)
 	switch {
 	case err == nil:
-		h.names.Memory().Break(wanted.name, wanted.fence, by)
+		h.names.History().Break(wanted.name, wanted.fence, by)
 		h.names.Refresh(wanted.name)
 		to := nameURL(wanted.name) + "&broke=" + strconv.FormatUint(wanted.fence, 10) + "&proof=" + h.proof(wanted)
 		http.Redirect(w, r, to, http.StatusSeeOther)

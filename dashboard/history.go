@@ -14,8 +14,8 @@ import (
 // history shows the leases of a name that were seen since the process started: as a
 // timeline, as charts, and as a table with the same content.
 func (h *Handler) history(m renderContext, name string) markup.HTML {
-	memory := h.names.Memory()
-	leases := memory.Of(name)
+	record := h.names.History()
+	leases := record.Of(name)
 	// The picture ends up to 5 s after now, so that it changes only each 5 s.
 	end := m.now.Add(m.v.Offset).Truncate(5 * time.Second).Add(5 * time.Second)
 	var rows []markup.HTML
@@ -31,7 +31,7 @@ func (h *Handler) history(m renderContext, name string) markup.HTML {
 			[]string{"Fence", "Holder", "Waited", "Held", "Ended"}, rows)),
 		text("p", fmt.Sprintf("Remembered here, by this process, since %s: the last %d leases of each of the last %d names. "+
 			"What came and went between two looks is not in it.",
-			memory.Began.UTC().Format("2006-01-02 15:04 MST"), overview.MostLeases, overview.MostNames), class("aside")))
+			record.Began.UTC().Format("2006-01-02 15:04 MST"), overview.MostLeases, overview.MostNames), class("aside")))
 }
 
 // endWords describe how a lease ended.
@@ -40,9 +40,9 @@ var endWords = map[overview.End]string{
 	overview.Broken: "lost: broken", overview.Unseen: "over; how was not seen",
 }
 
-func lost(l *overview.Past) bool { return l.End == overview.Expired || l.End == overview.Broken }
+func lost(l *overview.PastLease) bool { return l.End == overview.Expired || l.End == overview.Broken }
 
-func (m renderContext) historyRow(l *overview.Past) markup.HTML {
+func (m renderContext) historyRow(l *overview.PastLease) markup.HTML {
 	state, held := "", markup.Text(exact(l.Held))
 	if l.End == overview.Held {
 		held = m.ago(l.Since)
@@ -94,7 +94,7 @@ func picture(words string, height int, parts ...markup.Part) markup.HTML {
 }
 
 // timeline shows who held the name when, a lane for each lease, and how long it waited.
-func timeline(leases []overview.Past, end time.Time) markup.HTML {
+func timeline(leases []overview.PastLease, end time.Time) markup.HTML {
 	leases = slices.Clone(leases[:min(len(leases), mostLanes)])
 	slices.Reverse(leases)
 	begin := end
@@ -143,8 +143,8 @@ func short(s string) string {
 
 // durations shows how long leases waited and were held, in two charts. Each chart has its
 // own scale, because a job of hours may wait for a second.
-func durations(leases []overview.Past) markup.HTML {
-	var over []overview.Past
+func durations(leases []overview.PastLease) markup.HTML {
+	var over []overview.PastLease
 	for i := range leases {
 		if leases[i].End != overview.Held && len(over) < mostBars {
 			over = append(over, leases[i])
@@ -158,7 +158,7 @@ func durations(leases []overview.Past) markup.HTML {
 	for i := range over {
 		waits, holds = max(waits, over[i].Waited), max(holds, over[i].Held)
 	}
-	chart := func(top float64, most time.Duration, words, class_ string, of func(*overview.Past) time.Duration) (parts []markup.Part) {
+	chart := func(top float64, most time.Duration, words, class_ string, of func(*overview.PastLease) time.Duration) (parts []markup.Part) {
 		const left = 190.0
 		step := min((wide-left)/float64(len(over)), 40)
 		parts = append(parts, label("who", words, 0, top+18), label("axis", "longest "+exact(most), 0, top+36))
@@ -172,8 +172,8 @@ func durations(leases []overview.Past) markup.HTML {
 		}
 		return append(parts, box("base", left, top+barsHigh, wide-left, 1))
 	}
-	parts := chart(0, waits, "waited", "waited", func(l *overview.Past) time.Duration { return l.Waited })
-	parts = append(parts, chart(barsHigh+12, holds, "held", "held", func(l *overview.Past) time.Duration { return l.Held })...)
+	parts := chart(0, waits, "waited", "waited", func(l *overview.PastLease) time.Duration { return l.Waited })
+	parts = append(parts, chart(barsHigh+12, holds, "held", "held", func(l *overview.PastLease) time.Duration { return l.Held })...)
 	return markup.El("figure", class("card"), picture(fmt.Sprintf("How long the last %d leases waited, %s at most, and were held, %s at most.",
 		len(over), exact(waits), exact(holds)), 2*barsHigh+16, parts...), text("figcaption", "Each lease of the table, the latest on the right."))
 }

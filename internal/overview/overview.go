@@ -13,7 +13,7 @@ import (
 
 // Options are the settings of an Overview. The zero value and nil work.
 type Options struct {
-	// Background is the time between two reads without viewers, for Memory. The default,
+	// Background is the time between two reads without viewers, for History. The default,
 	// 0, means never.
 	Background time.Duration
 
@@ -42,7 +42,7 @@ type Overview struct {
 	c       *pawl.Client
 	o       Options
 	watcher driver.Watcher // or nil
-	memory  *Memory
+	history *History
 	wake    chan struct{} // capacity 1
 
 	mu      sync.Mutex // protects all below
@@ -56,7 +56,7 @@ type Overview struct {
 func New(c *pawl.Client, o *Options) *Overview {
 	s := &Overview{
 		c: c, wake: make(chan struct{}, 1),
-		memory: &Memory{Began: time.Now(), names: map[string]*list.Element{}, order: list.New()},
+		history: &History{Began: time.Now(), names: map[string]*list.Element{}, order: list.New()},
 		newer:  make(chan struct{}), viewers: map[*Viewer]struct{}{}, changed: map[string]struct{}{},
 	}
 	if o != nil {
@@ -75,8 +75,8 @@ func (s *Overview) View() *View {
 	return s.view
 }
 
-// Memory has the events of names since New.
-func (s *Overview) Memory() *Memory { return s.memory }
+// History has the events of names since New.
+func (s *Overview) History() *History { return s.history }
 
 // Client is the client that was given to New.
 func (s *Overview) Client() *pawl.Client { return s.c }

@@ -135,7 +135,7 @@ func (r *runner) scan(ctx context.Context) {
 	r.clock.see(last, v)
 	v.Offset = r.clock.offset()
 	v.inherit(last)
-	r.memory.compare(last, v)
+	r.history.compare(last, v)
 	r.publish(v)
 }
 
@@ -191,7 +191,7 @@ func (r *runner) read(ctx context.Context) {
 		return
 	}
 	v.inherit(last)
-	r.memory.compare(last, v)
+	r.history.compare(last, v)
 	r.publish(v)
 	if more {
 		r.rouse()

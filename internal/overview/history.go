@@ -9,15 +9,15 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// The limits of a Memory.
+// The limits of a History.
 const (
 	MostNames  = 1000 // the number of names, those with the latest events
 	MostLeases = 50   // the number of leases of each name, the latest ones
 )
 
-// Memory records the leases that Run has seen. It compares scans, so it misses a lease
+// History records the leases that Run has seen. It compares scans, so it misses a lease
 // that began and ended between two of them.
-type Memory struct {
+type History struct {
 	Began time.Time
 
 	mu    sync.Mutex // protects all below
@@ -27,12 +27,12 @@ type Memory struct {
 
 type past struct {
 	name   string
-	leases []Past // in the order in which they were seen
+	leases []PastLease // in the order in which they were seen
 	waits  []pawl.Waiter
 }
 
-// Past is one lease, as it was seen.
-type Past struct {
+// PastLease is one lease, as it was seen.
+type PastLease struct {
 	Fence  uint64
 	Owner  pawl.Owner
 	Since  time.Time     // the time of the grant, on the backend's clock
@@ -56,7 +56,7 @@ const (
 )
 
 // Of returns the leases of a name, the latest first.
-func (m *Memory) Of(name string) []Past {
+func (m *History) Of(name string) []PastLease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.names[name]
@@ -68,15 +68,15 @@ func (m *Memory) Of(name string) []Past {
 	return leases
 }
 
-// Names is the number of names in memory.
-func (m *Memory) Names() int {
+// Names is the number of names in the history.
+func (m *History) Names() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.names)
 }
 
 // Break records by whom a lease was broken, because the backend does not show that.
-func (m *Memory) Break(name string, fence uint64, by string) {
+func (m *History) Break(name string, fence uint64, by string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.names[name]; e != nil {
@@ -88,7 +88,7 @@ func (m *Memory) Break(name string, fence uint64, by string) {
 }
 
 // compare records what has happened between two views.
-func (m *Memory) compare(last, v *View) {
+func (m *History) compare(last, v *View) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, old := range last.Rows {
@@ -111,7 +111,7 @@ func alike(a, b *Row) bool {
 }
 
 // endedLocked records which leases of a row are gone. now may be nil.
-func (m *Memory) endedLocked(old, now *Row, v *View) {
+func (m *History) endedLocked(old, now *Row, v *View) {
 	at, closed := v.ScannedAt, false
 	if now != nil {
 		at, closed = now.At, now.ClosedFor > 0
@@ -148,14 +148,14 @@ func (m *Memory) endedLocked(old, now *Row, v *View) {
 }
 
 // heldLocked records the holders and the waiters.
-func (m *Memory) heldLocked(r *Row) {
+func (m *History) heldLocked(r *Row) {
 	p := m.pastLocked(r.Name)
 	for i := range r.Holders {
 		h := &r.Holders[i]
 		if p.index(h.Fence) >= 0 {
 			continue
 		}
-		l := Past{Fence: h.Fence, Owner: h.Owner, Since: h.Since, End: Held}
+		l := PastLease{Fence: h.Fence, Owner: h.Owner, Since: h.Since, End: Held}
 		for _, w := range p.waits {
 			if w.Owner.Client == h.Owner.Client && w.Permits == h.Permits && w.Since.Before(h.Since) {
 				l.Waited = h.Since.Sub(w.Since)
@@ -170,7 +170,7 @@ func (m *Memory) heldLocked(r *Row) {
 }
 
 // pastLocked returns the record of a name with an event.
-func (m *Memory) pastLocked(name string) *past {
+func (m *History) pastLocked(name string) *past {
 	if e := m.names[name]; e != nil {
 		m.order.MoveToFront(e)
 		return e.Value.(*past) //nolint:forcetypeassert // it has no others
@@ -185,5 +185,5 @@ func (m *Memory) pastLocked(name string) *past {
 }
 
 func (p *past) index(fence uint64) int {
-	return slices.IndexFunc(p.leases, func(l Past) bool { return l.Fence == fence })
+	return slices.IndexFunc(p.leases, func(l PastLease) bool { return l.Fence == fence })
 }

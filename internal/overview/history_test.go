@@ -23,14 +23,14 @@ func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 		g := w.take(t, third)
 		time.Sleep(2 * time.Second)
 		noError(t, w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{Host: "me"}))
-		w.Memory().Break("job", g.Fence, "operator")
+		w.History().Break("job", g.Fence, "operator")
 		time.Sleep(2 * time.Second)
 
-		all := w.Memory().Of("job")
+		all := w.History().Of("job")
 		if len(all) != 3 {
 			t.Fatalf("it has %+v", all)
 		}
-		for i, want := range []overview.Past{
+		for i, want := range []overview.PastLease{
 			{End: overview.Broken, By: "operator", Owner: third.Owner},
 			{End: overview.Expired, Waited: 3 * time.Second, Owner: second.Owner},
 			{End: overview.Released, Held: 5 * time.Second, Owner: first.Owner},
@@ -54,10 +54,10 @@ func TestAClosedNameIsNoSureSignOfABreak(t *testing.T) {
 		g := w.take(t, claim("broken", 2))
 		time.Sleep(5 * time.Second)
 		noError(t, w.beside.Break(t.Context(), "broken", g.Fence, 0, driver.Owner{}))
-		w.Memory().Break("broken", g.Fence, "operator")
+		w.History().Break("broken", g.Fence, "operator")
 		time.Sleep(30 * time.Second)
 		for name, want := range map[string]overview.End{"dead": overview.Expired, "broken": overview.Broken} {
-			if all := w.Memory().Of(name); len(all) != 1 || all[0].End != want {
+			if all := w.History().Of(name); len(all) != 1 || all[0].End != want {
 				t.Errorf("of %q it has %+v, want it %s", name, all, want)
 			}
 		}
@@ -74,7 +74,7 @@ func TestHowLongALeaseWasHeldIsByTheBackendsClock(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		w.release(t, c)
 		time.Sleep(time.Second)
-		if all := w.Memory().Of("job"); len(all) != 1 || all[0].Held < 19*time.Second || all[0].Held > 22*time.Second {
+		if all := w.History().Of("job"); len(all) != 1 || all[0].Held < 19*time.Second || all[0].Held > 22*time.Second {
 			t.Errorf("it has %+v, want it held for 20s", all)
 		}
 	})
@@ -85,7 +85,7 @@ func TestALeaseThatIsHeldHasNotEnded(t *testing.T) {
 		w := newWorld(t, nil)
 		w.take(t, claim("job", 1))
 		w.Latest(t.Context(), 0)
-		if all := w.Memory().Of("job"); len(all) != 1 || all[0].End != overview.Held || !all[0].Ended.IsZero() {
+		if all := w.History().Of("job"); len(all) != 1 || all[0].End != overview.Held || !all[0].Ended.IsZero() {
 			t.Errorf("it has %+v", all)
 		}
 	})
@@ -98,7 +98,7 @@ func TestABreakThatOthersDidIsSeenByTheClosedName(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		noError(t, w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}))
 		time.Sleep(2 * time.Second)
-		if all := w.Memory().Of("job"); len(all) != 1 || all[0].End != overview.Broken {
+		if all := w.History().Of("job"); len(all) != 1 || all[0].End != overview.Broken {
 			t.Errorf("it has %+v", all)
 		}
 	})
@@ -117,10 +117,10 @@ func TestTheMemoryIsBounded(t *testing.T) {
 			w.release(t, c)
 			time.Sleep(4 * time.Second)
 		}
-		if n := w.Memory().Names(); n != overview.MostNames {
+		if n := w.History().Names(); n != overview.MostNames {
 			t.Errorf("it knows %d names, want %d", n, overview.MostNames)
 		}
-		if all := w.Memory().Of("busy"); len(all) != overview.MostLeases || all[0].Fence <= all[1].Fence {
+		if all := w.History().Of("busy"); len(all) != overview.MostLeases || all[0].Fence <= all[1].Fence {
 			t.Errorf("it has %d leases, want the last %d, the latest first", len(all), overview.MostLeases)
 		}
 	})
