@@ -23,10 +23,10 @@ type watched struct {
 	stop func()
 }
 
-// Follow sets the function that Watch calls for each name that gets its first watch. From
-// then on follow makes f run at each change of the name, until stop is called. Neither
-// follow nor stop may block, or call f on its own goroutine.
-func (w *Watchers) Follow(follow func(name string, f func()) (stop func())) {
+// OnFirstWatch sets the function that Watch calls for each name that gets its first
+// watch. From then on follow makes f run at each change of the name, until stop is
+// called. Neither follow nor stop may block, or call f on its own goroutine.
+func (w *Watchers) OnFirstWatch(follow func(name string, f func()) (stop func())) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.follow = follow

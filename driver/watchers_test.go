@@ -59,7 +59,7 @@ func TestANameIsFollowedWhileSomebodyWatchesIt(t *testing.T) {
 	var said []string
 	var changed func()
 	var w driver.Watchers
-	w.Follow(func(name string, f func()) func() {
+	w.OnFirstWatch(func(name string, f func()) func() {
 		said, changed = append(said, "begin "+name), f
 		return func() { said = append(said, "end "+name) }
 	})

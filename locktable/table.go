@@ -93,9 +93,9 @@ func New(t Table, inbox string) *Driver {
 	switch t := t.(type) {
 	case Pushing:
 		d.watching = watching.New(t.Subscribe, d.mark)
-		d.watchers.Follow(d.watching.Follow)
+		d.watchers.OnFirstWatch(d.watching.Watch)
 	case Watchable:
-		d.watchers.Follow(t.Watch)
+		d.watchers.OnFirstWatch(t.Watch)
 	}
 	return d
 }

@@ -64,7 +64,7 @@ func newStore(nc *nats.Conn, o Options) (*store, error) {
 	}
 	s.bucket.turn = make(chan struct{}, 1)
 	s.life, s.endWatches = context.WithCancel(context.Background())
-	s.watchers.Follow(s.followName)
+	s.watchers.OnFirstWatch(s.followName)
 	return s, nil
 }
 

@@ -118,7 +118,7 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 			d.stopSignals = append(d.stopSignals, s.Listen(func(sig driver.Signal) { d.signaled(i, sig) }))
 		}
 	}
-	d.watchers.Follow(d.follow)
+	d.watchers.OnFirstWatch(d.follow)
 	return d, nil
 }
 

@@ -37,7 +37,7 @@ func New(c *Client, o Options) *Driver {
 	d.conn = newBounded(c, d.signals.life)
 	d.clock, d.busy = newClock(d.conn, d.signals.life, &d.signals.loops), newBusy()
 	d.signals.clock = d.clock
-	d.watches.Follow(d.follow)
+	d.watches.OnFirstWatch(d.follow)
 	d.unanswered.release = d.releaseUnanswered
 	d.coalescer = newCoalescer(c, o.Prefix, d.signals.life, d.clock)
 	if c.Watch != nil {

@@ -64,8 +64,8 @@ func New(subscribe Subscribe, mark Mark) *Watching {
 	return w
 }
 
-// Follow is for driver.Watchers.Follow.
-func (w *Watching) Follow(name string, f func()) (stop func()) {
+// Watch is for driver.Watchers.OnFirstWatch.
+func (w *Watching) Watch(name string, f func()) (stop func()) {
 	x := &watch{token: driver.NewToken(), name: name, notify: f, ok: true}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -67,9 +67,9 @@ func follow(names ...string) (w *Watching, b *backend, told func() int) {
 	b = &backend{tokens: map[string]driver.Token{}}
 	w = New(b.subscribe, b.mark)
 	n := 0
-	w.Follow(names[0], func() { n++ })
+	w.Watch(names[0], func() { n++ })
 	for _, name := range names[1:] {
-		w.Follow(name, func() {})
+		w.Watch(name, func() {})
 	}
 	synctest.Wait()
 	return w, b, func() int {
@@ -107,7 +107,7 @@ func TestItListensUntilNobodyWatches(t *testing.T) {
 		w := New(b.subscribe, b.mark)
 		defer w.Close()
 		for i := range 2 {
-			stop := w.Follow("a", func() {})
+			stop := w.Watch("a", func() {})
 			synctest.Wait()
 			b.setState(true)
 			synctest.Wait()
