@@ -50,7 +50,7 @@ func (c *core) acquire(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 // begin makes the first lease of a hold. From here on the lease may be lost at any
 // moment.
 func (c *core) begin(w *waiter, h *hold, now clock.Reading) *Lease {
-	check := c.inboxes.Holds(h.claim.Token, &h.claim.inbox, h)
+	check := c.inboxes.SetHold(h.claim.Token, &h.claim.inbox, h)
 	lease := h.grant(now)
 	if check := h.claim.health; check != nil {
 		c.aside(func() { lease.watchHealth(check) })

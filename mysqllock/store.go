@@ -124,7 +124,7 @@ func (s *store) afterSwap(ctx context.Context, w swap.Swap, r swap.Swapped) {
 	if len(rows) > 0 {
 		_, _ = s.exec(ctx, "INSERT INTO "+s.lost+" (inbox, token, at) VALUES "+strings.Join(rows, ", "))
 	}
-	s.tidier.NoteSwap()
+	s.tidier.CountSwap()
 }
 
 // Scan implements swap.Store.

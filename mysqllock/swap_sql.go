@@ -105,7 +105,7 @@ func (s *store) swapSome(ctx context.Context, swaps []swap.Swap, out []swap.Swap
 		s.clock.InsideWindow(swaps[which[0]].Window)
 		return nil
 	}
-	return sqlswap.FindOut(ctx, s.Load, swaps, out, unsure, func(i int) {
+	return sqlswap.LoadResults(ctx, s.Load, swaps, out, unsure, func(i int) {
 		out[i].OutsideWindow = true
 		s.clock.OutsideWindow(swaps[i].Window)
 	})

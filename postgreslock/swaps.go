@@ -30,7 +30,7 @@ const shortWait = 10 * time.Millisecond
 
 // Swap implements swap.Store.
 func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	s.tidier.NoteSwap()
+	s.tidier.CountSwap()
 	if len(swaps) > 1 {
 		return s.swapTogether(ctx, swaps)
 	}
@@ -243,7 +243,7 @@ func rowsOf(swaps []swap.Swap, alone func(w *swap.Swap) bool) rows {
 
 // SwapAll implements swap.AllSwapper.
 func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	s.tidier.NoteSwap()
+	s.tidier.CountSwap()
 	all := rowsOf(swaps, func(*swap.Swap) bool { return false })
 	var signals []locktable.Signal
 	for _, w := range swaps {
@@ -351,7 +351,7 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 		}
 		return done, nil
 	}
-	return done, sqlswap.FindOut(ctx, s.Load, swaps, done, left, func(i int) { // the row is locked
+	return done, sqlswap.LoadResults(ctx, s.Load, swaps, done, left, func(i int) { // the row is locked
 		done[i] = swap.Swapped{Err: s.failed(skippedError{})}
 	})
 }

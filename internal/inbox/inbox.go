@@ -102,9 +102,9 @@ func (a *Inboxes[H]) Len() int {
 	return n
 }
 
-// Holds records the hold of a granted claim. It returns true if the caller should check
+// SetHold records the hold of a granted claim. It returns true if the caller should check
 // the hold, because a signal other than "granted" came before.
-func (a *Inboxes[H]) Holds(t driver.Token, b *Inbox[H], h H) (check bool) {
+func (a *Inboxes[H]) SetHold(t driver.Token, b *Inbox[H], h H) (check bool) {
 	s := a.of(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -81,7 +81,7 @@ func TestHoldIsToBeCheckedIfAnythingButGrantedCameBefore(t *testing.T) {
 			<-all.Arrival(token, b)
 			_ = all.Take(token, b)
 		}
-		if got := all.Holds(token, b, 7); got != c.want {
+		if got := all.SetHold(token, b, 7); got != c.want {
 			t.Errorf("%v: check is %v", c.came, got)
 		}
 		if holds := all.Put(driver.Signal{Kind: lost, Token: token}); !slices.Equal(holds, []int{7}) {
@@ -125,7 +125,7 @@ func TestClaimsOfOneTokenHearByThemselves(t *testing.T) {
 		for i := range boxes {
 			all.Add(token, &boxes[i])
 			all.Add(token, &boxes[i])
-			if all.Holds(token, &boxes[i], i) {
+			if all.SetHold(token, &boxes[i], i) {
 				t.Error("there was a signal")
 			}
 		}

@@ -72,7 +72,7 @@ func TestScanYieldsAnErrorAndEnds(t *testing.T) {
 	}
 }
 
-func TestFindOutTellsThreeCasesApart(t *testing.T) {
+func TestLoadResultsTellsThreeCasesApart(t *testing.T) {
 	swaps := []swap.Swap{{Name: "first"}, {Name: "done", Version: 1}, {Name: "unchanged", Version: 2}, {Name: "other", Version: 3}, {Name: "gone", Version: 4}}
 	results := []swap.Swapped{{}, {Version: 11}, {Version: 12}, {Version: 13}, {Version: 14}}
 	stored := map[string]swap.Stored{"done": {Version: 11}, "unchanged": {Version: 2}, "other": {Version: 99}}
@@ -83,7 +83,7 @@ func TestFindOutTellsThreeCasesApart(t *testing.T) {
 		return all, nil
 	}
 	var unchanged []int
-	if err := FindOut(t.Context(), load, swaps, results, []int{1, 2, 3, 4}, func(i int) { unchanged = append(unchanged, i) }); err != nil {
+	if err := LoadResults(t.Context(), load, swaps, results, []int{1, 2, 3, 4}, func(i int) { unchanged = append(unchanged, i) }); err != nil {
 		t.Fatal(err)
 	}
 	if !results[1].Done || !slices.Equal(unchanged, []int{2}) {
@@ -113,7 +113,7 @@ func TestATidierRunsOneTidyAtATime(t *testing.T) {
 			<-ctx.Done()
 		}}
 		for range 100 * swapsPerTidying {
-			tidier.NoteSwap()
+			tidier.CountSwap()
 		}
 		time.Sleep(tidyTimeout / 2)
 		tidier.Begin()

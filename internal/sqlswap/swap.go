@@ -15,10 +15,10 @@ func Names(swaps []swap.Swap, which []int) []string {
 	return names
 }
 
-// FindOut loads the values of names that a statement may not have changed, and completes
-// the results of their swaps. A result has the version that its swap would have stored.
-// FindOut calls unchanged for a swap whose name still has its old value.
-func FindOut(ctx context.Context, load func(ctx context.Context, names []string) ([]swap.Stored, error),
+// LoadResults loads the values of names that a statement may not have changed, and
+// completes the results of their swaps. A result has the version that its swap would have
+// stored. LoadResults calls unchanged for a swap whose name still has its old value.
+func LoadResults(ctx context.Context, load func(ctx context.Context, names []string) ([]swap.Stored, error),
 	swaps []swap.Swap, results []swap.Swapped, which []int, unchanged func(i int),
 ) error {
 	if len(which) == 0 {

@@ -33,8 +33,8 @@ const (
 	tidyTimeout     = 5 * time.Second
 )
 
-// NoteSwap counts a swap, and now and then begins to tidy.
-func (t *Tidier) NoteSwap() {
+// CountSwap counts a swap, and now and then begins to tidy.
+func (t *Tidier) CountSwap() {
 	if rand.N(swapsPerTidying) == 0 {
 		t.Begin()
 	}
