@@ -40,8 +40,9 @@ var (
 // instruments are the instruments and the counts of an observer.
 //
 // Measuring is slow compared with a cycle on Redis, mostly because OpenTelemetry's code
-// is not in the processor's cache then. So a goroutine that locks only queues a note. The
-// notes are measured many at a time, or when the metrics are read.
+// is not in the processor's cache then. So a goroutine that locks only queues a
+// measurement. The measurements are measured many at a time, or when the metrics are
+// read.
 type instruments struct {
 	wait, hold       metric.Float64Histogram
 	waiting, held    metric.Int64ObservableUpDownCounter
@@ -51,17 +52,17 @@ type instruments struct {
 	known   map[label]labels // the attributes, prepared; empty with Names
 	reading metric.Registration
 
-	mu     sync.Mutex         // protects all below
-	counts map[string]*counts // by name; without Names, only ""
-	noted  []note
-	spare  []note // an empty slice for the next notes
+	mu      sync.Mutex         // protects all below
+	counts  map[string]*counts // by name; without Names, only ""
+	pending []measurement
+	spare   []measurement // an empty slice for the next measurements
 }
 
 // counts are the current numbers of a name's waiting claims and held leases.
 type counts struct{ waiting, held int64 }
 
-// A note is a measurement to be made later.
-type note struct {
+// A measurement is a duration to be recorded in a histogram later.
+type measurement struct {
 	histogram metric.Float64Histogram
 	ctx       context.Context // nil unless the caller's span is sampled, which then becomes an exemplar
 	name      string
@@ -70,13 +71,13 @@ type note struct {
 }
 
 const (
-	mostNotes = 64   // the number of notes that are measured at once
-	idleNames = 1000 // how many names without a holder or waiter are kept
+	maxPending = 64   // the number of measurements that are measured at once
+	idleNames  = 1000 // how many names without a holder or waiter are kept
 )
 
 func newInstruments(m metric.Meter, names bool) (*instruments, error) {
 	i := &instruments{names: names, known: map[label]labels{}, counts: map[string]*counts{}}
-	i.noted, i.spare = make([]note, 0, mostNotes), make([]note, 0, mostNotes)
+	i.pending, i.spare = make([]measurement, 0, maxPending), make([]measurement, 0, maxPending)
 	var stale metric.Int64Counter
 	var errs [7]error
 	i.wait, errs[0] = m.Float64Histogram("pawl.wait.duration", metric.WithUnit("s"), metric.WithDescription("How long claims waited."), waits)
@@ -124,9 +125,9 @@ func (i *instruments) begin(stale metric.Int64Counter) {
 	}
 }
 
-// note records a duration, and the changes in the numbers of waiters and leases.
+// record records a duration, and the changes in the numbers of waiters and leases.
 // n.histogram may be nil.
-func (i *instruments) note(n note, waiting, held int64) {
+func (i *instruments) record(n measurement, waiting, held int64) {
 	if !i.names {
 		n.name = ""
 	}
@@ -145,26 +146,26 @@ func (i *instruments) note(n note, waiting, held int64) {
 		delete(i.counts, n.name)
 	}
 	if n.histogram != nil {
-		i.noted = append(i.noted, n)
+		i.pending = append(i.pending, n)
 	}
-	var batch []note
-	if len(i.noted) == mostNotes {
+	var batch []measurement
+	if len(i.pending) == maxPending {
 		batch = i.takeLocked()
 	}
 	i.mu.Unlock()
 	i.measure(batch)
 }
 
-// takeLocked takes the notes, to measure them without the mutex.
-func (i *instruments) takeLocked() []note {
-	batch := i.noted
-	if i.noted, i.spare = i.spare, nil; i.noted == nil { // another batch is being measured
-		i.noted = make([]note, 0, mostNotes)
+// takeLocked takes the measurements, to record them without the mutex.
+func (i *instruments) takeLocked() []measurement {
+	batch := i.pending
+	if i.pending, i.spare = i.spare, nil; i.pending == nil { // another batch is being measured
+		i.pending = make([]measurement, 0, maxPending)
 	}
 	return batch
 }
 
-func (i *instruments) measure(batch []note) {
+func (i *instruments) measure(batch []measurement) {
 	if len(batch) == 0 {
 		return
 	}

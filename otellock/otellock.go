@@ -116,7 +116,7 @@ type teller struct {
 func (t *teller) queued(e pawl.QueuedEvent) {
 	if _, before := t.queue.LoadOrStore(e.Claim, struct{}{}); !before {
 		t.queues.Add(1)
-		t.note(note{name: e.Name}, 1, 0)
+		t.record(measurement{name: e.Name}, 1, 0)
 	}
 }
 
@@ -129,7 +129,7 @@ func (t *teller) answered(e pawl.Event, waited time.Duration, outcome string, he
 			waiting = -1
 		}
 	}
-	t.note(note{t.wait, e.Ctx, e.Name, outcome, waited.Seconds()}, waiting, held)
+	t.record(measurement{t.wait, e.Ctx, e.Name, outcome, waited.Seconds()}, waiting, held)
 }
 
 // waitSpan makes a span for a wait that is over, or returns nil if the caller is not
@@ -192,7 +192,7 @@ func (t *teller) acquired(e pawl.AcquiredEvent) {
 
 // over records the end of a lease, and the duration for which it was held.
 func (t *teller) over(e pawl.Event, held time.Duration, outcome string, err error) {
-	t.note(note{t.hold, e.Ctx, e.Name, outcome, held.Seconds()}, 0, -1)
+	t.record(measurement{t.hold, e.Ctx, e.Name, outcome, held.Seconds()}, 0, -1)
 	if t.traced.Load() == 0 {
 		return
 	}
