@@ -24,9 +24,9 @@ const (
 
 	// The limits for wrong tokens: triesAtOnce, and then one for each triesPause. They
 	// apply to each address. For all addresses together they are ten times as high.
-	triesAtOnce = 10
-	triesPause  = 6 * time.Second
-	mostKnown   = 1024 // the largest number of remembered addresses
+	triesAtOnce  = 10
+	triesPause   = 6 * time.Second
+	maxAddresses = 1024 // the largest number of remembered addresses
 
 	sparePause = 50 * time.Millisecond // between two tokens that are compared although their addresses are throttled
 )
@@ -50,17 +50,17 @@ type auth struct {
 // allow reports whether a request has the token, or a valid cookie.
 func (a *auth) allow(w http.ResponseWriter, r *http.Request) bool {
 	given, bearer := bearerOf(r)
-	if a.knows(r) {
+	if a.hasSession(r) {
 		return true
 	}
 	// A program with the token may share its address, such as that of a proxy, with a
 	// program that guesses. So some tokens of a throttled address are compared, too.
-	return bearer && (a.spares(r) && a.is(given) || a.opens(w, r, given))
+	return bearer && (a.spares(r) && a.is(given) || a.checkToken(w, r, given))
 }
 
-// knows reports whether a request has a valid cookie, or needs none. It ignores a token
-// in a header, which might be a guess: only opens counts wrong tokens.
-func (a *auth) knows(r *http.Request) bool {
+// hasSession reports whether a request has a valid cookie, or needs none. It ignores a
+// token in a header, which might be a guess: only checkToken counts wrong tokens.
+func (a *auth) hasSession(r *http.Request) bool {
 	if !a.asked {
 		return true
 	}
@@ -68,10 +68,10 @@ func (a *auth) knows(r *http.Request) bool {
 	return err == nil && a.valid(c.Value, time.Now())
 }
 
-// stays reports whether a request that was admitted is still allowed.
-func (a *auth) stays(r *http.Request) bool {
+// stillAllowed reports whether a request that was admitted is still allowed.
+func (a *auth) stillAllowed(r *http.Request) bool {
 	given, bearer := bearerOf(r)
-	return a.knows(r) || bearer && a.is(given)
+	return a.hasSession(r) || bearer && a.is(given)
 }
 
 // is compares a token in constant time.
@@ -94,8 +94,8 @@ func cookieName(r *http.Request) string {
 	return "pawl_session"
 }
 
-// opens compares a token, unless too many wrong tokens came from its address.
-func (a *auth) opens(w http.ResponseWriter, r *http.Request, given string) bool {
+// checkToken compares a token, unless too many wrong tokens came from its address.
+func (a *auth) checkToken(w http.ResponseWriter, r *http.Request, given string) bool {
 	now, from := time.Now(), addressOf(r)
 	if wait := a.throttled(from, now); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
@@ -162,9 +162,9 @@ func (a *auth) wrong(from string, now time.Time) {
 	if a.tries == nil {
 		a.tries = map[string]time.Time{}
 	}
-	if len(a.tries) >= mostKnown {
+	if len(a.tries) >= maxAddresses {
 		for address, until := range a.tries {
-			if until.Before(now) || len(a.tries) >= mostKnown && address != everybody {
+			if until.Before(now) || len(a.tries) >= maxAddresses && address != everybody {
 				delete(a.tries, address)
 			}
 		}
@@ -202,8 +202,8 @@ func (a *auth) endSession(session string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	maps.DeleteFunc(a.over, func(_ string, until time.Time) bool { return until.Before(now) })
-	if a.over == nil || len(a.over) >= mostKnown {
-		if len(a.over) >= mostKnown {
+	if a.over == nil || len(a.over) >= maxAddresses {
+		if len(a.over) >= maxAddresses {
 			_, _ = rand.Read(a.key[:])
 		}
 		a.over = map[string]time.Time{}

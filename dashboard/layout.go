@@ -89,7 +89,7 @@ func (h *Handler) header(at string) markup.HTML {
 // footer shows where the locks are, if the reader may know.
 func (h *Handler) footer(r *http.Request) markup.HTML {
 	said := markup.El("p", markup.Attr("role", "status"), markup.Attr("id", "said"), class("unseen"))
-	if !h.auth.knows(r) {
+	if !h.auth.hasSession(r) {
 		return markup.El("footer", said)
 	}
 	p := h.names.Client().Properties()

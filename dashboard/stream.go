@@ -67,7 +67,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see pageView) {
 	defer context.AfterFunc(h.life, cancel)()
 	sent, wrote := map[string]string{}, time.Now()
 	for v := h.names.View(); v != nil; v = h.await(ctx, viewer, v, control, w, r) {
-		if !h.auth.stays(r) {
+		if !h.auth.stillAllowed(r) {
 			return // its session is over
 		}
 		if v.ScannedAt.IsZero() && v.Err == nil {
@@ -107,7 +107,7 @@ func (h *Handler) await(
 		if err == nil {
 			return v
 		}
-		if ctx.Err() != nil || !h.auth.stays(r) || write(control, w, update{}) != nil {
+		if ctx.Err() != nil || !h.auth.stillAllowed(r) || write(control, w, update{}) != nil {
 			return nil
 		}
 	}

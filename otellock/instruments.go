@@ -41,8 +41,7 @@ var (
 //
 // Measuring is slow compared with a cycle on Redis, mostly because OpenTelemetry's code
 // is not in the processor's cache then. So a goroutine that locks only queues a
-// measurement. The measurements are measured many at a time, or when the metrics are
-// read.
+// measurement. They are recorded many at a time, or when the metrics are read.
 type instruments struct {
 	wait, hold       metric.Float64Histogram
 	waiting, held    metric.Int64ObservableUpDownCounter
@@ -71,7 +70,7 @@ type measurement struct {
 }
 
 const (
-	maxPending = 64   // the number of measurements that are measured at once
+	maxPending = 64   // the number of measurements that are recorded at once
 	idleNames  = 1000 // how many names without a holder or waiter are kept
 )
 
