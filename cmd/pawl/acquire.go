@@ -124,7 +124,7 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *loc
 	case over && lost.Err != nil: // the handle is from another server, where the lease may be held
 		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", words.Plain(h.path), lost.Err)}
 	case over:
-		return h.knownOver(ctx, c, where.inside(lost.Name), lost.Fence)
+		return h.checkEnded(ctx, c, where.inside(lost.Name), lost.Fence)
 	case errors.Is(err, pawl.ErrInvalid):
 		return fmt.Errorf("--handle %s: cannot be replaced: %w", words.Plain(h.path), foreign(err))
 	case err != nil:
@@ -144,12 +144,12 @@ func (h *handleFile) stillHeld(name string, fence uint64) error {
 // default.
 const remembered = 24 * time.Hour
 
-// knownOver refuses to replace a handle whose lease may be held in another schema or
+// checkEnded refuses to replace a handle whose lease may be held in another schema or
 // under another prefix, which a handle may not contain. Fences only rise, so if the last
 // fence of the name is smaller, the lease was never in this database. If the name has no
-// fence, the database may have deleted it; then knownOver allows the replacement of an
+// fence, the database may have deleted it; then checkEnded allows the replacement of an
 // old handle.
-func (h *handleFile) knownOver(ctx context.Context, c *pawl.Client, name string, fence uint64) error {
+func (h *handleFile) checkEnded(ctx context.Context, c *pawl.Client, name string, fence uint64) error {
 	e, err := c.Inspect(ctx, name)
 	switch {
 	case err != nil:

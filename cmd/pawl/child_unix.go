@@ -44,10 +44,10 @@ func shellCommand(line string) []string { return []string{shellName, "-c", line}
 
 // child is the command, as the leader of its process group.
 type child struct {
-	pid       int // also the number of the group
-	ended     chan ending
-	paused    chan syscall.Signal // the signal that stopped it
-	toldToEnd bool                // pawl has sent it a signal that asks it to end
+	pid          int // also the number of the group
+	ended        chan ending
+	paused       chan syscall.Signal // the signal that stopped it
+	endRequested bool                // pawl has sent it a signal that asks it to end
 
 	// undelivered reports the first signal that could not be sent to the group, for
 	// example because the command has changed its user. It may be nil.
@@ -228,7 +228,7 @@ func (c *child) pass(s os.Signal) {
 // hand sends a signal to the group, and does not continue a stopped group.
 func (c *child) hand(s os.Signal) {
 	if asksToEnd(s) {
-		c.toldToEnd = true
+		c.endRequested = true
 	}
 	c.kill(s.(syscall.Signal)) //nolint:forcetypeassert // on these systems all signals are
 }

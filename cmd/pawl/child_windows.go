@@ -32,13 +32,13 @@ func shellCommand(line string) []string { return []string{"cmd", "/C", line} }
 
 // child is the command, in a job object that ends with pawl.
 type child struct {
-	process   *os.Process
-	job       windows.Handle
-	env       []string
-	ended     chan ending
-	paused    chan syscall.Signal // receives nothing, because Windows has no Ctrl-Z
-	keys      chan os.Signal      // receives nothing
-	toldToEnd bool                // always false, because the console sends Ctrl-C to all its processes
+	process      *os.Process
+	job          windows.Handle
+	env          []string
+	ended        chan ending
+	paused       chan syscall.Signal // receives nothing, because Windows has no Ctrl-Z
+	keys         chan os.Signal      // receives nothing
+	endRequested bool                // always false, because the console sends Ctrl-C to all its processes
 
 	undelivered func(syscall.Signal, error) // never called on Windows
 	over        chan struct{}               // closed when the process has ended

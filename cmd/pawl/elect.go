@@ -89,7 +89,7 @@ func (f *electFlags) run(v *output, where *location, cmd *cobra.Command, args []
 	e.job = f.job(v, where, url, byDefault, args[0], 0)
 	f.has(e.job, path, argv)
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
-		return pawl.Open(ctx, url, e.listening(f.options(v, where)))
+		return pawl.Open(ctx, url, e.observe(f.options(v, where)))
 	}
 	e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil } // elect campaigns instead
 	e.options = f.checked(f.lockOptions(f.margin(cmd, time.Duration(f.ttl))), e.job)
@@ -119,9 +119,9 @@ type electionTerm struct {
 // errDone ends a campaign, because the command has ended.
 var errDone = errors.New("done")
 
-// listening makes the client pass its leases to the election, and warn when the backend
+// observe makes the client pass its leases to the election, and warn when the backend
 // is down.
-func (e *election) listening(o *pawl.Options) *pawl.Options {
+func (e *election) observe(o *pawl.Options) *pawl.Options {
 	acquired := o.Observer.Acquired
 	o.Observer.Acquired = func(a pawl.AcquiredEvent) {
 		e.leading = a.Lease
@@ -203,14 +203,14 @@ func (e *election) lead(ctx context.Context) error {
 // term runs the command under a lease. It returns nil if the lead was lost, and the
 // command stopped. Otherwise it returns the exit error of elect.
 func (e *election) term(lease *pawl.Lease) error {
-	e.toldLost, e.endBy = false, time.Time{}
+	e.reportedLost, e.endBy = false, time.Time{}
 	e.key.leave()
 	end := e.hold(lease)
 	e.key.catch()
 	switch {
-	case e.toldLost && errors.Is(end, errStillRunning):
+	case e.reportedLost && errors.Is(end, errStillRunning):
 		return end // another term could run the command while processes of this one still run
-	case e.toldLost:
+	case e.reportedLost:
 		return nil
 	case end == nil:
 		return errDone
@@ -221,7 +221,7 @@ func (e *election) term(lease *pawl.Lease) error {
 // verdict returns the exit error of elect. end is the result of the last term, and err
 // the result of the election, or nil if it did not end in time.
 func (e *election) verdict(end, err error) error {
-	if errors.Is(err, pawl.ErrLost) && !e.toldLost {
+	if errors.Is(err, pawl.ErrLost) && !e.reportedLost {
 		lost, _ := errors.AsType[*pawl.LostError](err)
 		e.v.warnReleased(lost)
 	}

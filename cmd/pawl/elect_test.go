@@ -26,7 +26,7 @@ func TestElectEndsOnAnErrorThatARetryCannotMend(t *testing.T) {
 		var said bytes.Buffer
 		e := &election{job: &job{v: &output{err: &said}, name: "x"}, terms: make(chan electionTerm)}
 		e.open = func(context.Context) (*pawl.Client, error) {
-			return pawl.New(refusing{engine.Full(memlock.New(nil))}, e.listening((&claimFlags{}).options(e.v, &location{v: e.v})))
+			return pawl.New(refusing{engine.Full(memlock.New(nil))}, e.observe((&claimFlags{}).options(e.v, &location{v: e.v})))
 		}
 		e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil }
 		if err := e.run(); !codeIs(err, exitUnavailable) || said.Len() > 0 {

@@ -39,7 +39,7 @@ type job struct {
 	// lease; it may be nil.
 	succeeded func(jobLease) error
 
-	toldLost     bool                  // pawl has reported that the lock was lost
+	reportedLost bool                  // pawl has reported that the lock was lost
 	ran          bool                  // the command was started
 	endBy        time.Time             // when pawl must end; zero until a signal has asked pawl to end
 	stopsWaiting bool                  // pawl waits no longer, because of a second signal, or because endBy has passed
@@ -62,7 +62,7 @@ func (j *job) run() error {
 	}
 	end := j.hold(lease)
 	if end == nil && j.succeeded != nil {
-		end = j.note(lease)
+		end = j.recordDone(lease)
 	}
 	j.releaseAndClose(client, lease, releaseTimeout)
 	return end
@@ -89,7 +89,7 @@ func (j *job) hold(lease jobLease) error {
 	default:
 	}
 	if err := lease.Err(); err != nil {
-		j.toldLost = true
+		j.reportedLost = true
 		return &exit{code: exitLost, err: fmt.Errorf("%w, before the command was started", err)}
 	}
 	c, err := startChild(j.path, j.argv, j.environment(lease), j.signals)
@@ -99,7 +99,7 @@ func (j *job) hold(lease jobLease) error {
 	j.ran = true
 	defer c.close()
 	defer func() {
-		if c.toldToEnd {
+		if c.endRequested {
 			j.askedToEnd()
 		}
 	}()
@@ -115,7 +115,7 @@ func (j *job) hold(lease jobLease) error {
 			j.v.sayTooLong(j.name, j.maxHold)
 			return j.stop(c, lease, exitTooLong)
 		case <-lease.Done():
-			j.toldLost = true
+			j.reportedLost = true
 			j.v.sayLost(lease.Err())
 			return j.stop(c, lease, exitLost)
 		case s := <-j.signals:
@@ -127,7 +127,7 @@ func (j *job) hold(lease jobLease) error {
 		case s := <-c.paused:
 			c.suspend(s, func() bool { return lease.Err() == nil })
 		case end := <-c.ended:
-			if end.cut || c.toldToEnd {
+			if end.cut || c.endRequested {
 				// The signal went to the group. Its first process may have ended while
 				// the others still run. So wait for the others before the release.
 				_ = j.stop(c, lease, 0)

@@ -35,7 +35,7 @@ func (j *job) releaseAndClose(client *pawl.Client, lease jobLease, closing time.
 		_ = closeWithin(client, closing)
 	}()
 	left := j.await(gone)
-	if lease == nil || j.toldLost {
+	if lease == nil || j.reportedLost {
 		return
 	}
 	select {

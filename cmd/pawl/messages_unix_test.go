@@ -261,7 +261,7 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 func sayTerms(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	fmt.Fprint(out, "\n# elect, while the backend is down\n")
-	o := (&election{job: &job{v: v}}).listening((&claimFlags{}).options(v, &location{v: v})).Observer
+	o := (&election{job: &job{v: v}}).observe((&claimFlags{}).options(v, &location{v: v})).Observer
 	for range 2 { // printed once
 		o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
 	}
@@ -292,8 +292,8 @@ func sayLosses(out *bytes.Buffer, v *output) {
 	v.sayDone("x", []byte("2026-01-02"), 0)
 	v.sayDone("x", []byte("2026-01-02T03:04:05.000000000Z"), time.Hour)
 	v.sayError(task{key: "2026-01-02"}.fits("x", []byte("k1")))
-	v.sayError(notNoted(unreachable).(*exit).err)
-	v.sayError((&job{stopsWaiting: true, succeeded: func(jobLease) error { return nil }}).note(nil).(*exit).err)
+	v.sayError(notRecorded(unreachable).(*exit).err)
+	v.sayError((&job{stopsWaiting: true, succeeded: func(jobLease) error { return nil }}).recordDone(nil).(*exit).err)
 	v.sayError(errStillRunning)
 	fmt.Fprint(out, "\n# when the command has ended\n")
 	v.warnReleased(nil)

@@ -197,25 +197,25 @@ func (v *output) sayDone(name string, stored []byte, every time.Duration) {
 	v.say("%q is done: its last key is %s", name, last)
 }
 
-// note records that the command has succeeded.
-func (j *job) note(lease jobLease) error {
+// recordDone records that the command has succeeded.
+func (j *job) recordDone(lease jobLease) error {
 	var err error
-	noted := make(chan struct{})
+	recorded := make(chan struct{})
 	go func() {
-		defer close(noted)
+		defer close(recorded)
 		err = j.succeeded(lease)
 	}()
 	switch {
-	case !j.await(noted):
-		return notNoted(fmt.Errorf("the database has not answered: %w", context.DeadlineExceeded))
+	case !j.await(recorded):
+		return notRecorded(fmt.Errorf("the database has not answered: %w", context.DeadlineExceeded))
 	case err != nil:
-		return notNoted(err)
+		return notRecorded(err)
 	}
 	return nil
 }
 
-// notNoted returns the exit error after a success that could not be recorded.
-func notNoted(err error) error {
+// notRecorded returns the exit error after a success that could not be recorded.
+func notRecorded(err error) error {
 	return &exit{code: codeOf(err), err: fmt.Errorf("the command has succeeded, but that could not be noted, so another may run it again: %w", err)}
 }
 

@@ -77,7 +77,7 @@ func TestNoLineOfTextHoldsAnythingUp(t *testing.T) {
 			}
 		}
 	}
-	toldToEnd := func(b *lab, p *process) {
+	requestEnd := func(b *lab, p *process) {
 		b.awaitFile("ready")
 		b.signal(p, syscall.SIGTERM)
 	}
@@ -88,7 +88,7 @@ func TestNoLineOfTextHoldsAnythingUp(t *testing.T) {
 	afterAWait := func(b *lab, p *process) {
 		b.awaitWaiters("x", 1)
 		b.write("go", "")
-		toldToEnd(b, p)
+		requestEnd(b, p)
 	}
 	const again = "test -e told || { " + works + "; }" // of a leader that leads for the second time
 	for name, c := range map[string]struct {
@@ -110,8 +110,8 @@ func TestNoLineOfTextHoldsAnythingUp(t *testing.T) {
 		"Waiting":         {args: "pawl run -v x", held: true, do: afterAWait, told: true},
 		"OnceWaiting":     {args: "pawl once -v x k1", held: true, do: afterAWait, told: true},
 		"ElectWaiting":    {args: "pawl elect -v x", held: true, do: afterAWait, told: true},
-		"WarningOfMemory": {args: "pawl --url mem: run x", do: toldToEnd, told: true},
-		"DefaultFile":     {args: "env -u PAWL_URL pawl run x", do: toldToEnd, told: true},
+		"WarningOfMemory": {args: "pawl --url mem: run x", do: requestEnd, told: true},
+		"DefaultFile":     {args: "env -u PAWL_URL pawl run x", do: requestEnd, told: true},
 		"Deadlock":        {args: "pawl run x", line: "exec pawl run x true", do: toldWhileWaiting, code: 128 + 15},
 		"NotReleased":     {args: "pawl run x", line: "for f in locks.db*; do echo junk > $f; done; exit 7", code: 7},
 		"NotStarted":      {args: "pawl run x no-such-command", code: exitNotFound},

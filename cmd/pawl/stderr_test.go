@@ -103,7 +103,7 @@ func TestElectLeadsAsSoonAsTheBackendIsBackAlthoughStandardErrorIsNotRead(t *tes
 			backend.down.Store(true)
 			f := claimFlags{verbose: verbose}
 			e := &election{job: &job{v: &output{out: io.Discard, err: w}, name: "x"}, terms: make(chan electionTerm)}
-			client, err := pawl.New(backend, e.listening(f.options(e.v, &location{v: e.v})))
+			client, err := pawl.New(backend, e.observe(f.options(e.v, &location{v: e.v})))
 			noError(t, err)
 			defer client.Close()
 			ctx, cancel := context.WithCancel(t.Context())
