@@ -42,7 +42,7 @@ func Must[T any](v T, err error) func(tb TB) T {
 	}
 }
 
-// Nightly skips a test that make test leaves to make test-all.
+// Nightly skips a test unless make test-all runs it.
 func Nightly(tb TB, why string) {
 	tb.Helper()
 	if short := flag.Lookup("test.short"); short != nil && short.Value.String() == "true" {
@@ -50,7 +50,7 @@ func Nightly(tb TB, why string) {
 	}
 }
 
-// hang is longer than anything takes that does not hang.
+// hang is the time after which a test counts as hanging.
 const hang = 3 * time.Minute
 
 // Eventually waits until is returns true.

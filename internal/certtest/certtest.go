@@ -75,14 +75,13 @@ func NewIdentity(tb TB, dir string, a *Authority, hosts ...string) *Identity {
 	return i
 }
 
-// Replace replaces the files by new ones of an authority, as tools that renew
-// certificates do.
+// Replace writes new files, signed by an authority, as tools that renew certificates do.
 func (i *Identity) Replace(tb TB, a *Authority) {
 	tb.Helper()
 	i.replace(tb, a, time.Now().Add(24*time.Hour))
 }
 
-// Expire replaces the files by ones that have expired.
+// Expire writes files with an expired certificate.
 func (i *Identity) Expire(tb TB, a *Authority) {
 	tb.Helper()
 	i.replace(tb, a, time.Now().Add(-time.Hour))

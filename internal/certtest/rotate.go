@@ -17,8 +17,8 @@ type Server struct {
 	Open     func(client *Identity) driver.Driver // opens a driver that is closed when the test ends
 }
 
-// Rotate replaces the certificates of a server, and of a client that holds a lease
-// and of one that waits. a is the authority of the server's first certificate.
+// Rotate replaces the certificates of a server, of the holder, and of a waiter. a is
+// the authority of the server's first certificate.
 func Rotate(tb TB, a *Authority, s Server) {
 	tb.Helper()
 	client := NewIdentity(tb, tb.TempDir(), a, "client")
@@ -75,7 +75,7 @@ func patient(c driver.Claim) driver.Claim {
 	return c
 }
 
-// until asks again until f is true.
+// until calls f until it returns true.
 func until(tb TB, what string, f func(ctx context.Context) (bool, error)) {
 	tb.Helper()
 	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) { // only a hang takes so long

@@ -55,8 +55,8 @@ type Setup struct {
 	Begin   func(*exec.Cmd) error // starts a process; nil: as usual
 }
 
-// Start starts a cluster of so many members, with these arguments more for each, and
-// waits until it has a leader.
+// Start starts a cluster of n members, each with these additional arguments, and waits
+// until it has a leader.
 func Start(tb TB, members int, args ...string) *Cluster {
 	tb.Helper()
 	return Setup{Members: members, Args: args}.Start(tb)
@@ -89,11 +89,11 @@ func (s Setup) Start(tb TB) *Cluster {
 	return c
 }
 
-// starting limits how many clusters start side by side. On a slow machine none of some
-// dozen would elect a leader in time.
+// starting limits how many clusters start at the same time. If a slow machine started
+// dozens, none would elect a leader in time.
 var starting = make(chan struct{}, runtime.NumCPU())
 
-// newMember returns a further member, which is not started.
+// newMember returns another member, without starting it.
 func (c *Cluster) newMember(path, name string) *Member {
 	m := &Member{Process: servertest.Process{TB: c.tb, Dir: c.tb.TempDir()}, path: path, Name: name}
 	m.Addr, m.Peer = "127.0.0.1:"+servertest.FreePort(c.tb), "127.0.0.1:"+servertest.FreePort(c.tb)
@@ -101,8 +101,8 @@ func (c *Cluster) newMember(path, name string) *Member {
 	return m
 }
 
-// Join starts a further member, after add has announced it to the cluster by its peer
-// URL.
+// Join starts another member. It first calls add, which announces the member's peer URL
+// to the cluster.
 func (c *Cluster) Join(add func(peer string)) *Member {
 	c.tb.Helper()
 	m := c.newMember(c.Members[0].path, fmt.Sprintf("m%d", len(c.Members)))
@@ -164,7 +164,7 @@ func (m *Member) launch() {
 	m.Launch(exec.Command(m.path, m.args...), m.begin)
 }
 
-// await waits until the member accepts clients, which it does when there is a leader.
+// await waits until the member accepts clients: it does so once there is a leader.
 func (m *Member) await() {
 	m.TB.Helper()
 	m.Await(func() error {
@@ -177,7 +177,7 @@ func (m *Member) await() {
 	})
 }
 
-// Empty kills the process, and removes all of its data.
+// Empty kills the process and removes all its data.
 func (m *Member) Empty() {
 	m.TB.Helper()
 	m.Kill()
@@ -186,13 +186,13 @@ func (m *Member) Empty() {
 	}
 }
 
-// Data is the folder of what the member stores.
+// Data returns the member's data folder.
 func (m *Member) Data() string { return filepath.Join(m.Dir, "data") }
 
 var shared servertest.Shared[*Cluster]
 
-// Shared returns a server of one member that lives until Stop. Each test has a prefix of
-// its own there.
+// Shared returns a server of one member that runs until Stop. Each test uses its own
+// prefix.
 func Shared(tb TB) *Cluster {
 	tb.Helper()
 	return shared.Get(tb, func(tb TB) *Cluster { return Start(tb, 1) })

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// wires are the network between the members: each reaches another one through a proxy,
-// which recognises the sender by the first bytes that it sends.
+// wires are the network between the members. Each member reaches the others through
+// proxies, which identify the sender by the first bytes that it sends.
 type wires struct {
 	mu     sync.Mutex // protects all below
 	apart  string     // the ID of the member that is cut off; empty: no member is
@@ -37,7 +37,8 @@ func (c *Cluster) Heal() {
 	c.wires.healed = make(chan struct{})
 }
 
-// lay lays the wire to a member that is reached at one address and listens at another.
+// lay starts the proxy of a member. The member listens at one address, and the others
+// dial another.
 func (w *wires) lay(tb TB, reached, listens string) {
 	tb.Helper()
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", reached)
@@ -76,7 +77,7 @@ func (w *wires) end() {
 	w.conns = nil
 }
 
-// keep remembers a connection until the end.
+// keep adds a connection to those that end closes.
 func (w *wires) keep(c net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +88,7 @@ func (w *wires) keep(c net.Conn) {
 
 var sender = regexp.MustCompile(`(?i)\r\nx-server-from: ([0-9a-f]+)\r\n`)
 
-// carry passes on one connection.
+// carry forwards one connection.
 func (w *wires) carry(from net.Conn, reached, listens string) {
 	defer from.Close()
 	w.keep(from)
@@ -116,7 +117,7 @@ func (w *wires) carry(from net.Conn, reached, listens string) {
 	back.Wait()
 }
 
-// copy passes on what arrives until one end is closed, and closes the other.
+// copy forwards bytes until one end is closed, and then closes the other.
 func (w *wires) copy(to, from net.Conn, who, reached string) {
 	defer to.Close()
 	defer from.Close()
@@ -132,8 +133,8 @@ func (w *wires) copy(to, from net.Conn, who, reached string) {
 	}
 }
 
-// pass waits while these two are apart, and reports whether they were. A sender without
-// an ID may be the one that is cut off.
+// pass waits while these two members cannot reach each other, and reports whether it had
+// to wait. A sender without an ID may be the member that is cut off.
 func (w *wires) pass(who, reached string) (were bool) {
 	for {
 		w.mu.Lock()

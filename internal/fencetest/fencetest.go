@@ -47,13 +47,13 @@ func Memory(t TB) (client func() *pawl.Client, sleep func(time.Duration)) {
 	return client, func(d time.Duration) { now.Add(int64(d)) }
 }
 
-// Paused returns the fences of a holder that was paused until its lease was over and
-// another had the lock, and of that other.
+// Paused returns the fences of two holders. The first was paused until its lease was
+// over, and the second has the lock now.
 func Paused(t TB) (old, current uint64) {
 	t.Helper()
 	client, sleep := Memory(t)
 	first := must(client().Mutex("account", pawl.WithTTL(time.Minute)).Lock(t.Context()))(t)
-	sleep(61 * time.Second) // what it does not renew in, for its own clock stands still
+	sleep(61 * time.Second) // no renewal happens meanwhile, because the holder's own clock stands still
 	second := must(client().Mutex("account", pawl.WithTTL(time.Minute)).TryLock(t.Context()))(t)
 	if err := first.Err(); err != nil {
 		t.Fatalf("the paused holder knows: %v", err)
@@ -61,8 +61,8 @@ func Paused(t TB) (old, current uint64) {
 	return first.Fence(), second.Fence()
 }
 
-// Refuses has a write of each checked: the first holder's, the second's, and one of the
-// first that comes late.
+// Refuses checks three writes: the first holder's, the second holder's, and a late write
+// of the first, which must be refused.
 func Refuses(t TB, write func(resource string, fence uint64) error) {
 	t.Helper()
 	old, current := Paused(t)
@@ -92,7 +92,7 @@ func Stale(t TB, err error, resource string, f, highest uint64) {
 	}
 }
 
-// Rejects has what is no fence refused, and what is no name.
+// Rejects checks that invalid fences and names are refused.
 func Rejects(t TB, check func(resource string, fence uint64) error) {
 	t.Helper()
 	RejectsNumbers(t, check)
@@ -101,8 +101,8 @@ func Rejects(t TB, check func(resource string, fence uint64) error) {
 	}
 }
 
-// RejectsNumbers tries 0, which is also what FenceOf says where the lease is on another
-// name, and what no store can keep.
+// RejectsNumbers checks that two fences are refused: 0, which FenceOf also returns if the
+// lease is on another name, and a number too large for a store.
 func RejectsNumbers(t TB, check func(resource string, fence uint64) error) {
 	t.Helper()
 	client, _ := Memory(t)
@@ -117,7 +117,7 @@ func RejectsNumbers(t TB, check func(resource string, fence uint64) error) {
 	Invalid(t, check, "huge", 1<<63)
 }
 
-// Invalid wants an argument refused, and not because it is stale.
+// Invalid checks that an argument is refused as invalid, and not as stale.
 func Invalid(t TB, check func(resource string, fence uint64) error, resource string, f uint64) {
 	t.Helper()
 	err := check(resource, f)
@@ -126,8 +126,7 @@ func Invalid(t TB, check func(resource string, fence uint64) error, resource str
 	}
 }
 
-// Shares checks the refusals of readers, who hold side by side, and of the writers
-// between them.
+// Shares checks which readers and writers are refused. Readers hold at the same time.
 func Shares(t TB, write, read func(resource string, fence uint64) error) {
 	t.Helper()
 	for _, f := range []uint64{5, 3, 9} { // in any order

@@ -20,7 +20,7 @@ import (
 type Engine struct {
 	Locks    driver.Driver
 	Transact func(f func(tx Tx) error) error // runs f in a transaction, which commits if f returns nil
-	Sleep    func(time.Duration)             // passes a time on the clock of the locks
+	Sleep    func(time.Duration)             // makes time pass on the clock of the locks
 }
 
 // A Tx is a transaction of an engine.
@@ -89,7 +89,7 @@ func ChecksTheHolder(t TB, e Engine) {
 	}
 }
 
-// brief returns the grant of a lease that is over.
+// brief returns the grant of a lease that has already ended.
 func (e Engine) brief(t TB, name string) driver.Grant {
 	t.Helper()
 	c := servertest.Mutex(name)
@@ -107,8 +107,8 @@ func (e Engine) brief(t TB, name string) driver.Grant {
 	}
 }
 
-// outlast passes the time until no lease is left on a name. After slow requests a lease
-// lasts for seconds longer than its TTL.
+// outlast makes time pass until no lease is left on a name. After slow requests a lease
+// lasts seconds longer than its TTL.
 func (e Engine) outlast(t TB, name string) {
 	t.Helper()
 	for {
@@ -183,8 +183,8 @@ func ChecksEachWrite(t TB, e Engine) {
 	}
 }
 
-// ChecksUntilTheEnd wants no other claim granted from the check of a lease until its
-// transaction ends, though the lease may be over.
+// ChecksUntilTheEnd tests that no other claim is granted between the check of a lease and
+// the end of the transaction, even if the lease ends meanwhile.
 func ChecksUntilTheEnd(t TB, e Engine) {
 	t.Helper()
 	e.makeWork(t)
@@ -221,7 +221,7 @@ func ChecksUntilTheEnd(t TB, e Engine) {
 	servertest.Gets(t, e.Locks, servertest.Mutex(c.Name))
 }
 
-// ChecksSeveral wants a check of several leases to look at each of them.
+// ChecksSeveral tests that a check of several leases checks each of them.
 func ChecksSeveral(t TB, e Engine) {
 	t.Helper()
 	d, check := e.Locks, func(leases ...driver.Lease) error { return e.check(t.Context(), leases...) }
@@ -250,7 +250,7 @@ func ChecksSeveral(t TB, e Engine) {
 	}
 }
 
-// refused wants an argument refused, in these words.
+// refused tests that an argument is refused with this text.
 func refused(t TB, err error, words ...string) {
 	t.Helper()
 	for _, word := range words {
@@ -260,8 +260,8 @@ func refused(t TB, err error, words ...string) {
 	}
 }
 
-// ChecksInAnyOrder has transactions check the same leases in opposite orders, beside
-// their renewals. No transaction may fail because it is in the way of another.
+// ChecksInAnyOrder makes transactions check the same leases in opposite orders, during
+// renewals. No transaction may fail because of another.
 func ChecksInAnyOrder(t TB, e Engine) {
 	t.Helper()
 	d := e.Locks

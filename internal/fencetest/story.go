@@ -18,9 +18,8 @@ type Place struct {
 	Read  func() string
 }
 
-// Story lets a holder be paused past its TTL: its write is refused. Story writes down the
-// real answers, and they must be the same for every Place. docs/fencing.md shows the
-// text.
+// Story pauses a holder past its TTL, so that its write is refused. It prints the real
+// answers, which must be the same for every Place. docs/fencing.md shows the text.
 func Story(t TB, p Place) {
 	t.Helper()
 	var told strings.Builder

@@ -15,8 +15,8 @@ import (
 // patience is the time in which a goroutine has to end after its test.
 const patience = 5 * time.Second
 
-// Main runs the tests of a package, and ends the process. The tests fail if a goroutine
-// is left that has none of the ignored functions on its stack. It is for TestMain.
+// Main is for TestMain: it runs the tests of a package, and ends the process. The tests
+// fail if a goroutine is left whose stack has none of the ignored functions.
 func Main(m interface{ Run() int }, ignored ...string) {
 	code := m.Run()
 	if code == 0 {
@@ -36,7 +36,7 @@ func Parallel(n int) {
 	}
 }
 
-// Then returns the tests m, followed by end, which stops the servers that they share.
+// Then returns tests that run m and then end, which stops the shared servers.
 func Then(m interface{ Run() int }, end func()) interface{ Run() int } { return then{m, end} }
 
 type then struct {
@@ -49,8 +49,8 @@ func (t then) Run() int {
 	return t.m.Run()
 }
 
-// Find waits until only the goroutine of the caller is left. If others stay, it returns
-// an error that has their stacks. Call it when all tests have ended.
+// Find waits until only the caller's goroutine is left. If others stay, it returns an
+// error with their stacks. Call it when all tests have ended.
 func Find(ignored ...string) error {
 	left := others(ignored)
 	for pause, end := time.Millisecond, time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); pause = min(2*pause, 100*time.Millisecond) {

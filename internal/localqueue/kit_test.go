@@ -28,7 +28,7 @@ type hold struct {
 }
 
 func (h *hold) Serves(p *person) bool { return h.kind == p.kind }
-func (h *hold) Lost() bool           { return h.lost }
+func (h *hold) Lost() bool            { return h.lost }
 
 func (h *hold) Holder() driver.Holder {
 	return driver.Holder{Fence: 1 + uint64(h.passed), Owner: driver.Owner{Client: "own"}}

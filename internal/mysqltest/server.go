@@ -60,7 +60,7 @@ func newServer(tb TB, args []string) *Server {
 	s := &Server{Process: servertest.Process{TB: tb, Dir: dir}, Addr: "127.0.0.1:" + port}
 	s.args = slices.Concat([]string{
 		"--no-defaults", "--user=" + whoami(), "--datadir=" + filepath.Join(dir, "data"),
-		"--tmpdir=" + dir, // a starting server deletes the files of another one in the same folder
+		"--tmpdir=" + dir, // otherwise a starting server would delete the files of another one
 		"--socket=" + filepath.Join(dir, "socket"), "--bind-address=127.0.0.1", "--port=" + port,
 		"--init-file=" + filepath.Join(dir, "init.sql"), "--skip-name-resolve", "--skip-log-bin",
 		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M", "--max-connections=1000",
@@ -88,7 +88,7 @@ func parent() string {
 	return "/tmp"
 }
 
-// whoami is the user of the server: mariadbd runs as root only when told to.
+// whoami is the user of the server: mariadbd runs as root only if --user says so.
 func whoami() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -96,8 +96,8 @@ func whoami() string {
 	return "root"
 }
 
-// template is a data folder before the first start. Making one takes some seconds,
-// copying it takes none.
+// template is a data folder before the first start. Making it takes some seconds; a copy
+// takes almost none.
 var template = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "pawl-mysql-new")
 	if err != nil {
@@ -134,7 +134,7 @@ func install(tb TB, dir string) {
 	basictest.NoError(tb, err)
 }
 
-// Run starts the process, again after Kill.
+// Run starts the process, for the first time or after Kill.
 func (s *Server) Run() {
 	s.TB.Helper()
 	cmd := exec.Command("mariadbd", s.args...)
@@ -219,7 +219,7 @@ func OpenDSN(dsn string) (*sql.DB, error) { return sql.Open("mysql", dsn) }
 
 var shared servertest.Shared[*Server]
 
-// Shared is a server that lives until Stop. Each test makes a database of its own in it.
+// Shared returns a server that runs until Stop. Each test makes its own database there.
 func Shared(tb TB) *Server {
 	tb.Helper()
 	return shared.Get(tb, func(tb TB) *Server { return Start(tb) })

@@ -11,7 +11,7 @@ import (
 )
 
 // A Network is a cluster whose nodes reach each other only through proxies, so that a
-// test can cut it. Clients reach their nodes in any case.
+// test can cut it. Clients reach the nodes directly.
 type Network struct {
 	Nodes []*Server
 
@@ -36,7 +36,7 @@ func StartNetwork(tb TB, n int) *Network {
 				routes = append(routes, "nats://"+w.road(i, j, listens[j]))
 			}
 		}
-		// Nodes tell each other the addresses of the others, which here lead nowhere.
+		// The nodes announce each other's addresses, which lead nowhere here.
 		s := configured(tb, fmt.Sprintf("n%d", i), fmt.Sprintf(
 			"cluster { name: c1, listen: %q, advertise: %q, no_advertise: true, pool_size: 1, routes: [%s] }",
 			listens[i], "127.0.0.1:1", strings.Join(routes, ", ")))
@@ -53,8 +53,8 @@ func StartNetwork(tb TB, n int) *Network {
 // ones until heal is called.
 func (w *Network) CutOff(node int) (heal func()) { return w.cut(node, (*road).refuse) }
 
-// Silence cuts a node off from all others without ending their connections: nothing
-// passes on them until heal is called, which ends them.
+// Silence cuts a node off from all others, but keeps the connections open: no byte passes
+// until heal is called, which ends them.
 func (w *Network) Silence(node int) (heal func()) { return w.cut(node, (*road).freeze) }
 
 func (w *Network) cut(node int, how func(*road)) (heal func()) {
@@ -86,7 +86,7 @@ func (w *Network) close() {
 	w.loops.Wait()
 }
 
-// A road is the connection from a node to another one that it dials.
+// A road is the proxy for the connections that one node dials to another.
 type road struct {
 	from, to int
 	listener net.Listener

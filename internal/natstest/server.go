@@ -24,7 +24,7 @@ import (
 
 var noError = basictest.NoError
 
-// WithoutJetStream is the config of a server that can only pass messages on.
+// WithoutJetStream is the config of a server that stores nothing.
 const WithoutJetStream = "# without JetStream"
 
 // OwnJetStream begins a config that has all settings of JetStream itself.
@@ -43,8 +43,8 @@ type Server struct {
 	begin func(*exec.Cmd) error // starts the process; nil: as usual
 }
 
-// starting holds the servers that start. Tests that begin side by side would otherwise
-// start some hundred at once, and on a slow machine none of them would answer in time.
+// starting limits how many servers start at the same time. Otherwise parallel tests would
+// start a hundred, and on a slow machine none would answer in time.
 var starting = make(chan struct{}, runtime.NumCPU())
 
 // Start starts a server with JetStream, and waits until it answers. config is added to
@@ -56,7 +56,7 @@ func Start(tb TB, config string, env ...string) *Server {
 	return s
 }
 
-// StartWith is Start with a function that starts the process, now and in each Run.
+// StartWith is Start, but starts the process with a function, now and in each Run.
 func StartWith(tb TB, begin func(*exec.Cmd) error) *Server {
 	tb.Helper()
 	s := configured(tb, "", "")
@@ -136,7 +136,7 @@ func (s *Server) awaitPort() {
 	})
 }
 
-// Stop ends the process as an operator does.
+// Stop ends the process with a signal, as an operator does.
 func (s *Server) Stop() { s.End(syscall.SIGTERM, os.Kill) }
 
 // Reload makes the server read its configuration again, with config in place of the
@@ -154,8 +154,8 @@ func (s *Server) Reload(was, config string) {
 
 var shared servertest.Shared[*Server]
 
-// Shared returns a server with JetStream that lives until Stop. Each test has a bucket of
-// its own there.
+// Shared returns a server with JetStream that runs until Stop. Each test uses its own
+// bucket.
 func Shared(tb TB) *Server {
 	tb.Helper()
 	return shared.Get(tb, func(tb TB) *Server { return Start(tb, "") })

@@ -57,7 +57,7 @@ func New(c *pawl.Client, o *Options) *Overview {
 	s := &Overview{
 		c: c, wake: make(chan struct{}, 1),
 		history: &History{Began: time.Now(), names: map[string]*list.Element{}, order: list.New()},
-		newer:  make(chan struct{}), viewers: map[*Viewer]struct{}{}, changed: map[string]struct{}{},
+		newer:   make(chan struct{}), viewers: map[*Viewer]struct{}{}, changed: map[string]struct{}{},
 	}
 	if o != nil {
 		s.o = *o

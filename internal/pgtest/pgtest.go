@@ -71,8 +71,8 @@ func Start(tb TB, settings ...string) *Server {
 	return s
 }
 
-// The servers have no TLS. A client that first asks for it connects twice, and on a slow
-// machine nothing takes longer than the process that the server starts for a connection.
+// The servers have no TLS. A client that first asks for TLS connects twice, and each
+// connection starts a process, which is the slowest step on a slow machine.
 func init() {
 	if err := os.Setenv("PGSSLMODE", "disable"); err != nil {
 		panic(err)
@@ -112,7 +112,7 @@ func (s *Server) exec(ctx context.Context, database, statements string) error {
 	return err
 }
 
-// Run starts the process, again after Kill, and waits until it answers.
+// Run starts the process, for the first time or after Kill, and waits until it answers.
 func (s *Server) Run() {
 	s.TB.Helper()
 	postgres := append(slices.Clone(s.env), program(s.TB, "postgres"))
@@ -163,7 +163,7 @@ func (s *Server) UseTLS(own *certtest.Identity) {
 	s.Hangup()
 }
 
-// Hangup ends all connections.
+// Hangup ends all connections to the server.
 func (s *Server) Hangup() {
 	s.TB.Helper()
 	s.Do("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
@@ -222,7 +222,7 @@ func (p *Pooler) URL(database string) string {
 	return fmt.Sprintf("postgres://postgres@%s/%s", p.Addr, database)
 }
 
-// Run starts the process, again after Kill.
+// Run starts the process, for the first time or after Kill.
 func (p *Pooler) Run() {
 	p.TB.Helper()
 	p.Launch(command(p.TB, p.Dir, program(p.TB, "pgbouncer"), filepath.Join(p.Dir, "ini")), nil)

@@ -22,7 +22,7 @@ func command(tb TB, dir, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// give gives a file to that user.
+// give makes that user the owner of a file.
 func give(tb TB, path string) {
 	tb.Helper()
 	if uid, gid := other(tb); uid != 0 {
@@ -30,8 +30,8 @@ func give(tb TB, path string) {
 	}
 }
 
-// reachable returns the folder for temporary files. Root's may be below a folder that is
-// closed to the user of the servers.
+// reachable returns a folder for temporary files that the servers' user can reach. Root's
+// own may be below a closed folder.
 func reachable(tb TB) string {
 	tb.Helper()
 	if uid, _ := other(tb); uid == 0 {

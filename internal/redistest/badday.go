@@ -33,7 +33,7 @@ func (b *BadDay) UserInfo() string {
 	return b.User + ":" + password + "@"
 }
 
-// Start starts the server, as it is before the bad day.
+// Start starts the server in the state before the bad day.
 func (b *BadDay) Start(tb TB) *Server {
 	tb.Helper()
 	s := Start(tb, b.Args...)
@@ -161,8 +161,8 @@ func (s *Server) disconnect() {
 	}
 }
 
-// unsaved makes the server fail to save its data, because a folder has the name of its
-// file. The server then refuses to write.
+// unsaved makes the server fail to save its data, because a folder has the name of the
+// file. Then the server refuses writes.
 func (s *Server) unsaved() {
 	s.TB.Helper()
 	noError(s.TB, os.Mkdir(filepath.Join(s.Dir, "dump.rdb"), 0o700))
@@ -177,7 +177,7 @@ func (s *Server) unsaved() {
 	s.TB.Fatalf("the data is saved in spite of the folder")
 }
 
-// loading starts the server again with its data and so much more, read so slowly, that it
+// loading restarts the server with additional data, which it reads so slowly that it
 // answers LOADING until loaded is called.
 func (s *Server) loading() {
 	s.TB.Helper()

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// StartCluster starts a cluster of n masters without replicas, and waits until each of
-// them says that it is whole.
+// StartCluster starts a cluster of n masters without replicas, and waits until each
+// master reports that the cluster is complete.
 func StartCluster(tb TB, n int) []*Server {
 	tb.Helper()
 	return StartClusterWith(tb, n, func(int) []string { return nil })
 }
 
-// StartClusterWith is StartCluster with more arguments for each node.
+// StartClusterWith is StartCluster with additional arguments for each node.
 func StartClusterWith(tb TB, n int, args func(node int) []string) []*Server {
 	tb.Helper()
 	nodes := make([]*Server, n)
@@ -39,7 +39,7 @@ func StartClusterWith(tb TB, n int, args func(node int) []string) []*Server {
 	return nodes
 }
 
-// announced is the port by which the nodes of a cluster know each other.
+// announced is the port that a node announces to the cluster.
 func (s *Server) announced() string {
 	if i := slices.Index(s.args, "--tls-port"); i >= 0 {
 		return s.args[i+1]
@@ -47,8 +47,8 @@ func (s *Server) announced() string {
 	return s.Port
 }
 
-// StartReplica starts a replica of a server, and waits until it follows, and its master
-// knows that.
+// StartReplica starts a replica of a server, and waits until it follows its master, and
+// the master reports it.
 func StartReplica(tb TB, of *Server, args ...string) *Server {
 	tb.Helper()
 	of.Do("CONFIG", "SET", "repl-diskless-sync-delay", "0") // it would wait 5 s for further replicas
@@ -95,7 +95,7 @@ func Move(nodes []*Server, slot uint16, from, to *Server, meanwhile func()) {
 	}
 }
 
-// Owner is the node that serves a key's slot, and the slot.
+// Owner returns the node that serves a key's slot, and the slot.
 func Owner(nodes []*Server, key string) (*Server, uint16) {
 	var slot int
 	_, _ = fmt.Sscanf(nodes[0].Do("CLUSTER", "KEYSLOT", key), ":%d", &slot)
@@ -108,7 +108,7 @@ func Owner(nodes []*Server, key string) (*Server, uint16) {
 }
 
 // StartClusterReplica starts a replica of one node of a cluster, and waits until all
-// nodes know it as that.
+// nodes list it as a replica.
 func StartClusterReplica(tb TB, nodes []*Server, of *Server) *Server {
 	tb.Helper()
 	s := Start(tb, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")

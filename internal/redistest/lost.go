@@ -10,10 +10,9 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// CheckLostReplies loses the answer to each step after the server has run it. When asked
-// again, the server answers with what it did, or it has done it only once, and no holder
-// takes the loss of an answer for the loss of a lease. renewal and release are the names
-// that the server has for these scripts.
+// CheckLostReplies loses the answer to each step after the server has run it. A repeated
+// step gets the same answer, or has no second effect. No holder takes a lost answer for a
+// lost lease. renewal and release are the server's names of these scripts.
 func CheckLostReplies(tb TB, renewal, release string, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
@@ -29,8 +28,7 @@ func CheckLostReplies(tb TB, renewal, release string, open func(addr string) dri
 	l.client(renewal, release)
 }
 
-// losing has two drivers of one server; the far one is behind a network that loses
-// answers.
+// losing has two drivers of one server. The network of the far driver loses answers.
 type losing struct {
 	TB
 	proxy     *servertest.Proxy
@@ -91,7 +89,7 @@ func (l *losing) lossyRound(c driver.Claim) {
 	}
 }
 
-// client does the same with a client over the driver, which asks again by itself.
+// client does the same with a client over the driver, which repeats requests by itself.
 func (l *losing) client(renewal, release string) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -124,8 +122,8 @@ func (l *losing) client(renewal, release string) {
 	}
 }
 
-// loses runs a step, and loses its answers as often as it is sent: the driver sends an
-// acquire once more by itself.
+// loses runs a step, and loses the answer to each of its requests: the driver sends an
+// acquire twice.
 func (l *losing) loses(what string, times int, c driver.Claim, step func(context.Context) error) {
 	l.Helper()
 	happened := l.proxy.LoseReplies(times, string(c.Token[:]))
@@ -135,7 +133,7 @@ func (l *losing) loses(what string, times int, c driver.Claim, step func(context
 	<-happened
 }
 
-// holder is the only holder.
+// holder returns the only holder.
 func (l *losing) holder(name string) driver.Holder {
 	l.Helper()
 	e, err := l.near.Inspect(context.Background(), name)

@@ -30,7 +30,7 @@ func StartGroup(tb TB, args ...string) *Group {
 }
 
 // StartSentinel starts a Sentinel that watches a master under the name "main", with these
-// lines more in its configuration.
+// additional lines in its configuration.
 func StartSentinel(tb TB, port string, quorum int, lines ...string) *Server {
 	tb.Helper()
 	s := newServer(tb)
@@ -57,7 +57,7 @@ func (g *Group) ready() bool {
 	return true
 }
 
-// Replicated waits until the replica has what the master has.
+// Replicated waits until the replica has all data of the master.
 func (g *Group) Replicated() {
 	g.Master.TB.Helper()
 	for range 500 {

@@ -1,5 +1,5 @@
 // Package redistest starts real Redis servers for tests, on free ports and in temporary
-// folders, and stops them when the test ends. Where redis-server is missing the test is
+// folders, and stops them when the test ends. If redis-server is missing, the test is
 // skipped, or fails if PAWL_TEST_REQUIRE is set.
 package redistest
 
@@ -26,14 +26,14 @@ type Server struct {
 
 	Addr string
 	Port string
-	Env  []string // beside this process's, from the next Run on
+	Env  []string // added to this process's environment, from the next Run on
 
 	args  []string
 	admin net.Conn // see Admin
 }
 
-// Start starts a redis-server with no persistence and these arguments more, and waits
-// until it answers.
+// Start starts a redis-server without persistence, with these additional arguments, and
+// waits until it answers.
 func Start(tb TB, args ...string) *Server {
 	tb.Helper()
 	s := newServer(tb)
@@ -50,7 +50,7 @@ func newServer(tb TB) *Server {
 	return s
 }
 
-// Run starts the process, again after Kill.
+// Run starts the process, for the first time or after Kill.
 func (s *Server) Run() {
 	s.TB.Helper()
 	s.run("redis-server", s.args...)

@@ -16,10 +16,10 @@ import (
 
 var noError = basictest.NoError
 
-// ttlOfStray is longer than a slow machine needs until all that was given up is released.
+// ttlOfStray is longer than a slow machine takes to release all abandoned attempts.
 const ttlOfStray = 5 * time.Minute
 
-// CheckNothingIsLeft gives up attempts at every moment, without any fault of the network.
+// CheckNothingIsLeft gives up attempts at random moments, on a network without faults.
 // Afterwards no attempt may hold the name for a whole TTL.
 func CheckNothingIsLeft(tb TB, d driver.Driver) {
 	tb.Helper()
@@ -47,8 +47,8 @@ func CheckNothingIsLeft(tb TB, d driver.Driver) {
 	}
 }
 
-// CheckASlowConnection makes one connection so slow that the release of an attempt that
-// was given up overtakes it, on another connection.
+// CheckASlowConnection makes one connection so slow that the release of an abandoned
+// attempt overtakes the attempt, on another connection.
 func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
@@ -83,8 +83,8 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 	_ = locks.Close()
 }
 
-// CheckAFailedForceBreaksNobody holds a forced claim up until its caller got an error,
-// and another claim holds the name.
+// CheckAFailedForceBreaksNobody delays a forced claim until its caller has got an error
+// and another claim holds the name. The forced claim must not break that lease.
 func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
@@ -119,7 +119,7 @@ func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) 
 	_ = near.Close()
 }
 
-// becomesFree waits until nothing is held, for less than a TTL.
+// becomesFree waits, for less than a TTL, until no claim holds any name.
 func becomesFree(tb TB, d driver.Driver) {
 	tb.Helper()
 	lister, ok := driver.As[driver.Lister](d)
@@ -140,8 +140,8 @@ func becomesFree(tb TB, d driver.Driver) {
 	})
 }
 
-// CheckPrompt wants a call to return as soon as its ctx ends, whatever it waits for. hang
-// makes a driver that waits for that from now on, and returns how to end it.
+// CheckPrompt tests that a call returns as soon as its ctx ends, whatever it waits for.
+// hang makes a driver whose calls wait, and returns a function that ends that.
 func CheckPrompt(tb TB, hang func() (d driver.Driver, end func())) {
 	tb.Helper()
 	for _, cancelled := range []bool{true, false} {

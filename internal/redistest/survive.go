@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Check goes through a bad day with a driver on a server that Start started. While the
-// server refuses, every step says why, with the server's own error inside; nothing is
-// granted, and no holder takes its lease for lost. When the day is over, what was held is
-// still held, and what was not granted is free. meanwhile, if not nil, is a further step
-// that the server refuses.
+// Check tests a driver during a bad day of a server that Start started. While the server
+// refuses requests, each step returns an error that wraps the server's, no claim is
+// granted, and no holder takes its lease for lost. After the day, held names are still
+// held, and the others are free. meanwhile, if not nil, is another step that the server
+// refuses.
 func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context.Context) error) {
 	tb.Helper()
 	job, book, fresh := claim("job"), claim("book"), claim("fresh")
@@ -84,14 +84,14 @@ func release(d driver.Driver, c driver.Claim) func(context.Context) error {
 	return func(ctx context.Context) error { return d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}) }
 }
 
-// bounded bounds a step so generously that only one that hangs needs it.
+// bounded runs a step with a time limit that only a hanging step reaches.
 func bounded(step func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	return step(ctx)
 }
 
-// fence is the last fence of a name.
+// fence returns the last fence of a name.
 func fence(tb TB, d driver.Driver, name string) (f uint64) {
 	tb.Helper()
 	err := bounded(func(ctx context.Context) error {
@@ -105,8 +105,8 @@ func fence(tb TB, d driver.Driver, name string) (f uint64) {
 	return f
 }
 
-// refuses wants the error of that day. The first attempts may find that their connection
-// is gone, or that no process listens.
+// refuses checks that a step returns the error of the day. The first attempts may instead
+// find a closed connection, or no listening process.
 func (b *BadDay) refuses(tb TB, what string, step func(context.Context) error) {
 	tb.Helper()
 	var err error
@@ -133,7 +133,7 @@ func (b *BadDay) refuses(tb TB, what string, step func(context.Context) error) {
 	tb.Fatalf("%s: %v; want an error about %q", what, err, b.Cause)
 }
 
-// recovers wants a step to go through again, at once or on a new connection.
+// recovers checks that a step succeeds again, at once or on a new connection.
 func recovers(tb TB, step func(context.Context) error) {
 	tb.Helper()
 	for tries := 0; ; tries++ {
