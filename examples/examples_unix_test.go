@@ -20,8 +20,8 @@ import (
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
-// A newcomer copies an example, and Kubernetes and systemd stop what it becomes with
-// SIGTERM. So each ends its work then, releases its locks, and ends by itself.
+// A newcomer copies an example into a program that Kubernetes or systemd stops with
+// SIGTERM. So on SIGTERM each example ends its work, releases its locks, and exits.
 func TestEachExampleEndsAtSIGTERM(t *testing.T) {
 	basictest.Nightly(t, "it builds the examples")
 	for _, name := range []string{"exports", "gocron", "leader", "nightly"} {
@@ -61,7 +61,7 @@ func TestEachExampleEndsAtSIGTERM(t *testing.T) {
 				t.Errorf("it went on:\n%s", rest)
 			}
 			t.Logf("%v\n%s%s", p.ProcessState, rest, said.String())
-			// The locks of the leader and of the nightly job are in a file.
+			// The leader and the nightly job keep their locks in a file.
 			locks, err := pawl.Open(t.Context(), "sqlite:"+filepath.Join(dir, "pawl-examples.db"), nil)
 			if err != nil {
 				t.Fatal(err)

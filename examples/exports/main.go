@@ -1,6 +1,6 @@
-// Exports lets four of ten workers export at a time, whatever machines they are on. Here
-// they are goroutines with a client each, as ten processes would have. Ctrl-C or SIGTERM
-// ends the exports and the waits.
+// Exports lets four of ten workers export at a time, even if they run on several
+// machines. Here each worker is a goroutine with its own client, as in ten processes.
+// Ctrl-C or SIGTERM ends the exports and the waits.
 //
 //	go run ./examples/exports
 package main
@@ -38,7 +38,7 @@ func main() {
 				select {
 				case <-time.After(300 * time.Millisecond):
 					return nil
-				case <-ctx.Done(): // a signal, or the permit is lost
+				case <-ctx.Done(): // ends at a signal, or when the permit is lost
 					return context.Cause(ctx)
 				}
 			})

@@ -1,6 +1,6 @@
-// Fenced-postgres writes to PostgreSQL under two locks that are kept in the same
-// database. A check in the transaction fails unless both leases still hold their locks,
-// and keeps other clients out until its end. So no fence is stored beside the data.
+// Fenced-postgres writes to PostgreSQL under two locks in the same database. A check in
+// the transaction fails unless both leases still hold their locks, and keeps other
+// clients out until the transaction ends. So no fence is stored with the data.
 //
 //	go run ./examples/fenced-postgres postgres://USER@HOST/DATABASE
 package main

@@ -1,6 +1,6 @@
-// Fenced-sqlite shows a late write that is refused. A holder is paused; its lock is taken
-// over; it wakes up and writes as if nothing had happened. The database remembers the
-// highest fence that has written, and says no.
+// Fenced-sqlite shows a late write that is refused. A holder is paused, another client
+// takes over its lock, and then the first holder writes as if nothing had happened. The
+// database stores the highest fence that has written, and refuses the write.
 //
 //	go run ./examples/fenced-sqlite
 package main
@@ -46,7 +46,7 @@ func main() {
 	fmt.Println("the paused one writes: ", write(ctx, db, paused, -100))
 }
 
-// write changes the balance, if the lease's fence is good.
+// write changes the balance, unless the lease's fence is stale.
 func write(ctx context.Context, db *sql.DB, lease *pawl.Lease, amount int) error {
 	tx, err := db.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
 	if err != nil {

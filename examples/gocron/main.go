@@ -1,5 +1,5 @@
-// Gocron runs a job each second on two instances of a scheduler, as two machines would
-// have: each run is on one of them.
+// Gocron runs a job each second in two schedulers, as on two machines. Each run happens
+// in one of them.
 //
 //	go run ./examples/gocron
 package main
@@ -38,7 +38,7 @@ func main() {
 		check(err)
 		defer s.Shutdown() //nolint:errcheck // the program ends
 		_, err = s.NewJob(
-			gocron.CronJob("* * * * * *", true), // the clock's seconds; a DurationJob counts from its own start
+			gocron.CronJob("* * * * * *", true), // at full seconds of the clock; a DurationJob would count from its own start
 			gocron.NewTask(func() { fmt.Println(time.Now().Format(time.TimeOnly), "on instance", instance) }),
 			gocron.WithName("report"), // the same everywhere: the lock is "cron:report"
 		)

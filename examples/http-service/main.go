@@ -47,8 +47,8 @@ func main() {
 }
 
 func post(client *http.Client, url string, lease *pawl.Lease) string {
-	// The lease's context ends when it is lost. The fence is for holders that do not heed
-	// that.
+	// The lease's context ends when the lease is lost. The fence protects against holders
+	// that ignore that.
 	r, err := http.NewRequestWithContext(context.WithoutCancel(lease.Context()), http.MethodPost, url, nil)
 	if err != nil {
 		log.Fatal(err)

@@ -1,5 +1,5 @@
-// Leader elects one of the processes that are started: it works until it is stopped with
-// Ctrl-C or killed, and then the next one leads. The others say who it is.
+// Leader elects one of several processes. The leader works until it is stopped with
+// Ctrl-C or killed, and then another process leads. The others print who the leader is.
 //
 //	go run ./examples/leader a   # in one terminal
 //	go run ./examples/leader b   # in another

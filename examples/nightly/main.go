@@ -1,6 +1,6 @@
-// Nightly is a job that must not run twice: start it on three machines, or three times
-// here, and one of them does the work. The next one that is started does nothing, because
-// the tick of today is done.
+// Nightly is a job that must not run twice. If it starts on three machines, or three
+// times here, one process does the work. A process that starts later does nothing,
+// because today's run is done.
 //
 //	go run ./examples/nightly & go run ./examples/nightly & go run ./examples/nightly; wait
 package main

@@ -12,11 +12,11 @@ import (
 
 var noError = basictest.NoError
 
-// Patient are the options of a client for which a machine that stands still is no error.
-// A client whose server hangs needs others, because its Close may take as long.
+// Patient are the options of a client that tolerates a machine which stands still. If the
+// server hangs, use other options, because Close may take as long.
 var Patient = &pawl.Options{RequestTimeout: driver.MaxRequest}
 
-// Mutex is a claim for all of a name. It does not queue.
+// Mutex returns an exclusive claim that does not queue.
 func Mutex(name string) driver.Claim {
 	return driver.Claim{
 		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "~0123456789abcdef", Host: "host-1", PID: 4242},
@@ -24,26 +24,26 @@ func Mutex(name string) driver.Claim {
 	}
 }
 
-// Queued is a claim for all of a name that takes a place in the queue.
+// Queued returns an exclusive claim that takes a place in the queue.
 func Queued(name string) driver.Claim {
 	c := Mutex(name)
 	c.Queue = true
 	return c
 }
 
-// Reader is a claim that others of its kind stand beside.
+// Reader returns a shared claim.
 func Reader(name string) driver.Claim {
 	c := Mutex(name)
 	c.Weight = 1
 	return c
 }
 
-// Lease is the lease of a claim that was granted.
+// Lease returns the lease of a granted claim.
 func Lease(c driver.Claim) driver.LeaseRef {
 	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 }
 
-// Gets wants the claim to be granted.
+// Gets checks that the claim is granted.
 func Gets(tb TB, d driver.Driver, c driver.Claim) driver.Grant {
 	tb.Helper()
 	var g driver.Grant
@@ -57,9 +57,8 @@ func Gets(tb TB, d driver.Driver, c driver.Claim) driver.Grant {
 	return g
 }
 
-// repeat repeats a request that failed slowly, as a client does: the machine may have
-// stood still for longer than the request may take. A request that fails at once is not
-// repeated.
+// repeat repeats a request that failed slowly, as a client does, because the machine may
+// have stood still. It does not repeat a request that fails at once.
 func repeat(request func() error) (err error) {
 	for range 20 {
 		began := time.Now()
@@ -70,7 +69,7 @@ func repeat(request func() error) (err error) {
 	return err
 }
 
-// Waits wants the claim not to be granted, because others hold the name.
+// Waits checks that the claim is not granted, because others hold the name.
 func Waits(tb TB, d driver.Driver, c driver.Claim) {
 	tb.Helper()
 	err := repeat(func() error {
@@ -82,7 +81,7 @@ func Waits(tb TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-// Renews wants the lease to be renewed.
+// Renews checks that the lease is renewed.
 func Renews(tb TB, d driver.Driver, c driver.Claim) {
 	tb.Helper()
 	err := repeat(func() error {
@@ -94,7 +93,7 @@ func Renews(tb TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-// Releases wants the lease to be released.
+// Releases checks that the lease is released.
 func Releases(tb TB, d driver.Driver, c driver.Claim) {
 	tb.Helper()
 	tries := 0
@@ -107,7 +106,7 @@ func Releases(tb TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-// Rises wants the fence of a later grant to be greater.
+// Rises checks that the fence of a later grant is greater.
 func Rises(tb TB, before, after uint64) {
 	tb.Helper()
 	if after <= before {
@@ -122,7 +121,7 @@ func Listen(tb TB, d driver.Signaler) <-chan driver.Signal {
 	return heard
 }
 
-// Hear waits for a signal of this kind for this token, and says how long it took.
+// Hear waits for a signal of this kind for this token, and returns how long it took.
 func Hear(tb TB, heard <-chan driver.Signal, kind driver.SignalKind, token driver.Token) time.Duration {
 	tb.Helper()
 	began, late := time.Now(), time.After(2*time.Minute) // only a hang takes so long
@@ -138,8 +137,8 @@ func Hear(tb TB, heard <-chan driver.Signal, kind driver.SignalKind, token drive
 	}
 }
 
-// As gives the driver that a backend has made the type that it has, for tests that look
-// inside it or use all of its abilities.
+// As converts a backend's driver to its concrete type, for tests that read its fields or
+// use all its abilities.
 func As[D driver.Driver](d driver.Driver, err error) (D, error) {
 	own, _ := d.(D)
 	return own, err

@@ -12,8 +12,8 @@ import (
 // swings are the times by which the tests set a clock ahead, back, and right.
 var swings = []time.Duration{time.Minute, -time.Minute, 0}
 
-// BelowSwing is the TTL of a lease that such a clock ends, and that lasts for longer than
-// a slow machine needs.
+// BelowSwing is a TTL that is shorter than a swing of the clock, and longer than a slow
+// machine needs.
 const BelowSwing = 50 * time.Second
 
 // ClockEndsLeases sets the clock by which leases end. Ahead, it ends a lease early, and
@@ -45,9 +45,9 @@ func ClockEndsLeases(tb TB, one, two driver.Driver, set func(by time.Duration)) 
 	}
 }
 
-// ClockEndsNothing sets a clock of the server that ends no lease of this TTL, while a
-// name is held and waited for. Holder and waiter notice nothing, and leases that begin
-// then last as long as they should.
+// ClockEndsNothing sets a clock of the server that ends no lease of this TTL. The name
+// has a holder and a waiter, who notice nothing, and new leases last as long as they
+// should.
 func ClockEndsNothing(tb TB, one, two driver.Driver, ttl time.Duration, set func(by time.Duration)) {
 	tb.Helper()
 	holder := Mutex("job")
@@ -77,7 +77,7 @@ func ClockEndsNothing(tb TB, one, two driver.Driver, ttl time.Duration, set func
 	}
 }
 
-// IsLost wants the next renewal to say that the lease is lost.
+// IsLost checks that the next renewal reports the lease as lost.
 func IsLost(tb TB, d driver.Driver, c driver.Claim) {
 	tb.Helper()
 	err := answer(func() error {

@@ -45,7 +45,7 @@ type planted struct {
 	moved   atomic.Pointer[driver.Driver]                                   // the memory that it uses from now on
 }
 
-// moves has a planted driver use another memory, which knows nothing.
+// moves makes a planted driver use another memory, which is empty.
 func (p *planted) moves(to *memlock.Memory) {
 	time.Sleep(time.Second) // fences come from the clock
 	d := to.Driver()
@@ -78,7 +78,7 @@ func (p *planted) Inspect(ctx context.Context, name string) (driver.Entry, error
 	return p.now().Inspect(ctx, name)
 }
 
-// refuses wants a check to fail with these words, or to pass if there are none. It runs
+// refuses tests that a check fails with these words, or passes if there are none. It runs
 // in virtual time, on two drivers of memory.
 func refuses(t *testing.T, name, want string, check func(tb servertest.TB, a, b *planted)) {
 	t.Helper()
@@ -102,7 +102,7 @@ func refuses(t *testing.T, name, want string, check func(tb servertest.TB, a, b 
 	})
 }
 
-// falls grants with a fence that is too low.
+// falls returns grants with a fence that is too low.
 func falls(p *planted) {
 	p.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 		g, err := p.now().Acquire(ctx, c)
@@ -153,7 +153,7 @@ type paused struct {
 	driver.Driver
 	mu     sync.Mutex
 	still  chan struct{} // nil if the server runs
-	late   bool          // what was given up is granted when it goes on
+	late   bool          // when it resumes, it grants abandoned claims
 	slowly bool          // calls take longer than their ctx
 }
 

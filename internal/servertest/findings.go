@@ -10,8 +10,8 @@ import (
 // Findings has a line for each finding: severity, subject, detail.
 type Findings []string
 
-// FindingsOf has d examine its servers. Each finding has to say what to do, except the
-// servers' versions, which are left out.
+// FindingsOf makes d examine its servers. Each finding must have advice. FindingsOf
+// leaves out the servers' versions, which need none.
 func FindingsOf(tb TB, d driver.Diagnoser) (all Findings) {
 	tb.Helper()
 	list, err := d.Diagnose(context.Background())
@@ -28,7 +28,7 @@ func FindingsOf(tb TB, d driver.Diagnoser) (all Findings) {
 	return all
 }
 
-// Have reports whether one finding begins with the first, and has all the others.
+// Have reports whether one finding begins with the first text, and contains the others.
 func (f Findings) Have(words ...string) bool {
 	for _, line := range f {
 		ok := strings.HasPrefix(line, words[0])

@@ -2,9 +2,9 @@ package servertest
 
 import "github.com/pawl-go/pawl/driver"
 
-// Forgets has the server lose what it stored of a held name: erase deletes it, or
-// restores what was there before the grant. Each renewal notifies the holder, and the
-// name is granted again, with a greater fence.
+// Forgets makes the server lose the entry of a held name: erase deletes it, or restores
+// the entry from before the grant. The next renewal notifies the holder, and the name is
+// granted again, with a greater fence.
 func Forgets(tb TB, holder, other driver.Driver, erase func()) {
 	tb.Helper()
 	c := Mutex("job")

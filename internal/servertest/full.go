@@ -9,8 +9,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// FullDisk fills the disk of the server: new names are refused, with a hint, and held
-// ones can be renewed and released. When there is space again, all goes on.
+// FullDisk fills the disk of the server. The server then refuses new names, with a hint,
+// and held leases can be renewed and released. When there is space again, it grants
+// again.
 func FullDisk(tb TB, d driver.Driver, fill, empty func()) {
 	tb.Helper()
 	held := Mutex("held")

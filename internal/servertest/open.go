@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// OpensLate opens the URL of a server that is down. The first attempt has to fail with an
-// error that passes. Then run starts the server, and the next attempts find it.
+// OpensLate opens the URL of a server that is down. The first attempt must fail with an
+// error that is not permanent. Then run starts the server, and a later attempt succeeds.
 func OpensLate(tb TB, url string, run func()) {
 	tb.Helper()
 	d, err := driver.Open(context.Background(), url)
@@ -39,8 +39,8 @@ func OpensLate(tb TB, url string, run func()) {
 	noError(tb, locks.Close())
 }
 
-// OpensTwenty has twenty clients start at once where nothing is set up yet. All of them
-// can be opened, and one of them gets the lock.
+// OpensTwenty opens twenty clients at once on a server where nothing is set up yet. Each
+// of them opens, and one of them gets the lock.
 func OpensTwenty(tb TB, url string) {
 	tb.Helper()
 	ctx := context.Background()

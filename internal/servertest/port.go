@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// FreePort returns a port that no process listens on; nor does one on the port 10000
-// above it, where a node of a cluster listens, too.
+// FreePort returns a port on which no process listens. The port 10000 above it is free,
+// too, because a node of a cluster listens there.
 //
 // Tests start many servers at once, some in other processes. If a server got a port that
 // another one is about to take, it would die, and its test would talk to the other one.

@@ -52,7 +52,7 @@ func (p *Process) Await(ask func() error) {
 	p.TB.Fatalf("%s does not answer: %v\n%s", p.cmd.Path, err, p.said())
 }
 
-// said is the end of the log.
+// said returns the end of the log.
 func (p *Process) said() []byte {
 	said, _ := os.ReadFile(filepath.Join(p.Dir, "log"))
 	return said[max(0, len(said)-4000):]
@@ -86,7 +86,7 @@ func (p *Process) Signal(signal os.Signal) {
 	}
 }
 
-// PID is the number of the process, 0 if it does not run.
+// PID returns the number of the process, or 0 if it does not run.
 func (p *Process) PID() int {
 	if p.cmd == nil {
 		return 0

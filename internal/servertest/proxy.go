@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Proxy is a network between clients and a server that loses what a test wants to lose.
+// A Proxy is a network between clients and a server, which a test can make fail.
 type Proxy struct {
 	Addr string
 
@@ -60,7 +60,7 @@ func (p *Proxy) LoseReply(request string) (happened <-chan struct{}) {
 	return p.LoseReplies(1, request)
 }
 
-// LoseReplies does the same so many times.
+// LoseReplies does the same for the next `times` requests.
 func (p *Proxy) LoseReplies(times int, request string) (happened <-chan struct{}) {
 	return p.set(&rule{what: []byte(request), times: times})
 }
@@ -117,12 +117,12 @@ func (p *Proxy) HoldFrom(request string) (came <-chan struct{}, letGo func()) {
 // A stray is a request that arrives late.
 type stray struct {
 	what       []byte
-	taken      bool // there was one
+	taken      bool // it has arrived at the proxy
 	came, goes chan struct{}
 	letGo      func()
 }
 
-// lead delays a request, if it is the stray.
+// lead delays the request if it is the stray.
 func (p *Proxy) lead(request []byte) {
 	p.mu.Lock()
 	s := p.stray
@@ -137,8 +137,8 @@ func (p *Proxy) lead(request []byte) {
 	}
 }
 
-// Freeze makes the present connections hang, in both directions and without an end. New
-// ones pass everything.
+// Freeze makes the present connections hang for ever, in both directions. New connections
+// pass everything.
 func (p *Proxy) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,8 +147,8 @@ func (p *Proxy) Freeze() {
 	}
 }
 
-// Slow delays what is sent on the present connections by so much, at least. New ones are
-// as quick as ever.
+// Slow delays all bytes on the present connections by at least this time. New connections
+// are not delayed.
 func (p *Proxy) Slow(by time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

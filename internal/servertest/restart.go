@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// steady is a client whose leases last, and whose requests are repeated, for longer than
-// a server is away on a slow machine.
+// steady returns a client whose leases last, and whose requests are repeated, for longer
+// than a restart takes on a slow machine.
 func steady(tb TB, d driver.Driver) *pawl.Client {
 	tb.Helper()
 	c, err := pawl.New(d, &pawl.Options{Observer: &pawl.Observer{}, TTL: 2 * time.Minute, RetryFor: 2 * time.Minute})
@@ -65,7 +65,7 @@ func RidesThrough(tb TB, holder, waiter driver.Driver, happens func()) {
 	}
 }
 
-// insist repeats a request until the backend can be reached, and wants it to succeed.
+// insist repeats a request until the backend can be reached, and checks that it succeeds.
 func insist(tb TB, what string, request func() error) {
 	tb.Helper()
 	if err := answer(request); err != nil {

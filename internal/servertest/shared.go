@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// A Shared is a server for all tests of a process that leave it as it is.
+// A Shared is a server for all tests of a process that do not change it.
 type Shared[S any] struct {
 	mu     sync.Mutex
 	runs   bool

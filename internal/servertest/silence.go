@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// CheckSilentConnections has a claim of far wait, whose connections go through the proxy.
-// Then all of these go silent without an end, as they do when a device on the way is
-// gone. The holder releases the name, and that signal is lost. The driver has to notice
-// the silence, connect again, and have the waiter look.
+// CheckSilentConnections makes a claim wait through far, whose connections go through the
+// proxy. Then these connections go silent without being closed, as when a device on the
+// way fails. The holder releases the name, and the signal is lost. The driver must notice
+// the silence, connect again, and make the waiter send its claim again.
 func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	tb.Helper()
 	signals, ok := far.(driver.Signaler)
@@ -58,7 +58,7 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	case <-time.After(3 * time.Minute):
 		tb.Fatalf("the waiter hears nothing")
 	}
-	if took := time.Since(began); took > time.Minute { // promised are some 15 s, on a machine with nothing else to do
+	if took := time.Since(began); took > time.Minute { // the limit is 15 s on an idle machine
 		tb.Errorf("the waiter heard after %v", took)
 	}
 	insist("the waiter's lock", acquire(far, waiter))

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Storm has drivers take turns at a name while cut ends their connections, again and
-// again. There is one holder at a time, fences rise, and turns go on.
+// Storm makes drivers take turns at a name while cut ends their connections again and
+// again. There is one holder at a time, fences rise, and the turns continue.
 func Storm(tb TB, drivers []driver.Driver, cut func()) {
 	tb.Helper()
 	const enough = 10
@@ -37,7 +37,7 @@ func Storm(tb TB, drivers []driver.Driver, cut func()) {
 				turns.Add(1)
 				time.Sleep(2 * time.Millisecond)
 				inside.Add(-1)
-				_ = l.Release(ctx) // may fail: it is repeated in the background
+				_ = l.Release(ctx) // may fail: the client repeats it in the background
 			}
 		})
 	}

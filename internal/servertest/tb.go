@@ -1,10 +1,10 @@
-// Package servertest has what all packages that start servers for tests need: a process,
-// a free port, a server for many tests, and a bad network. And it has the steps of which
-// tests of a driver consist; a step that is not answered as it should be ends the test.
+// Package servertest has the parts of tests with servers: a process, a free port, a
+// server for many tests, and a bad network. It also has the steps of the tests of a
+// driver; a step with a wrong answer ends the test.
 package servertest
 
 // TB is the part of *testing.T that is needed here. This package does not import testing,
-// so that no program takes it along by mistake.
+// so that no program links it by mistake.
 type TB interface {
 	Helper()
 	Cleanup(f func())

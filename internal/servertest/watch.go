@@ -7,8 +7,8 @@ import (
 )
 
 // Watch watches a name until the test is over. It returns when the watch has begun, or
-// could not begin. tells waits until the driver notifies the watcher of a change, and
-// takes all notices that come with it.
+// has failed to. tells waits until the driver reports a change, and drops all reports
+// that come with it.
 func Watch(tb TB, d driver.Watcher, name string) (tells func(what string)) {
 	tb.Helper()
 	told := make(chan struct{}, 1000)

@@ -62,8 +62,8 @@ func parseArguments(args []string) (r testRun, err error) {
 	return r, nil
 }
 
-// prepare removes the lists of an earlier run, and tells tests where to note what they do
-// not prove.
+// prepare removes the lists of an earlier run, and sets the file to which tests append
+// what they do not prove.
 func (r testRun) prepare() error {
 	if r.folder == "" {
 		return nil
@@ -97,8 +97,8 @@ func (r testRun) run() bool {
 	return mayBeRepeated(failed) && r.passAgain(failed)
 }
 
-// mayBeRepeated reports whether the failures are few, and such that a second run may
-// excuse them.
+// mayBeRepeated reports whether the failures are few, and of a kind that a second run may
+// excuse.
 func mayBeRepeated(failed []failure) bool {
 	ok := true
 	for _, f := range failed {

@@ -21,7 +21,7 @@ type TB interface {
 }
 
 // Build builds the server in the folder of that name, and returns the path of the file.
-// Where it cannot be built the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
+// If it cannot be built, the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
 func Build(tb TB, name string) (path string) {
 	tb.Helper()
 	skipWithoutServers(tb)
@@ -72,7 +72,7 @@ func checkout() (string, error) {
 	}
 }
 
-// workspace is the go.work of a module that requires ours, and has one for it.
+// workspace returns the go.work of a module that requires ours.
 func workspace(module string) string {
 	path := filepath.Join(module, "go.work")
 	if _, err := os.Stat(path); err != nil {
@@ -81,8 +81,8 @@ func workspace(module string) string {
 	return path
 }
 
-// build has the go command find out whether there is something to do. The tests of
-// several packages run at the same time, and one of them is enough to do it.
+// build lets the go command decide whether a build is needed. Tests of several packages
+// run at the same time, so a lock lets one of them build.
 func build(module, path string) (said []byte, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, err

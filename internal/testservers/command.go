@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// Command finds a server's command in PATH, or else by these patterns; of several it
-// takes the last. Where there is none, the test is skipped, or fails if
-// PAWL_TEST_REQUIRE is set.
+// Command finds a server's command in PATH, or otherwise the last match of these
+// patterns. Without a match the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
 func Command(tb TB, name, install string, patterns ...string) (path string) {
 	tb.Helper()
 	skipWithoutServers(tb)
@@ -28,8 +27,8 @@ func Command(tb TB, name, install string, patterns ...string) (path string) {
 	return ""
 }
 
-// skipWithoutServers skips the test where PAWL_TEST_SERVERS=none asks for the tests that
-// need no server.
+// skipWithoutServers skips the test if PAWL_TEST_SERVERS=none excludes tests with
+// servers.
 func skipWithoutServers(tb TB) {
 	tb.Helper()
 	if os.Getenv("PAWL_TEST_SERVERS") == "none" {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// startTimeout is the time in which a server has to listen. Only one that hangs takes so
-// long.
+// startTimeout is the time in which a server has to listen. Only a hanging server reaches
+// it.
 const startTimeout = 3 * time.Minute
 
 // Start builds the server in the folder of that name and runs it until the test ends, at

@@ -5,9 +5,9 @@
 //
 //	ferretdb -data FOLDER -listen 127.0.0.1:27017 [-count 127.0.0.1:8080]
 //
-// Over HTTP it says at -count how many messages clients have sent. Else it says nothing,
-// and it ends when its standard input does, so that it never outlives the test that
-// started it.
+// Over HTTP it serves at -count the number of messages that clients have sent. It prints
+// nothing, and it ends when its standard input does, so that it never outlives the test
+// that started it.
 package main
 
 import (
@@ -77,7 +77,7 @@ func run(data, listen string) error {
 	return <-failed
 }
 
-// serve passes messages on for each connection that comes in.
+// serve forwards the messages of each incoming connection.
 func serve(l net.Listener, to string) error {
 	var turn sync.Mutex // held from a request until its reply has come
 	for {
@@ -97,8 +97,8 @@ func serve(l net.Listener, to string) error {
 	}
 }
 
-// pass passes the requests of one connection on, and their replies back. A request that
-// was read whole runs to its end, even if the client is gone by then.
+// pass forwards the requests of one connection, and their replies. A request that was
+// read completely runs to its end, even if the client has disconnected.
 func pass(client, server net.Conn, turn *sync.Mutex) error {
 	for {
 		request, err := message(client)
@@ -131,8 +131,8 @@ func exchange(server net.Conn, request []byte, turn *sync.Mutex) (reply []byte, 
 	return reply, err
 }
 
-// fewer has clients send no more than 50 updates at once: FerretDB keeps a connection to
-// SQLite for each until all are done, and waits for ever if it needs more than 100.
+// fewer makes clients send at most 50 updates in a request: FerretDB keeps a connection
+// to SQLite for each until all are done, and hangs if it needs more than 100.
 func fewer(reply []byte) {
 	field := []byte("\x10maxWriteBatchSize\x00")
 	if i := bytes.Index(reply, field); i >= 0 && len(reply) >= i+len(field)+4 {

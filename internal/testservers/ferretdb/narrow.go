@@ -9,12 +9,12 @@ import (
 )
 
 // FerretDB finds a document by its index only if a filter has its id and nothing else.
-// For a filter that compares another field too, it reads the whole collection, which
-// takes it ten seconds where a thousand documents are updated. So the proxy looks the
-// document up by its id, and if it fits, or is not there, it leaves the comparison out:
-// the outcome is the same, as nothing else is let through meanwhile.
+// For a filter that also compares another field, it reads the whole collection, which
+// takes ten seconds for an update of a thousand documents. So the proxy looks up the
+// document by its id. If the document fits, or is missing, the proxy removes the
+// comparison. The outcome is the same, because no other message passes meanwhile.
 
-// narrow is the same request, with filters that FerretDB has an index for.
+// narrow returns the same request, with filters for which FerretDB has an index.
 func narrow(server io.ReadWriter, request []byte) ([]byte, error) {
 	if len(request) < header+9 || binary.LittleEndian.Uint32(request[12:]) != opMsg {
 		return request, nil

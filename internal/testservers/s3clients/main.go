@@ -1,13 +1,13 @@
-// Command s3clients writes to an S3-like store through the clients that people have, for
-// the tests of package fence, and for docs/fencing.md, which shows what joins the two. It
-// is a module of its own, so that no SDK is a dependency of anybody's.
+// Command s3clients writes to an S3-like store through the usual SDKs, for the tests of
+// package fence, and for docs/fencing.md, which shows the code between the two. It is a
+// module of its own, so that no other module depends on an SDK.
 //
 //	s3clients -url http://127.0.0.1:7070 -client aws write KEY FENCE TEXT
 //	s3clients -url http://127.0.0.1:7070 -client minio read KEY
 //	s3clients -url http://127.0.0.1:7070 -client minio probe KEY
 //
-// With -lose the reply to the first PUT of an object is lost. The client is answered with
-// an error, and may send it again.
+// With -lose the reply to the first PUT of an object is lost. The client gets an error,
+// and may send the PUT again.
 package main
 
 import (
@@ -64,7 +64,7 @@ func run(ctx context.Context, url, client string, lose bool, args []string) erro
 	return errors.New("want write KEY FENCE TEXT, read KEY, or probe KEY, not: " + strings.Join(args, " "))
 }
 
-// losing is the network.
+// losing is a network that loses a reply.
 type losing struct{ lose, armed bool }
 
 func (l *losing) RoundTrip(r *http.Request) (*http.Response, error) {
