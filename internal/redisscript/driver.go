@@ -71,7 +71,6 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.watches.Close()
-	d.clock.stop()
 	d.signals.close()
 	if d.client.Close != nil {
 		d.client.Close()

@@ -31,19 +31,19 @@ type clock struct {
 	conn    bounded
 	cluster bool
 	life    context.Context
-	loops   *sync.WaitGroup
+	loops   *engine.Background
 
 	known atomic.Pointer[engine.ServerTime]
 	slots sync.Map // of uint16 to engine.ServerTime
 
-	mu            sync.Mutex // protects all below
-	asking        chan struct{}
-	failed        time.Time
-	tickerStarted bool // askEachMinute runs
-	stopped       bool
+	eachMinute sync.Once // starts askEachMinute
+
+	mu     sync.Mutex // protects the fields below
+	asking chan struct{}
+	failed time.Time
 }
 
-func newClock(conn bounded, life context.Context, loops *sync.WaitGroup) *clock {
+func newClock(conn bounded, life context.Context, loops *engine.Background) *clock {
 	return &clock{conn: conn, life: life, loops: loops, cluster: conn.client.Cluster}
 }
 
@@ -101,30 +101,26 @@ func (c *clock) begin() (asked <-chan struct{}) {
 	if c.known.Load() != nil {
 		return nil
 	}
+	c.eachMinute.Do(func() { c.loops.Go(c.askEachMinute) })
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stopped || c.asking == nil && time.Since(c.failed) < time.Second {
-		return nil
+	if c.asking != nil || time.Since(c.failed) < time.Second {
+		defer c.mu.Unlock()
+		return c.asking
 	}
-	if !c.tickerStarted {
-		c.tickerStarted = true
-		c.loops.Go(c.askEachMinute)
-	}
-	if c.asking == nil {
-		done := make(chan struct{})
-		c.asking = done
-		c.loops.Go(func() {
-			c.ask()
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.asking = nil
-			if c.known.Load() == nil {
-				c.failed = time.Now()
-			}
-			close(done)
-		})
-	}
-	return c.asking
+	done := make(chan struct{})
+	c.asking = done
+	c.mu.Unlock()
+	c.loops.Go(func() {
+		defer close(done)
+		c.ask()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.asking = nil
+		if c.known.Load() == nil {
+			c.failed = time.Now()
+		}
+	})
+	return done
 }
 
 func (c *clock) askEachMinute() {
@@ -140,13 +136,6 @@ func (c *clock) askEachMinute() {
 			}
 		}
 	}
-}
-
-// stop makes begin send no more requests.
-func (c *clock) stop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stopped = true
 }
 
 // ask asks each server for its time. In a cluster it keeps the time that is furthest

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // clocked is a server, or a cluster, whose clocks are ahead of ours, and which refuses
@@ -81,13 +82,12 @@ func timed(t *testing.T, c *clocked, f func(ctx context.Context, d *Driver)) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
-		var loops sync.WaitGroup
+		var loops engine.Background
 		d := &Driver{client: c.client(c)}
 		d.clock = newClock(newBounded(d.client, life), life, &loops)
 		f(t.Context(), d)
-		d.clock.stop()
 		end()
-		loops.Wait()
+		loops.Close()
 	})
 }
 

@@ -31,12 +31,11 @@ type subscriber struct {
 	tracking             *tracker        // gets the grants before the listeners
 	clock                *clock          // forgotten when a server, maybe another one, confirms a subscription again
 	end                  context.CancelFunc
-	loops                sync.WaitGroup
+	loops                engine.Background
 
-	mu     sync.Mutex // protects the three fields below; never held during a wait
+	mu     sync.Mutex // protects the two fields below; never held during a wait
 	box    *subscription
 	shards map[uint16]shard
-	closed bool
 
 	listeners driver.Listeners
 	claimant  atomic.Pointer[string] // the stored form of the last claimant; most processes have only one
@@ -89,10 +88,6 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, sha
 		return "", "", nil
 	}
 	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return "", "", driver.ErrClosed
-	}
 	if b.box == nil {
 		b.box = b.subscribe(b.life, Channel{Name: b.prefix + "inbox:" + b.id})
 	}
@@ -253,24 +248,10 @@ func (b *subscriber) works() bool {
 	return b.box == nil || !b.box.failed.Load()
 }
 
-// begin starts a goroutine that close waits for, unless close was called. It reports
-// whether it has started the goroutine.
-func (b *subscriber) begin(f func()) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.closed {
-		b.loops.Go(f)
-	}
-	return !b.closed
-}
-
 // close ends all subscriptions, and waits until they have ended.
 func (b *subscriber) close() {
-	b.mu.Lock()
-	b.closed = true
-	b.mu.Unlock()
 	b.end()
-	b.loops.Wait()
+	b.loops.Close()
 }
 
 // appendClaimant appends the stored form of a claimant: the two channels for its signals,

@@ -61,7 +61,7 @@ func (d *Driver) follow(name string, f func()) (stop func()) {
 	w.ended[name] = ended
 	w.mu.Unlock()
 	x := &watch{d: d, name: name, tell: f, sharded: d.client.Cluster}
-	began := b.begin(func() {
+	b.loops.Go(func() {
 		defer w.endWatch(name, ended)
 		if before != nil {
 			<-before
@@ -73,9 +73,6 @@ func (d *Driver) follow(name string, f func()) (stop func()) {
 			FirstPause:   watchAgain, LongestPause: watchAgainMax,
 		}.Keep(ctx)
 	})
-	if !began {
-		w.endWatch(name, ended)
-	}
 	return end
 }
 
