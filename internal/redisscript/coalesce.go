@@ -36,8 +36,8 @@ type coalescer struct {
 	mu       sync.Mutex // protects the fields below, and the fields of each step
 	next     []*step    // steps that no lane has taken yet
 	lanes    []*lane
-	timer    *time.Timer
-	timerSet bool
+	sweep    *time.Timer // runs sweepGivenUp
+	sweepSet bool
 }
 
 const (
@@ -79,9 +79,12 @@ type step struct {
 }
 
 func newCoalescer(conn Conn, prefix string, life context.Context, c *clock) *coalescer {
-	return &coalescer{conn: conn, prefix: prefix, life: life, clock: c, free: sync.Pool{New: func() any {
+	co := &coalescer{conn: conn, prefix: prefix, life: life, clock: c, free: sync.Pool{New: func() any {
 		return &step{done: make(chan struct{}, 1)}
 	}}}
+	co.sweep = time.AfterFunc(time.Hour, co.sweepGivenUp)
+	co.sweep.Stop()
+	return co
 }
 
 // canSendTogether reports whether a step on this name may share a script with others.
@@ -120,8 +123,9 @@ func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quick
 	if len(co.lanes) < usualLanes || len(co.lanes) < maxLanes && co.slowLocked(now) {
 		co.openLocked()
 	}
-	if !co.timerSet {
-		co.scheduleSweepLocked(giveUpCheckInterval)
+	if !co.sweepSet {
+		co.sweepSet = true
+		co.sweep.Reset(giveUpCheckInterval)
 	}
 	co.mu.Unlock()
 	<-s.done
@@ -241,16 +245,6 @@ func (co *coalescer) answer(l *lane, batch []*step, p Reply) []*step {
 	return waiting
 }
 
-// scheduleSweepLocked sets the timer for sweepGivenUp.
-func (co *coalescer) scheduleSweepLocked(in time.Duration) {
-	co.timerSet = true
-	if co.timer == nil {
-		co.timer = time.AfterFunc(in, co.sweepGivenUp)
-	} else {
-		co.timer.Reset(in)
-	}
-}
-
 // sweepGivenUp ends the steps whose callers have given up, whether they are gathered or
 // sent. It is cheaper than a timer and a ctx for each caller, which would cost more than
 // the rest of the step.
@@ -271,8 +265,8 @@ func (co *coalescer) sweepGivenUp() {
 	if len(co.next) > 0 && len(co.lanes) < maxLanes && co.slowLocked(now) {
 		co.openLocked()
 	}
-	if co.timerSet = len(co.lanes) > 0; co.timerSet {
-		co.scheduleSweepLocked(giveUpCheckInterval)
+	if co.sweepSet = len(co.lanes) > 0; co.sweepSet {
+		co.sweep.Reset(giveUpCheckInterval)
 	}
 }
 
