@@ -13,18 +13,10 @@ var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
 
 // key returns the key of the state of a name, S.
-func key(prefix, name string) string {
-	if strings.ContainsAny(name, "%{}") {
-		name = escaper.Replace(name)
-	}
-	return prefix + "{" + name + "}s"
-}
+func key(prefix, name string) string { return prefix + "{" + escaper.Replace(name) + "}s" }
 
 func appendKey(b []byte, prefix, name string) []byte {
-	if strings.ContainsAny(name, "%{}") {
-		name = escaper.Replace(name)
-	}
-	return append(append(append(append(b, prefix...), '{'), name...), "}s"...)
+	return append(append(append(append(b, prefix...), '{'), escaper.Replace(name)...), "}s"...)
 }
 
 // keys returns all keys of a name in the order of the scripts: S, D, L, E.
@@ -35,9 +27,7 @@ func keys(prefix, name string) []string {
 
 // appendKeys appends the keys of a name, which all have the same length.
 func appendKeys(b []byte, prefix, name string) []byte {
-	if strings.ContainsAny(name, "%{}") {
-		name = escaper.Replace(name)
-	}
+	name = escaper.Replace(name)
 	for _, kind := range "sdle" {
 		b = append(b, prefix...)
 		b = append(b, '{')
