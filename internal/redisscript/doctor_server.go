@@ -257,13 +257,11 @@ func (p *examinedServer) cluster() {
 func (p *examinedServer) clock() {
 	sent := time.Now()
 	answer, err := p.ask(p.ctx, "TIME")
-	words := strings.Fields(answer)
-	if err != nil || len(words) != 2 {
+	is := readTime(answer)
+	if err != nil || is == 0 {
 		return
 	}
-	s, _ := strconv.ParseInt(words[0], 10, 64)
-	us, _ := strconv.ParseInt(words[1], 10, 64)
-	off, slack := time.Unix(s, us*1000).Sub(sent), time.Since(sent)
+	off, slack := time.UnixMicro(is).Sub(sent), time.Since(sent)
 	severity := driver.SeverityInfo
 	switch apart := time.Duration(math.Abs(float64(off))); {
 	case apart > slack+time.Minute:

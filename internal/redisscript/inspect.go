@@ -124,15 +124,11 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 			yield(driver.Entry{}, err)
 			return false
 		case err != nil:
-			if !yield(driver.Entry{Name: name}, err) {
-				return false
-			}
-			continue
-		}
-		if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
+			e.Name = name
+		case len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0:
 			continue // a free name that only has a fence or a value
 		}
-		if !yield(e, nil) {
+		if !yield(e, err) {
 			return false
 		}
 	}

@@ -52,27 +52,23 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 
 // renewAll sends renewals. A renewal that writes a value has an end, and is sent alone.
 func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.LeaseRef, calls []Call) []Reply {
-	writes := func(l driver.LeaseRef) bool { return l.Value != nil }
-	if !slices.ContainsFunc(renewals, writes) {
+	if !slices.ContainsFunc(renewals, func(l driver.LeaseRef) bool { return l.Value != nil }) {
 		return d.runAllQuickly(ctx, Renew, calls) // the usual case
 	}
 	replies := make([]Reply, len(renewals))
 	var rest []Call
+	var where []int
 	for i := range renewals {
 		l := &renewals[i]
-		if !writes(*l) {
-			rest = append(rest, calls[i])
+		if l.Value == nil {
+			rest, where = append(rest, calls[i]), append(where, i)
 			continue
 		}
 		replies[i] = d.runWithEnd(ctx, now, l.Name, nil, func(end int64) Reply { return d.run(ctx, Renew, d.writeCall(l, end)) })
 	}
-	if len(rest) == 0 {
-		return replies
-	}
-	others := d.runAllQuickly(ctx, Renew, rest)
-	for i := range renewals {
-		if !writes(renewals[i]) {
-			replies[i], others = others[0], others[1:]
+	if len(rest) > 0 {
+		for i, p := range d.runAllQuickly(ctx, Renew, rest) {
+			replies[where[i]] = p
 		}
 	}
 	return replies
