@@ -2,9 +2,6 @@ package redisscript
 
 import (
 	"context"
-	"encoding/binary"
-	"math"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
@@ -57,42 +54,31 @@ func readState(s string) (e locktable.Entry, ok bool) {
 	)
 	r := reader{rest: s}
 	version, flags := r.byte(), r.byte()
-	e.Fence, e.Closed = r.fence(), r.wholeNumber()
-	r.instant() // the expiry of S; earlier versions stored fractions
+	e.Fence, e.Closed = r.fence(), r.instant()
+	r.take(8) // the expiry of S; earlier versions stored fractions
 	if version != storedVersion || flags >= 2*waySlot || flags&detailed != 0 {
 		return locktable.Entry{}, false
 	}
-	tail := func(n int) reader { // cuts off the end
-		if n < 0 || n > len(r.rest) {
-			r.failed = true
-			return reader{failed: true}
-		}
-		at := len(r.rest) - n
-		end := reader{rest: r.rest[at:]}
-		r.rest = r.rest[:at]
-		return end
-	}
 	if flags >= wayPlain {
-		w := tail(ofWatch)
-		w.wholeNumber()
+		w := r.takeEnd(ofWatch)
+		w.instant()
 		r.failed = r.failed || w.failed
 	}
 	if flags&valued != 0 {
-		v := tail(ofValue)
+		v := r.takeEnd(ofValue)
 		e.Value.Fence = v.fence()
-		n := binary.BigEndian.Uint16([]byte(v.take(2) + "\x00\x00"))
-		bytes := tail(int(n))
-		e.Value.Bytes = []byte(bytes.rest)
+		n := v.uint16()
+		e.Value.Bytes = []byte(r.takeEnd(n).rest)
 		r.failed = r.failed || v.failed
 	}
 	if flags&leased != 0 {
 		var h locktable.Holder
 		h.Weight, h.Limit = driver.Exclusive, driver.Exclusive
-		h.Expires, h.Since, h.Fences = r.wholeNumber(), r.wholeNumber(), int(r.uint32())
+		h.Expires, h.Since, h.Fences = r.instant(), r.instant(), int(r.uint32())
 		if token := r.take(len(driver.Token{})); token != string(make([]byte, len(token))) {
 			h.Token = held
 		}
-		h.LockDelay = time.Duration(r.wholeNumber()) * time.Microsecond
+		h.LockDelay = r.duration()
 		h.Fence = e.Fence - uint64(h.Fences) + 1
 		r.failed = r.failed || h.Fences < 1 || h.Fence > e.Fence
 		r.who(&h.ClaimInfo)
@@ -101,20 +87,9 @@ func readState(s string) (e locktable.Entry, ok bool) {
 	return e, !r.failed && len(r.rest) == 0
 }
 
-// wholeNumber reads an instant or a duration as strictly as lua/lib/entry.lua does.
-func (r *reader) wholeNumber() locktable.Instant {
-	at := *r
-	i := r.instant()
-	const never = 1 << 53
-	if s := at.take(8); s != "" && math.Float64frombits(binary.BigEndian.Uint64([]byte(s))) != float64(i) || i >= never {
-		r.failed = true
-	}
-	return i
-}
-
 func (r *reader) fence() uint64 {
 	const queueFrom = 1 << 52
-	f := r.wholeNumber()
+	f := r.instant()
 	r.failed = r.failed || f >= queueFrom
 	return uint64(f)
 }

@@ -166,9 +166,27 @@ func (r *reader) take(n int) string {
 	return s
 }
 
+// takeEnd takes the last n bytes.
+func (r *reader) takeEnd(n int) (end reader) {
+	if n > len(r.rest) {
+		r.failed, end.failed = true, true
+		return end
+	}
+	at := len(r.rest) - n
+	r.rest, end.rest = r.rest[:at], r.rest[at:]
+	return end
+}
+
 func (r *reader) byte() byte {
 	if s := r.take(1); s != "" {
 		return s[0]
+	}
+	return 0
+}
+
+func (r *reader) uint16() int {
+	if s := r.take(2); s != "" {
+		return int(binary.BigEndian.Uint16([]byte(s)))
 	}
 	return 0
 }
@@ -180,14 +198,14 @@ func (r *reader) uint32() uint32 {
 	return 0
 }
 
-// instant reads a double as a whole number.
+// instant reads a double that is a whole number, as strictly as lua/lib/entry.lua does.
 func (r *reader) instant() locktable.Instant {
 	s := r.take(8)
 	if s == "" {
 		return 0
 	}
 	f := math.Float64frombits(binary.BigEndian.Uint64([]byte(s)))
-	if !(f >= 0 && f <= 1<<53) { // NaN is neither
+	if !(f >= 0 && f < 1<<53 && f == math.Trunc(f)) { // NaN is neither
 		r.failed = true
 		return 0
 	}
@@ -210,8 +228,8 @@ func (r *reader) holder() locktable.Holder {
 // value reads the fence of the value, its length, and the value.
 func (r *reader) value() (v locktable.Value) {
 	v.Fence = uint64(r.instant())
-	if s := r.take(2); s != "" && s != "\x00\x00" {
-		v.Bytes = []byte(r.take(int(binary.BigEndian.Uint16([]byte(s))) - 1))
+	if n := r.uint16(); n > 0 {
+		v.Bytes = []byte(r.take(n - 1))
 	}
 	return v
 }
@@ -225,11 +243,7 @@ func (r *reader) claimant(c *locktable.ClaimInfo) {
 
 func (r *reader) who(c *locktable.ClaimInfo) {
 	for range 2 {
-		s := r.take(2)
-		if s == "" {
-			break
-		}
-		r.take(int(binary.BigEndian.Uint16([]byte(s))))
+		r.take(r.uint16())
 	}
 	c.Owner, c.TTL = r.owner(), r.duration()
 }
