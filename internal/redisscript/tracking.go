@@ -34,18 +34,17 @@ type tracker struct {
 	watch   func(ctx context.Context, keys []string) []Armed // of the Client
 	prefix  string
 	began   time.Time
-	wake    chan struct{} // capacity 1: wakes run, because firstArm or rearmLater is no longer empty
-	wakeNow chan struct{} // capacity 1: wakes run, because rearmNow is no longer empty
+	pace    *time.Timer   // wakes run to read firstArm
+	wakeNow chan struct{} // capacity 1: wakes run, because rearm is no longer empty
 	fails   atomic.Bool   // the last attempt to arm failed for some name
 
-	mu         sync.Mutex // protects the fields below
-	byToken    map[driver.Token]watched
-	byName     map[string]*watchedName // names that were armed; most leases end before that
-	firstArm   []driver.Token          // to be armed, in the order of their grants
-	rearmNow   []string                // to be armed again at once, after a change
-	rearmLater []string                // to be armed again later, in the order of their times
-	awake      bool                    // run has a timer for firstArm and rearmLater
-	swept      time.Duration
+	mu       sync.Mutex // protects the fields below
+	byToken  map[driver.Token]watched
+	byName   map[string]*watchedName // names that were armed; most leases end before that
+	firstArm []driver.Token          // to be armed after a grant or a renewal, in that order
+	rearm    []string                // to be armed again at once, after a change
+	awake    bool                    // pace is set
+	swept    time.Duration
 }
 
 type watched struct {
@@ -59,8 +58,8 @@ type watched struct {
 
 type watchedName struct {
 	tokens    []driver.Token
-	rearmedAt time.Duration // the time of the last arming for a change, since tracker.began; may be in the future
-	rearmFrom time.Duration // the time to arm it again, since tracker.began; 0 if that is not needed
+	rearmFrom time.Duration // the time of the last or next arming for a change, since tracker.began
+	rearming  bool          // the next arming for a change has not begun
 
 	// changes counts the reported changes of the name. asked is its value when the last
 	// arming was sent. known is its value when the last answered arming was sent. If
@@ -70,7 +69,7 @@ type watchedName struct {
 
 func newTracker(watch func(ctx context.Context, keys []string) []Armed, prefix string) *tracker {
 	return &tracker{
-		watch: watch, prefix: prefix, began: time.Now(), wake: make(chan struct{}, 1), wakeNow: make(chan struct{}, 1),
+		watch: watch, prefix: prefix, began: time.Now(), pace: time.NewTimer(time.Hour), wakeNow: make(chan struct{}, 1),
 		byName: map[string]*watchedName{}, byToken: map[driver.Token]watched{},
 	}
 }
@@ -86,10 +85,7 @@ func (w *tracker) claim(c *driver.Claim) {
 	defer w.mu.Unlock()
 	l := w.byToken[c.Token]
 	l.name, l.exclusive, l.armed, l.until = c.Name, c.Weight == driver.Exclusive, false, now+max(c.TTL, c.QueueTTL)
-	w.byToken[c.Token] = l
-	if now-w.swept > time.Minute {
-		w.sweepLocked(now)
-	}
+	w.storeLocked(c.Token, l, now)
 }
 
 // granted records that a claim was granted at now. It may be the first call for this
@@ -106,13 +102,15 @@ func (w *tracker) granted(c *driver.Claim, now time.Time) {
 		l.name, l.exclusive = c.Name, c.Weight == driver.Exclusive
 	}
 	w.holdsLocked(c.Token, l, c.TTL, passed)
-	if passed-w.swept > time.Minute {
-		w.sweepLocked(passed)
-	}
 }
 
-// sweepLocked forgets leases that ended without a call of forgetToken.
-func (w *tracker) sweepLocked(now time.Duration) {
+// storeLocked stores l. Once a minute it forgets the leases that ended without a call of
+// forgetToken.
+func (w *tracker) storeLocked(t driver.Token, l watched, now time.Duration) {
+	w.byToken[t] = l
+	if now-w.swept <= time.Minute {
+		return
+	}
 	w.swept = now
 	for t, l := range w.byToken {
 		if l.until < now {
@@ -155,16 +153,11 @@ func (w *tracker) holdsLocked(t driver.Token, l watched, ttl, now time.Duration)
 		l.until = now + ttl
 	}
 	l.armFrom = cmp.Or(l.armFrom, now+watchAfter)
-	w.byToken[t] = l
+	w.storeLocked(t, l, now)
 	w.firstArm = append(w.firstArm, t)
-	w.wakeRunLocked()
-}
-
-// wakeRunLocked wakes run, so that it reads firstArm and rearmLater.
-func (w *tracker) wakeRunLocked() {
-	if !w.awake { // not for each lease, because waking a goroutine costs more than all else here
+	if !w.awake { // not for each lease, because setting a timer costs more than all else here
 		w.awake = true
-		w.wake <- struct{}{} // there is room: run has read the last value before it cleared awake
+		w.pace.Reset(watchAfter)
 	}
 }
 
@@ -213,22 +206,32 @@ const watchPace = 500 * time.Millisecond
 // rearmLocked schedules a name to be armed again: at once, or later if it was armed
 // within the last watchPace.
 func (w *tracker) rearmLocked(name string, n *watchedName) {
-	now := time.Since(w.began)
 	n.changes++
-	switch {
-	case n.rearmFrom != 0:
-	case now-n.rearmedAt >= watchPace:
-		n.rearmFrom, n.rearmedAt = now, now
-		w.rearmNow = append(w.rearmNow, name)
-		select {
-		case w.wakeNow <- struct{}{}:
-		default:
+	if n.rearming {
+		return
+	}
+	now := time.Since(w.began)
+	if n.rearming = true; now-n.rearmFrom >= watchPace {
+		n.rearmFrom = now
+		w.rearmNowLocked(name)
+		return
+	}
+	at := now + watchPace
+	n.rearmFrom = at
+	time.AfterFunc(watchPace, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if n.rearming && n.rearmFrom == at { // otherwise a renewal has armed the name meanwhile
+			w.rearmNowLocked(name)
 		}
+	})
+}
+
+func (w *tracker) rearmNowLocked(name string) {
+	w.rearm = append(w.rearm, name)
+	select {
+	case w.wakeNow <- struct{}{}:
 	default:
-		n.rearmFrom = now + watchPace
-		n.rearmedAt = n.rearmFrom
-		w.rearmLater = append(w.rearmLater, name)
-		w.wakeRunLocked()
 	}
 }
 
@@ -253,10 +256,9 @@ const (
 // run arms the names that are due, until ctx ends. It calls lost with the tokens whose
 // lease may be gone.
 func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
-	pace, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
-	defer pace.Stop()
-	defer again.Stop()
-	pause, waits := watchAgain, false
+	defer w.pace.Stop()
+	pause := watchAgain
+	var again <-chan time.Time // nil if no name has failed
 	var failed []string
 	for {
 		select {
@@ -264,29 +266,27 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 			return
 		case <-w.wakeNow:
 			w.mu.Lock()
-			names := w.rearmNow
-			w.rearmNow = nil
+			names := w.rearm
+			w.rearm = nil
 			w.mu.Unlock()
 			failed = append(failed, w.arm(ctx, names, lost, false)...)
-		case <-w.wake:
-			pace.Reset(watchAfter)
-		case <-pace.C:
+		case <-w.pace.C:
 			if names := w.takeDue(); names != nil {
 				failed = append(failed, w.arm(ctx, names, lost, false)...)
-				pace.Reset(watchAfter / 2)
+				w.pace.Reset(watchAfter / 2)
 			}
-		case <-again.C:
+		case <-again:
 			// A failed name could not be watched for a while, and the server may be
 			// another one. So arm these names again, and let all their holders check.
-			failed, waits = w.arm(ctx, failed, lost, true), false
+			failed, again = w.arm(ctx, failed, lost, true), nil
 		}
 		w.fails.Store(len(failed) > 0)
 		switch {
 		case len(failed) == 0:
 			pause = watchAgain
-		case !waits:
-			again.Reset(backoff.JitterUp(pause))
-			pause, waits = min(2*pause, watchAgainMax), true
+		case again == nil:
+			again = time.After(backoff.JitterUp(pause))
+			pause = min(2*pause, watchAgainMax)
 		}
 	}
 }
@@ -294,13 +294,13 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 // works reports whether all armings of the last attempt succeeded.
 func (w *tracker) works() bool { return w != nil && !w.fails.Load() }
 
-// takeDue returns the names that are due, maybe an empty list. If no name is scheduled,
-// it returns nil, and run sleeps.
+// takeDue returns the names to be armed after a grant or a renewal, maybe an empty list.
+// If no token is scheduled, it returns nil, and run sleeps.
 func (w *tracker) takeDue() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.firstArm)+len(w.rearmLater) == 0 {
-		w.firstArm, w.rearmLater, w.awake = nil, nil, false
+	if len(w.firstArm) == 0 {
+		w.firstArm, w.awake = nil, false
 		return nil
 	}
 	now, names, n := time.Since(w.began), []string{}, 0
@@ -317,21 +317,13 @@ func (w *tracker) takeDue() []string {
 			l.listed = true
 			w.byToken[t] = l
 			if w.byName[l.name] == nil {
-				w.byName[l.name] = &watchedName{rearmedAt: -watchPace}
+				w.byName[l.name] = &watchedName{rearmFrom: -watchPace}
 			}
 			w.byName[l.name].tokens = append(w.byName[l.name].tokens, t)
 		}
 		names = append(names, l.name)
 	}
-	w.firstArm, n = w.firstArm[n:], 0
-	for _, name := range w.rearmLater {
-		if at := w.byName[name]; at != nil && at.rearmFrom > now {
-			break
-		}
-		n++
-		names = append(names, name)
-	}
-	w.rearmLater = w.rearmLater[n:]
+	w.firstArm = w.firstArm[n:]
 	return names
 }
 
@@ -367,7 +359,7 @@ func (w *tracker) list(names []string) (known, states []string) {
 		if n == nil {
 			continue
 		}
-		n.rearmFrom, n.asked = 0, n.changes
+		n.rearming, n.asked = false, n.changes
 		for _, t := range n.tokens {
 			l := w.byToken[t]
 			l.armed = true

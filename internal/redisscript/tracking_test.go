@@ -11,46 +11,55 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// scripted answers each arming by the next of its functions.
-type scripted struct{ answers []func() Armed }
+var (
+	tracked = driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour}
+	holds   = Armed{State: string(slices.Concat([]byte{storedVersion, 1}, make([]byte, 44), tracked.Token[:]))}
+)
 
-func (s *scripted) watch(_ context.Context, keys []string) []Armed {
-	all := make([]Armed, len(keys))
-	for i := range all {
-		all[i] = Armed{Err: errors.New("OOM")}
-		if len(s.answers) > 0 {
-			all[i] = s.answers[0]()
-			s.answers = s.answers[1:]
-		}
-	}
-	return all
+// track tracks a lease while f runs, and counts how often its holder is told.
+func track(t *testing.T, answer func(*tracker) Armed, f func(*tracker)) (told int) {
+	var w *tracker
+	w = newTracker(func(context.Context, []string) []Armed { return []Armed{answer(w)} }, "pawl:")
+	ctx, end := context.WithCancel(t.Context())
+	w.claim(&tracked)
+	w.held(tracked.Token, tracked.TTL)
+	go func() { f(w); end() }()
+	w.run(ctx, func(tokens []driver.Token) { told += len(tokens) })
+	return told
 }
 
 // The server evicts the name after it has read it for the arming, and before its answer
 // arrives; then the server is full, and answers no more.
 func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := &scripted{}
-		w := newTracker(server.watch, "pawl:")
-		c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour}
-		state := slices.Concat([]byte{storedVersion, 1}, make([]byte, 44), c.Token[:])
-		server.answers = append(server.answers, func() Armed {
-			w.changed(c.Name)
-			return Armed{State: string(state)}
+		armed := 0
+		told := track(t, func(w *tracker) Armed {
+			if armed++; armed > 1 {
+				return Armed{Err: errors.New("OOM")}
+			}
+			w.changed(tracked.Name)
+			return holds
+		}, func(*tracker) { time.Sleep(time.Minute) })
+		if armed < 2 || told != 1 {
+			t.Errorf("armed %d times, and told %d times, want once", armed, told)
+		}
+	})
+}
+
+// A renewal arms the name, too. The timer for an earlier change then has nothing to do.
+func TestANameThatChangesAllTheTimeIsArmedAtItsPace(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		armed := 0
+		track(t, func(*tracker) Armed { armed++; return holds }, func(w *tracker) {
+			for i := range 6000 { // a minute
+				if time.Sleep(10 * time.Millisecond); i%100 == 0 {
+					w.held(tracked.Token, tracked.TTL) // after a renewal
+				}
+				w.changed(tracked.Name)
+			}
 		})
-		ctx, end := context.WithCancel(t.Context())
-		told, over := 0, make(chan struct{})
-		go func() {
-			defer close(over)
-			w.run(ctx, func(tokens []driver.Token) { told += len(tokens) })
-		}()
-		w.claim(&c)
-		w.held(c.Token, c.TTL)
-		time.Sleep(time.Minute)
-		end()
-		<-over
-		if len(server.answers) > 0 || told != 1 {
-			t.Errorf("told %d times, want once", told)
+		if armed < 120 || armed > 120+60 {
+			t.Errorf("armed %d times in a minute, with 60 renewals", armed)
 		}
 	})
 }
