@@ -28,17 +28,13 @@ func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 	if engine.IsNil(client) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
-	var track *tracker
-	if o != nil && o.Tracking != nil {
-		track = &o.Tracking.tracker
-	}
 	own := *cmp.Or(o, &Options{})
 	c := redisscript.Client{Where: cmp.Or(own.Where, "of the caller"), Untracked: "the client was not prepared by Track"}
-	return engine.Made(build(&conn{client: client, push: client}, c, own, track))
+	return engine.Made(build(&conn{client: client, push: client}, c, own))
 }
 
-// build makes the driver. track is nil for no tracking.
-func build(s *conn, c redisscript.Client, own Options, track *tracker) (*redisscript.Driver, error) {
+// build makes the driver.
+func build(s *conn, c redisscript.Client, own Options) (*redisscript.Driver, error) {
 	options := own.forScripts()
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -47,12 +43,12 @@ func build(s *conn, c redisscript.Client, own Options, track *tracker) (*redissc
 	c.Nodes = func(ctx context.Context, masters bool) ([]redisscript.Node, error) {
 		return s.nodes(ctx, c.Where, masters)
 	}
-	if track != nil {
+	if own.Tracking != nil {
 		c.Watch = s.watch
 	}
 	d := redisscript.New(&c, options)
-	if track != nil {
-		track.driver.Store(d)
+	if own.Tracking != nil {
+		own.Tracking.driver.Store(d)
 	}
 	return d, nil
 }
@@ -87,7 +83,7 @@ func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err // here, before waiting for the server
 	}
-	track, dialed := &tracker{}, &dialer{tls: p.tls, open: map[*dialedConn]bool{}}
+	track, dialed := &Tracking{}, &dialer{tls: p.tls, open: map[*dialedConn]bool{}}
 	// rueidis takes no ctx.
 	c, err := engine.Dial(ctx, func() (*clients, error) { return connect(p, track, dialed) }, (*clients).close)
 	if err != nil {
@@ -99,8 +95,8 @@ func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {
 		}
 		return nil, redisscript.Trouble("redis "+p.where, "open", "", err)
 	}
-	if c.untracked != "" {
-		track = nil
+	if c.untracked == "" {
+		p.own.Tracking = track
 	}
 	s := &conn{client: c.client, push: c.push, owned: true}
 	able := redisscript.Client{Where: p.where, Untracked: c.untracked, Close: c.close}
@@ -109,7 +105,7 @@ func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {
 	if able.Sentinels == nil && !s.cluster() { // all connections for commands go to one server
 		able.Waiting = dialed.waiting
 	}
-	d, err := build(s, able, p.own, track)
+	d, err := build(s, able, p.own)
 	if err != nil {
 		c.close()
 		return nil, err
@@ -140,7 +136,7 @@ func (c *clients) close() {
 }
 
 // connect opens both clients, the second one with tracking if the server allows it.
-func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
+func connect(p *parsed, t *Tracking, dialed *dialer) (_ *clients, err error) {
 	c := &clients{untracked: p.untracked}
 	dialed.life, c.end = context.WithCancel(context.Background())
 	option := p.client

@@ -11,16 +11,21 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// tracker passes Redis' reports of keys that other clients have changed to the driver. It
-// is created before the driver, because the client needs it, and the driver needs the
-// client.
-type tracker struct {
-	driver atomic.Pointer[redisscript.Driver]
+// Tracking is for a driver of [New]. It notifies holders at once when another client
+// deletes or flushes their keys, or the server evicts them. Make it before the client,
+// for one driver:
+//
+//	o := rueidis.ClientOption{InitAddress: []string{"localhost:6379"}}
+//	tracking := redislock.Track(&o)
+//	client, err := rueidis.NewClient(o)
+//	d, err := redislock.New(client, &redislock.Options{Tracking: tracking})
+type Tracking struct {
+	driver atomic.Pointer[redisscript.Driver] // set after the client is made
 }
 
 // invalidated gets the reports. rueidis' reading goroutine calls it. messages is nil if
 // the connection was lost, or the server has dropped its list of tracked keys.
-func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
+func (t *Tracking) invalidated(messages []rueidis.RedisMessage) {
 	d := t.driver.Load()
 	if d == nil {
 		return
@@ -38,16 +43,6 @@ func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 	d.Invalidated(keys)
 }
 
-// Tracking is for a driver of [New]. It notifies holders at once when another client
-// deletes or flushes their keys, or the server evicts them. Make it before the client,
-// for one driver:
-//
-//	o := rueidis.ClientOption{InitAddress: []string{"localhost:6379"}}
-//	tracking := redislock.Track(&o)
-//	client, err := rueidis.NewClient(o)
-//	d, err := redislock.New(client, &redislock.Options{Tracking: tracking})
-type Tracking struct{ tracker }
-
 // Track sets the client options for tracking: client-side caching in the OPTIN mode,
 // without reports of the client's own changes, one connection for all pipelines, and
 // OnInvalidations, which also calls the previous function. It returns nil if o is nil.
@@ -57,7 +52,7 @@ func Track(o *rueidis.ClientOption) *Tracking {
 	}
 	t := &Tracking{}
 	before := o.OnInvalidations
-	withTracking(o, &t.tracker)
+	withTracking(o, t)
 	o.PipelineMultiplex = -1
 	if before != nil {
 		o.OnInvalidations = func(messages []rueidis.RedisMessage) {
@@ -71,7 +66,7 @@ func Track(o *rueidis.ClientOption) *Tracking {
 // withTracking sets a client's options so that t gets the server's reports. With OPTIN,
 // the server tracks only the keys that the client asks for. With NOLOOP, it does not
 // report the client's own changes (for scripts only from Redis 7.0.5 on).
-func withTracking(o *rueidis.ClientOption, t *tracker) {
+func withTracking(o *rueidis.ClientOption, t *Tracking) {
 	o.DisableCache, o.ClientTrackingOptions = false, []string{"OPTIN", "NOLOOP"}
 	o.OnInvalidations = t.invalidated
 }
