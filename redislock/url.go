@@ -1,10 +1,8 @@
 package redislock
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"maps"
 	"net"
 	"net/url"
@@ -18,7 +16,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redisscript"
-	"github.com/pawl-go/pawl/redislock/internal/inside"
 )
 
 const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, redis+unix:///PATH for a socket; " +
@@ -26,6 +23,7 @@ const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, re
 
 type parsed struct {
 	client rueidis.ClientOption
+	hosts  []string // HOST or HOST:PORT
 	tls    *engine.TLS
 	own    Options
 	lazy   bool   // open without a connection; each step tries to connect
@@ -39,7 +37,7 @@ type parsed struct {
 // parameter has only its name, because the value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{client: settings()}
-	query, err := driver.URLParameters(u, "redis URL", inside.URLParameters, "addr")
+	query, err := driver.URLParameters(u, "redis URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters), "addr")
 	if err != nil {
 		return nil, err // here, before parts of the URL that depend on it
 	}
@@ -67,9 +65,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 			return d.DialContext(ctx, "unix", path)
 		}
 	} else {
-		for host := range strings.SplitSeq(u.Host, ",") {
-			p.client.InitAddress = append(p.client.InitAddress, address(host))
-		}
+		p.hosts = strings.Split(u.Host, ",")
 		if db := strings.Trim(u.Path, "/"); db != "" {
 			if err := p.setDB(db); err != nil {
 				return nil, err
@@ -95,15 +91,12 @@ func (p *parsed) finish(secure bool) error {
 	if p.client.Sentinel.MasterSet != "" {
 		port = "26379"
 	}
-	for i, a := range p.client.InitAddress {
-		if p.client.DialCtxFn == nil && !strings.HasSuffix(a, "]") && strings.HasSuffix(a, ":") {
-			p.client.InitAddress[i] = a + port
-		}
-	}
-	for _, a := range p.client.InitAddress {
-		if p.client.DialCtxFn == nil && !portCanBe(a) {
+	for _, host := range p.hosts {
+		at, ok := engine.Address(host, port)
+		if !ok {
 			return invalid("has a port that cannot be: 1 to 65535 can")
 		}
+		p.client.InitAddress = append(p.client.InitAddress, at)
 	}
 	if !secure && p.tls != nil {
 		return invalid("has parameters of TLS, and does not begin with rediss")
@@ -122,27 +115,6 @@ func (p *parsed) finish(secure bool) error {
 	}
 	p.where = redisscript.Place(p.where, p.client.SelectDB)
 	return nil
-}
-
-// address returns host:port, with an empty port if the URL has none.
-func address(hostport string) string {
-	host, port, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host, port = strings.Trim(hostport, "[]"), ""
-	}
-	host = cmp.Or(host, "localhost")
-	return net.JoinHostPort(host, port)
-}
-
-// portCanBe reports whether the port of an address may be valid: a service name, or a
-// number from 1 to 65535.
-func portCanBe(hostport string) bool {
-	_, port, err := net.SplitHostPort(hostport)
-	if err != nil {
-		return true // the dialer returns a better error
-	}
-	n, err := strconv.ParseInt(port, 10, 64)
-	return errors.Is(err, strconv.ErrSyntax) || err == nil && n > 0 && n < 1<<16
 }
 
 func (p *parsed) setDB(v string) error {
@@ -188,10 +160,7 @@ func init() {
 	}
 	master := text(func(p *parsed) *string { return &p.client.Sentinel.MasterSet })
 	parameters = map[string]func(*parsed, string) error{
-		"addr": func(p *parsed, v string) error {
-			p.client.InitAddress = append(p.client.InitAddress, address(v))
-			return nil
-		},
+		"addr":              func(p *parsed, v string) error { p.hosts = append(p.hosts, v); return nil },
 		"db":                (*parsed).setDB,
 		"client_name":       text(func(p *parsed) *string { return &p.client.ClientName }),
 		"dial_timeout":      span("dial_timeout", func(p *parsed) *time.Duration { return &p.client.Dialer.Timeout }),

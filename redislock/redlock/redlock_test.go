@@ -279,6 +279,7 @@ func TestAURLThatCannotBeIsRefusedWithoutItsPassword(t *testing.T) {
 	for _, url := range []string{
 		"redlock://u:sesame@a,b", "redlock://u:sesame@a", "redlock:", "redlock://", "redlock:///0",
 		"redlock://u:sesame@a,,b,c", "redlock://u:sesame@a,b,A", "redlock://u:sesame@a,b,c,b:6379",
+		"redlock://u:sesame@a,b,c?addr=", "redlock://u:sesame@a,b,c?addr=[]:1", "redlock://u:sesame@a,b,c?addr=d:sesame",
 		"redlock://u:sesame@a,b,c:sesame", "redlock://u:sesame@a:1,b,c:sesame",
 		"redlock://u:sesame@a,b,c/x", "redlock://u:sesame@a,b,c?nosuch=sesame", "redlock://u:sesame@a,b,c?master_set=sesame",
 		"redlock://u:sesame@a,b,c?cluster=true", "redlock://u:sesame@a,b,c?tracking=true",
@@ -295,6 +296,21 @@ func TestAURLThatCannotBeIsRefusedWithoutItsPassword(t *testing.T) {
 		if _, err := pawl.Open(ctx, url, nil); !errors.Is(err, pawl.ErrInvalid) || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s: %v; want ErrInvalid without a password", url, err)
 		}
+	}
+}
+
+// A new parameter of redislock is one for redlock, too, or one that redlock refuses.
+func TestRedlockKnowsEachParameterOfRedislock(t *testing.T) {
+	t.Parallel()
+	parametersOf := func(url string) []string {
+		_, err := driver.Open(ctx, url+"?nosuch=1")
+		_, allowed, _ := strings.Cut(err.Error(), "allowed: ")
+		return strings.Split(allowed, ", ")
+	}
+	all, ours := parametersOf("redis://a"), parametersOf("redlock://a,b,c")
+	ours = append(ours, "cluster", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking")
+	if slices.Sort(ours); !slices.Equal(all, ours) {
+		t.Errorf("redislock has the parameters\n\t%q, redlock takes or refuses\n\t%q", all, ours)
 	}
 }
 

@@ -1,14 +1,12 @@
 package redlock
 
 import (
-	"cmp"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/inside"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 const urlForm = "redlock://[USER:PASSWORD@]HOST1[:PORT],HOST2[:PORT],HOST3[:PORT][/DB], redlocks:// for TLS; 3 servers or more that share nothing"
@@ -16,18 +14,18 @@ const urlForm = "redlock://[USER:PASSWORD@]HOST1[:PORT],HOST2[:PORT],HOST3[:PORT
 // schemes maps each scheme of redlock to the scheme of its nodes' URLs.
 var schemes = map[string]string{"redlock": "redis", "redlocks": "rediss"}
 
-// unsupportedParameters are parameters of redislock that are not for a single server, or
-// that redlock sets itself.
-var unsupportedParameters = []string{"cluster", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking"}
+// urlParameters are the parameters of redislock that are for a single server, except
+// tracking, which redlock turns off.
+var urlParameters = slices.Concat(engine.TLSParameters, []string{
+	"addr", "client_name", "db", "dial_timeout", "prefix", "protocol", "push", "retention", "wait_replicas", "wait_timeout", "write_timeout",
+})
 
 // split makes a URL for each node. redislock finds the other mistakes.
 func split(u *url.URL) ([]string, error) {
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
 	}
-	ours := slices.Clone(inside.URLParameters)
-	ours = slices.DeleteFunc(ours, func(name string) bool { return slices.Contains(unsupportedParameters, name) })
-	query, err := driver.URLParameters(u, "redlock URL", ours, "addr")
+	query, err := driver.URLParameters(u, "redlock URL", urlParameters, "addr")
 	if err != nil {
 		return nil, err
 	}
@@ -35,10 +33,12 @@ func split(u *url.URL) ([]string, error) {
 	query.Del("addr")
 	var urls, known []string
 	for _, host := range hosts {
-		at := address(host)
-		switch {
-		case strings.HasPrefix(at, ":"):
+		at, ok := engine.Address(strings.ToLower(host), "6379")
+		switch bare := strings.TrimPrefix(host, "[]"); {
+		case bare == "" || bare[0] == ':':
 			return nil, invalid("names a host that is empty")
+		case !ok:
+			return nil, invalid("has a port that cannot be: 1 to 65535 can")
 		case slices.Contains(known, at):
 			return nil, invalid("names " + at + " twice, which would vote twice")
 		}
@@ -50,16 +50,6 @@ func split(u *url.URL) ([]string, error) {
 		return nil, invalid("names fewer than 3 hosts, and could not lose one")
 	}
 	return urls, nil
-}
-
-// address returns host:port in a form that can be compared.
-func address(hostport string) string {
-	host, port, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host, port = strings.Trim(hostport, "[]"), ""
-	}
-	port = cmp.Or(port, "6379")
-	return net.JoinHostPort(strings.ToLower(host), port)
 }
 
 func invalid(problem string) error {

@@ -1,18 +1,7 @@
 // Package inside has what redislock shares only with redlock.
 package inside
 
-import (
-	"context"
-	"slices"
-
-	"github.com/pawl-go/pawl/internal/engine"
-)
-
-// URLParameters are the names of the parameters that a URL of redislock can have.
-var URLParameters = slices.Concat([]string{
-	"addr", "client_name", "cluster", "db", "dial_timeout", "master_name", "master_set", "prefix", "protocol", "push", "retention",
-	"sentinel_password", "sentinel_username", "tracking", "wait_replicas", "wait_timeout", "write_timeout",
-}, engine.TLSParameters)
+import "context"
 
 type lazyKey struct{}
 
