@@ -45,10 +45,11 @@ type subscriber struct {
 type subscription struct {
 	Channel
 	end    context.CancelFunc
-	tried  chan struct{} // closed when the server has answered, and after subscribeTimeout
-	once   sync.Once
 	up     atomic.Bool
 	failed atomic.Bool // an attempt has failed since the subscription was last up
+
+	tried      context.Context    // ends when the server has answered, and after subscribeTimeout
+	wakeClaims context.CancelFunc // ends tried, for which claims wait
 }
 
 // A shard is the subscription to the channel of a slot.
@@ -89,7 +90,7 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, sha
 	}
 	b.mu.Lock()
 	if b.box == nil {
-		b.box = b.subscribe(b.life, Channel{Name: b.prefix + "inbox:" + b.id})
+		b.box = b.subscribe(Channel{Name: b.prefix + "inbox:" + b.id})
 	}
 	first, second := b.box, (*subscription)(nil)
 	if c.Queue && b.client.Cluster {
@@ -102,7 +103,7 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, sha
 			continue
 		}
 		select {
-		case <-s.tried:
+		case <-s.tried.Done():
 		case <-ctx.Done():
 			return "", "", ctx.Err()
 		}
@@ -132,7 +133,7 @@ func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 			b.leaveShardsLocked(time.Now())
 		}
 		c := Channel{Name: b.prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Brief: true}
-		s.subscription = b.subscribe(b.life, c)
+		s.subscription = b.subscribe(c)
 	}
 	if until.After(s.until) {
 		s.until = until
@@ -150,13 +151,22 @@ func (b *subscriber) leaveShardsLocked(now time.Time) {
 	}
 }
 
-func (b *subscriber) subscribe(life context.Context, c Channel) *subscription {
-	ctx, end := context.WithCancel(life)
-	s := &subscription{Channel: c, end: end, tried: make(chan struct{})}
+// subscribe starts a subscription, which lasts until its end is called, or until close.
+func (b *subscriber) subscribe(c Channel) *subscription {
+	ctx, end := context.WithCancel(b.life)
+	s := &subscription{Channel: c, end: end}
+	s.tried, s.wakeClaims = context.WithCancel(ctx) // the end also wakes the claims
 	impatient := time.AfterFunc(subscribeTimeout, s.giveUp)
 	b.loops.Go(func() {
 		defer impatient.Stop()
-		b.receive(ctx, s)
+		defer end()
+		engine.Subscription{
+			Run: func(ctx context.Context, subscribed func()) {
+				_ = b.client.Subscribe(ctx, c, subscribed, b.heard) // Keep tries again after any error
+			},
+			StateChanged: func(up bool) { b.subscriptionChanged(s, up) },
+			FirstPause:   10 * time.Millisecond, LongestPause: time.Second,
+		}.Keep(ctx)
 	})
 	return s
 }
@@ -176,22 +186,6 @@ func (s *subscription) giveUp() {
 	s.wakeClaims()
 }
 
-// wakeClaims wakes the claims that wait for the subscription.
-func (s *subscription) wakeClaims() { s.once.Do(func() { close(s.tried) }) }
-
-// receive runs a subscription until ctx ends.
-func (b *subscriber) receive(ctx context.Context, s *subscription) {
-	defer s.end()
-	defer s.wakeClaims() // ctx may end before the server answers
-	engine.Subscription{
-		Run: func(ctx context.Context, subscribed func()) {
-			_ = b.client.Subscribe(ctx, s.Channel, subscribed, b.heard) // Keep tries again after any error
-		},
-		StateChanged: func(up bool) { b.subscriptionChanged(s, up) },
-		FirstPause:   10 * time.Millisecond, LongestPause: time.Second,
-	}.Keep(ctx)
-}
-
 // subscriptionChanged records whether the subscription is up. When it comes up again, all
 // claims ask the server again, because messages in between are lost.
 func (b *subscriber) subscriptionChanged(s *subscription, up bool) {
@@ -202,12 +196,7 @@ func (b *subscriber) subscriptionChanged(s *subscription, up bool) {
 		return
 	}
 	s.up.Store(true)
-	reconfirmed := s.failed.Swap(false)
-	select {
-	case <-s.tried:
-		reconfirmed = true
-	default:
-	}
+	reconfirmed := s.failed.Swap(false) || s.tried.Err() != nil
 	if s.wakeClaims(); reconfirmed {
 		b.clock.forget()
 		b.listeners.Notify(driver.Signal{Kind: driver.SignalRetry})
