@@ -32,17 +32,14 @@ func New(c *Client, o Options) *Driver {
 	if o.Prefix != defaultPrefix {
 		d.backend += " prefix=" + o.Prefix
 	}
-	d.signals = newSubscriber(c, o.Prefix, !o.NoPush)
-	d.signals.grantNeedsConfirming = o.WaitReplicas > 0
+	d.signals = newSubscriber(d)
 	d.conn = newBounded(c, d.signals.life)
-	d.clock, d.busy = newClock(d.conn, d.signals.life, &d.signals.loops), newBusy()
-	d.signals.clock = d.clock
+	d.clock, d.busy = newClock(d.conn, &d.signals.loops), newBusy()
 	d.watches.OnFirstWatch(d.follow)
 	d.unanswered.release = d.releaseUnanswered
 	d.coalescer = newCoalescer(c, o.Prefix, d.signals.life, d.clock)
 	if c.Watch != nil {
 		d.tracking = newTracker(c.Watch, o.Prefix)
-		d.signals.tracking = d.tracking
 		d.signals.loops.Go(func() { d.tracking.run(d.signals.life, d.lost) })
 	}
 	return d

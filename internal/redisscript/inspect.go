@@ -91,10 +91,6 @@ func (d *Driver) scan(ctx context.Context, pattern string) iter.Seq2[string, err
 }
 
 func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver.Entry, error) bool) bool {
-	if err := d.ready(ctx); err != nil {
-		yield(driver.Entry{}, err)
-		return false
-	}
 	seen, err := d.readStates(ctx, names)
 	if err != nil {
 		yield(driver.Entry{}, err)

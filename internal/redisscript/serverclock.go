@@ -30,7 +30,6 @@ import (
 type clock struct {
 	conn    bounded
 	cluster bool
-	life    context.Context
 	loops   *engine.Background
 
 	known atomic.Pointer[engine.ServerTime]
@@ -43,8 +42,8 @@ type clock struct {
 	failed time.Time
 }
 
-func newClock(conn bounded, life context.Context, loops *engine.Background) *clock {
-	return &clock{conn: conn, life: life, loops: loops, cluster: conn.client.Cluster}
+func newClock(conn bounded, loops *engine.Background) *clock {
+	return &clock{conn: conn, loops: loops, cluster: conn.client.Cluster}
 }
 
 // end converts t to a time on the server's clock that is not later than t. If no clock is
@@ -128,7 +127,7 @@ func (c *clock) askEachMinute() {
 	defer each.Stop()
 	for {
 		select {
-		case <-c.life.Done():
+		case <-c.conn.life.Done():
 			return
 		case <-each.C:
 			if r := c.known.Load(); r == nil || c.cluster || time.Since(r.Client) > 30*time.Second {
@@ -141,7 +140,7 @@ func (c *clock) askEachMinute() {
 // ask asks each server for its time. In a cluster it keeps the time that is furthest
 // behind.
 func (c *clock) ask() {
-	ctx, cancel := context.WithTimeout(c.life, subscribeTimeout)
+	ctx, cancel := context.WithTimeout(c.conn.life, subscribeTimeout)
 	defer cancel()
 	servers, err := c.conn.nodes(ctx, false)
 	if err != nil {

@@ -84,7 +84,7 @@ func timed(t *testing.T, c *clocked, f func(ctx context.Context, d *Driver)) {
 		life, end := context.WithCancel(t.Context())
 		var loops engine.Background
 		d := &Driver{client: c.client(c)}
-		d.clock = newClock(newBounded(d.client, life), life, &loops)
+		d.clock = newClock(newBounded(d.client, life), &loops)
 		f(t.Context(), d)
 		end()
 		loops.Close()

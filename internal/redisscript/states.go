@@ -14,6 +14,9 @@ import (
 // readStates returns an entry for each name, or nil if the name needs a script of its
 // own.
 func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entry, error) {
+	if err := d.ready(ctx); err != nil {
+		return nil, err
+	}
 	all := make([]*driver.Entry, len(names))
 	if d.client.Cluster || d.noStates.Load() { // in a cluster the keys are of different slots
 		return all, nil

@@ -22,16 +22,11 @@ import (
 // a sharded channel with a hash tag of the name's slot, and only the node of that slot
 // gets them. There are 16384 slots; the driver subscribes to the slots in which it waits.
 type subscriber struct {
-	client               *Client
-	prefix               string
-	id                   string
-	push                 bool
-	grantNeedsConfirming bool            // with WaitReplicas, a signaled waiter asks again to confirm its grant
-	life                 context.Context // ends with close
-	tracking             *tracker        // gets the grants before the listeners
-	clock                *clock          // forgotten when a server, maybe another one, confirms a subscription again
-	end                  context.CancelFunc
-	loops                engine.Background
+	d     *Driver
+	id    string
+	life  context.Context // ends with close
+	end   context.CancelFunc
+	loops engine.Background
 
 	mu     sync.Mutex // protects the two fields below; never held during a wait
 	box    *subscription
@@ -58,8 +53,8 @@ type shard struct {
 	until time.Time // the latest expiry of a place in a queue that uses the shard
 }
 
-func newSubscriber(c *Client, prefix string, push bool) *subscriber {
-	b := &subscriber{client: c, prefix: prefix, id: rand.Text()[:16], push: push, shards: map[uint16]shard{}}
+func newSubscriber(d *Driver) *subscriber {
+	b := &subscriber{d: d, id: rand.Text()[:16], shards: map[uint16]shard{}}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
 }
@@ -85,15 +80,15 @@ func (b *subscriber) subscribeFor(ctx context.Context, c *driver.Claim) (who str
 // answered the subscriptions. If a subscription fails, the claim goes on, and its waiter
 // polls.
 func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
-	if !b.push {
+	if b.d.NoPush {
 		return "", "", nil
 	}
 	b.mu.Lock()
 	if b.box == nil {
-		b.box = b.subscribe(Channel{Name: b.prefix + "inbox:" + b.id})
+		b.box = b.subscribe(Channel{Name: b.d.Prefix + "inbox:" + b.id})
 	}
 	first, second := b.box, (*subscription)(nil)
-	if c.Queue && b.client.Cluster {
+	if c.Queue && b.d.client.Cluster {
 		second = b.shardLocked(slot(c.Name), time.Now().Add(c.QueueTTL))
 	}
 	b.mu.Unlock()
@@ -132,7 +127,7 @@ func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 		if len(b.shards) >= maxShards {
 			b.leaveShardsLocked(time.Now())
 		}
-		c := Channel{Name: b.prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Brief: true}
+		c := Channel{Name: b.d.Prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Brief: true}
 		s.subscription = b.subscribe(c)
 	}
 	if until.After(s.until) {
@@ -162,7 +157,7 @@ func (b *subscriber) subscribe(c Channel) *subscription {
 		defer end()
 		engine.Subscription{
 			Run: func(ctx context.Context, subscribed func()) {
-				_ = b.client.Subscribe(ctx, c, subscribed, b.heard) // Keep tries again after any error
+				_ = b.d.client.Subscribe(ctx, c, subscribed, b.heard) // Keep tries again after any error
 			},
 			StateChanged: func(up bool) { b.subscriptionChanged(s, up) },
 			FirstPause:   10 * time.Millisecond, LongestPause: time.Second,
@@ -198,7 +193,7 @@ func (b *subscriber) subscriptionChanged(s *subscription, up bool) {
 	s.up.Store(true)
 	reconfirmed := s.failed.Swap(false) || s.tried.Err() != nil
 	if s.wakeClaims(); reconfirmed {
-		b.clock.forget()
+		b.d.clock.forget() // another server may have confirmed the subscription
 		b.listeners.Notify(driver.Signal{Kind: driver.SignalRetry})
 	}
 }
@@ -219,17 +214,17 @@ func (b *subscriber) heard(message string) {
 		return
 	}
 	if signal.Kind == driver.SignalGranted {
-		b.tracking.held(signal.Token, 0)
-	}
-	if signal.Kind == driver.SignalGranted && b.grantNeedsConfirming {
-		signal = driver.Signal{Kind: driver.SignalRetry, Token: signal.Token}
+		b.d.tracking.held(signal.Token, 0) // before the listeners learn of the grant
+		if b.d.WaitReplicas > 0 {          // the waiter sends its claim again, to confirm the grant
+			signal = driver.Signal{Kind: driver.SignalRetry, Token: signal.Token}
+		}
 	}
 	b.listeners.Notify(signal)
 }
 
 // works reports whether the subscriptions are up. Before the first claim it returns true.
 func (b *subscriber) works() bool {
-	if !b.push {
+	if b.d.NoPush {
 		return false
 	}
 	b.mu.Lock()

@@ -48,7 +48,7 @@ func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watches.W
 // watch of the name, because that one unsubscribes from the same channel.
 func (d *Driver) follow(name string, f func()) (stop func()) {
 	w, b := &d.watches, d.signals
-	if !b.push {
+	if d.NoPush {
 		return func() {}
 	}
 	ctx, end := context.WithCancel(b.life)
