@@ -1,6 +1,7 @@
 package redisscript
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -70,26 +71,22 @@ func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.
 			return nil, nil, err
 		}
 	}
-	send := func(end int64) Reply { return runScript(ctx, d.conn, All, d.allCall(claims, end, who), false) }
-	p := d.runWithEnd(ctx, now, claims[0].Name, nil, send)
-	var first error
-	for attempts := (retry{}); attempts.mayResend(ctx, d, p) && d.mayResendAll(ctx, claims); {
-		first = p.Err
-		p = d.runWithEnd(ctx, time.Now(), claims[0].Name, nil, send)
+	resend := func(end time.Time) bool {
+		return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.unanswered.add(&c, end) })
 	}
+	var lost error
+	p := d.runWithEnd(ctx, now, claims[0].Name, resend, func(end int64) Reply {
+		p := runScript(ctx, d.conn, All, d.allCall(claims, end, who), false)
+		lost = cmp.Or(p.Err, lost)
+		return p
+	})
 	grants, refused, err = readAll(p, claims)
-	if refused != nil && first != nil {
+	if refused != nil && lost != nil {
 		// The lost request may have granted leases to some of the claims. They last until
 		// the caller releases them.
-		return nil, nil, first
+		return nil, nil, lost
 	}
 	return grants, refused, err
-}
-
-// mayResendAll reports whether claims may be sent once more, see unanswered.add.
-func (d *Driver) mayResendAll(ctx context.Context, claims []driver.Claim) bool {
-	end := driver.End(ctx)
-	return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.unanswered.add(&c, end) })
 }
 
 // allCall returns the keys and arguments of lua/all.lua.

@@ -78,9 +78,9 @@ func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
 // The answer has the server's time. So runWithEnd sends the step again with a new end,
 // until ctx ends.
 //
-// If c, the claim, is nil, runWithEnd does not send again after a lost connection. now is
-// the current time, or a little earlier.
-func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, c *driver.Claim, send func(end int64) Reply) Reply {
+// After a lost connection, runWithEnd sends the step again if resend allows that; a nil
+// resend never does. now is the current time, or a little earlier.
+func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, resend func(end time.Time) bool, send func(end int64) Reply) Reply {
 	until := now.Add(driver.MaxRequest) // as driver.End, without reading the clock again
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
 		until = deadline
@@ -90,7 +90,7 @@ func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, c *
 		p := send(d.clock.end(until, name))
 		d.clock.learn(readTimeOfRefusal(p), sent)
 		switch {
-		case attempts.mayResend(ctx, d, p) && c != nil && d.unanswered.add(c, until):
+		case attempts.mayResend(ctx, d, p) && resend != nil && resend(until):
 			tries--
 			continue
 		case p.Err != nil || p.Text != "" || p.Int >= 0:
