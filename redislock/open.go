@@ -75,10 +75,6 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if p.lazy = inside.IsLazy(ctx); p.lazy {
 		p.untracked = "it would have to be decided before the server is known"
 	}
-	return engine.Made(openParsed(ctx, p))
-}
-
-func openParsed(ctx context.Context, p *parsed) (*redisscript.Driver, error) {
 	options := p.own.forScripts()
 	if err := options.Validate(); err != nil {
 		return nil, err // here, before waiting for the server
