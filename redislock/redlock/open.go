@@ -26,17 +26,7 @@ func init() { engine.Register(openURL, slices.Collect(maps.Keys(schemes))...) }
 // driver closes its connections. The error is a [*driver.InvalidError] or, if no majority
 // answers, a [*driver.Error], without the password. ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
-	if err := engine.CheckContext(ctx); err != nil {
-		return nil, err
-	}
-	u, err := driver.ParseURL(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	if schemes[u.Scheme] == "" {
-		return nil, invalid("begins with neither redlock: nor redlocks:")
-	}
-	return openURL(ctx, u)
+	return engine.Open(ctx, rawURL, openURL)
 }
 
 func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
@@ -44,29 +34,15 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	var nodes []driver.Driver
-	for _, node := range urls {
-		d, err := redislock.Open(inside.Lazy(ctx), node)
-		if err != nil {
-			shut(nodes)
-			return nil, err
-		}
-		nodes = append(nodes, lazy{d.(*redisscript.Driver)}) //nolint:forcetypeassert // redislock made it
-	}
-	d, err := quorumlock.New(nodes, nil)
+	d, nodes, err := over(urls, func(node string) (driver.Driver, error) { return redislock.Open(inside.Lazy(ctx), node) })
 	if err != nil {
-		shut(nodes)
 		return nil, err
 	}
 	named := identify(ctx, nodes)
 	// Only a request shows whether a majority of the servers answers.
 	if _, err := d.Inspect(ctx, "pawl open"); err != nil {
 		_ = d.Close()
-		e, typed := errors.AsType[*driver.Error](err)
-		switch {
-		case typed:
-			e.Op, e.Name = "open", ""
-		case errors.Is(err, context.DeadlineExceeded):
+		if _, typed := errors.AsType[*driver.Error](err); !typed && errors.Is(err, context.DeadlineExceeded) {
 			err = unanswered(err, d, nodes)
 		}
 		return nil, err
@@ -85,24 +61,35 @@ func New(clients ...rueidis.Client) (driver.Driver, error) {
 	if len(clients) < 3 {
 		return nil, &driver.InvalidError{What: "quorum", Problem: "has fewer than 3 clients, and could not lose one", Allowed: "3 or more, 3 or 5 in most cases"}
 	}
-	var nodes []driver.Driver
-	for i, c := range clients {
-		if slices.Contains(clients[:i], c) {
-			shut(nodes)
+	var known []rueidis.Client
+	d, _, err := over(clients, func(c rueidis.Client) (driver.Driver, error) {
+		if slices.Contains(known, c) {
 			return nil, &driver.InvalidError{What: "quorum", Problem: "has one client twice, which would vote twice", Allowed: "a client for each server"}
 		}
-		d, err := redislock.New(c, nil)
+		known = append(known, c)
+		return redislock.New(c, nil)
+	})
+	return d, err
+}
+
+// over makes a driver over a node for each server.
+func over[S any](servers []S, node func(S) (driver.Driver, error)) (_ driver.Driver, nodes []driver.Driver, err error) {
+	defer func() {
 		if err != nil {
-			shut(nodes)
-			return nil, err
+			for _, d := range nodes {
+				_ = d.Close()
+			}
+		}
+	}()
+	for _, s := range servers {
+		d, err := node(s)
+		if err != nil {
+			return nil, nodes, err
 		}
 		nodes = append(nodes, lazy{d.(*redisscript.Driver)}) //nolint:forcetypeassert // redislock made it
 	}
 	d, err := quorumlock.New(nodes, nil)
-	if err != nil {
-		shut(nodes)
-	}
-	return d, err
+	return d, nodes, err
 }
 
 // lazy is a node. Its Diagnose drops a finding that a user of redlock cannot change: a
@@ -156,11 +143,5 @@ func unanswered(ended error, d driver.Driver, nodes []driver.Driver) error {
 	return &driver.Error{
 		Backend: d.Properties().Backend, Op: "open", Hint: "check the servers and the network",
 		Err: fmt.Errorf("%w: no majority of %s has answered", ended, strings.Join(places, ", ")),
-	}
-}
-
-func shut(nodes []driver.Driver) {
-	for _, d := range nodes {
-		_ = d.Close()
 	}
 }

@@ -22,6 +22,9 @@ var urlParameters = slices.Concat(engine.TLSParameters, []string{
 
 // split makes a URL for each node. redislock finds the other mistakes.
 func split(u *url.URL) ([]string, error) {
+	if schemes[u.Scheme] == "" {
+		return nil, invalid("begins with neither redlock: nor redlocks:")
+	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
 	}
