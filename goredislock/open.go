@@ -2,7 +2,6 @@ package goredislock
 
 import (
 	"cmp"
-	"context"
 	"math"
 
 	"github.com/redis/go-redis/v9"
@@ -39,9 +38,7 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 	case *redis.ClusterClient:
 		s.cluster, able.Cluster, able.Where, able.ReadTimeout = c, true, "cluster", c.Options().ReadTimeout
 	}
-	able.Nodes = func(ctx context.Context, masters bool) ([]redisscript.Node, error) {
-		return s.nodes(ctx, able.Where, masters)
-	}
+	s.where, able.Nodes = able.Where, s.nodes
 	// go-redis checks an idle connection before it uses it, but not with TLS.
 	able.Idle = func() int { return int(client.PoolStats().IdleConns) }
 	own := *cmp.Or(o, &Options{})

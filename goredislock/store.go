@@ -16,6 +16,7 @@ import (
 type conn struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil for another kind of client
+	where   string               // names the server for people
 }
 
 // noRetryCmd is a command that go-redis does not send again after an error of the
@@ -125,9 +126,9 @@ func words(v any) (all []string) {
 }
 
 // nodes implements redisscript.Client.Nodes. With Sentinel it returns the current master.
-func (s *conn) nodes(ctx context.Context, where string, masters bool) ([]redisscript.Node, error) {
+func (s *conn) nodes(ctx context.Context, masters bool) ([]redisscript.Node, error) {
 	if s.cluster == nil {
-		return []redisscript.Node{{Name: where, Conn: s}}, nil
+		return []redisscript.Node{{Name: s.where, Conn: s}}, nil
 	}
 	each := s.cluster.ForEachShard
 	if masters {

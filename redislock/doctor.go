@@ -12,15 +12,14 @@ import (
 )
 
 // nodes implements redisscript.Client.Nodes. With Sentinel it returns the current master.
-func (s *conn) nodes(ctx context.Context, where string, masters bool) (all []redisscript.Node, _ error) {
+func (s *conn) nodes(ctx context.Context, masters bool) (all []redisscript.Node, _ error) {
 	nodes := s.client.Nodes()
 	if !s.cluster() {
-		for addr := range nodes {
-			if len(nodes) == 1 {
-				where = addr
-			}
+		name := s.where
+		if len(nodes) == 1 {
+			name = slices.Collect(maps.Keys(nodes))[0]
 		}
-		return []redisscript.Node{{Name: where, Conn: s}}, nil
+		return []redisscript.Node{{Name: name, Conn: s}}, nil
 	}
 	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
 		node := nodes[addr]

@@ -29,8 +29,8 @@ func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
 	own := *cmp.Or(o, &Options{})
-	c := redisscript.Client{Where: cmp.Or(own.Where, "of the caller"), Untracked: "the client was not prepared by Track"}
-	return engine.Made(build(&conn{client: client, push: client}, c, own))
+	s := &conn{client: client, push: client, where: cmp.Or(own.Where, "of the caller")}
+	return engine.Made(build(s, redisscript.Client{Untracked: "the client was not prepared by Track"}, own))
 }
 
 // build makes the driver.
@@ -39,10 +39,7 @@ func build(s *conn, c redisscript.Client, own Options) (*redisscript.Driver, err
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	c.Conn, c.Cluster = s, s.cluster()
-	c.Nodes = func(ctx context.Context, masters bool) ([]redisscript.Node, error) {
-		return s.nodes(ctx, c.Where, masters)
-	}
+	c.Conn, c.Where, c.Cluster, c.Nodes = s, s.where, s.cluster(), s.nodes
 	if own.Tracking != nil {
 		c.Watch = s.watch
 	}
@@ -94,8 +91,8 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if c.untracked == "" {
 		p.own.Tracking = track
 	}
-	s := &conn{client: c.client, push: c.push, owned: true}
-	able := redisscript.Client{Where: p.where, Untracked: c.untracked, Close: c.close}
+	s := &conn{client: c.client, push: c.push, owned: true, where: p.where}
+	able := redisscript.Client{Untracked: c.untracked, Close: c.close}
 	able.Password = p.client.Password != "" && (p.client.Username == "" || p.client.Username == "default")
 	able.Sentinels, able.MasterSet = sentinels(&p.client)
 	if able.Sentinels == nil && !s.cluster() { // all connections for commands go to one server

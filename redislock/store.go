@@ -16,6 +16,7 @@ type conn struct {
 	client rueidis.Client
 	push   rueidis.Client // the client for pushed messages, maybe the same one
 	owned  bool           // the driver has opened the clients
+	where  string         // names the server for people
 }
 
 func (s *conn) cluster() bool { return s.client.Mode() == rueidis.ClientModeCluster }
