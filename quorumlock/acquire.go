@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -77,7 +76,7 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		if err == nil || a.left {
 			return grant, err
 		}
-		if errors.Is(err, driver.ErrHeld) || !a.claim.Queue {
+		if isHeld(err) || !a.claim.Queue {
 			a.takeBack(ctx, votes)
 		}
 		return driver.Grant{}, err
@@ -86,7 +85,7 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		a.giveUpClaim(ctx)
 		return driver.Grant{}, err
 	}
-	if succeeded(votes)+refused(votes) < a.d.majority || noneHeldByOthers(votes) {
+	if succeeded(votes)+count(votes, isRefusal) < a.d.majority || count(votes, isHeld) == 0 {
 		err := failuresErr(ctx, a.d, "acquire", a.claim.Name, votes)
 		if _, shown := a.d.held.find(a.claim.Token, a.claim.Name); !a.claim.Queue && !shown {
 			a.takeBack(ctx, votes)
@@ -119,7 +118,7 @@ func (a *attempt) claimOnNodes(ctx context.Context, nodes []int) ballots {
 			return d.ask(ctx, i, c)
 		},
 		decided: func(votes ballots) bool {
-			yes, no, missing := succeeded(votes), refused(votes), len(nodes)-answered(votes)
+			yes, no, missing := succeeded(votes), count(votes, isRefusal), len(nodes)-answered(votes)
 			return yes >= d.majority || yes+missing < d.majority && (yes+no >= d.majority || yes+no+missing < d.majority)
 		},
 		first: a.noteAnswer,
@@ -161,11 +160,9 @@ func (a *attempt) noteAnswer(i int, v vote[driver.Grant]) {
 // node's own number. If the nodes granted the same fence, learn reduces the lead slowly.
 func (d *quorum) learn(sent time.Time, votes ballots) {
 	var low, high uint64
-	for _, v := range votes {
-		if v.in && v.err == nil {
-			if high = max(high, v.value.Fence); low == 0 || v.value.Fence < low {
-				low = v.value.Fence
-			}
+	for _, grant := range values(votes) {
+		if high = max(high, grant.Fence); low == 0 || grant.Fence < low {
+			low = grant.Fence
 		}
 	}
 	lead := d.lead.Load()
@@ -206,7 +203,7 @@ func (a *attempt) beginWait(votes ballots) (stray bool) {
 	defer a.mu.Unlock()
 	a.over = true
 	for i := range a.lateGrants {
-		stray = stray || !votes[i].in
+		stray = stray || !votes[i].answered()
 	}
 	return stray
 }
@@ -256,11 +253,5 @@ func (a *attempt) lease() driver.LeaseRef {
 
 // mayHold reports whether a node with this answer may have granted the claim.
 func mayHold(v vote[driver.Grant]) bool {
-	return v.in && !isRefusal(v.err) && !errors.Is(v.err, driver.ErrInvalid)
-}
-
-// noneHeldByOthers reports whether no node has refused the claim because of another
-// claim.
-func noneHeldByOthers(votes ballots) bool {
-	return !slices.ContainsFunc(votes, func(v vote[driver.Grant]) bool { return errors.Is(v.err, driver.ErrHeld) })
+	return v.answered() && !isRefusal(v.err) && !errors.Is(v.err, driver.ErrInvalid)
 }

@@ -16,7 +16,7 @@ import (
 // once.
 const rounds = 100
 
-var errSilent = errors.New("has not answered")
+var errRaiseSilent = errors.New("has not answered") // so the vote does not count, but the node has granted the claim
 
 var errDisagree = errors.New("others were granted beside it, each time before the nodes had agreed on its fence")
 
@@ -57,10 +57,8 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 			break
 		}
 		target := uint64(0)
-		for _, v := range votes {
-			if v.in && v.err == nil {
-				target = max(target, v.value.Fence)
-			}
+		for _, grant := range values(votes) {
+			target = max(target, grant.Fence)
 		}
 		if round > 0 {
 			target += backoff.RandomN(1 << min(4+round, 12))
@@ -79,7 +77,7 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 		}
 	}
 	for i, v := range votes {
-		if v.in && v.err == nil {
+		if v.err == nil {
 			votes[i].err = errGone
 		}
 	}
@@ -89,22 +87,18 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 // agreed returns the grant if a majority has the same fence. Its number of fences and its
 // TTL are the largest that a majority has.
 func (d *quorum) agreed(votes ballots) (driver.Grant, bool) {
-	for _, v := range votes {
-		if !v.in || v.err != nil {
-			continue
-		}
+	grants := values(votes)
+	for _, g := range grants {
 		var runs []int
 		var ttls []time.Duration
-		for _, w := range votes {
-			if w.in && w.err == nil {
-				ttls = append(ttls, -w.value.TTL)
-				if w.value.Fence == v.value.Fence {
-					runs = append(runs, -w.value.Fences)
-				}
+		for _, h := range grants {
+			ttls = append(ttls, -h.TTL)
+			if h.Fence == g.Fence {
+				runs = append(runs, -h.Fences)
 			}
 		}
 		if len(runs) >= d.majority {
-			return driver.Grant{Fence: v.value.Fence, Fences: -nth(d.majority, runs), TTL: -nth(d.majority, ttls)}, true
+			return driver.Grant{Fence: g.Fence, Fences: -nth(d.majority, runs), TTL: -nth(d.majority, ttls)}, true
 		}
 	}
 	return driver.Grant{}, false
@@ -117,7 +111,7 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	there := 0
 	for i, v := range votes {
 		switch {
-		case !v.in || v.err != nil:
+		case v.err != nil:
 		case v.value.Fence < target:
 			nodes = append(nodes, i)
 		default:
@@ -132,8 +126,8 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 		},
 		decided: func(answers []vote[uint64]) bool {
 			n := there
-			for _, r := range answers {
-				if r.in && r.err == nil && r.value == target {
+			for _, fence := range values(answers) {
+				if fence == target {
 					n++
 				}
 			}
@@ -142,9 +136,9 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	})
 	for _, i := range nodes {
 		switch r := raised[i]; {
-		case !r.in:
-			votes[i].err = errSilent // the node may have raised the fence, so its vote does not count
-		case errors.Is(r.err, driver.ErrHeld):
+		case !r.answered():
+			votes[i].err = errRaiseSilent // the node may have raised the fence
+		case isHeld(r.err):
 			held, _ := errors.AsType[*driver.HeldError](r.err)
 			votes[i].err = &crowdedError{held}
 		case r.err != nil:

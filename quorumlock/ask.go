@@ -3,60 +3,67 @@ package quorumlock
 import (
 	"context"
 	"errors"
-	"sync"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
+// A vote is the answer of one node.
 type vote[T any] struct {
-	in    bool // the node has answered
 	value T
-	err   error
+	err   error // errSilent if the node has not answered
 }
 
 type ballots = []vote[driver.Grant]
 
-func answered[T any](votes []vote[T]) (n int) {
+var errSilent = errors.New("has not answered")
+
+// answered reports whether the node has answered. It does not use errors.Is, because a
+// node may be a quorum itself, whose error wraps errSilent for its own nodes.
+func (v vote[T]) answered() bool { return v.err != errSilent } //nolint:errorlint // see above
+
+func silentVotes[T any](n int) []vote[T] {
+	votes := make([]vote[T], n)
+	for i := range votes {
+		votes[i].err = errSilent
+	}
+	return votes
+}
+
+// count counts the votes for whose error is returns true.
+func count[T any](votes []vote[T], is func(error) bool) (n int) {
 	for _, v := range votes {
-		if v.in {
+		if is(v.err) {
 			n++
 		}
 	}
 	return n
 }
 
-func succeeded[T any](votes []vote[T]) (n int) {
-	for _, v := range votes {
-		if v.in && v.err == nil {
-			n++
-		}
-	}
-	return n
+func answered[T any](votes []vote[T]) int {
+	return len(votes) - count(votes, func(err error) bool { return err == errSilent }) //nolint:errorlint // see vote.answered
+}
+
+func succeeded[T any](votes []vote[T]) int {
+	return count(votes, func(err error) bool { return err == nil })
 }
 
 func values[T any](votes []vote[T]) (out []T) {
 	for _, v := range votes {
-		if v.in && v.err == nil {
+		if v.err == nil {
 			out = append(out, v.value)
 		}
 	}
 	return out
 }
 
-func refused(votes ballots) (n int) {
-	for _, v := range votes {
-		if isRefusal(v.err) {
-			n++
-		}
-	}
-	return n
-}
+func isHeld(err error) bool        { return errors.Is(err, driver.ErrHeld) }
+func isNoSuchLease(err error) bool { return errors.Is(err, driver.ErrNoSuchLease) }
 
 // isRefusal reports whether err is the refusal of a claim by a node.
-func isRefusal(err error) bool {
-	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrValueNotGreater)
-}
+func isRefusal(err error) bool { return isHeld(err) || errors.Is(err, driver.ErrValueNotGreater) }
 
 // A ballot is one request to several nodes at once.
 type ballot[T any] struct {
@@ -87,8 +94,9 @@ const backgroundRequestLimit = 10 * time.Second
 // ctx ends first, poll returns at once, and cancels the requests that are under way,
 // unless lasts is set.
 func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
-	votes := make([]vote[T], len(d.nodes))
-	if len(b.nodes) == 0 {
+	votes := silentVotes[T](len(d.nodes))
+	missing := len(b.nodes)
+	if missing == 0 {
 		return votes
 	}
 	deadline, ok := ctx.Deadline()
@@ -100,28 +108,27 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 	}
 	own, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	closing := context.AfterFunc(d.life, cancel)
-	u := &outstanding{d: d, missing: len(b.nodes), state: make([]int, len(d.nodes)), last: func() { closing(); cancel() }}
 
-	var order *slot
-	if !b.token.IsZero() {
-		order = d.sequences.enter(b.token, b.nodes, len(d.nodes))
-	}
 	type answer struct {
 		i int
 		v vote[T]
 	}
-	answers := make(chan answer, len(b.nodes))
-	for _, i := range b.nodes {
+	answers := make(chan answer, missing)
+	slots := d.sequences.enter(b.token, b.nodes)
+	requests := make([]request, missing)
+	var underWay atomic.Int32
+	underWay.Store(int32(missing))
+	for k, i := range b.nodes {
 		d.work.Go(func() {
-			defer u.finish(i)
-			v := vote[T]{in: true}
-			if order != nil {
-				defer order.leave(i)
-				v.err = order.wait(own, i)
-			}
-			if v.err == nil {
-				v.err = own.Err()
-			}
+			defer func() {
+				requests[k].end(d.nodes[i])
+				if underWay.Add(-1) == 0 {
+					closing()
+					cancel()
+				}
+			}()
+			defer d.sequences.leave(slots[k])
+			v := vote[T]{err: slots[k].wait(own)}
 			sent := v.err == nil
 			if sent {
 				v.value, v.err = b.send(own, i)
@@ -130,9 +137,7 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 				b.first(i, v)
 			}
 			answers <- answer{i, v}
-			if order != nil {
-				order.waitAnyway(i)
-			}
+			slots[k].waitAnyway()
 			if !sent && b.unsent != nil {
 				b.unsent(i)
 			}
@@ -143,49 +148,48 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 	}
 
 	began := time.Now()
-	var timer *time.Timer
 	var enough <-chan time.Time
-	for in := 0; in < len(b.nodes); {
-		settled := false
+	for patient := true; patient && missing > 0; {
 		if ctx.Err() != nil {
 			if b.lasts == 0 {
 				cancel() // here, because a context.AfterFunc would run later, or not at all once poll returns
 			}
-			u.markLate(b.nodes)
 			break
 		}
 		select {
 		case a := <-answers:
 			votes[a.i] = a.v
-			in++
-			settled = b.decided(votes)
+			missing--
+			if enough == nil && b.decided(votes) {
+				enough = time.After(d.patience(time.Since(began)))
+				patient = !onlyLateMissing(d, b.nodes, votes)
+			}
 		case <-ctx.Done(): // the beginning of the loop handles it
 		case <-enough:
-			u.markLate(b.nodes)
-			in = len(b.nodes)
-		}
-		if settled && timer == nil {
-			if u.allLate(b.nodes) {
-				u.markLate(b.nodes)
-				break
-			}
-			timer = time.NewTimer(d.patience(time.Since(began)))
-			enough = timer.C
+			patient = false
 		}
 	}
-	if timer != nil {
-		timer.Stop()
-	}
-	for { // take the answers that arrived at the same time
+	for more := true; more; { // take the answers that arrived at the same time
 		select {
 		case a := <-answers:
 			votes[a.i] = a.v
-			continue
 		default:
+			more = false
 		}
-		break
+	}
+	for k, i := range b.nodes {
+		if !votes[i].answered() {
+			requests[k].markLate(d.nodes[i])
+		}
 	}
 	return votes
+}
+
+// onlyLateMissing reports whether each node that has not answered is also late with an
+// earlier request. Then poll does not wait for these nodes, so a node that hangs delays
+// only one operation.
+func onlyLateMissing[T any](d *quorum, nodes []int, votes []vote[T]) bool {
+	return !slices.ContainsFunc(nodes, func(i int) bool { return !votes[i].answered() && d.nodes[i].late.Load() <= 0 })
 }
 
 // patience returns the time to wait for the other nodes after the decision of an
@@ -197,55 +201,23 @@ func (d *quorum) patience(took time.Duration) time.Duration {
 	return max(took*2/5, time.Millisecond)
 }
 
-// An outstanding tracks the requests of a ballot that are still under way.
-type outstanding struct {
-	d    *quorum
-	last func() // called when no request is under way
-
-	mu      sync.Mutex // protects the fields below
-	missing int
-	state   []int // per node: 0 while its request is under way; then finished or behind
-}
+// A request is the state of a request to one node: 0 while poll waits for its answer,
+// then requestLate or requestEnded. While it is late, the node counts it.
+type request struct{ state atomic.Int32 }
 
 const (
-	finished = 1
-	late     = 2 // the request is under way, and poll does not wait for it
+	requestLate  = 1 // it is under way, and poll has returned
+	requestEnded = 2
 )
 
-func (u *outstanding) finish(i int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.state[i] == late {
-		u.d.nodes[i].late.Add(-1)
-	}
-	u.state[i] = finished
-	if u.missing--; u.missing == 0 {
-		u.last()
+func (r *request) markLate(n *node) {
+	if r.state.CompareAndSwap(0, requestLate) {
+		n.late.Add(1)
 	}
 }
 
-// markLate marks the requests to these nodes as late: poll no longer waits for them.
-func (u *outstanding) markLate(nodes []int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, i := range nodes {
-		if u.state[i] == 0 {
-			u.state[i] = late
-			u.d.nodes[i].late.Add(1)
-		}
+func (r *request) end(n *node) {
+	if r.state.Swap(requestEnded) == requestLate {
+		n.late.Add(-1)
 	}
-}
-
-// allLate reports whether each node that has not answered is also late with an earlier
-// request. Then poll does not wait for these nodes, so a node that hangs delays only one
-// operation.
-func (u *outstanding) allLate(nodes []int) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, i := range nodes {
-		if u.state[i] == 0 && u.d.nodes[i].late.Load() == 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -47,7 +47,7 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 			// No lease has the fence 0, so this breaks nothing. But each step on a name
 			// also removes expired leases, and grants to waiters.
 			fences[i] = 0
-		case !v.in || v.err != nil:
+		case v.err != nil:
 			fences[i] = fence // the node's entry could not be read; the fence there is most likely the same
 		}
 	}
@@ -65,12 +65,7 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 			return succeeded(votes) >= d.majority || answered(votes) == len(nodes)
 		},
 	})
-	gone := len(d.nodes) - len(nodes)
-	for _, v := range votes {
-		if errors.Is(v.err, driver.ErrNoSuchLease) {
-			gone++
-		}
-	}
+	gone := len(d.nodes) - len(nodes) + count(votes, isNoSuchLease)
 	switch {
 	case succeeded(votes) >= d.majority:
 		return nil
@@ -94,7 +89,7 @@ func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (fen
 	claims := map[key]*claim{}
 	silent := 0
 	for i, v := range entries {
-		if !v.in || v.err != nil {
+		if v.err != nil {
 			silent++
 			continue
 		}

@@ -38,7 +38,7 @@ func TestBreakSparesTheNextHolder(t *testing.T) {
 			d := &Driver{majority: len(test.nodes)/2 + 1}
 			entries := make([]vote[driver.Entry], len(test.nodes))
 			for i, fence := range test.nodes {
-				v := vote[driver.Entry]{in: true}
+				var v vote[driver.Entry]
 				switch {
 				case fence == silent:
 					v.err = errors.New("silent")

@@ -2,7 +2,6 @@ package quorumlock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -85,7 +84,7 @@ func (a *attempt) signalResult(ctx context.Context, votes ballots, grant driver.
 		said = driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token}
 	}
 	if err != nil {
-		if errors.Is(err, driver.ErrHeld) {
+		if isHeld(err) {
 			a.takeBack(ctx, votes)
 			_ = backoff.Wait(ctx, backoff.Random(20*time.Millisecond))
 		}

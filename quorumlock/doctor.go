@@ -97,7 +97,7 @@ func (d *quorum) arrive(ctx context.Context, v *visit) {
 	switch {
 	case err == nil: // without a MinFence, a fence is the node's time
 		v.timed, v.ahead, v.give = true, time.UnixMicro(int64(g.Fence)).Sub(sent.Add(took/2)), took/2
-	case !errors.Is(err, driver.ErrHeld):
+	case !isHeld(err):
 		v.err = err
 		return
 	}

@@ -22,12 +22,10 @@ func failuresErr[T any](ctx context.Context, d *quorum, op driver.Op, name strin
 	failed, permanent := 0, true
 	for i, v := range votes {
 		switch {
-		case v.in && v.err == nil, isRefusal(v.err), errors.Is(v.err, driver.ErrNoSuchLease):
+		case v.err == nil, isRefusal(v.err), isNoSuchLease(v.err):
 			continue
 		case errors.Is(v.err, driver.ErrInvalid):
 			return v.err // every node would refuse this request
-		case !v.in:
-			v.err = errSilent
 		}
 		failed++
 		e, ok := errors.AsType[*driver.Error](v.err)

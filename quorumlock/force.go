@@ -33,7 +33,7 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 	for round := range rounds {
 		began := time.Now()
 		grant, err := a.agree(ctx, votes)
-		if errors.Is(err, driver.ErrHeld) {
+		if isHeld(err) {
 			return driver.Grant{}, err
 		}
 		entries := d.read(ctx, a.claim.Name, func(entries []vote[driver.Entry]) bool {
@@ -55,7 +55,7 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 			return driver.Grant{}, failuresErr(ctx, d, "acquire", a.claim.Name, votes)
 		}
 	}
-	return driver.Grant{}, failuresErr(ctx, d, "acquire", a.claim.Name, []vote[driver.Entry]{{in: true, err: errTaken}})
+	return driver.Grant{}, failuresErr(ctx, d, "acquire", a.claim.Name, []vote[driver.Entry]{{err: errTaken}})
 }
 
 var errTaken = errors.New("others took it by force, again and again")

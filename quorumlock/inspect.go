@@ -100,12 +100,12 @@ func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			votes := make([]vote[driver.Entry], len(all))
+			votes := silentVotes[driver.Entry](len(all))
 			for i, of := range all {
-				if of.in && of.err == nil {
+				if of.err == nil {
 					// For a node that does not list the name, this is an entry without
 					// holders, waiters and fence.
-					votes[i] = vote[driver.Entry]{in: true, value: of.value[name].entry, err: of.value[name].damage}
+					votes[i] = vote[driver.Entry]{value: of.value[name].entry, err: of.value[name].damage}
 				}
 			}
 			if succeeded(votes) < d.majority {

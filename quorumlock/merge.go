@@ -122,7 +122,7 @@ func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 	for _, v := range votes {
 		held, ok := errors.AsType[*driver.HeldError](v.err)
 		switch {
-		case v.in && v.err == nil:
+		case v.err == nil:
 			need--
 			fences, closed, places = append(fences, v.value.Fence-1), append(closed, 0), append(places, 0)
 		case ok:

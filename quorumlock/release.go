@@ -73,7 +73,7 @@ func claimOn(i int, l driver.LeaseRef) nodeClaim { return nodeClaim{i, l.Token, 
 // isFinal reports whether the answer is final, so that another release is not needed.
 func isFinal(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
-	return err == nil || isRefusal(err) || errors.Is(err, driver.ErrNoSuchLease) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
+	return err == nil || isRefusal(err) || isNoSuchLease(err) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
 }
 
 // free releases grants on some nodes, after a claim without a majority. It waits only for
@@ -94,13 +94,7 @@ func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl t
 // lacks reports whether so many nodes answered "no such lease" that the token can have no
 // majority.
 func (d *quorum) lacks(votes []vote[struct{}]) bool {
-	n := 0
-	for _, v := range votes {
-		if errors.Is(v.err, driver.ErrNoSuchLease) {
-			n++
-		}
-	}
-	return n > len(d.nodes)-d.majority
+	return count(votes, isNoSuchLease) > len(d.nodes)-d.majority
 }
 
 // notHeld returns the error if lacks is true. It names the owner that broke the lease, if

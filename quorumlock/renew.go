@@ -80,8 +80,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 func (d *quorum) share(polled []vote[[]error], k int) []vote[struct{}] {
 	votes := make([]vote[struct{}], len(polled))
 	for i, p := range polled {
-		votes[i].in, votes[i].err = p.in, p.err
-		if p.in && p.err == nil {
+		if votes[i].err = p.err; p.err == nil {
 			votes[i].err = p.value[k]
 		}
 	}

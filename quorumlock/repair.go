@@ -67,7 +67,7 @@ func (r *renewal) mendLocked(i int, said []error) {
 	var missing []driver.LeaseRef
 	for k, err := range said {
 		_, broken := errors.AsType[*driver.BrokenError](err)
-		lacks := errors.Is(err, driver.ErrNoSuchLease)
+		lacks := isNoSuchLease(err)
 		if r.goesOn[k] && (lacks || err == nil) {
 			r.d.held.noteAnswer(r.leases[k], i, !lacks)
 		}

@@ -73,7 +73,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 		switch {
 		case seen < d.majority:
 			for i := range entries {
-				if entries[i].in && entries[i].err == nil {
+				if entries[i].err == nil {
 					entries[i].err = errGone
 				}
 			}
@@ -106,7 +106,7 @@ type other struct {
 // limit allows it, and it must not make a repeated claim fail.
 func (a *attempt) countHolders(entries []vote[driver.Entry], fence uint64, all map[key]*other, count int) (seen int) {
 	for i, e := range entries {
-		if !e.in || e.err != nil {
+		if e.err != nil {
 			continue
 		}
 		ks := keys{}

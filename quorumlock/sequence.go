@@ -16,77 +16,70 @@ import (
 // So a request waits until the previous request of its token to its node was answered or
 // given up. A request that was given up may still arrive: see pendingReleases.
 //
-// sequences are the sequences of all tokens that have a request under way.
+// sequences are the sequences that have a request under way.
 type sequences struct {
-	mu  sync.Mutex // protects all, and each sequence
-	all map[driver.Token]*sequence
+	mu    sync.Mutex // protects tails
+	tails map[nodeToken]chan struct{}
 }
 
-type sequence struct {
-	tails []chan struct{} // per node: closed when the last request there ends
-	users int
+// A nodeToken identifies a sequence.
+type nodeToken struct {
+	node  int
+	token driver.Token
 }
 
-// A slot is the position of one operation in the sequences of its token.
+// A slot is the position of one request in its sequence. A request without a token has
+// the zero slot, which is in no sequence.
 type slot struct {
-	sequences *sequences
-	token     driver.Token
-	sequence  *sequence
-	before    []chan struct{} // per node: closed when the previous request ends; nil if there is none
-	own       []chan struct{}
+	in            nodeToken
+	previous, own chan struct{} // closed when the request ends; nil if there is none
 }
 
-// enter takes the next slot in the sequences of a token, for a request to some of the
-// nodes. poll calls it before it sends the requests, so slots are in the order of the
-// calls of poll.
-func (ss *sequences) enter(token driver.Token, nodes []int, of int) *slot {
+// enter takes the next slots of a token, one for each of the nodes. poll calls it before
+// it sends the requests, so slots are in the order of the calls of poll.
+func (ss *sequences) enter(token driver.Token, nodes []int) []slot {
+	slots := make([]slot, len(nodes))
+	if token.IsZero() {
+		return slots
+	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	l := ss.all[token]
-	if l == nil {
-		l = &sequence{tails: make([]chan struct{}, of)}
-		ss.all[token] = l
+	for k, i := range nodes {
+		in := nodeToken{i, token}
+		slots[k] = slot{in: in, previous: ss.tails[in], own: make(chan struct{})}
+		ss.tails[in] = slots[k].own
 	}
-	s := &slot{sequences: ss, token: token, sequence: l, before: make([]chan struct{}, of), own: make([]chan struct{}, of)}
-	for _, i := range nodes {
-		l.users++
-		s.before[i], s.own[i] = l.tails[i], make(chan struct{})
-		l.tails[i] = s.own[i]
-	}
-	return s
+	return slots
 }
 
-// wait waits for the request's turn at a node, or until ctx ends.
-func (s *slot) wait(ctx context.Context, i int) error {
-	if s.before[i] == nil {
-		return nil
+// wait waits for the request's turn, or until ctx ends.
+func (s *slot) wait(ctx context.Context) error {
+	if s.previous != nil {
+		select {
+		case <-s.previous:
+		case <-ctx.Done():
+		}
 	}
-	select {
-	case <-s.before[i]:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return ctx.Err()
 }
 
 // waitAnyway waits for the turn after wait gave up. Its wait ends, because each earlier
 // request ends with its own ctx, or with Close.
-func (s *slot) waitAnyway(i int) {
-	if s.before[i] != nil {
-		<-s.before[i]
+func (s *slot) waitAnyway() {
+	if s.previous != nil {
+		<-s.previous
 	}
 }
 
-// leave ends the request's turn at a node, so that the next request may be sent.
-func (s *slot) leave(i int) {
-	ss := s.sequences
+// leave ends the request's turn, so that the next request may be sent.
+func (ss *sequences) leave(s slot) {
+	if s.own == nil {
+		return
+	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	close(s.own[i])
-	if s.sequence.tails[i] == s.own[i] {
-		s.sequence.tails[i] = nil
-	}
-	if s.sequence.users--; s.sequence.users == 0 {
-		delete(ss.all, s.token)
+	close(s.own)
+	if ss.tails[s.in] == s.own {
+		delete(ss.tails, s.in)
 	}
 }

@@ -77,7 +77,7 @@ func (p *place) outcomeLocked() (int, ballots) {
 	if p.closed || p.busy != nil {
 		return outcomeOpen, nil
 	}
-	votes := make(ballots, len(p.nodes))
+	votes := silentVotes[driver.Grant](len(p.nodes))
 	asked, news := 0, false
 	for i := range p.nodes {
 		s := &p.nodes[i]
@@ -85,7 +85,7 @@ func (p *place) outcomeLocked() (int, ballots) {
 			asked++
 		}
 		if g, ok := s.granted(); ok {
-			votes[i] = vote[driver.Grant]{in: true, value: g}
+			votes[i] = vote[driver.Grant]{value: g}
 			news = news || s.grant.Fences == 0
 		}
 	}
@@ -172,7 +172,7 @@ func (p *place) noteAgreement(votes ballots, fence uint64) bool {
 		switch s := &p.nodes[i]; {
 		case votes == nil:
 			s.answered = false
-		case votes[i].in && votes[i].err == nil:
+		case votes[i].err == nil:
 			s.grant = votes[i].value
 		}
 	}

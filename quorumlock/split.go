@@ -2,7 +2,6 @@ package quorumlock
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -76,7 +75,7 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Du
 	}
 	a.forgetGrants(s.yield)
 	for i, v := range a.yield(ctx, s.yield) {
-		if v.in {
+		if v.answered() {
 			votes[i] = v
 		}
 	}
@@ -102,7 +101,7 @@ func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff
 		return rivals[t.digest]
 	}
 	for i, v := range entries {
-		if !v.in || v.err != nil {
+		if v.err != nil {
 			continue
 		}
 		for _, h := range v.value.Holders {
@@ -111,7 +110,7 @@ func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff
 			r.weight = int64(h.Permits)
 		}
 		for _, w := range v.value.Waiters {
-			if r := at(w.Owner); votes[i].in && votes[i].err == nil {
+			if r := at(w.Owner); votes[i].err == nil {
 				r.waits = append(r.waits, i)
 			}
 		}
@@ -151,7 +150,7 @@ func (a *attempt) yield(ctx context.Context, nodes []int) ballots {
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
 			l := a.lease()
 			l.OnTime = true
-			if err := d.giveBack(ctx, i, l, a.claim.TTL, true); err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
+			if err := d.giveBack(ctx, i, l, a.claim.TTL, true); err != nil && !isNoSuchLease(err) {
 				return driver.Grant{}, err
 			}
 			return d.ask(ctx, i, a.claim)

@@ -27,7 +27,7 @@ func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) 
 	}
 	var nodes []int
 	for i, v := range votes {
-		if v.in && v.err == nil && v.value.Fence == grant.Fence {
+		if v.err == nil && v.value.Fence == grant.Fence {
 			nodes = append(nodes, i)
 		}
 	}
@@ -47,7 +47,7 @@ func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) 
 		return nil
 	}
 	for i, v := range written {
-		if errors.Is(v.err, driver.ErrHeld) || errors.Is(v.err, driver.ErrNoSuchLease) {
+		if isHeld(v.err) || isNoSuchLease(v.err) {
 			written[i].err = errGone
 		}
 	}
