@@ -30,10 +30,9 @@ func (e *crowdedError) Error() string { return "others came between: " + e.held.
 
 // crowdedRefusal returns the refusal of a claim that was granted, if other claims were
 // granted meanwhile and leave no room for it.
-func (a *attempt) crowdedRefusal(held *driver.HeldError) *driver.HeldError {
-	out := &driver.HeldError{Name: a.claim.Name, Fence: held.Fence, RetryAfter: 5*time.Millisecond + backoff.Random(20*time.Millisecond)}
-	out.Holders, out.Holder = held.Holders, held.Holder
-	_, out.Holder.Owner = untag(held.Holder.Owner)
+func (a *attempt) crowdedRefusal(fence uint64, holders int, first driver.Holder) *driver.HeldError {
+	retryAfter := 5*time.Millisecond + backoff.Random(20*time.Millisecond)
+	out := &driver.HeldError{Name: a.claim.Name, Fence: fence, Holders: holders, Holder: first, RetryAfter: retryAfter}
 	if a.claim.Queue {
 		out.Position = 1
 	}
@@ -73,7 +72,9 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 	}
 	for _, v := range votes {
 		if c, ok := errors.AsType[*crowdedError](v.err); ok {
-			return driver.Grant{}, a.crowdedRefusal(c.held)
+			first := c.held.Holder
+			_, first.Owner = untag(first.Owner)
+			return driver.Grant{}, a.crowdedRefusal(c.held.Fence, c.held.Holders, first)
 		}
 	}
 	for i, v := range votes {

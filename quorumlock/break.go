@@ -80,53 +80,36 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 // claimWithFence finds the claim with this fence, and returns its fence on each node, or
 // nil if no majority can have the claim. sure is false if it depends on the silent nodes
 // whether the claim with this fence still holds, or the next one does.
-func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (fences map[int]uint64, sure bool) {
-	type claim struct {
-		fences map[int]uint64
-		higher map[uint64]int // for each fence above the wanted one: the number of nodes where the claim has it
-		named  int            // the number of nodes where the claim has the wanted fence
-	}
-	claims := map[key]*claim{}
-	silent := 0
-	for i, v := range entries {
-		if v.err != nil {
-			silent++
-			continue
-		}
-		ks := keys{}
-		for _, h := range v.value.Holders {
-			t, _ := untag(h.Owner)
-			k := ks.next(t)
-			c := claims[k]
-			if c == nil {
-				c = &claim{fences: map[int]uint64{}, higher: map[uint64]int{}}
-				claims[k] = c
-			}
-			c.fences[i] = h.Fence
+func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (_ map[int]uint64, sure bool) {
+	silent := len(entries) - succeeded(entries)
+	sure = true
+	for _, s := range groupByClaim(entries) {
+		fences := map[int]uint64{}
+		higher := map[uint64]int{} // for each fence above the wanted one: the number of nodes where the claim has it
+		named := 0                 // the number of nodes where the claim has the wanted fence
+		for _, h := range s.holders {
+			fences[h.node] = h.Fence
 			// An entry does not show ranges. Only an exclusive holder has a range, which
 			// ends at the entry's last fence, because no claim was granted since.
-			if h.Fence == fence || h.Permits == driver.Exclusive && h.Fence < fence && fence <= v.value.Fence {
-				c.named++
+			if h.Fence == fence || h.Permits == driver.Exclusive && h.Fence < fence && fence <= entries[h.node].value.Fence {
+				named++
 			} else if h.Fence > fence {
-				c.higher[h.Fence]++
+				higher[h.Fence]++
 			}
 		}
-	}
-	sure = true
-	for _, c := range claims {
-		if c.named == 0 || len(c.fences)+silent < d.majority {
+		if named == 0 || len(fences)+silent < d.majority {
 			continue
 		}
 		// A repaired node may have a higher fence for the same holder: the node's own
 		// time. The next holder has the same higher fence on a majority. It may have the
 		// wanted fence on a node that granted the earlier holder another fence.
 		agreed := 0
-		for _, n := range c.higher {
+		for _, n := range higher {
 			agreed = max(agreed, n)
 		}
 		switch {
-		case c.named >= d.majority, agreed == 0, agreed+silent < d.majority:
-			return c.fences, true
+		case named >= d.majority, agreed == 0, agreed+silent < d.majority:
+			return fences, true
 		case agreed < d.majority:
 			sure = false
 		}

@@ -28,7 +28,7 @@ func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error)
 	if succeeded(votes) < d.majority {
 		return driver.Entry{}, failuresErr(ctx, d, "read", name, votes)
 	}
-	return d.merge(name, values(votes)), nil
+	return d.merge(name, votes), nil
 }
 
 // read reads a name on all nodes, until the answers decide what the caller wants to know.
@@ -42,8 +42,9 @@ func (d *quorum) read(ctx context.Context, name string, decided func([]vote[driv
 func (d *quorum) hasMajority(votes []vote[driver.Entry]) bool { return succeeded(votes) >= d.majority }
 
 // merge makes one entry of the entries of several nodes.
-func (d *quorum) merge(name string, entries []driver.Entry) driver.Entry {
+func (d *quorum) merge(name string, votes []vote[driver.Entry]) driver.Entry {
 	out := driver.Entry{Name: name}
+	entries := values(votes)
 	var fences []uint64
 	var closed []time.Duration
 	for _, e := range entries {
@@ -54,25 +55,26 @@ func (d *quorum) merge(name string, entries []driver.Entry) driver.Entry {
 	out.Value, out.ValueFence = d.valueOf(entries)
 	silent := len(d.nodes) - len(entries)
 	var waiting []*shownClaim
-	for _, s := range groupByClaim(entries) {
+	place := map[*shownClaim]int{} // the median of its places, 0 where it holds
+	for _, s := range groupByClaim(votes) {
 		switch {
 		case len(s.holders) > 0 && len(s.holders)+silent >= d.majority:
 			out.Holders = append(out.Holders, d.holder(s, len(entries)))
 		case len(s.waiters) > 0:
-			waiting = append(waiting, s)
+			places := make([]int, len(s.holders), len(s.holders)+len(s.waiters))
+			for _, w := range s.waiters {
+				places = append(places, w.place)
+			}
+			slices.Sort(places)
+			waiting, place[s] = append(waiting, s), places[len(places)/2]
 		}
 	}
 	slices.SortFunc(out.Holders, func(a, b driver.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
-	for _, s := range waiting {
-		slices.Sort(s.places)
-	}
 	slices.SortFunc(waiting, func(a, b *shownClaim) int {
-		return cmp.Or(
-			cmp.Compare(a.places[len(a.places)/2], b.places[len(b.places)/2]),
-			cmp.Compare(a.tag.ticket, b.tag.ticket), slices.Compare(a.tag.digest[:], b.tag.digest[:]))
+		return cmp.Or(cmp.Compare(place[a], place[b]), cmp.Compare(a.ticket, b.ticket), slices.Compare(a.digest[:], b.digest[:]))
 	})
 	for _, s := range waiting {
-		w := s.waiters[0]
+		w := s.waiters[0].Waiter
 		var since []time.Time
 		for _, x := range s.waiters {
 			w.ExpiresIn = max(w.ExpiresIn, x.ExpiresIn)
@@ -114,7 +116,7 @@ func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 				}
 				continue
 			}
-			e := d.merge(name, values(votes))
+			e := d.merge(name, votes)
 			if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
 				continue // nothing to show: claims hold the name on less than a majority, and none waits
 			}

@@ -29,37 +29,53 @@ func (d *quorum) lastFence(fences []uint64) uint64 {
 
 // A shownClaim is one claim, as the entries of the nodes show it.
 type shownClaim struct {
-	tag     tag
-	holders []driver.Holder // one for each node on which the claim holds
-	waiters []driver.Waiter
-	places  []int64 // the claim's place in each queue, 0 where it holds
+	tag
+	holders []shownHolder // one for each node on which the claim holds
+	waiters []shownWaiter
 }
 
-// groupByClaim groups the holders and waiters in several nodes' entries by claim.
-func groupByClaim(entries []driver.Entry) map[key]*shownClaim {
-	all := map[key]*shownClaim{}
-	at := func(o *driver.Owner, ks keys) *shownClaim {
-		var t tag
-		t, *o = untag(*o)
-		k := ks.next(t)
-		s := all[k]
-		if s == nil {
-			s = &shownClaim{tag: t}
-			all[k] = s
+type shownHolder struct {
+	driver.Holder // its owner has no tag
+	node          int
+}
+
+type shownWaiter struct {
+	driver.Waiter
+	node, place int
+}
+
+// A claimKey identifies a claim. The digest is not enough, because a token may have two
+// leases on a node: an earlier one, kept for its minimum hold, and a new one.
+type claimKey struct {
+	digest [10]byte
+	nth    int // among the claims of the token in one entry
+}
+
+// groupByClaim groups the holders and waiters in the nodes' entries by claim.
+func groupByClaim(entries []vote[driver.Entry]) map[claimKey]*shownClaim {
+	all := map[claimKey]*shownClaim{}
+	for i, e := range entries {
+		if e.err != nil {
+			continue
 		}
-		return s
-	}
-	for _, e := range entries {
-		ks := keys{}
-		for _, h := range e.Holders {
-			s := at(&h.Owner, ks)
-			s.holders = append(s.holders, h)
-			s.places = append(s.places, 0)
+		seen := map[[10]byte]int{}
+		claimOf := func(o *driver.Owner) *shownClaim {
+			var t tag
+			t, *o = untag(*o)
+			seen[t.digest]++
+			k := claimKey{t.digest, seen[t.digest]}
+			if all[k] == nil {
+				all[k] = &shownClaim{tag: t}
+			}
+			return all[k]
 		}
-		for i, w := range e.Waiters {
-			s := at(&w.Owner, ks)
-			s.waiters = append(s.waiters, w)
-			s.places = append(s.places, int64(i+1))
+		for _, h := range e.value.Holders {
+			s := claimOf(&h.Owner)
+			s.holders = append(s.holders, shownHolder{h, i})
+		}
+		for k, w := range e.value.Waiters {
+			s := claimOf(&w.Owner)
+			s.waiters = append(s.waiters, shownWaiter{w, i, k + 1})
 		}
 	}
 	return all
@@ -72,7 +88,7 @@ func groupByClaim(entries []driver.Entry) map[key]*shownClaim {
 // nodes agree on that fence if all can be reached.
 func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
 	need := min(len(s.holders), max(1, d.majority-(len(d.nodes)-answers)))
-	h := s.holders[0]
+	h := s.holders[0].Holder
 	var fences []uint64
 	var ends, ttls []time.Duration
 	var since []time.Time
@@ -114,28 +130,28 @@ func majorityFence(fences []uint64, majority int) uint64 {
 // the time until the next useful attempt.
 func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *driver.HeldError {
 	out := &driver.HeldError{Name: c.Name}
-	var entries []driver.Entry
+	entries := silentVotes[driver.Entry](len(votes)) // the holders that the refusals name
 	var fences []uint64
 	var closed, retries []time.Duration
-	var places, holders []int64
+	var places []int
 	need := d.majority // the number of refusing nodes that still have to grant it
-	for _, v := range votes {
+	for i, v := range votes {
 		held, ok := errors.AsType[*driver.HeldError](v.err)
 		switch {
 		case v.err == nil:
 			need--
 			fences, closed, places = append(fences, v.value.Fence-1), append(closed, 0), append(places, 0)
 		case ok:
-			holders = append(holders, int64(held.Holders))
 			if held.Holders > 0 {
-				entries = append(entries, driver.Entry{Holders: []driver.Holder{held.Holder}})
+				entries[i] = vote[driver.Entry]{value: driver.Entry{Holders: []driver.Holder{held.Holder}}}
+				out.Holders = max(out.Holders, held.Holders) // a minority may lack a lease
 			}
 			fences, closed = append(fences, held.Fence), append(closed, held.ClosedFor)
 			if held.RetryAfter > 0 {
 				retries = append(retries, held.RetryAfter)
 			}
 			if held.Position > 0 {
-				places = append(places, int64(held.Position))
+				places = append(places, held.Position)
 			}
 		}
 	}
@@ -148,29 +164,17 @@ func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 	}
 	// A try has a place if an earlier claim with the same token queued.
 	if len(places) > 0 && slices.Max(places) > 0 {
-		out.Position = int(max(1, nth(min(d.majority, len(places)), places)))
+		out.Position = max(1, nth(min(d.majority, len(places)), places))
 	}
 	if soon > 0 { // some nodes have granted our claim, so no claim is ahead of it on all nodes
 		out.RetryAfter, out.Position = soon, 1
 	}
-	out.Holders, out.Holder = d.holdersOf(entries, holders)
-	return out
-}
-
-// holdersOf returns the number of leases that hold a name, and one of the holders,
-// according to the nodes. The number is the highest of any node, because a minority may
-// lack a lease. The holder is the one that most nodes show. Of several such holders, it
-// is the one that ends first.
-func (d *quorum) holdersOf(entries []driver.Entry, holders []int64) (n int, first driver.Holder) {
-	if len(entries) == 0 {
-		return 0, driver.Holder{}
-	}
-	shown := 0
+	shown := 0 // on how many nodes out.Holder is; of the holders on most nodes, it is the one that ends first
 	for _, s := range groupByClaim(entries) {
-		h := d.holder(s, len(entries))
-		if on := len(s.holders); on > shown || on == shown && h.ExpiresIn < first.ExpiresIn {
-			shown, first = on, h
+		h := d.holder(s, succeeded(entries))
+		if on := len(s.holders); on > shown || on == shown && h.ExpiresIn < out.Holder.ExpiresIn {
+			shown, out.Holder = on, h
 		}
 	}
-	return int(slices.Max(holders)), first
+	return out
 }

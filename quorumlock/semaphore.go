@@ -52,11 +52,11 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 		return nil // claims with larger limits may have come since
 	}
 	room := int64(a.claim.Limit - a.claim.Weight)
-	all := map[key]*other{}
+	all := map[claimKey]*other{}
 	for count := 1; ; count++ {
 		began := time.Now()
 		entries := d.read(ctx, a.claim.Name, func(v []vote[driver.Entry]) bool { return a.holds(v, grant.Fence) >= d.majority })
-		seen := a.countHolders(entries, grant.Fence, all, count)
+		a.noteHolders(entries, grant.Fence, all, count)
 		least := 1 // the number of nodes that a claim must have to count
 		if count > 1 {
 			least = d.majority - (len(d.nodes) - succeeded(entries))
@@ -64,14 +64,14 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 		var others, before []driver.Holder
 		for _, o := range all {
 			if o.counts && o.count == count && len(o.on) >= least {
-				others = append(others, o.Holder)
+				others = append(others, o.last)
 				if o.before(a.place.tag) {
-					before = append(before, o.Holder)
+					before = append(before, o.last)
 				}
 			}
 		}
 		switch {
-		case seen < d.majority:
+		case a.holds(entries, grant.Fence) < d.majority:
 			for i := range entries {
 				if entries[i].err == nil {
 					entries[i].err = errGone
@@ -82,7 +82,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 			return nil
 		case count > 1 && weights(before) > room || count == maxCounts:
 			first := slices.MinFunc(others, func(x, y driver.Holder) int { return cmp.Compare(x.ExpiresIn, y.ExpiresIn) })
-			return a.crowdedRefusal(&driver.HeldError{Fence: grant.Fence, Holders: len(others), Holder: first})
+			return a.crowdedRefusal(grant.Fence, len(others), first)
 		}
 		if err := backoff.Wait(ctx, min(max(time.Since(began), time.Millisecond), 20*time.Millisecond)); err != nil {
 			return err
@@ -92,41 +92,32 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 
 // An other is another claim that holds on some nodes.
 type other struct {
-	driver.Holder
 	tag
+	last   driver.Holder
 	counts bool
 	on     map[int]bool // the nodes that have it, or had it in an earlier count
 	count  int          // the last count that found it
 }
 
-// countHolders adds the other claims that hold on the nodes to all. It returns the number
-// of nodes that have our claim with this fence.
+// noteHolders adds the other claims that hold on the nodes to all.
 //
 // A claim with a larger limit that came after ours on each node does not count. Its own
 // limit allows it, and it must not make a repeated claim fail.
-func (a *attempt) countHolders(entries []vote[driver.Entry], fence uint64, all map[key]*other, count int) (seen int) {
-	for i, e := range entries {
-		if e.err != nil {
-			continue
-		}
-		ks := keys{}
-		for _, h := range e.value.Holders {
-			t, _ := untag(h.Owner)
-			k := ks.next(t)
-			if h.Fence == fence && t.digest == a.place.tag.digest {
-				seen++ // ours
-				continue
+func (a *attempt) noteHolders(entries []vote[driver.Entry], fence uint64, all map[claimKey]*other, count int) {
+	for k, s := range groupByClaim(entries) {
+		for _, h := range s.holders {
+			if h.Fence == fence && s.digest == a.place.tag.digest {
+				continue // ours
 			}
 			o := all[k]
 			if o == nil {
-				o = &other{tag: t, on: map[int]bool{}}
+				o = &other{tag: s.tag, on: map[int]bool{}}
 				all[k] = o
 			}
-			o.Holder, o.count, o.on[i] = h, count, true
+			o.last, o.count, o.on[h.node] = h.Holder, count, true
 			o.counts = o.counts || h.Fence < fence || h.Limit <= a.claim.Limit
 		}
 	}
-	return seen
 }
 
 func weights(holders []driver.Holder) (sum int64) {

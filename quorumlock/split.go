@@ -37,12 +37,6 @@ const ticketLead = driver.MaxLead / 2
 // ticket returns the ticket of a claim that is made now.
 func (d *quorum) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixMicro(), 1)) }
 
-// A standoff is the result of reading the nodes after a vote without a majority.
-type standoff struct {
-	majorityClaim [10]byte // one of the other claims with a majority, if they leave no room for ours
-	yield         []int    // the nodes to yield: such a claim, or otherwise an older claim, waits there behind ours
-}
-
 // A claim yields a node to another claim with a majority only after yieldToMajorityAfter,
 // because most leases are over by then, and a claim that has waited long would lose its
 // turn on the node. A claim younger than yieldAtOnceUntil yields at once, because the
@@ -60,11 +54,11 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Du
 	if succeeded(votes) == 0 {
 		return 0
 	}
-	s := a.standoff(a.d.read(ctx, a.claim.Name, a.d.hasMajority), votes)
-	since, firm, nth := a.place.noteMajorityClaim(s.majorityClaim)
+	majorityClaim, nodes := a.nodesToYield(a.d.read(ctx, a.claim.Name, a.d.hasMajority), votes)
+	since, firm, nth := a.place.noteMajorityClaim(majorityClaim)
 	isYoung := a.d.ticket() < a.place.tag.ticket+uint64(yieldAtOnceUntil.Microseconds())
 	switch {
-	case len(s.yield) > 0 && (!firm || isYoung || since > yieldToMajorityAfter):
+	case len(nodes) > 0 && (!firm || isYoung || since > yieldToMajorityAfter):
 	case firm:
 		// Our grant is on a node that has missed the grant of the other claim. The other
 		// client repairs its lease there when it renews it.
@@ -73,8 +67,8 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Du
 		// The other claims yield to ours, or have ended. A signal reports that, too.
 		return backoff.Doubled(2*time.Millisecond, nth, 128*time.Millisecond) + backoff.Random(8*time.Millisecond)
 	}
-	a.forgetGrants(s.yield)
-	for i, v := range a.yield(ctx, s.yield) {
+	a.forgetGrants(nodes)
+	for i, v := range a.yield(ctx, nodes) {
 		if v.answered() {
 			votes[i] = v
 		}
@@ -85,61 +79,38 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Du
 	return 2*time.Millisecond + backoff.Random(8*time.Millisecond)
 }
 
-func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff {
-	type rival struct {
-		tag
-		holds  int
-		weight int64
-		waits  []int // the nodes on which the rival waits, and that granted our claim
-	}
-	rivals := map[[10]byte]*rival{}
-	at := func(o driver.Owner) *rival {
-		t, _ := untag(o)
-		if rivals[t.digest] == nil {
-			rivals[t.digest] = &rival{tag: t}
-		}
-		return rivals[t.digest]
-	}
-	for i, v := range entries {
-		if v.err != nil {
-			continue
-		}
-		for _, h := range v.value.Holders {
-			r := at(h.Owner)
-			r.holds++
-			r.weight = int64(h.Permits)
-		}
-		for _, w := range v.value.Waiters {
-			if r := at(w.Owner); votes[i].err == nil {
-				r.waits = append(r.waits, i)
-			}
-		}
-	}
-	var s standoff
-	var firm, older []int
+// nodesToYield returns the nodes on which another claim waits behind ours: a claim with a
+// majority, if such claims leave no room for ours, or otherwise an older claim. In the
+// first case, it also returns one of the claims with a majority.
+func (a *attempt) nodesToYield(entries []vote[driver.Entry], votes ballots) (majorityClaim [10]byte, nodes []int) {
+	var older []int
 	room := int64(a.claim.Limit) - int64(a.claim.Weight)
-	for digest, r := range rivals {
-		if digest == a.place.tag.digest || r.holds == 0 {
+	for _, rival := range groupByClaim(entries) {
+		if rival.digest == a.place.tag.digest || len(rival.holders) == 0 {
 			continue
 		}
-		if r.before(a.place.tag) {
-			older = append(older, r.waits...)
+		var behind []int // the nodes that granted our claim, and on which the rival waits
+		for _, w := range rival.waiters {
+			if votes[w.node].err == nil {
+				behind = append(behind, w.node)
+			}
 		}
-		if r.holds >= a.d.majority {
-			room -= r.weight
-			firm = append(firm, r.waits...)
-			if string(digest[:]) > string(s.majorityClaim[:]) {
-				s.majorityClaim = digest // of several, always the same one
+		if rival.before(a.place.tag) {
+			older = append(older, behind...)
+		}
+		if len(rival.holders) >= a.d.majority {
+			room -= int64(rival.holders[0].Permits)
+			nodes = append(nodes, behind...)
+			if string(rival.digest[:]) > string(majorityClaim[:]) {
+				majorityClaim = rival.digest // of several, always the same one
 			}
 		}
 	}
-	s.yield = firm // no other claim can be granted now, so yield to these
 	if room >= 0 {
-		s.majorityClaim, s.yield = [10]byte{}, older
-	}
-	slices.Sort(s.yield)
-	s.yield = slices.Compact(s.yield)
-	return s
+		majorityClaim, nodes = [10]byte{}, older
+	} // otherwise no other claim can be granted now, so yield to those with a majority
+	slices.Sort(nodes)
+	return majorityClaim, slices.Compact(nodes)
 }
 
 // yield releases the name on these nodes, and queues there again.

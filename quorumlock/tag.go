@@ -65,18 +65,3 @@ func untag(o driver.Owner) (tag, driver.Owner) {
 	copy(t.digest[:], sum[:])
 	return t, o
 }
-
-// A key identifies a holder of one entry. The digest is not enough, because a token may
-// have two leases: an earlier one, kept for its minimum hold, and a new one.
-type key struct {
-	digest [10]byte
-	nth    int
-}
-
-// keys makes the keys of one entry, in the order of its holders.
-type keys map[[10]byte]int
-
-func (k keys) next(t tag) key {
-	k[t.digest]++
-	return key{t.digest, k[t.digest]}
-}
