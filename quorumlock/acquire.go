@@ -59,14 +59,13 @@ type attempt struct {
 	d     *quorum
 	claim driver.Claim
 	place *place
-	nth   int // the number of this attempt at the place
+	nth   int  // the number of this attempt at the place
+	left  bool // the caller's ctx has ended, and conclude goes on without it
 
 	mu         sync.Mutex   // protects the fields below
 	void       bool         // release grants that arrive from now on
 	over       bool         // the attempt returned "held", and the caller waits
 	lateGrants map[int]bool // nodes that granted, or may have granted, before void was set; votes may lack them
-	left       bool         // the caller's ctx has ended, and conclude goes on without it
-	found      bool         // conclude has finished
 }
 
 func (a *attempt) run(ctx context.Context) (driver.Grant, error) {

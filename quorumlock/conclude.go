@@ -14,44 +14,57 @@ import (
 // therefore goes on after ctx has ended, and signals the result, which the next attempt
 // returns.
 func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, error) {
-	d := a.d
-	if a.claim.Force || !a.claim.Queue {
-		return a.settleVotes(ctx, votes)
-	}
-	if grant, ok := d.agreed(votes); ok && !needsRecount(a.claim) && a.claim.Value == nil {
+	if grant, ok := a.concluded(votes); ok {
 		return grant, nil
 	}
-	if err := d.begin(ctx); err != nil {
-		return driver.Grant{}, err
+	if a.claim.Force || !a.claim.Queue {
+		return a.settleVotes(ctx, votes)
 	}
 	type result struct {
 		grant driver.Grant
 		err   error
 	}
-	results := make(chan result, 1)
-	go func() {
-		defer d.work.Done()
-		ctx, cancel := context.WithTimeout(d.life, a.claim.QueueTTL)
-		defer cancel()
-		grant, err := a.settleVotes(ctx, votes)
-		a.mu.Lock()
-		a.found = true
-		left := a.left
-		a.mu.Unlock()
-		if left {
-			a.signalResult(ctx, votes, grant, err)
+	results := make(chan result) // without a buffer, so either the caller gets the result, or it is signaled
+	err := a.settleInBackground(ctx, votes, func(own context.Context, grant driver.Grant, err error) {
+		select {
+		case results <- result{grant, err}:
+		case <-ctx.Done():
+			a.signalResult(own, votes, grant, err)
 		}
-		results <- result{grant, err}
-	}()
+	})
+	if err != nil {
+		return driver.Grant{}, err
+	}
 	select {
 	case r := <-results:
 		return r.grant, r.err
 	case <-ctx.Done():
+		a.left = true
+		return driver.Grant{}, ctx.Err()
 	}
-	a.mu.Lock()
-	a.left = !a.found
-	a.mu.Unlock()
-	return driver.Grant{}, ctx.Err()
+}
+
+// concluded returns the grant if conclude has nothing to do for it.
+func (a *attempt) concluded(votes ballots) (driver.Grant, bool) {
+	grant, agreed := a.d.agreed(votes)
+	return grant, agreed && !a.claim.Force && !needsRecount(a.claim) && a.claim.Value == nil
+}
+
+// settleInBackground passes the result of settleVotes to a function, in another
+// goroutine. It returns an error if ctx has ended, or the driver is closed.
+func (a *attempt) settleInBackground(ctx context.Context, votes ballots, settled func(context.Context, driver.Grant, error)) error {
+	d := a.d
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	go func() {
+		defer d.work.Done()
+		own, cancel := context.WithTimeout(d.life, a.claim.QueueTTL)
+		defer cancel()
+		grant, err := a.settleVotes(own, votes)
+		settled(own, grant, err)
+	}()
+	return nil
 }
 
 // settleVotes computes the grant or the error from the votes of a majority.
@@ -70,9 +83,9 @@ func (a *attempt) settleVotes(ctx context.Context, votes ballots) (driver.Grant,
 	return grant, err
 }
 
-// signalResult signals the result if the caller of the attempt has given up, and ends the
-// turn at the place. If the claim was refused, it releases the grants, and waits a little
-// before the signal.
+// signalResult signals the result if no caller waits for it, and ends the turn at the
+// place. If the claim was refused, it releases the grants, and waits a little before the
+// signal.
 //
 // A client relies on SignalGranted for the QueueTTL. But a node that granted in its
 // answer keeps the lease for the TTL. So if the TTL is shorter, the client gets

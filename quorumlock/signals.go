@@ -133,27 +133,18 @@ func (p *place) awaitLocked(patient bool, wait time.Duration) {
 // grant. It also counts permits and writes the value, as an attempt does. It ends the
 // turn that checkSignals has begun.
 func (p *place) signalGrant(c driver.Claim, votes ballots) {
-	d := p.d
-	grant, agreed := d.agreed(votes)
-	if agreed && !needsRecount(c) && c.Value == nil {
-		p.noteAgreement(votes, grant.Fence)
-		d.heard.Notify(driver.Signal{Kind: driver.SignalGranted, Token: c.Token, Fence: grant.Fence, Fences: grant.Fences})
-		p.done()
+	a := &attempt{d: p.d, claim: c, place: p}
+	if grant, ok := a.concluded(votes); ok {
+		a.signalResult(p.d.life, votes, grant, nil)
 		return
 	}
-	if d.begin(d.life) != nil {
-		p.noteAgreement(nil, 0) // otherwise done would call signalGrant again and again
-		p.done()
-		return
-	}
-	d.work.Go(func() {
-		defer d.work.Done() // for d.begin
-		ctx, cancel := context.WithTimeout(d.life, c.QueueTTL)
-		defer cancel()
-		a := &attempt{d: d, claim: c, place: p}
-		grant, err := a.settleVotes(ctx, votes)
+	err := a.settleInBackground(p.d.life, votes, func(ctx context.Context, grant driver.Grant, err error) {
 		a.signalResult(ctx, votes, grant, err)
 	})
+	if err != nil {
+		p.noteAgreement(nil, 0) // otherwise done would call signalGrant again and again
+		p.done()
+	}
 }
 
 // noteAgreement records that the nodes have agreed on a fence. Nil votes mean that they
