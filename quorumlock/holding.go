@@ -25,7 +25,7 @@ func reliableTTL(ttl time.Duration) time.Duration { return ttl - ttl/10 }
 // holdings are the leases that this driver returned, by token.
 type holdings struct {
 	mu    sync.Mutex // protects the fields below
-	all   map[driver.Token]holding
+	all   map[driver.Token]*holding
 	purge int // the number of holdings at which the expired ones are removed
 }
 
@@ -43,14 +43,12 @@ func (hs *holdings) noteGrant(c driver.Claim, fence uint64, sure time.Time) {
 		}
 		hs.purge = 2*len(hs.all) + 64
 	}
-	hs.all[c.Token] = holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sure}
+	hs.all[c.Token] = &holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sure}
 }
 
-func (hs *holdings) find(token driver.Token, name string) (holding, bool) {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	h, ok := hs.all[token]
-	return h, ok && h.claim.Name == name
+func (hs *holdings) find(token driver.Token, name string) (h holding, ok bool) {
+	hs.update(token, name, func(x *holding) { h, ok = *x, true })
+	return h, ok
 }
 
 // counted reports whether a lease with this fence was granted, and a majority has kept it
@@ -60,37 +58,43 @@ func (hs *holdings) counted(token driver.Token, name string, fence uint64) bool 
 	return ok && h.fence == fence && time.Now().Before(h.sureUntil)
 }
 
+// take removes a lease, and returns it.
+func (hs *holdings) take(token driver.Token, name string) (h holding) {
+	hs.update(token, name, func(x *holding) {
+		h = *x
+		delete(hs.all, token)
+	})
+	return h
+}
+
+// update calls f for a lease, if the driver returned it.
+func (hs *holdings) update(token driver.Token, name string, f func(h *holding)) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if h := hs.all[token]; h != nil && h.claim.Name == name {
+		f(h)
+	}
+}
+
 // noteUnsure clears sureUntil, because the driver releases the lease on nodes of the
 // majority.
 func (hs *holdings) noteUnsure(token driver.Token, name string) {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	if h, ok := hs.all[token]; ok && h.claim.Name == name {
-		h.sureUntil = time.Time{}
-		hs.all[token] = h
-	}
+	hs.update(token, name, func(h *holding) { h.sureUntil = time.Time{} })
 }
 
 // noteAnswer records whether a node has a lease.
 func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	h, ok := hs.all[l.Token]
-	if !ok || h.claim.Name != l.Name || slices.Contains(h.lacks, node) != has {
-		return
-	}
-	h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned it
-	if !has {
-		h.lacks = append(h.lacks, node)
-	}
-	hs.all[l.Token] = h
+	hs.update(l.Token, l.Name, func(h *holding) {
+		h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned it
+		if !has {
+			h.lacks = append(h.lacks, node)
+		}
+	})
 }
 
 // noteRenewal records a successful renewal that was sent at sent.
 func (hs *holdings) noteRenewal(l driver.LeaseRef, sent time.Time) {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	if h, ok := hs.all[l.Token]; ok && h.claim.Name == l.Name {
+	hs.update(l.Token, l.Name, func(h *holding) {
 		h.claim.TTL, h.until = l.TTL, time.Now().Add(l.TTL)
 		if l.Value != nil {
 			h.claim.Value = l.Value
@@ -98,14 +102,5 @@ func (hs *holdings) noteRenewal(l driver.LeaseRef, sent time.Time) {
 		if sent.Before(h.sureUntil) { // after sureUntil, the lease may have lost its majority and got another one
 			h.sureUntil = sent.Add(reliableTTL(l.TTL))
 		}
-		hs.all[l.Token] = h
-	}
-}
-
-func (hs *holdings) forget(token driver.Token, name string) {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	if hs.all[token].claim.Name == name {
-		delete(hs.all, token)
-	}
+	})
 }

@@ -111,7 +111,7 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 	}
 	d.lead.Store(initialLead.Microseconds())
 	d.life, d.end = context.WithCancel(context.Background())
-	d.sequences.tails, d.placed.all, d.held.all = map[nodeToken]chan struct{}{}, map[driver.Token]*place{}, map[driver.Token]holding{}
+	d.sequences.tails, d.placed.all, d.held.all = map[nodeToken]chan struct{}{}, map[driver.Token]*place{}, map[driver.Token]*holding{}
 	d.pending = newPendingReleases(d)
 	for i, n := range d.nodes {
 		if s, ok := driver.As[driver.Signaler](n.Driver); ok {

@@ -27,8 +27,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	defer d.work.Done()
 	l.Value, l.OnTime = bytes.Clone(l.Value), l.OnTime || l.Value != nil
 	d.placed.leave(l.Token, l.Name)
-	lease, _ := d.held.find(l.Token, l.Name)
-	d.held.forget(l.Token, l.Name)
+	lease := d.held.take(l.Token, l.Name)
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: d.everyone(), token: l.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {

@@ -64,7 +64,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		case succeeded(votes) >= d.majority:
 			d.held.noteRenewal(l, sent)
 		case d.lacks(votes): // with an even number of nodes, half of them can decide this
-			d.held.forget(l.Token, l.Name)
+			d.held.take(l.Token, l.Name)
 			answers[k] = d.notHeld(votes)
 		case succeeded(polled) < d.majority:
 			return nil, failuresErr(ctx, d, "renew", one(leases), polled)
