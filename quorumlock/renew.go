@@ -37,7 +37,9 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	if len(leases) == 1 && leases[0].Value != nil {
 		order = leases[0].Token // so that each node writes values in the order of the calls
 	}
-	r := &renewal{d: d, leases: leases, early: map[int][]error{}}
+	renewed := make([]bool, len(leases))
+	decided := make(chan struct{})
+	defer close(decided)
 	sent := time.Now()
 	polled := poll(ctx, d, ballot[[]error]{
 		nodes: d.everyone(), token: order,
@@ -56,13 +58,21 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 			}
 			return true
 		},
-		after: r.noteAnswer,
+		after: func(i int, v vote[[]error]) {
+			if v.err == nil {
+				d.work.Go(func() {
+					<-decided // later, renewed does not change any more
+					d.mend(i, leases, v.value, renewed)
+				})
+			}
+		},
 	})
 	answers := make([]error, len(leases))
 	for k, l := range leases {
 		switch votes := d.share(polled, k); {
 		case succeeded(votes) >= d.majority:
 			d.held.noteRenewal(l, sent)
+			renewed[k] = true
 		case d.lacks(votes): // with an even number of nodes, half of them can decide this
 			d.held.take(l.Token, l.Name)
 			answers[k] = d.notHeld(votes)
@@ -72,7 +82,6 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 			answers[k] = failuresErr(ctx, d, "renew", l.Name, votes)
 		}
 	}
-	r.decide(answers)
 	return answers, nil
 }
 

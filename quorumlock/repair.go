@@ -23,78 +23,32 @@ import (
 //
 // Renew repairs nothing on a node where the lease was broken.
 
-// A renewal is a batch under way, and the answers of the nodes so far.
-type renewal struct {
-	d      *quorum
-	leases []driver.LeaseRef
-
-	mu      sync.Mutex // protects the fields below
-	decided bool
-	goesOn  []bool          // per lease: a majority has renewed it
-	early   map[int][]error // the answers that arrived before the batch was decided
-}
-
-// noteAnswer records the answer of a node, maybe long after the batch was decided.
-func (r *renewal) noteAnswer(i int, v vote[[]error]) {
-	if v.err != nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.decided {
-		r.early[i] = v.value
-		return
-	}
-	r.mendLocked(i, v.value)
-}
-
-// decide records which of the leases a majority has renewed.
-func (r *renewal) decide(answers []error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.decided, r.goesOn = true, make([]bool, len(answers))
-	for k, err := range answers {
-		r.goesOn[k] = err == nil
-	}
-	for i, said := range r.early {
-		r.mendLocked(i, said)
-	}
-	r.early = nil
-}
-
-// mendLocked repairs on a node the leases that the node lacks.
-func (r *renewal) mendLocked(i int, said []error) {
+// mend repairs on a node the renewed leases that the node lacks, according to its answers
+// to a batch. renewed says for each lease whether a majority has renewed it.
+func (d *quorum) mend(i int, leases []driver.LeaseRef, answers []error, renewed []bool) {
 	var missing []driver.LeaseRef
-	for k, err := range said {
-		_, broken := errors.AsType[*driver.BrokenError](err)
-		lacks := isNoSuchLease(err)
-		if r.goesOn[k] && (lacks || err == nil) {
-			r.d.held.noteAnswer(r.leases[k], i, !lacks)
+	for k, err := range answers {
+		if !renewed[k] || err != nil && !isNoSuchLease(err) {
+			continue
 		}
-		if r.goesOn[k] && lacks && !broken {
-			missing = append(missing, r.leases[k])
+		d.held.noteAnswer(leases[k], i, err == nil)
+		if _, broken := errors.AsType[*driver.BrokenError](err); err != nil && !broken {
+			missing = append(missing, leases[k])
 		}
 	}
-	if len(missing) == 0 || r.d.begin(r.d.life) != nil {
+	if d.isClosed() {
 		return
 	}
-	go func() {
-		defer r.d.work.Done()
-		var workers sync.WaitGroup
-		next := make(chan driver.LeaseRef, len(missing))
-		for _, l := range missing {
-			next <- l
-		}
-		close(next)
-		for range min(releasesAtOnce, len(missing)) {
-			workers.Go(func() {
-				for l := range next {
-					r.d.repair(i, l)
-				}
-			})
-		}
-		workers.Wait()
-	}()
+	var workers sync.WaitGroup
+	room := make(chan struct{}, releasesAtOnce)
+	for _, l := range missing {
+		room <- struct{}{}
+		workers.Go(func() {
+			d.repair(i, l)
+			<-room
+		})
+	}
+	workers.Wait()
 }
 
 var errOver = errors.New("the lease is over")
