@@ -69,7 +69,7 @@ type attempt struct {
 }
 
 func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
-	votes := a.claimOnNodes(ctx, a.d.everyone())
+	votes := a.claimOnNodes(ctx)
 	if succeeded(votes) >= a.d.majority {
 		grant, err := a.conclude(ctx, votes)
 		if err == nil || a.left {
@@ -81,7 +81,8 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		return driver.Grant{}, err
 	}
 	if err := a.refusedForValue(votes); err != nil {
-		a.giveUpClaim(ctx)
+		a.d.placed.leave(a.claim.Token, a.claim.Name)
+		a.takeBack(ctx, nil)
 		return driver.Grant{}, err
 	}
 	if succeeded(votes)+count(votes, isRefusal) < a.d.majority || count(votes, isHeld) == 0 {
@@ -102,22 +103,21 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	return driver.Grant{}, a.d.refusal(a.claim, votes, soon)
 }
 
-// claimOnNodes sends the claim to these nodes, with the fence that all of them should
-// grant.
-func (a *attempt) claimOnNodes(ctx context.Context, nodes []int) ballots {
+// claimOnNodes sends the claim to all nodes, with the fence that all should grant.
+func (a *attempt) claimOnNodes(ctx context.Context) ballots {
 	d := a.d
 	sent := d.now()
 	wish, now := a.claim, d.ticket()
 	wish.MinFence = uint64(max(sent.UnixMicro()+d.lead.Load(), 1))
 	votes := poll(ctx, d, ballot[driver.Grant]{
-		nodes: nodes, token: a.claim.Token,
+		nodes: d.everyone, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
 			c := wish
 			c.Ticket = a.place.ticket(i, now)
 			return d.ask(ctx, i, c)
 		},
 		decided: func(votes ballots) bool {
-			yes, no, missing := succeeded(votes), count(votes, isRefusal), len(nodes)-answered(votes)
+			yes, no, missing := succeeded(votes), count(votes, isRefusal), len(votes)-answered(votes)
 			return yes >= d.majority || yes+missing < d.majority && (yes+no >= d.majority || yes+no+missing < d.majority)
 		},
 		first: a.noteAnswer,
@@ -211,30 +211,20 @@ func (a *attempt) beginWait(votes ballots) (stray bool) {
 // for nodes that answer quickly. handleLateGrant releases grants that arrive later.
 //
 // A node that refused has at most a place of the token in its queue. That place stays,
-// because the attempt may be a waiter's try.
+// because the attempt may be a waiter's try. Without votes, takeBack also releases the
+// places.
 func (a *attempt) takeBack(ctx context.Context, votes ballots) {
 	var nodes []int
 	a.mu.Lock()
 	a.void = true
-	for i, v := range votes {
-		if a.lateGrants[i] || mayHold(v) {
+	for i := range a.d.nodes {
+		if votes == nil || a.lateGrants[i] || mayHold(votes[i]) {
 			nodes = append(nodes, i)
 		}
 	}
 	a.mu.Unlock()
 	a.forgetGrants(nodes)
 	a.d.free(ctx, a.lease(), nodes, a.claim.TTL)
-}
-
-// giveUpClaim releases the claim's grants, and its places in queues.
-func (a *attempt) giveUpClaim(ctx context.Context) {
-	a.mu.Lock()
-	a.void = true
-	a.mu.Unlock()
-	all := a.d.everyone()
-	a.forgetGrants(all)
-	a.d.placed.leave(a.claim.Token, a.claim.Name)
-	a.d.free(ctx, a.lease(), all, a.claim.TTL)
 }
 
 // forgetGrants drops the grants of these nodes from the driver's records. It is called

@@ -122,8 +122,7 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	raised := poll(ctx, d, ballot[uint64]{
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (uint64, error) {
-			raiser, _ := driver.As[driver.FenceRaiser](d.nodes[i].Driver) // New has checked it
-			return raiser.RaiseFence(ctx, a.lease(), target)
+			return d.nodes[i].RaiseFence(ctx, a.lease(), target)
 		},
 		decided: func(answers []vote[uint64]) bool {
 			n := there

@@ -3,7 +3,6 @@ package quorumlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -24,10 +23,9 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 		return err
 	}
 	defer d.work.Done()
-	for _, n := range d.nodes {
-		if _, ok := driver.As[driver.LeaseBreaker](n.Driver); !ok {
-			return fmt.Errorf("quorumlock: node %d cannot break a lease: %w", n.number, errors.ErrUnsupported)
-		}
+	breakers, err := abilities[driver.LeaseBreaker](d, "break a lease")
+	if err != nil {
+		return err
 	}
 	entries := d.read(ctx, name, d.hasMajority)
 	if succeeded(entries) < d.majority {
@@ -58,8 +56,7 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: nodes,
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			b, _ := driver.As[driver.LeaseBreaker](d.nodes[i].Driver) // checked above
-			return struct{}{}, b.Break(ctx, name, fences[i], delay, by)
+			return struct{}{}, breakers[i].Break(ctx, name, fences[i], delay, by)
 		},
 		decided: func(votes []vote[struct{}]) bool {
 			return succeeded(votes) >= d.majority || answered(votes) == len(nodes)

@@ -50,7 +50,7 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 		if err := backoff.Wait(ctx, backoff.Random(max(time.Since(began), time.Millisecond)<<min(round, 5))); err != nil {
 			return driver.Grant{}, err
 		}
-		copy(votes, a.claimOnNodes(ctx, d.everyone()))
+		copy(votes, a.claimOnNodes(ctx))
 		if succeeded(votes) < d.majority {
 			return driver.Grant{}, failuresErr(ctx, d, "acquire", a.claim.Name, votes)
 		}

@@ -184,7 +184,7 @@ func TestTheRequestsEndWithTheCallersCtx(t *testing.T) {
 			defer cancel()
 			var asked atomic.Int32
 			go poll(watchedCtx{ctx}, d, ballot[struct{}]{
-				nodes: d.everyone(),
+				nodes: d.everyone,
 				send: func(ctx context.Context, _ int) (struct{}, error) {
 					asked.Add(1)
 					<-ctx.Done()

@@ -3,8 +3,6 @@ package quorumlock
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -34,7 +32,7 @@ func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error)
 // read reads a name on all nodes, until the answers decide what the caller wants to know.
 func (d *quorum) read(ctx context.Context, name string, decided func([]vote[driver.Entry]) bool) []vote[driver.Entry] {
 	return poll(ctx, d, ballot[driver.Entry]{
-		nodes: d.everyone(), decided: decided,
+		nodes: d.everyone, decided: decided,
 		send: func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, name) },
 	})
 }
@@ -157,17 +155,15 @@ func (d *quorum) list(ctx context.Context, prefix string) ([]vote[map[string]lis
 		return nil, err
 	}
 	defer d.work.Done()
-	for _, n := range d.nodes {
-		if _, ok := driver.As[driver.Lister](n.Driver); !ok {
-			return nil, fmt.Errorf("quorumlock: node %d cannot list its names: %w", n.number, errors.ErrUnsupported)
-		}
+	listers, err := abilities[driver.Lister](d, "list its names")
+	if err != nil {
+		return nil, err
 	}
 	votes := poll(ctx, d, ballot[map[string]listed]{
-		nodes: d.everyone(),
+		nodes: d.everyone,
 		send: func(ctx context.Context, i int) (map[string]listed, error) {
 			out := map[string]listed{}
-			lister, _ := driver.As[driver.Lister](d.nodes[i].Driver) // checked above
-			for e, err := range lister.List(ctx, prefix) {
+			for e, err := range listers[i].List(ctx, prefix) {
 				if err != nil && e.Name == "" {
 					return nil, err
 				}

@@ -33,6 +33,7 @@ type Options struct {
 // quorum is a client of several backends.
 type quorum struct {
 	nodes    []*node
+	everyone []int // the indexes of all nodes
 	majority int
 	now      func() time.Time
 	early    time.Duration // the time by which a ticket is earlier than its claim
@@ -58,8 +59,9 @@ type quorum struct {
 // A node is one of the independent backends.
 type node struct {
 	driver.Driver
-	number int
-	late   atomic.Int64 // requests that are still under way, and for which no caller waits
+	driver.FenceRaiser // nil if it has none, and is the only node
+	number             int
+	late               atomic.Int64 // requests that are still under way, and for which no caller waits
 }
 
 // initialLead is the lead of proposed fences before the nodes' clocks were measured. If
@@ -84,24 +86,24 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 	}
 	d := &quorum{majority: len(drivers)/2 + 1, now: time.Now, early: ticketLead + backoff.Random(time.Millisecond)}
 	for i, x := range drivers {
+		n := &node{Driver: x, number: i + 1}
 		problem, raises := "", false
-		if !engine.IsNil(x) {
-			_, raises = driver.As[driver.FenceRaiser](x)
-		}
 		switch {
 		case engine.IsNil(x):
 			problem = "is nil"
 		case slices.Contains(drivers[:i], x):
 			problem = "is there twice, and would vote twice"
-		case !raises && len(drivers) > 1:
-			problem = "(" + x.Properties().Backend + ") cannot raise its fences"
+		default:
+			if n.FenceRaiser, raises = driver.As[driver.FenceRaiser](x); !raises && len(drivers) > 1 {
+				problem = "(" + x.Properties().Backend + ") cannot raise its fences"
+			}
 		}
 		if problem != "" {
 			return nil, &driver.InvalidError{
 				What: "quorum", Problem: fmt.Sprintf("node %d %s", i+1, problem), Allowed: "distinct drivers that are driver.FenceRaisers",
 			}
 		}
-		d.nodes = append(d.nodes, &node{Driver: x, number: i + 1})
+		d.nodes, d.everyone = append(d.nodes, n), append(d.everyone, i)
 	}
 	if o != nil {
 		d.grace = o.Grace
@@ -211,10 +213,14 @@ func (d *quorum) isClosed() bool {
 	return d.closed
 }
 
-func (d *quorum) everyone() []int {
-	all := make([]int, len(d.nodes))
-	for i := range all {
-		all[i] = i
+// abilities returns an ability of each node, or an error if a node lacks it.
+func abilities[T any](d *quorum, verb string) ([]T, error) {
+	all := make([]T, len(d.nodes))
+	for i, n := range d.nodes {
+		var ok bool
+		if all[i], ok = driver.As[T](n.Driver); !ok {
+			return nil, fmt.Errorf("quorumlock: node %d cannot %s: %w", n.number, verb, errors.ErrUnsupported)
+		}
 	}
-	return all
+	return all, nil
 }

@@ -29,7 +29,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	d.placed.leave(l.Token, l.Name)
 	lease := d.held.take(l.Token, l.Name)
 	votes := poll(ctx, d, ballot[struct{}]{
-		nodes: d.everyone(), token: l.Token,
+		nodes: d.everyone, token: l.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {
 			err := d.giveBack(ctx, i, l, releaseFor, l.OnTime)
 			if err == nil && slices.Contains(lease.lacks, i) {

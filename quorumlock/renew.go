@@ -42,7 +42,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	defer close(decided)
 	sent := time.Now()
 	polled := poll(ctx, d, ballot[[]error]{
-		nodes: d.everyone(), token: order,
+		nodes: d.everyone, token: order,
 		send: func(ctx context.Context, i int) ([]error, error) {
 			answers, err := d.nodes[i].Renew(ctx, leases)
 			if err == nil && len(answers) != len(leases) {

@@ -56,8 +56,7 @@ func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) 
 
 // writeFirst writes a value on one node, unless the lease has already written one there.
 func (d *quorum) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence uint64) error {
-	raiser, _ := driver.As[driver.FenceRaiser](d.nodes[i].Driver) // New has checked it
-	got, err := raiser.RaiseFence(ctx, l, fence)
+	got, err := d.nodes[i].RaiseFence(ctx, l, fence)
 	if err == nil && got != fence {
 		err = fmt.Errorf("the lease has the fence %d there, and not %d", got, fence)
 	}
