@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // Diagnose implements driver.Diagnoser. It runs each node's own doctor, and compares the
@@ -56,8 +57,7 @@ func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	found := slices.Concat(d.reach(all), clocks(all), sameServers(all), d.size(), d.lackingAbilities(all), ofNodes(all))
-	rank := map[driver.Severity]int{driver.SeverityError: 0, driver.SeverityWarning: 1, driver.SeverityInfo: 2}
-	slices.SortStableFunc(found, func(a, b driver.Finding) int { return rank[a.Severity] - rank[b.Severity] })
+	engine.SortFindings(found)
 	return found, nil
 }
 
@@ -127,7 +127,7 @@ func (d *quorum) leave(v *visit) {
 
 // reach returns findings about nodes that do not vote: those that refuse, and those that
 // cannot be reached.
-func (d *quorum) reach(all []*visit) (found []driver.Finding) {
+func (d *quorum) reach(all []*visit) (found engine.Findings) {
 	var silent []string
 	without := 0
 	for _, v := range all {
@@ -137,7 +137,7 @@ func (d *quorum) reach(all []*visit) (found []driver.Finding) {
 		without++
 		if e, ok := errors.AsType[*driver.Error](v.err); ok && e.Permanent {
 			advice := cmp.Or(e.Hint, "see the server's documentation for this error: asking again will not help")
-			found = append(found, driver.Finding{Severity: driver.SeverityError, Subject: v.name(), Detail: "it refuses, and has no vote: " + bare(v.err), Advice: advice})
+			found.Add(true, driver.SeverityError, v.name(), "it refuses, and has no vote: "+bare(v.err), advice)
 			continue
 		}
 		silent = append(silent, v.name()+": "+bare(v.err))
@@ -145,21 +145,22 @@ func (d *quorum) reach(all []*visit) (found []driver.Finding) {
 	if without == 0 {
 		return nil
 	}
-	f := driver.Finding{Severity: driver.SeverityWarning, Subject: "majority", Advice: "bring them back; one that lost its data has to stay away for the longest TTL first"}
-	f.Detail = fmt.Sprintf("%d of %d nodes have no vote now, %d are needed", without, len(all), d.majority)
+	severity := driver.SeverityWarning
+	detail := fmt.Sprintf("%d of %d nodes have no vote now, %d are needed", without, len(all), d.majority)
 	switch spare := len(all) - without - d.majority; {
 	case spare < 0:
-		f.Severity = driver.SeverityError
-		f.Detail += ": nothing is granted, and what is held is lost"
+		severity = driver.SeverityError
+		detail += ": nothing is granted, and what is held is lost"
 	case spare == 0:
-		f.Detail += ": no other one may fail"
+		detail += ": no other one may fail"
 	default:
-		f.Detail += fmt.Sprintf(": no more than %d others may fail", spare)
+		detail += fmt.Sprintf(": no more than %d others may fail", spare)
 	}
 	if len(silent) > 0 {
-		f.Detail += ". Out of reach: " + strings.Join(silent, "; ")
+		detail += ". Out of reach: " + strings.Join(silent, "; ")
 	}
-	return append(found, f)
+	found.Add(true, severity, "majority", detail, "bring them back; one that lost its data has to stay away for the longest TTL first")
+	return found
 }
 
 // ofNodes returns the findings of the nodes' own doctors. If several nodes have the same
@@ -183,42 +184,30 @@ func ofNodes(all []*visit) (found []driver.Finding) {
 
 // clocks compares the fastest clock with the slowest.
 func clocks(all []*visit) []driver.Finding {
-	var fast, slow *visit
-	for _, v := range all {
-		if !v.timed {
-			continue
-		}
-		if fast == nil || v.ahead > fast.ahead {
-			fast = v
-		}
-		if slow == nil || v.ahead < slow.ahead {
-			slow = v
-		}
+	timed := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return !v.timed })
+	if len(timed) == 0 {
+		return nil
 	}
-	if fast == nil || fast.ahead-slow.ahead-fast.give-slow.give <= driver.MaxLead {
+	byClock := func(v, w *visit) int { return cmp.Compare(v.ahead, w.ahead) }
+	fast, slow := slices.MaxFunc(timed, byClock), slices.MinFunc(timed, byClock)
+	if fast.ahead-slow.ahead-fast.give-slow.give <= driver.MaxLead {
 		return nil
 	}
 	apart := (fast.ahead - slow.ahead).Round(time.Millisecond)
-	return []driver.Finding{{
-		Severity: driver.SeverityWarning, Subject: "clocks",
-		Detail: fmt.Sprintf("%s is %v ahead of %s: nodes grant different fences, and agree on one in a second round trip; "+
+	return engine.Found(driver.SeverityWarning, "clocks",
+		fmt.Sprintf("%s is %v ahead of %s: nodes grant different fences, and agree on one in a second round trip; "+
 			"and a node that lost its data has to stay away for so much longer", fast.name(), apart, slow.name()),
-		Advice: "set the clocks by NTP",
-	}}
+		"set the clocks by NTP")
 }
 
 // sameServers returns findings about nodes that are the same server: each shows the
 // other's claim.
-func sameServers(all []*visit) (found []driver.Finding) {
+func sameServers(all []*visit) (found engine.Findings) {
 	for i, v := range all {
 		for _, w := range all[i+1:] {
-			if slices.Contains(v.there, w.mark) && slices.Contains(w.there, v.mark) {
-				found = append(found, driver.Finding{
-					Severity: driver.SeverityError, Subject: v.name() + " and " + w.name(),
-					Detail: "they are the same server, which votes twice: when it fails, two votes are lost, and alone it may be a majority",
-					Advice: "name servers that share nothing, each once",
-				})
-			}
+			found.Add(slices.Contains(v.there, w.mark) && slices.Contains(w.there, v.mark), driver.SeverityError, v.name()+" and "+w.name(),
+				"they are the same server, which votes twice: when it fails, two votes are lost, and alone it may be a majority",
+				"name servers that share nothing, each once")
 		}
 	}
 	return found
@@ -226,22 +215,20 @@ func sameServers(all []*visit) (found []driver.Finding) {
 
 func (d *quorum) size() []driver.Finding {
 	n := len(d.nodes)
-	f := driver.Finding{Severity: driver.SeverityInfo, Subject: "nodes", Advice: "use 3 or 5"}
 	switch {
 	case n == 1:
-		f.Detail = "a quorum of one survives the loss of none"
+		return engine.Found(driver.SeverityInfo, "nodes", "a quorum of one survives the loss of none", "use 3 or 5")
 	case n%2 == 0:
-		f.Detail = fmt.Sprintf("%d nodes survive the loss of %d, as %d do, and split a vote more often", n, n-d.majority, n-1)
-	default:
-		return nil
+		detail := fmt.Sprintf("%d nodes survive the loss of %d, as %d do, and split a vote more often", n, n-d.majority, n-1)
+		return engine.Found(driver.SeverityInfo, "nodes", detail, "use 3 or 5")
 	}
-	return []driver.Finding{f}
+	return nil
 }
 
 // lackingAbilities returns findings about abilities that the quorum lacks because one
 // node lacks them. It skips nodes that do not answer, because their drivers may not know
 // their servers yet.
-func (d *quorum) lackingAbilities(all []*visit) (found []driver.Finding) {
+func (d *quorum) lackingAbilities(all []*visit) (found engine.Findings) {
 	met := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return v.err != nil })
 	pushes := slices.ContainsFunc(met, func(v *visit) bool { return v.Properties().PushesGrants })
 	minTTL := d.Properties().MinTTL
@@ -249,21 +236,15 @@ func (d *quorum) lackingAbilities(all []*visit) (found []driver.Finding) {
 		p := v.Properties()
 		_, lists := driver.As[driver.Lister](v.Driver)
 		_, breaks := driver.As[driver.LeaseBreaker](v.Driver)
-		say := func(detail, advice string) {
-			found = append(found, driver.Finding{Severity: driver.SeverityInfo, Subject: v.name(), Detail: detail, Advice: advice})
+		noteIf := func(bad bool, detail, advice string) {
+			found.Add(bad, driver.SeverityInfo, v.name(), detail, advice)
 		}
-		if p.MinTTL > minQuorumTTL && p.MinTTL == minTTL {
-			say(fmt.Sprintf("the shortest TTL of the quorum is %v, because of this node", p.MinTTL), "mind it, or use another backend")
-		}
-		if !p.PushesGrants && pushes {
-			say("it does not push, so all who wait ask again and again, though others would push", "use nodes that all push, for shorter waits")
-		}
-		if !lists {
-			say("it cannot list its names, so the quorum cannot", "use another backend, if names have to be listed")
-		}
-		if !breaks {
-			say("it cannot break a lease, so the quorum cannot", "use another backend, if leases have to be broken")
-		}
+		noteIf(p.MinTTL > minQuorumTTL && p.MinTTL == minTTL,
+			fmt.Sprintf("the shortest TTL of the quorum is %v, because of this node", p.MinTTL), "mind it, or use another backend")
+		noteIf(!p.PushesGrants && pushes,
+			"it does not push, so all who wait ask again and again, though others would push", "use nodes that all push, for shorter waits")
+		noteIf(!lists, "it cannot list its names, so the quorum cannot", "use another backend, if names have to be listed")
+		noteIf(!breaks, "it cannot break a lease, so the quorum cannot", "use another backend, if leases have to be broken")
 	}
 	return found
 }
