@@ -29,12 +29,12 @@ func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, err
 	}
 	defer d.work.Done()
+	c.Value, c.Above = bytes.Clone(c.Value), bytes.Clone(c.Above)
 	p, nth, err := d.turn(ctx, c)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	c.Value, c.Above = bytes.Clone(c.Value), bytes.Clone(c.Above)
-	c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
+	c = p.tagged(c)
 	a := &attempt{d: d, claim: c, place: p, nth: nth, lateGrants: map[int]bool{}}
 	began := time.Now()
 	grant, err := a.run(ctx)
@@ -189,7 +189,7 @@ func (a *attempt) handleLateGrant(i int, v vote[driver.Grant]) {
 	a.mu.Unlock()
 	switch {
 	case void:
-		a.d.pending.release(claimOn(i, a.lease()), a.lease(), a.claim.TTL)
+		a.d.pending.release(i, a.lease())
 	case over && v.err == nil: // the caller waits without this vote, so let it ask again
 		a.d.heard.Notify(driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token})
 	}
@@ -224,7 +224,7 @@ func (a *attempt) takeBack(ctx context.Context, votes ballots) {
 	}
 	a.mu.Unlock()
 	a.forgetGrants(nodes)
-	a.d.free(ctx, a.lease(), nodes, a.claim.TTL)
+	a.d.free(ctx, a.lease(), nodes)
 }
 
 // forgetGrants drops the grants of these nodes from the driver's records. It is called

@@ -122,7 +122,7 @@ func (v *visit) meet(ctx context.Context) {
 func (d *quorum) leave(v *visit) {
 	ctx, cancel := context.WithTimeout(d.life, time.Second)
 	defer cancel()
-	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: probed, Token: v.token}, backgroundRequestLimit, false)
+	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: probed, Token: v.token, TTL: backgroundRequestLimit}, false)
 }
 
 // reach returns findings about nodes that do not vote: those that refuse, and those that

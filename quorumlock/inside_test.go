@@ -73,7 +73,7 @@ func TestTheLastFence(t *testing.T) {
 		{1, []uint64{4}, 4},
 	} {
 		d := &Driver{nodes: make([]*node, x.nodes), majority: x.nodes/2 + 1}
-		if got := d.lastFence(x.fences); got != x.want {
+		if got := d.majorityFence(x.fences); got != x.want {
 			t.Errorf("of %d nodes %d answered: %d, want %d", x.nodes, x.fences, got, x.want)
 		}
 	}
@@ -147,11 +147,10 @@ func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := driver.LeaseRef{Name: "x", Token: driver.NewToken()}
-		k := nodeClaim{0, l.Token, l.Name}
-		d.pending.release(k, l, time.Second)
+		l := driver.LeaseRef{Name: "x", Token: driver.NewToken(), TTL: time.Second}
+		d.pending.release(0, l)
 		time.Sleep(5 * time.Millisecond)
-		d.pending.release(k, l, time.Second)
+		d.pending.release(0, l)
 		time.Sleep(time.Second)
 		if n := node.releases.Load(); n != 2 {
 			t.Errorf("%d releases, want 2", n)

@@ -48,7 +48,7 @@ func (d *quorum) merge(name string, votes []vote[driver.Entry]) driver.Entry {
 	for _, e := range entries {
 		fences, closed = append(fences, e.Fence), append(closed, e.ClosedFor)
 	}
-	out.Fence = d.lastFence(fences)
+	out.Fence = d.majorityFence(fences)
 	out.ClosedFor = nth(d.majority, closed)
 	out.Value, out.ValueFence = d.valueOf(entries)
 	silent := len(d.nodes) - len(entries)

@@ -14,17 +14,25 @@ func nth[T interface{ ~int | ~int64 | ~uint64 }](n int, of []T) T {
 	return of[n-1]
 }
 
-// lastFence returns the last granted fence, according to the answers of some nodes. A
-// majority has each fence that a client got. So if a majority agrees on a fence, it is no
-// lower than any client's fence. Otherwise lastFence returns the highest answer, which is
-// no lower either, if every majority includes a node that answered. But it may be a fence
-// that no client got. Then a waiter may ignore a valid signal as outdated, and sends one
-// more request.
-func (d *quorum) lastFence(fences []uint64) uint64 {
+// majorityFence returns the fence that a majority of the nodes has, or otherwise the
+// highest fence, or 0.
+//
+// Of the last fences of some nodes, it is the last granted fence. A majority has each
+// fence that a client got. So if a majority agrees on a fence, it is no lower than any
+// client's fence. Otherwise the highest answer is no lower either, if every majority
+// includes a node that answered. But it may be a fence that no client got. Then a waiter
+// may ignore a valid signal as outdated, and sends one more request.
+func (d *quorum) majorityFence(fences []uint64) uint64 {
+	slices.Sort(fences)
+	for i := range len(fences) - d.majority + 1 {
+		if fences[i] == fences[i+d.majority-1] {
+			return fences[i]
+		}
+	}
 	if len(fences) == 0 {
 		return 0
 	}
-	return majorityFence(fences, d.majority)
+	return fences[len(fences)-1]
 }
 
 // A shownClaim is one claim, as the entries of the nodes show it.
@@ -101,7 +109,7 @@ func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
 		}
 	}
 	h.Since = median(since)
-	h.Fence = majorityFence(fences, d.majority)
+	h.Fence = d.majorityFence(fences)
 	h.ExpiresIn, h.TTL = nth(len(ends)-need+1, ends), nth(len(ttls)-need+1, ttls)
 	h.Released = kept >= need
 	return h
@@ -112,18 +120,6 @@ func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
 func median(times []time.Time) time.Time {
 	slices.SortFunc(times, time.Time.Compare)
 	return times[len(times)/2]
-}
-
-// majorityFence returns the fence that a majority of the nodes has, or otherwise the
-// highest fence.
-func majorityFence(fences []uint64, majority int) uint64 {
-	slices.Sort(fences)
-	for i := range len(fences) - majority + 1 {
-		if fences[i] == fences[i+majority-1] {
-			return fences[i]
-		}
-	}
-	return fences[len(fences)-1]
 }
 
 // refusal returns the error of a claim that no majority granted. If soon is not 0, it is
@@ -155,7 +151,7 @@ func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 			}
 		}
 	}
-	out.Fence = d.lastFence(fences)
+	out.Fence = d.majorityFence(fences)
 	if d.majority <= len(closed) {
 		out.ClosedFor = nth(d.majority, closed)
 	}

@@ -3,7 +3,6 @@ package quorumlock
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -24,7 +23,6 @@ import (
 type pendingReleases struct {
 	d     *quorum
 	nodes []*returner.Returner[*pendingRelease]
-	count atomic.Int64 // the length of byClaim, to read it without the mutex
 
 	mu      sync.Mutex // protects the fields below
 	byClaim map[nodeClaim]*pendingRelease
@@ -85,7 +83,6 @@ func (o *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
 	}
 	b = &pendingRelease{nodeClaim: k}
 	o.byClaim[k] = b
-	o.count.Add(1)
 	return b
 }
 
@@ -94,7 +91,6 @@ func (o *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
 func (o *pendingReleases) forgetSettledLocked(b *pendingRelease) {
 	if now := time.Now(); b.next == nil && b.inFlight == nil && b.acquireArrivesUntil.Before(now) && b.releaseArrivesUntil.Before(now) && o.byClaim[b.nodeClaim] == b {
 		delete(o.byClaim, b.nodeClaim)
-		o.count.Add(-1)
 	}
 }
 
@@ -102,7 +98,7 @@ func (o *pendingReleases) forgetSettledLocked(b *pendingRelease) {
 // pending release of the token there, and waits until no release that was sent can
 // arrive.
 func (o *pendingReleases) awaitClaimable(ctx context.Context, k nodeClaim) error {
-	for o.count.Load() > 0 {
+	for {
 		o.mu.Lock()
 		b := o.byClaim[k]
 		if b == nil {
@@ -127,7 +123,6 @@ func (o *pendingReleases) awaitClaimable(ctx context.Context, k nodeClaim) error
 			return nil
 		}
 	}
-	return nil
 }
 
 // noteUnansweredAcquire records that an Acquire may arrive until end. So a release before
@@ -140,55 +135,53 @@ func (o *pendingReleases) noteUnansweredAcquire(k nodeClaim, end time.Time) {
 	}
 }
 
-// noteRelease records the result of a release that may arrive until end. It schedules
-// further releases in the background, unless the claim goes on.
-func (o *pendingReleases) noteRelease(k nodeClaim, l driver.LeaseRef, ttl time.Duration, end time.Time, err error, goesOn bool) {
-	final := isFinal(err)
-	if final && o.count.Load() == 0 {
-		return
-	}
+// noteRelease records the result of a release on a node that may arrive until end. It
+// schedules further releases in the background, unless the claim goes on.
+func (o *pendingReleases) noteRelease(i int, l driver.LeaseRef, end time.Time, err error, goesOn bool) {
+	k, now, final := nodeClaim{i, l.Token, l.Name}, time.Now(), isFinal(err)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	b := o.byClaim[k]
-	if b == nil && !final {
-		b = o.findOrAddLocked(k)
+	if final && o.byClaim[k] == nil {
+		return
 	}
+	b := o.findOrAddLocked(k)
 	if b == nil {
 		return
 	}
 	if !final {
 		b.releaseArrivesUntil = later(b.releaseArrivesUntil, end.Add(driver.MaxLead))
 	}
-	if goesOn {
-		return
-	}
-	now := time.Now()
-	o.requireLocked(b, l, ttl)
-	if final && !now.Before(b.acquireArrivesUntil) {
-		b.next = nil
+	switch {
+	case goesOn:
+	case final && !now.Before(b.acquireArrivesUntil):
+		o.cancelLocked(b)
 		o.forgetSettledLocked(b)
-	} else if b.inFlight == nil {
-		o.nodes[k.node].AddSent(b.next, now, final)
-	}
-}
-
-// release makes a release of a claim due on a node.
-func (o *pendingReleases) release(k nodeClaim, l driver.LeaseRef, ttl time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if b := o.findOrAddLocked(k); b != nil {
-		o.requireLocked(b, l, ttl)
-		if b.inFlight == nil { // otherwise send adds it
-			o.nodes[k.node].Add(b.next, time.Now())
+	default:
+		o.requireLocked(b, l)
+		if b.inFlight == nil {
+			o.nodes[i].AddSent(b.next, now, final)
 		}
 	}
 }
 
-// requireLocked sets the release to send for a claim, and its end.
-func (o *pendingReleases) requireLocked(b *pendingRelease, l driver.LeaseRef, ttl time.Duration) {
+// release makes a release of a claim due on a node.
+func (o *pendingReleases) release(i int, l driver.LeaseRef) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if b := o.findOrAddLocked(nodeClaim{i, l.Token, l.Name}); b != nil {
+		o.requireLocked(b, l)
+		if b.inFlight == nil { // otherwise send adds it
+			o.nodes[i].Add(b.next, time.Now())
+		}
+	}
+}
+
+// requireLocked sets the release to send for a claim. It is sent for the TTL of the lease
+// at most.
+func (o *pendingReleases) requireLocked(b *pendingRelease, l driver.LeaseRef) {
 	o.cancelLocked(b)
 	l.OnTime = true
-	b.next = &returned{Claim: b, Lease: l, TTL: ttl, Again: b.acquireArrivesUntil, Until: later(time.Now(), b.acquireArrivesUntil).Add(ttl)}
+	b.next = &returned{Claim: b, Lease: l, TTL: l.TTL, Again: b.acquireArrivesUntil, Until: later(time.Now(), b.acquireArrivesUntil).Add(l.TTL)}
 }
 
 func (o *pendingReleases) cancelLocked(b *pendingRelease) {

@@ -67,6 +67,12 @@ func newPlace(d *quorum, c driver.Claim) *place {
 	}
 }
 
+// tagged returns the claim as the nodes get it.
+func (p *place) tagged(c driver.Claim) driver.Claim {
+	c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
+	return c
+}
+
 // turn finds or makes the place of a claim, and begins a turn there. A place has only one
 // turn at a time, because two turns with the answers of different nodes could agree on
 // two fences. So turn may wait for another attempt of the same token, or for an agreement
@@ -121,7 +127,7 @@ func (p *place) done() {
 func (p *place) askLocked(c driver.Claim) (nth int) {
 	p.touched = time.Now()
 	if c.Queue {
-		p.claim, p.queued = c, p.touched
+		p.claim, p.queued = p.tagged(c), p.touched
 		clear(p.nodes)
 	}
 	p.stopTimerLocked()

@@ -26,12 +26,13 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	}
 	defer d.work.Done()
 	l.Value, l.OnTime = bytes.Clone(l.Value), l.OnTime || l.Value != nil
+	l.TTL = releaseFor
 	d.placed.leave(l.Token, l.Name)
 	lease := d.held.take(l.Token, l.Name)
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: d.everyone, token: l.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			err := d.giveBack(ctx, i, l, releaseFor, l.OnTime)
+			err := d.giveBack(ctx, i, l, l.OnTime)
 			if err == nil && slices.Contains(lease.lacks, i) {
 				err = driver.ErrNoSuchLease // the node has released only a place
 			}
@@ -40,7 +41,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 		decided: func(votes []vote[struct{}]) bool { return succeeded(votes) >= d.majority || d.lacks(votes) },
 		unsent: func(i int) {
 			if !l.OnTime {
-				d.pending.release(claimOn(i, l), l, releaseFor)
+				d.pending.release(i, l)
 			}
 		},
 	})
@@ -58,16 +59,14 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 const releaseFor = 30 * time.Second
 
 // giveBack releases on one node. If the node does not answer, or an Acquire may still
-// arrive there, the driver repeats the release in the background. goesOn means that the
-// caller does that instead, and may claim again.
-func (d *quorum) giveBack(ctx context.Context, i int, l driver.LeaseRef, ttl time.Duration, goesOn bool) error {
+// arrive there, the driver repeats the release in the background, for l.TTL. goesOn means
+// that the caller does that instead, and may claim again.
+func (d *quorum) giveBack(ctx context.Context, i int, l driver.LeaseRef, goesOn bool) error {
 	end := driver.End(ctx)
 	err := d.nodes[i].Release(ctx, l)
-	d.pending.noteRelease(claimOn(i, l), l, ttl, end, err, goesOn && !isFinal(err))
+	d.pending.noteRelease(i, l, end, err, goesOn && !isFinal(err))
 	return err
 }
-
-func claimOn(i int, l driver.LeaseRef) nodeClaim { return nodeClaim{i, l.Token, l.Name} }
 
 // isFinal reports whether the answer is final, so that another release is not needed.
 func isFinal(err error) bool {
@@ -78,15 +77,15 @@ func isFinal(err error) bool {
 // free releases grants on some nodes, after a claim without a majority. It waits only for
 // nodes that answer quickly, and no longer than ctx. The caller may claim again with the
 // token.
-func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl time.Duration) {
+func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int) {
 	l.OnTime = true
 	poll(ctx, d, ballot[struct{}]{
-		nodes: nodes, token: l.Token, lasts: min(backgroundRequestLimit, max(ttl/6, 10*time.Millisecond)),
+		nodes: nodes, token: l.Token, lasts: min(backgroundRequestLimit, max(l.TTL/6, 10*time.Millisecond)),
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			return struct{}{}, d.giveBack(ctx, i, l, ttl, false)
+			return struct{}{}, d.giveBack(ctx, i, l, false)
 		},
 		decided: func([]vote[struct{}]) bool { return true },
-		unsent:  func(i int) { d.pending.release(claimOn(i, l), l, ttl) },
+		unsent:  func(i int) { d.pending.release(i, l) },
 	})
 }
 

@@ -47,35 +47,30 @@ func (p *place) noteGrantSignal(i int, s driver.Signal) {
 func (p *place) checkSignals() {
 	p.mu.Lock()
 	c := p.claim
-	s, votes := p.outcomeLocked()
-	if s == outcomeGranted {
+	look, votes := p.outcomeLocked()
+	if votes != nil {
 		p.busy = make(chan struct{})
 	}
 	p.mu.Unlock()
-	switch s {
-	case outcomeRetry:
+	switch {
+	case look:
 		p.d.heard.Notify(driver.Signal{Kind: driver.SignalRetry, Token: c.Token})
-	case outcomeGranted:
+	case votes != nil:
 		p.signalGrant(c, votes)
 	}
 }
 
-const (
-	outcomeOpen = iota
-	outcomeRetry
-	outcomeGranted
-)
-
-// outcomeLocked returns the result of the signals and answers so far.
+// outcomeLocked returns the result of the signals and answers so far: whether the client
+// should send its claim again, or the votes of a majority that granted it, or neither.
 //
 // Each node grants to the next waiter when it gets the release, with its own time as the
 // fence. The driver could make the nodes agree as soon as a majority has granted. But a
 // later node with a higher fence would keep that fence, and would disagree in a repeated
 // claim. So outcomeLocked waits a moment for all nodes that have queued the claim.
-func (p *place) outcomeLocked() (int, ballots) {
+func (p *place) outcomeLocked() (look bool, granted ballots) {
 	d := p.d
 	if p.closed || p.busy != nil {
-		return outcomeOpen, nil
+		return false, nil
 	}
 	votes := silentVotes[driver.Grant](len(p.nodes))
 	asked, news := 0, false
@@ -93,21 +88,21 @@ func (p *place) outcomeLocked() (int, ballots) {
 	grant, agreed := d.agreed(votes)
 	switch {
 	case !news, agreed && p.signalledFence >= grant.Fence: // the listeners know that fence
-		return outcomeOpen, nil
+		return false, nil
 	case n < d.majority && p.timedOut, n >= d.majority && p.claim.TTL < p.claim.QueueTTL:
 		// A node that granted in its answer keeps the lease for the TTL only, but a
 		// listener would rely on a signal of a grant for the QueueTTL.
 		p.stopTimerLocked()
-		return outcomeRetry, nil
+		return true, nil
 	case n < d.majority:
 		p.awaitLocked(false, signalWait)
 	case agreed, n == asked, p.timedOut && p.forLastNodes:
 		p.stopTimerLocked()
-		return outcomeGranted, votes
+		return false, votes
 	default:
 		p.awaitLocked(true, max(signalWait, d.grace))
 	}
-	return outcomeOpen, nil
+	return false, nil
 }
 
 // awaitLocked starts a timer that calls checkSignals, unless such a timer runs already.
@@ -155,9 +150,7 @@ func (p *place) noteAgreement(votes ballots, fence uint64) bool {
 	defer p.mu.Unlock()
 	if votes != nil && !p.closed {
 		p.signalledFence = max(p.signalledFence, fence)
-		c := p.claim
-		c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
-		p.d.held.noteGrant(c, fence, p.queued.Add(reliableTTL(min(c.TTL, c.QueueTTL))))
+		p.d.held.noteGrant(p.claim, fence, p.queued.Add(reliableTTL(min(p.claim.TTL, p.claim.QueueTTL))))
 	}
 	for i := range p.nodes {
 		switch s := &p.nodes[i]; {

@@ -121,7 +121,7 @@ func (a *attempt) yield(ctx context.Context, nodes []int) ballots {
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
 			l := a.lease()
 			l.OnTime = true
-			if err := d.giveBack(ctx, i, l, a.claim.TTL, true); err != nil && !isNoSuchLease(err) {
+			if err := d.giveBack(ctx, i, l, true); err != nil && !isNoSuchLease(err) {
 				return driver.Grant{}, err
 			}
 			return d.ask(ctx, i, a.claim)
