@@ -44,14 +44,15 @@ func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if !a.left {
 		defer p.done()
 	}
-	if err == nil && ctx.Err() != nil {
-		return driver.Grant{}, ctx.Err() // the caller has given up, and releases the claim or sends it again
-	}
 	if err == nil {
-		d.held.noteGrant(c, grant.Fence, began.Add(reliableTTL(grant.TTL)))
-		d.placed.leave(c.Token, c.Name)
+		err = ctx.Err() // the caller has given up, and releases the claim or sends it again
 	}
-	return grant, err
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	d.held.noteGrant(c, grant.Fence, began.Add(reliableTTL(grant.TTL)))
+	d.placed.leave(c.Token, c.Name)
+	return grant, nil
 }
 
 // An attempt is one call of Acquire.
@@ -72,13 +73,10 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	votes := a.claimOnNodes(ctx)
 	if succeeded(votes) >= a.d.majority {
 		grant, err := a.conclude(ctx, votes)
-		if err == nil || a.left {
-			return grant, err
-		}
-		if isHeld(err) || !a.claim.Queue {
+		if err != nil && !a.left && (isHeld(err) || !a.claim.Queue) {
 			a.takeBack(ctx, votes)
 		}
-		return driver.Grant{}, err
+		return grant, err
 	}
 	if err := a.refusedForValue(votes); err != nil {
 		a.d.placed.leave(a.claim.Token, a.claim.Name)
@@ -92,13 +90,14 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		}
 		return driver.Grant{}, err
 	}
-	if !a.claim.Queue {
+	soon := time.Duration(0)
+	if a.claim.Queue {
+		soon = a.yieldIfSplit(ctx, votes)
+		if a.beginWait(votes) {
+			soon = time.Millisecond
+		}
+	} else {
 		a.takeBack(ctx, votes)
-		return driver.Grant{}, a.d.refusal(a.claim, votes, 0)
-	}
-	soon := a.yieldIfSplit(ctx, votes)
-	if a.beginWait(votes) {
-		soon = time.Millisecond
 	}
 	return driver.Grant{}, a.d.refusal(a.claim, votes, soon)
 }
@@ -123,7 +122,7 @@ func (a *attempt) claimOnNodes(ctx context.Context) ballots {
 		first: a.noteAnswer,
 		after: a.handleLateGrant,
 	})
-	d.learn(sent, votes)
+	d.adjustLead(sent, votes)
 	return votes
 }
 
@@ -153,11 +152,11 @@ func (a *attempt) noteAnswer(i int, v vote[driver.Grant]) {
 	}
 }
 
-// learn adjusts the lead: the time by which proposed fences are ahead of this client's
-// clock. If the nodes granted different fences, learn raises the lead to a little more
-// than the lead of the fastest node's clock. Then the next proposal is higher than each
-// node's own number. If the nodes granted the same fence, learn reduces the lead slowly.
-func (d *quorum) learn(sent time.Time, votes ballots) {
+// adjustLead adjusts the lead: the time by which proposed fences are ahead of this
+// client's clock. If the nodes granted different fences, it raises the lead to a little
+// more than the lead of the fastest node's clock. Then the next proposal is higher than
+// each node's own number. If all granted the same fence, it reduces the lead slowly.
+func (d *quorum) adjustLead(sent time.Time, votes ballots) {
 	var low, high uint64
 	for _, grant := range values(votes) {
 		if high = max(high, grant.Fence); low == 0 || grant.Fence < low {

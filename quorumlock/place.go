@@ -28,9 +28,9 @@ type place struct {
 	timedOut       bool        // the timer has fired
 	forLastNodes   bool        // the timer waits for the last few nodes, not for a majority
 	signalledFence uint64      // the highest fence in a signal that the claim was granted
-	majorityClaim  [10]byte    // the other claim that had a majority in the last settle, while we had a vote
-	since          time.Time   // when settle first saw majorityClaim
-	majoritySeen   int         // how often settle saw majorityClaim
+	majorityClaim  [10]byte    // the other claim with a majority, in the last split vote
+	majoritySince  time.Time   // the first split vote with majorityClaim
+	majoritySeen   int         // the number of split votes with majorityClaim
 }
 
 // A standing is one node's answer to the last attempt, and its last signal of a grant.
@@ -193,16 +193,16 @@ func (p *place) ticket(i int, now uint64) uint64 {
 	return p.tag.ticket
 }
 
-// noteMajorityClaim records the other claim that has a majority, if there is one. It
-// returns since when, and how often, that claim has been recorded.
-func (p *place) noteMajorityClaim(firm [10]byte) (since time.Duration, is bool, nth int) {
+// noteMajorityClaim records the other claim that has a majority, or zero if there is
+// none. It returns for how long, and how often, it was recorded before.
+func (p *place) noteMajorityClaim(digest [10]byte) (age time.Duration, before int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if firm != p.majorityClaim {
-		p.majorityClaim, p.since, p.majoritySeen = firm, time.Now(), 0
+	if digest != p.majorityClaim {
+		p.majorityClaim, p.majoritySince, p.majoritySeen = digest, time.Now(), 0
 	}
 	p.majoritySeen++
-	return time.Since(p.since), firm != [10]byte{}, p.majoritySeen - 1
+	return time.Since(p.majoritySince), p.majoritySeen - 1
 }
 
 // noteAnswer records the answer of a node to an attempt. A node's answers to one token

@@ -55,17 +55,18 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Du
 		return 0
 	}
 	majorityClaim, nodes := a.nodesToYield(a.d.read(ctx, a.claim.Name, a.d.hasMajority), votes)
-	since, firm, nth := a.place.noteMajorityClaim(majorityClaim)
+	age, before := a.place.noteMajorityClaim(majorityClaim)
+	hasMajority := majorityClaim != [10]byte{}
 	isYoung := a.d.ticket() < a.place.tag.ticket+uint64(yieldAtOnceUntil.Microseconds())
 	switch {
-	case len(nodes) > 0 && (!firm || isYoung || since > yieldToMajorityAfter):
-	case firm:
+	case len(nodes) > 0 && (!hasMajority || isYoung || age > yieldToMajorityAfter):
+	case hasMajority:
 		// Our grant is on a node that has missed the grant of the other claim. The other
 		// client repairs its lease there when it renews it.
-		return backoff.Doubled(50*time.Millisecond, nth, 400*time.Millisecond) + backoff.Random(50*time.Millisecond)
+		return backoff.Doubled(50*time.Millisecond, before, 400*time.Millisecond) + backoff.Random(50*time.Millisecond)
 	default:
 		// The other claims yield to ours, or have ended. A signal reports that, too.
-		return backoff.Doubled(2*time.Millisecond, nth, 128*time.Millisecond) + backoff.Random(8*time.Millisecond)
+		return backoff.Doubled(2*time.Millisecond, before, 128*time.Millisecond) + backoff.Random(8*time.Millisecond)
 	}
 	a.forgetGrants(nodes)
 	for i, v := range a.yield(ctx, nodes) {
