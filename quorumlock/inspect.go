@@ -103,54 +103,41 @@ func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			votes := silentVotes[driver.Entry](len(all))
 			for i, of := range all {
 				if of.err == nil {
-					// For a node that does not list the name, this is an entry without
-					// holders, waiters and fence.
-					votes[i] = vote[driver.Entry]{value: of.value[name].entry, err: of.value[name].damage}
+					votes[i] = of.value[name] // an empty entry if the node does not list the name
 				}
 			}
+			e := driver.Entry{Name: name}
 			if succeeded(votes) < d.majority {
-				if !yield(driver.Entry{Name: name}, failuresErr(ctx, d, "list", name, votes)) {
-					return
-				}
-				continue
-			}
-			e := d.merge(name, votes)
-			if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
+				err = failuresErr(ctx, d, "list", name, votes)
+			} else if e, err = d.merge(name, votes), nil; len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
 				continue // nothing to show: claims hold the name on less than a majority, and none waits
 			}
-			if !yield(e, nil) {
+			if !yield(e, err) {
 				return
 			}
 		}
 	}
 }
 
-// listed is a node's entry of one name, or the error of its row. A node with a damaged
-// row does not count for that name.
-type listed struct {
-	entry  driver.Entry
-	damage error
-}
+// A listing has a node's entries by name, or the errors of damaged rows. A node with a
+// damaged row does not count for that name.
+type listing = map[string]vote[driver.Entry]
 
 // canAllRead reports whether a majority has listed its names, and can read each of them.
-func (d *quorum) canAllRead(votes []vote[map[string]listed]) bool {
-	lists := values(votes)
-	damaged := map[string]int{}
-	for _, of := range lists {
-		for name, l := range of {
-			if l.damage != nil {
+func (d *quorum) canAllRead(votes []vote[listing]) bool {
+	listings, damaged, most := values(votes), map[string]int{}, 0
+	for _, of := range listings {
+		for name, v := range of {
+			if v.err != nil {
 				damaged[name]++
+				most = max(most, damaged[name])
 			}
 		}
 	}
-	most := 0
-	for _, n := range damaged {
-		most = max(most, n)
-	}
-	return len(lists)-most >= d.majority
+	return len(listings)-most >= d.majority
 }
 
-func (d *quorum) list(ctx context.Context, prefix string) ([]vote[map[string]listed], error) {
+func (d *quorum) list(ctx context.Context, prefix string) ([]vote[listing], error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -159,15 +146,15 @@ func (d *quorum) list(ctx context.Context, prefix string) ([]vote[map[string]lis
 	if err != nil {
 		return nil, err
 	}
-	votes := poll(ctx, d, ballot[map[string]listed]{
+	votes := poll(ctx, d, ballot[listing]{
 		nodes: d.everyone,
-		send: func(ctx context.Context, i int) (map[string]listed, error) {
-			out := map[string]listed{}
+		send: func(ctx context.Context, i int) (listing, error) {
+			out := listing{}
 			for e, err := range listers[i].List(ctx, prefix) {
 				if err != nil && e.Name == "" {
 					return nil, err
 				}
-				out[e.Name] = listed{e, err}
+				out[e.Name] = vote[driver.Entry]{e, err}
 			}
 			return out, nil
 		},
