@@ -161,6 +161,40 @@ func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 	})
 }
 
+// A release in the background waits for the requests of its token, but it does not keep
+// its place meanwhile.
+func TestAHungRequestKeepsOnlyItsTokenWaiting(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		node := &slow{Driver: engine.Full(memlock.New(nil))}
+		d, err := servertest.As[*quorum](New([]driver.Driver{node}, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hung []slot
+		for range releasesAtOnce {
+			token := driver.NewToken()
+			hung = append(hung, d.sequences.enter(token, d.everyone)...)
+			d.pending.release(0, driver.LeaseRef{Name: "x", Token: token, TTL: time.Hour})
+		}
+		synctest.Wait()
+		d.pending.release(0, driver.LeaseRef{Name: "x", Token: driver.NewToken(), TTL: time.Hour})
+		time.Sleep(4 * time.Second)
+		if n := node.releases.Load(); n != 1 {
+			t.Errorf("%d releases beside the hung requests, want 1", n)
+		}
+		for _, s := range hung {
+			d.sequences.leave(s)
+		}
+		time.Sleep(time.Minute)
+		if n := node.releases.Load(); n != 1+releasesAtOnce {
+			t.Errorf("%d releases, want %d", n, 1+releasesAtOnce)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A watchedCtx is a foreign ctx: a ctx derived from it ends a moment later than the ctx
 // itself.
 type watchedCtx struct{ context.Context }

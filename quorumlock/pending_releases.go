@@ -16,10 +16,10 @@ import (
 // node has answered it. If an Acquire was not answered, it sends the release once more
 // after the end of that Acquire.
 //
-// A client may claim with the same token again while a release is pending or under way,
-// for example after it gave up a place. So each release has an end, too, and the new
-// claim waits for that end. A sequence (sequence.go) is not enough, because a request
-// that was given up may still arrive.
+// A client may claim with the same token again while a release is pending, for example
+// after it gave up a place. So each release has an end, too, and the new claim waits for
+// that end. A sequence (sequence.go) is not enough, because a request that was given up
+// may still arrive.
 type pendingReleases struct {
 	d     *quorum
 	nodes []*returner.Returner[*pendingRelease]
@@ -44,8 +44,7 @@ type pendingRelease struct {
 	acquireArrivesUntil time.Time // an unanswered Acquire may arrive until then
 	releaseArrivesUntil time.Time // a Release may arrive until then
 
-	next     *returned     // the release to send; nil if there is none
-	inFlight chan struct{} // not nil while a release is under way; closed at its end
+	next *returned // the release to send; nil if there is none
 }
 
 type returned = keepalive.Return[*pendingRelease]
@@ -89,7 +88,7 @@ func (o *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
 // forgetSettledLocked removes a release if it need not be sent, and no request can arrive
 // any more.
 func (o *pendingReleases) forgetSettledLocked(b *pendingRelease) {
-	if now := time.Now(); b.next == nil && b.inFlight == nil && b.acquireArrivesUntil.Before(now) && b.releaseArrivesUntil.Before(now) && o.byClaim[b.nodeClaim] == b {
+	if now := time.Now(); b.next == nil && b.acquireArrivesUntil.Before(now) && b.releaseArrivesUntil.Before(now) && o.byClaim[b.nodeClaim] == b {
 		delete(o.byClaim, b.nodeClaim)
 	}
 }
@@ -98,31 +97,17 @@ func (o *pendingReleases) forgetSettledLocked(b *pendingRelease) {
 // pending release of the token there, and waits until no release that was sent can
 // arrive.
 func (o *pendingReleases) awaitClaimable(ctx context.Context, k nodeClaim) error {
-	for {
-		o.mu.Lock()
-		b := o.byClaim[k]
-		if b == nil {
-			o.mu.Unlock()
-			return nil
-		}
+	wait := time.Duration(0)
+	o.mu.Lock()
+	if b := o.byClaim[k]; b != nil {
 		o.cancelLocked(b)
-		ended, wait := b.inFlight, time.Until(b.releaseArrivesUntil)
-		o.mu.Unlock()
-		switch {
-		case ended != nil:
-			select {
-			case <-ended:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		case wait > 0:
-			if err := backoff.Wait(ctx, wait); err != nil {
-				return err
-			}
-		default:
-			return nil
-		}
+		wait = time.Until(b.releaseArrivesUntil)
 	}
+	o.mu.Unlock()
+	if wait <= 0 {
+		return nil
+	}
+	return backoff.Wait(ctx, wait)
 }
 
 // noteUnansweredAcquire records that an Acquire may arrive until end. So a release before
@@ -158,9 +143,7 @@ func (o *pendingReleases) noteRelease(i int, l driver.LeaseRef, end time.Time, e
 		o.forgetSettledLocked(b)
 	default:
 		o.requireLocked(b, l)
-		if b.inFlight == nil {
-			o.nodes[i].AddSent(b.next, now, final)
-		}
+		o.nodes[i].AddSent(b.next, now, final)
 	}
 }
 
@@ -170,9 +153,7 @@ func (o *pendingReleases) release(i int, l driver.LeaseRef) {
 	defer o.mu.Unlock()
 	if b := o.findOrAddLocked(nodeClaim{i, l.Token, l.Name}); b != nil {
 		o.requireLocked(b, l)
-		if b.inFlight == nil { // otherwise send adds it
-			o.nodes[i].Add(b.next, time.Now())
-		}
+		o.nodes[i].Add(b.next, time.Now())
 	}
 }
 
@@ -191,42 +172,52 @@ func (o *pendingReleases) cancelLocked(b *pendingRelease) {
 	}
 }
 
-// send makes one attempt at a release, for the Returner of its node.
+// send makes one attempt at a release, for the Returner of its node. It waits for the
+// token's other requests to that node, but no longer than for an answer, because it has
+// one of the Returner's places.
 func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (keepalive.Outcome, error) {
-	b := r.Claim
-	o.mu.Lock()
-	if b.next != r || o.d.begin(o.d.life) != nil { // the release was cancelled, or the driver is closed
-		o.mu.Unlock()
+	b, d := r.Claim, o.d
+	if d.begin(d.life) != nil {
 		return keepalive.Unanswerable, nil
 	}
-	defer o.d.work.Done()
-	b.inFlight = make(chan struct{})
-	o.mu.Unlock()
-	ctx, cancel := context.WithTimeout(o.d.life, min(3*time.Second, max(r.TTL/6, 10*time.Millisecond)))
-	defer cancel()
-	end := driver.End(ctx)
-	err := o.d.nodes[b.node].Release(ctx, r.Lease)
+	defer d.work.Done()
+	v := poll(context.Background(), d, ballot[keepalive.Outcome]{
+		nodes: []int{b.node}, token: b.token, lasts: min(3*time.Second, max(r.TTL/6, 10*time.Millisecond)),
+		send:    func(ctx context.Context, _ int) (keepalive.Outcome, error) { return o.sendInTurn(ctx, r, sent) },
+		decided: func([]vote[keepalive.Outcome]) bool { return true },
+	})[b.node]
+	if v.err != nil {
+		return keepalive.Failed, v.err
+	}
+	return v.value, nil
+}
 
+func (o *pendingReleases) sendInTurn(ctx context.Context, r *returned, sent time.Time) (keepalive.Outcome, error) {
+	b, end := r.Claim, driver.End(ctx)
+	o.mu.Lock()
+	cancelled, before := b.next != r, b.releaseArrivesUntil
+	if !cancelled {
+		b.releaseArrivesUntil = later(before, end.Add(driver.MaxLead))
+	}
+	o.mu.Unlock()
+	if cancelled {
+		return keepalive.Unanswerable, nil
+	}
+	err := o.d.nodes[b.node].Release(ctx, r.Lease)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	defer o.forgetSettledLocked(b)
-	close(b.inFlight)
-	b.inFlight = nil
-	final, outcome := isFinal(err), keepalive.Done
-	if !final {
-		b.releaseArrivesUntil, outcome = later(b.releaseArrivesUntil, end.Add(driver.MaxLead)), keepalive.Failed
+	if !isFinal(err) {
+		return keepalive.Failed, err
 	}
+	b.releaseArrivesUntil = before
 	switch {
-	case b.next != r && b.next != nil:
-		// Another release became due while this one was under way, maybe for a later
-		// Acquire.
-		o.nodes[b.node].Add(b.next, time.Now())
-	case final && b.next == r && sent.Before(b.acquireArrivesUntil):
+	case sent.Before(b.acquireArrivesUntil):
 		r.Again = b.acquireArrivesUntil
-	case final:
+	case b.next == r:
 		b.next = nil
+		o.forgetSettledLocked(b)
 	}
-	return outcome, err
+	return keepalive.Done, nil
 }
 
 func (o *pendingReleases) stop() {
