@@ -22,10 +22,7 @@ import (
 //   - If no majority answers, the outcome is unknown, and the caller sends the claim
 //     again or releases it. A try releases its grants.
 func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := c.Validate(); err != nil {
-		return driver.Grant{}, err
-	}
-	if err := d.begin(ctx); err != nil {
+	if err := d.begin(ctx, c.Validate()); err != nil {
 		return driver.Grant{}, err
 	}
 	defer d.work.Done()

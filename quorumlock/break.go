@@ -2,7 +2,6 @@ package quorumlock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -16,10 +15,7 @@ import (
 // Break closes the name on a majority of the nodes. The other nodes may grant the name,
 // but they are too few.
 func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
-	if err := errors.Join(driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate()); err != nil {
-		return err
-	}
-	if err := d.begin(ctx); err != nil {
+	if err := d.begin(ctx, driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate()); err != nil {
 		return err
 	}
 	defer d.work.Done()

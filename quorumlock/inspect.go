@@ -15,10 +15,7 @@ import (
 // together with the silent nodes, are a majority. It returns every claim that waits on
 // any node, in the order of the places on the nodes.
 func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	if err := driver.ValidateName(name); err != nil {
-		return driver.Entry{}, err
-	}
-	if err := d.begin(ctx); err != nil {
+	if err := d.begin(ctx, driver.ValidateName(name)); err != nil {
 		return driver.Entry{}, err
 	}
 	defer d.work.Done()

@@ -192,9 +192,12 @@ func (d *quorum) Close() error {
 	return errors.Join(errs...)
 }
 
-// begin begins an operation, or returns an error if the driver is closed or ctx has
-// ended. Close waits until the operation calls d.work.Done.
-func (d *quorum) begin(ctx context.Context) error {
+// begin begins an operation. It returns an error if an argument is invalid, the driver is
+// closed or ctx has ended. Close waits until the operation calls d.work.Done.
+func (d *quorum) begin(ctx context.Context, invalid ...error) error {
+	if err := errors.Join(invalid...); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {

@@ -17,11 +17,8 @@ import (
 // as a node that lacks it. Without OnTime or a Value, the driver repeats unanswered
 // releases in the background, until they can have no more effect.
 func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
-	err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
+	err := d.begin(ctx, driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
 	if err != nil {
-		return err
-	}
-	if err := d.begin(ctx); err != nil {
 		return err
 	}
 	defer d.work.Done()

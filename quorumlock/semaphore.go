@@ -61,12 +61,14 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 		if count > 1 {
 			least = d.majority - (len(d.nodes) - succeeded(entries))
 		}
-		var others, before []driver.Holder
+		var others []driver.Holder
+		var weight, earlier int64 // the permits of the others, and of those with an earlier ticket
 		for _, o := range all {
 			if o.counts && o.count == count && len(o.on) >= least {
 				others = append(others, o.last)
+				weight += int64(o.last.Permits)
 				if o.before(a.place.tag) {
-					before = append(before, o.last)
+					earlier += int64(o.last.Permits)
 				}
 			}
 		}
@@ -78,9 +80,9 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 				}
 			}
 			return failuresErr(ctx, d, "acquire", a.claim.Name, entries)
-		case weights(others) <= room:
+		case weight <= room:
 			return nil
-		case count > 1 && weights(before) > room || count == maxCounts:
+		case count > 1 && earlier > room || count == maxCounts:
 			first := slices.MinFunc(others, func(x, y driver.Holder) int { return cmp.Compare(x.ExpiresIn, y.ExpiresIn) })
 			return a.crowdedRefusal(grant.Fence, len(others), first)
 		}
@@ -118,11 +120,4 @@ func (a *attempt) noteHolders(entries []vote[driver.Entry], fence uint64, all ma
 			o.counts = o.counts || h.Fence < fence || h.Limit <= a.claim.Limit
 		}
 	}
-}
-
-func weights(holders []driver.Holder) (sum int64) {
-	for _, h := range holders {
-		sum += int64(h.Permits)
-	}
-	return sum
 }
