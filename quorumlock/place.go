@@ -20,17 +20,16 @@ type place struct {
 	busy           chan struct{} // not nil during a turn (an attempt, or an agreement after signals), closed at its end
 	closed         bool          // removed from places, because the claim was granted or given up
 	touched        time.Time
-	queued         time.Time   // the start of the last attempt that queued
-	nth            int         // the number of attempts
-	nodes          []standing  // the answers and signals since the last attempt that queued
-	known          []bool      // the nodes that have queued or granted the claim
-	timer          *time.Timer // ends the wait for other nodes' signals
-	timedOut       bool        // the timer has fired
-	forLastNodes   bool        // the timer waits for the last few nodes, not for a majority
-	signalledFence uint64      // the highest fence in a signal that the claim was granted
-	majorityClaim  [10]byte    // the other claim with a majority, in the last split vote
-	majoritySince  time.Time   // the first split vote with majorityClaim
-	majoritySeen   int         // the number of split votes with majorityClaim
+	queued         time.Time  // the start of the last attempt that queued
+	nth            int        // the number of attempts
+	nodes          []standing // the answers and signals since the last attempt that queued
+	known          []bool     // the nodes that have queued or granted the claim
+	waitsSince     time.Time  // the beginning of the wait for other nodes' signals, or zero
+	forLastNodes   bool       // it is the wait for the last few nodes, not for a majority
+	signalledFence uint64     // the highest fence in a signal that the claim was granted
+	majorityClaim  [10]byte   // the other claim with a majority, in the last split vote
+	majoritySince  time.Time  // the first split vote with majorityClaim
+	majoritySeen   int        // the number of split votes with majorityClaim
 }
 
 // A standing is one node's answer to the last attempt, and its last signal of a grant.
@@ -130,7 +129,7 @@ func (p *place) askLocked(c driver.Claim) (nth int) {
 		p.claim, p.queued = p.tagged(c), p.touched
 		clear(p.nodes)
 	}
-	p.stopTimerLocked()
+	p.waitsSince = time.Time{}
 	p.nth++
 	return p.nth
 }
@@ -138,30 +137,15 @@ func (p *place) askLocked(c driver.Claim) (nth int) {
 func (p *place) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closeLocked()
-}
-
-func (p *place) closeLocked() {
 	p.closed = true
-	p.stopTimerLocked()
 }
 
 // closeIfStale closes the place if no node can know the claim any more.
 func (p *place) closeIfStale() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.busy != nil || time.Since(p.touched) <= 2*max(p.claim.QueueTTL, p.claim.TTL) {
-		return false
-	}
-	p.closeLocked()
-	return true
-}
-
-func (p *place) stopTimerLocked() {
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-	p.timer, p.timedOut, p.forLastNodes = nil, false, false
+	p.closed = p.closed || p.busy == nil && time.Since(p.touched) > 2*max(p.claim.QueueTTL, p.claim.TTL)
+	return p.closed
 }
 
 func (p *place) forgetGrants(nodes []int) {

@@ -89,39 +89,30 @@ func (p *place) outcomeLocked() (look bool, granted ballots) {
 	switch {
 	case !news, agreed && p.signalledFence >= grant.Fence: // the listeners know that fence
 		return false, nil
-	case n < d.majority && p.timedOut, n >= d.majority && p.claim.TTL < p.claim.QueueTTL:
+	case n < d.majority:
+		look = p.waitedLocked(false, signalWait)
+	case p.claim.TTL < p.claim.QueueTTL:
 		// A node that granted in its answer keeps the lease for the TTL only, but a
 		// listener would rely on a signal of a grant for the QueueTTL.
-		p.stopTimerLocked()
-		return true, nil
-	case n < d.majority:
-		p.awaitLocked(false, signalWait)
-	case agreed, n == asked, p.timedOut && p.forLastNodes:
-		p.stopTimerLocked()
-		return false, votes
-	default:
-		p.awaitLocked(true, max(signalWait, d.grace))
+		look = true
+	case agreed, n == asked, p.waitedLocked(true, max(signalWait, d.grace)):
+		granted = votes
 	}
-	return false, nil
+	if look || granted != nil {
+		p.waitsSince = time.Time{}
+	}
+	return look, granted
 }
 
-// awaitLocked starts a timer that calls checkSignals, unless such a timer runs already.
-func (p *place) awaitLocked(patient bool, wait time.Duration) {
-	if p.timer != nil && p.forLastNodes == patient {
-		return
+// waitedLocked reports whether the place has waited for other nodes' signals for this
+// time. If it does not wait yet, waitedLocked begins the wait, after which checkSignals
+// is called again.
+func (p *place) waitedLocked(forLastNodes bool, wait time.Duration) bool {
+	if p.waitsSince.IsZero() || p.forLastNodes != forLastNodes {
+		p.waitsSince, p.forLastNodes = time.Now(), forLastNodes
+		time.AfterFunc(wait, p.checkSignals)
 	}
-	p.stopTimerLocked()
-	var t *time.Timer
-	t = time.AfterFunc(wait, func() {
-		p.mu.Lock()
-		mine := p.timer == t // false if the timer was stopped after it had fired
-		p.timedOut = p.timedOut || mine
-		p.mu.Unlock()
-		if mine {
-			p.checkSignals()
-		}
-	})
-	p.timer, p.forLastNodes = t, patient
+	return time.Since(p.waitsSince) >= wait
 }
 
 // signalGrant makes a majority that has granted agree on one fence, and signals the
