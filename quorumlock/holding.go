@@ -1,6 +1,7 @@
 package quorumlock
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -36,11 +37,7 @@ func (hs *holdings) noteGrant(c driver.Claim, fence uint64, sure time.Time) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if _, known := hs.all[c.Token]; !known && len(hs.all) >= hs.purge {
-		for token, h := range hs.all {
-			if h.until.Before(now) {
-				delete(hs.all, token)
-			}
-		}
+		maps.DeleteFunc(hs.all, func(_ driver.Token, h *holding) bool { return h.until.Before(now) })
 		hs.purge = 2*len(hs.all) + 64
 	}
 	hs.all[c.Token] = &holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sure}

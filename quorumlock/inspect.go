@@ -66,7 +66,7 @@ func (d *quorum) merge(name string, votes []vote[driver.Entry]) driver.Entry {
 	}
 	slices.SortFunc(out.Holders, func(a, b driver.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
 	slices.SortFunc(waiting, func(a, b *shownClaim) int {
-		return cmp.Or(cmp.Compare(place[a], place[b]), cmp.Compare(a.ticket, b.ticket), slices.Compare(a.digest[:], b.digest[:]))
+		return cmp.Or(cmp.Compare(place[a], place[b]), a.compare(b.tag))
 	})
 	for _, s := range waiting {
 		w := s.waiters[0].Waiter

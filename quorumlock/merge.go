@@ -55,7 +55,7 @@ type shownWaiter struct {
 // A claimKey identifies a claim. The digest is not enough, because a token may have two
 // leases on a node: an earlier one, kept for its minimum hold, and a new one.
 type claimKey struct {
-	digest [10]byte
+	digest string
 	nth    int // among the claims of the token in one entry
 }
 
@@ -66,7 +66,7 @@ func groupByClaim(entries []vote[driver.Entry]) map[claimKey]*shownClaim {
 		if e.err != nil {
 			continue
 		}
-		seen := map[[10]byte]int{}
+		seen := map[string]int{}
 		claimOf := func(o *driver.Owner) *shownClaim {
 			var t tag
 			t, *o = untag(*o)

@@ -27,7 +27,7 @@ type place struct {
 	waitsSince     time.Time  // the beginning of the wait for other nodes' signals, or zero
 	forLastNodes   bool       // it is the wait for the last few nodes, not for a majority
 	signalledFence uint64     // the highest fence in a signal that the claim was granted
-	majorityClaim  [10]byte   // the other claim with a majority, in the last split vote
+	majorityClaim  string     // the digest of the other claim with a majority, in the last split vote
 	majoritySince  time.Time  // the first split vote with majorityClaim
 	majoritySeen   int        // the number of split votes with majorityClaim
 }
@@ -177,9 +177,9 @@ func (p *place) ticket(i int, now uint64) uint64 {
 	return p.tag.ticket
 }
 
-// noteMajorityClaim records the other claim that has a majority, or zero if there is
-// none. It returns for how long, and how often, it was recorded before.
-func (p *place) noteMajorityClaim(digest [10]byte) (age time.Duration, before int) {
+// noteMajorityClaim records the digest of the other claim that has a majority, or "" if
+// there is none. It returns for how long, and how often, it was recorded before.
+func (p *place) noteMajorityClaim(digest string) (age time.Duration, before int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if digest != p.majorityClaim {

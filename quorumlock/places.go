@@ -1,6 +1,7 @@
 package quorumlock
 
 import (
+	"maps"
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
@@ -21,24 +22,14 @@ func (ps *places) join(d *quorum, c driver.Claim) *place {
 	if p == nil || p.name != c.Name { // a token may claim several names, but signals wake only one of the claims
 		p = newPlace(d, c)
 		if c.Queue && ps.all[c.Token] == nil {
-			ps.tidyLocked()
+			if len(ps.all) >= ps.purge {
+				maps.DeleteFunc(ps.all, func(_ driver.Token, p *place) bool { return p.closeIfStale() })
+				ps.purge = 2*len(ps.all) + 64
+			}
 			ps.all[c.Token] = p
 		}
 	}
 	return p
-}
-
-// tidyLocked removes the places of claims that have expired on all nodes.
-func (ps *places) tidyLocked() {
-	if len(ps.all) < ps.purge {
-		return
-	}
-	for token, p := range ps.all {
-		if p.closeIfStale() {
-			delete(ps.all, token)
-		}
-	}
-	ps.purge = 2*len(ps.all) + 64
 }
 
 // leave removes a place, because its claim was granted or given up.

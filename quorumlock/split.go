@@ -56,7 +56,7 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Du
 	}
 	majorityClaim, nodes := a.nodesToYield(a.d.read(ctx, a.claim.Name, a.d.hasMajority), votes)
 	age, before := a.place.noteMajorityClaim(majorityClaim)
-	hasMajority := majorityClaim != [10]byte{}
+	hasMajority := majorityClaim != ""
 	isYoung := a.d.ticket() < a.place.tag.ticket+uint64(yieldAtOnceUntil.Microseconds())
 	switch {
 	case len(nodes) > 0 && (!hasMajority || isYoung || age > yieldToMajorityAfter):
@@ -82,8 +82,8 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Du
 
 // nodesToYield returns the nodes on which another claim waits behind ours: a claim with a
 // majority, if such claims leave no room for ours, or otherwise an older claim. In the
-// first case, it also returns one of the claims with a majority.
-func (a *attempt) nodesToYield(entries []vote[driver.Entry], votes ballots) (majorityClaim [10]byte, nodes []int) {
+// first case, it also returns the digest of one of the claims with a majority.
+func (a *attempt) nodesToYield(entries []vote[driver.Entry], votes ballots) (majorityClaim string, nodes []int) {
 	var older []int
 	room := int64(a.claim.Limit) - int64(a.claim.Weight)
 	for _, rival := range groupByClaim(entries) {
@@ -102,13 +102,11 @@ func (a *attempt) nodesToYield(entries []vote[driver.Entry], votes ballots) (maj
 		if len(rival.holders) >= a.d.majority {
 			room -= int64(rival.holders[0].Permits)
 			nodes = append(nodes, behind...)
-			if string(rival.digest[:]) > string(majorityClaim[:]) {
-				majorityClaim = rival.digest // of several, always the same one
-			}
+			majorityClaim = max(majorityClaim, rival.digest) // of several, always the same one
 		}
 	}
 	if room >= 0 {
-		majorityClaim, nodes = [10]byte{}, older
+		majorityClaim, nodes = "", older
 	} // otherwise no other claim can be granted now, so yield to those with a majority
 	slices.Sort(nodes)
 	return majorityClaim, slices.Compact(nodes)

@@ -1,6 +1,7 @@
 package quorumlock
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -15,32 +16,32 @@ import (
 // before it returns an owner. A tag also has the claim's ticket, which orders claims in a
 // split vote.
 type tag struct {
-	ticket uint64   // when the claim was first made, in microseconds on its client's clock
-	digest [10]byte // a hash of the token
+	ticket uint64 // when the claim was first made, in microseconds on its client's clock
+	digest string // digestSize bytes of a hash of the token
 }
 
-const tagSize = 26 // 'q', 18 bytes in base64, ':'
+const (
+	digestSize = 10
+	tagSize    = 26 // 'q', 8 bytes of the ticket and the digest in base64, ':'
+)
 
 func newTag(token driver.Token, ticket uint64) tag {
-	t := tag{ticket: ticket}
 	sum := sha256.Sum256(append([]byte("pawl quorum "), token[:]...))
-	copy(t.digest[:], sum[:])
-	return t
+	return tag{ticket, string(sum[:digestSize])}
 }
 
-// before reports whether t has the earlier ticket. Digests decide between equal tickets.
-func (t tag) before(u tag) bool {
-	if t.ticket != u.ticket {
-		return t.ticket < u.ticket
-	}
-	return string(t.digest[:]) < string(u.digest[:])
+// compare compares the tickets. Digests decide between equal tickets.
+func (t tag) compare(u tag) int {
+	return cmp.Or(cmp.Compare(t.ticket, u.ticket), cmp.Compare(t.digest, u.digest))
 }
+
+func (t tag) before(u tag) bool { return t.compare(u) < 0 }
 
 // on returns the owner with the tag. It cuts a client id of more than 230 bytes, because
 // ids are only for people.
 func (t tag) on(o driver.Owner) driver.Owner {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 18), t.ticket)
-	s := "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest[:]...)) + ":" + o.Client
+	b := binary.BigEndian.AppendUint64(nil, t.ticket)
+	s := "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest...)) + ":" + o.Client
 	for len(s) > driver.MaxLabel {
 		_, last := utf8.DecodeLastRuneInString(s)
 		s = s[:len(s)-last]
@@ -52,16 +53,12 @@ func (t tag) on(o driver.Owner) driver.Owner {
 // untag returns the tag, and the owner without it. If the claim did not come from a
 // quorum, it has no tag, and untag makes one from the owner.
 func untag(o driver.Owner) (tag, driver.Owner) {
-	var t tag
 	if len(o.Client) >= tagSize && o.Client[0] == 'q' && o.Client[tagSize-1] == ':' {
 		if b, err := base64.RawURLEncoding.DecodeString(o.Client[1 : tagSize-1]); err == nil {
-			t.ticket = binary.BigEndian.Uint64(b)
-			copy(t.digest[:], b[8:])
 			o.Client = strings.Clone(o.Client[tagSize:])
-			return t, o
+			return tag{binary.BigEndian.Uint64(b), string(b[8:])}, o
 		}
 	}
 	sum := sha256.Sum256([]byte(o.String() + "\x00" + o.Client))
-	copy(t.digest[:], sum[:])
-	return t, o
+	return tag{digest: string(sum[:digestSize])}, o
 }
